@@ -1,0 +1,59 @@
+"""Insert, validate and check ONNX QuantizeLinear/DequantizeLinear nodes, and build TensorRT engines from them.
+
+Importing this package is instant: every public name is loaded when it is first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from qdqtool import interop as interop
+    from qdqtool.arrays import dequantize as dequantize
+    from qdqtool.arrays import fake_quantize as fake_quantize
+    from qdqtool.arrays import quantize as quantize
+    from qdqtool.pipeline.build import build_engine as build_engine
+    from qdqtool.pipeline.check import check_model as check_model
+    from qdqtool.pipeline.insert import insert_plan as insert_plan
+    from qdqtool.pipeline.inspect import inspect_model as inspect_model
+    from qdqtool.pipeline.strip import strip_model as strip_model
+    from qdqtool.pipeline.validate import validate_model as validate_model
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "build_engine": "qdqtool.pipeline.build",
+    "check_model": "qdqtool.pipeline.check",
+    "dequantize": "qdqtool.arrays",
+    "fake_quantize": "qdqtool.arrays",
+    "insert_plan": "qdqtool.pipeline.insert",
+    "inspect_model": "qdqtool.pipeline.inspect",
+    "quantize": "qdqtool.arrays",
+    "strip_model": "qdqtool.pipeline.strip",
+    "validate_model": "qdqtool.pipeline.validate",
+}
+
+__all__ = [
+    "__version__",
+    "build_engine",
+    "check_model",
+    "dequantize",
+    "fake_quantize",
+    "insert_plan",
+    "inspect_model",
+    "interop",
+    "quantize",
+    "strip_model",
+    "validate_model",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "interop":
+        return importlib.import_module("qdqtool.interop")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'qdqtool' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

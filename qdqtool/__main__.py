@@ -1,0 +1,75 @@
+"""Entry point of the ``qdqtool`` command: runs it and maps every way it can end to an exit code."""
+
+import contextlib
+import os
+import sys
+import warnings
+
+import click
+
+from qdqtool.cli import command
+from qdqtool.errors import QdqError
+
+EXIT_USAGE = 2
+EXIT_BUG = 5
+EXIT_INTERRUPTED = 130
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave the process with the documented exit code.
+
+    Args:
+        arguments: Command-line words; default those of the process.
+    """
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        code = command.main(arguments, prog_name="qdqtool", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        _tell("interrupted; nothing was left behind")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _discard_stdout()
+        return 0
+    except QdqError as error:
+        _tell(f"error: {error.message}", error.hint)
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001  the last line of defence: a bug must not look like a user's mistake
+        return _report_bug(error)
+    return code if isinstance(code, int) else 0
+
+
+def _tell(message: str, hint: str | None = None) -> None:
+    from qdqtool.report.terminal import escape
+
+    click.echo(escape(message), err=True)
+    if hint:
+        click.echo(f"hint: {escape(hint)}", err=True)
+
+
+def _report_bug(error: Exception) -> int:
+    if os.environ.get("QDQTOOL_TRACEBACK"):
+        raise error
+    _tell(
+        f"internal error: {type(error).__name__}: {error}",
+        "this is a bug in qdqtool; set QDQTOOL_TRACEBACK=1 to see where, and please report it with the model",
+    )
+    return EXIT_BUG
+
+
+def _discard_stdout() -> None:
+    # the reader of our pipe has gone; without this Python complains again when it flushes at exit
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

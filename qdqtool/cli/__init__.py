@@ -1,0 +1,55 @@
+"""The command line: one command a module, found by walking this package and loaded when it is asked for.
+
+A command module exposes ``command`` and imports nothing heavy at module level, so ``--help`` stays instant.
+"""
+
+import click
+
+from qdqtool import cli as _package
+from qdqtool.registry import load_unit, suggestion, unit_names
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are the modules of this package; ``_`` in a file name is ``-`` on the command line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The command names, sorted."""
+        del ctx
+        return [name.replace("_", "-") for name in unit_names(_package)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, or None."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        found = load_unit(_package, cmd_name.replace("-", "_")).command
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with a did-you-mean for a command that does not exist."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command '{args[0]}'{suggestion(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+def _accept_underscores(name: str) -> str:
+    return name.replace("_", "-")
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "token_normalize_func": _accept_underscores,
+    },
+)
+@click.version_option(package_name="qdqtool", message="%(prog)s %(version)s")
+def command() -> None:
+    """Put ONNX models into correct Q/DQ form, prove it, and build TensorRT engines.
+
+    Exit codes: 0 ok; 1 findings, a missed gate or a refusing builder; 2 wrong usage, plan or data; 3 unreadable model;
+    4 something this machine lacks; 5 a bug in qdqtool; 130 interrupted.
+    """

@@ -1,0 +1,62 @@
+"""Options that several commands share, so that they read and behave the same everywhere."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def model_argument(name: str = "model") -> Callable[[Decorated], Decorated]:
+    """The positional MODEL: a path that the loader checks, with messages of its own."""
+    return click.argument(name, type=click.Path(path_type=Path))
+
+
+def output_option(what: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:
+    """``-o/--output FILE``."""
+    return click.option("-o", "--output", type=click.Path(path_type=Path), required=required, help=what)
+
+
+def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:
+    """``--output-format``: text unless told otherwise; JSON goes to stdout alone."""
+    choices = formats or ("text", "json")
+    return click.option(
+        "--output-format",
+        type=click.Choice(choices),
+        default="text",
+        show_default=True,
+        help="How to print the report; json goes to stdout alone.",
+    )
+
+
+def external_data_option() -> Callable[[Decorated], Decorated]:
+    """``--external-data``: where weights are stored."""
+    return click.option(
+        "--external-data",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Store weights in a second file: when the input does or the model passes 2 GiB, always, or never.",
+    )
+
+
+def emit(report: Any, output_format: str, kind: str) -> None:
+    """Print a report: JSON, or text by the renderer ``qdqtool.report.text.<kind>``.
+
+    Args:
+        report: A report dataclass.
+        output_format: ``text`` or ``json``.
+        kind: Module name of the text renderer.
+    """
+    import importlib
+
+    if output_format == "json":
+        from qdqtool.report import json
+
+        click.echo(json.render(report))
+        return
+    from qdqtool.report.terminal import make_console
+
+    importlib.import_module(f"qdqtool.report.text.{kind}").render(report, make_console())

@@ -1,0 +1,1 @@
+"""Reading, indexing and editing ONNX graphs without loading their weights."""

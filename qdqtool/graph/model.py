@@ -1,0 +1,54 @@
+"""A model in memory: its ModelProto without external weights, and where tensor bytes are to be had."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+
+PENDING_LOCATION = "qdqtool:pending"
+"""``location`` of a tensor whose bytes are still to be made when the model is saved; its ``key`` names the payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """Bytes of a tensor that are made when they are needed and not kept.
+
+    Attributes:
+        nbytes: How many bytes :attr:`make` returns.
+        make: Produces the raw data, packed and little-endian as ONNX stores it.
+    """
+
+    nbytes: int
+    make: Callable[[], bytes]
+
+
+@dataclass(slots=True)
+class Model:
+    """An ONNX model whose external data stays on disk.
+
+    Attributes:
+        proto: The model as read. External tensors keep their ``external_data`` entries; tensors that an edit made
+            may have the location :data:`PENDING_LOCATION` and a ``key``.
+        path: The file it was read from; None for models made in memory. External locations are relative to its folder.
+        payloads: Bytes of pending tensors by key.
+    """
+
+    proto: onnx.ModelProto
+    path: Path | None = None
+    payloads: dict[str, Payload] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """The folder that external locations are relative to."""
+        return self.path.parent if self.path is not None else Path.cwd()
+
+    def default_opset(self) -> int:
+        """The imported version of the default ONNX domain; 1 when it is not imported."""
+        return opset_version(self.proto, "")
+
+
+def opset_version(proto: onnx.ModelProto | onnx.FunctionProto, domain: str) -> int:
+    """The version of ``domain`` that a model or local function imports; 1 when it imports none."""
+    wanted = {"", "ai.onnx"} if domain in {"", "ai.onnx"} else {domain}
+    return next((entry.version for entry in proto.opset_import if entry.domain in wanted), 1)

@@ -1,0 +1,1 @@
+"""Number formats as a type, granularity, quantization schemes and the arithmetic of quantize and dequantize."""

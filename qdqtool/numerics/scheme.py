@@ -1,0 +1,77 @@
+"""How a tensor is quantized (scheme) and with which constants (parameters)."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.errors import ArgumentError
+from qdqtool.numerics.granularity import Granularity
+from qdqtool.numerics.number_format import NumberFormat
+
+
+@dataclass(frozen=True, slots=True)
+class QuantScheme:
+    """A number format, the granularity of its scales, and how those scales are stored.
+
+    Attributes:
+        format: Of the quantized values.
+        granularity: Over which elements a scale is shared.
+        symmetric: Whether the zero point is zero everywhere.
+        scale_scheme: How the scales themselves are quantized, for two-level schemes; None for plain float scales.
+            NVFP4 is float4e2m1 in blocks of 16 whose scale is float8e4m3fn with one float32 scale.
+    """
+
+    format: NumberFormat
+    granularity: Granularity
+    symmetric: bool = True
+    scale_scheme: Self | None = None
+
+    def __str__(self) -> str:
+        return f"{self.format} {self.granularity}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantParams:
+    """A scheme with its constants.
+
+    Attributes:
+        scheme: What the constants mean.
+        scale: Real value of one step. Shape by the scheme's granularity; any float type (it is rounded to the type
+            that the model stores before it is used, for Q and DQ alike).
+        zero_point: Codes of real zero in the format's own type and the scale's shape, or None for zero.
+
+    Raises:
+        ArgumentError: A scale is not finite and positive, or a zero point is illegal for the format.
+    """
+
+    scheme: QuantScheme
+    scale: npt.NDArray[np.generic]
+    zero_point: npt.NDArray[np.generic] | None = None
+
+    def __post_init__(self) -> None:
+        check_scale_values(self.scale)
+        if self.zero_point is None:
+            return
+        if self.zero_point.shape != self.scale.shape:
+            raise ArgumentError(
+                f"zero_point has shape {list(self.zero_point.shape)}; it must be that of scale, {list(self.scale.shape)}"
+            )
+        if self.scheme.format.zero_point == "zero" and np.any(self.zero_point.astype(np.float32) != 0):
+            raise ArgumentError(f"zero_point must be 0 for {self.scheme.format}")
+
+
+def check_scale_values(scale: npt.NDArray[np.generic]) -> None:
+    """Raise unless every scale is finite and greater than zero.
+
+    Raises:
+        ArgumentError: Names the first bad index and value, and how many there are.
+    """
+    values = np.asarray(scale).astype(np.float64)
+    bad = np.argwhere(~(np.isfinite(values) & (values > 0)))
+    if len(bad):
+        first = tuple(int(i) for i in bad[0])
+        where = f" at index {list(first)}" if first else ""
+        more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+        raise ArgumentError(f"scale is {values[first]:g}{where}{more}; every scale must be finite and greater than 0")

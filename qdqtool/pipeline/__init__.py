@@ -1,0 +1,1 @@
+"""The jobs: request in, report out. No click, no printing."""

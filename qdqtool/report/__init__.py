@@ -1,0 +1,1 @@
+"""Rendering of reports, one format a module."""
