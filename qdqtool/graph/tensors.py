@@ -1,0 +1,169 @@
+"""TensorProto as array and back, one tensor at a time; external weights are mapped, not loaded."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from qdqtool.errors import ModelError
+from qdqtool.graph.model import PENDING_LOCATION, Model, Payload
+from qdqtool.graph.scope import walk
+
+Array = npt.NDArray[np.generic]
+
+_SUB_BYTE_BITS: dict[int, int] = {
+    TensorProto.INT4: 4,
+    TensorProto.UINT4: 4,
+    TensorProto.FLOAT4E2M1: 4,
+    TensorProto.INT2: 2,
+    TensorProto.UINT2: 2,
+}
+
+
+def iter_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
+    """Every tensor that a model stores: initializers and tensor attributes of every scope, training graphs too."""
+    for _, container in walk(proto):
+        yield from _stored_in(container)
+    for training in proto.training_info:
+        for graph in (training.initialization, training.algorithm):
+            yield from _stored_in(graph)
+
+
+def _stored_in(container: onnx.GraphProto | onnx.FunctionProto) -> Iterator[TensorProto]:
+    if isinstance(container, onnx.GraphProto):
+        yield from container.initializer
+        for sparse in container.sparse_initializer:
+            yield from (sparse.values, sparse.indices)
+    for node in container.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                yield attribute.t
+            elif attribute.type == onnx.AttributeProto.TENSORS:
+                yield from attribute.tensors
+
+
+def is_external(tensor: TensorProto) -> bool:
+    """Whether the bytes are stored outside the model file, or are pending."""
+    return tensor.data_location == TensorProto.EXTERNAL
+
+
+def external_entry(tensor: TensorProto, key: str) -> str:
+    """One entry of ``external_data`` (``location``, ``offset``, ``length``, ``key``), empty where it is absent."""
+    return next((entry.value for entry in tensor.external_data if entry.key == key), "")
+
+
+def is_pending(tensor: TensorProto) -> bool:
+    """Whether the bytes are made only when the model is saved."""
+    return is_external(tensor) and external_entry(tensor, "location") == PENDING_LOCATION
+
+
+def element_count(tensor: TensorProto) -> int:
+    """Number of elements by its dims; 1 for a scalar."""
+    return math.prod(tensor.dims)
+
+
+def nbytes(tensor: TensorProto) -> int:
+    """Bytes of the raw data of ``tensor``: packed below 8 bits. Strings count as 0.
+
+    Raises:
+        ModelError: Its data type is none that ONNX defines.
+    """
+    bits = _SUB_BYTE_BITS.get(tensor.data_type)
+    if bits is not None:
+        return (element_count(tensor) * bits + 7) // 8
+    if tensor.data_type == TensorProto.STRING:
+        return 0
+    return int(element_count(tensor) * _numpy_dtype(tensor).itemsize)
+
+
+def read_array(model: Model, tensor: TensorProto) -> Array:
+    """The values of a stored tensor, unpacked, in its NumPy or ml_dtypes type and shape.
+
+    External data of whole bytes is memory-mapped read-only: it is read from disk as it is used.
+
+    Raises:
+        ModelError: The stored bytes do not fit the declared shape and type.
+    """
+    try:
+        if not is_external(tensor):
+            return np.asarray(numpy_helper.to_array(tensor))
+        if is_pending(tensor):
+            return _from_bytes(tensor, model.payloads[external_entry(tensor, "key")].make())
+        if tensor.data_type in _SUB_BYTE_BITS:
+            return _from_bytes(tensor, read_bytes(model, tensor))
+        return _map_external(model, tensor)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"initializer '{tensor.name}' cannot be read: {error}") from error
+
+
+def read_bytes(model: Model, tensor: TensorProto) -> bytes:
+    """The raw data of a stored tensor, packed and little-endian.
+
+    Raises:
+        ModelError: The stored bytes do not fit the declared shape and type.
+    """
+    if is_pending(tensor):
+        return model.payloads[external_entry(tensor, "key")].make()
+    if is_external(tensor):
+        path, offset = external_place(model.folder, tensor)
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(nbytes(tensor))
+    if tensor.HasField("raw_data"):
+        return tensor.raw_data
+    return make_tensor(tensor.name, read_array(model, tensor), tensor.data_type).raw_data
+
+
+def external_place(folder: Path, tensor: TensorProto) -> tuple[Path, int]:
+    """The file and byte offset of an external tensor of a model that lies in ``folder``."""
+    return folder / external_entry(tensor, "location"), int(external_entry(tensor, "offset") or 0)
+
+
+def make_tensor(name: str, array: npt.ArrayLike, onnx_type: int) -> TensorProto:
+    """A TensorProto with raw data.
+
+    Args:
+        name: Its name.
+        array: Values; converted to the NumPy type of ``onnx_type``. Sub-byte types are packed, the first element in
+            the low bits.
+        onnx_type: ``TensorProto.DataType``.
+    """
+    values = np.asarray(array).astype(onnx.helper.tensor_dtype_to_np_dtype(onnx_type))
+    return numpy_helper.from_array(values, name)
+
+
+def pending_tensor(model: Model, name: str, dims: tuple[int, ...], onnx_type: int, payload: Payload) -> TensorProto:
+    """A tensor whose bytes are made when the model is saved; registers ``payload`` under the tensor's name."""
+    tensor = TensorProto(name=name, data_type=onnx_type, dims=dims, data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value=PENDING_LOCATION)
+    tensor.external_data.add(key="key", value=name)
+    model.payloads[name] = payload
+    return tensor
+
+
+def _numpy_dtype(tensor: TensorProto) -> np.dtype[np.generic]:
+    try:
+        return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    except KeyError:
+        raise ModelError(
+            f"tensor '{tensor.name}' has data type {tensor.data_type}, which ONNX does not define"
+        ) from None
+
+
+def _from_bytes(tensor: TensorProto, data: bytes) -> Array:
+    inline = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)
+    return np.asarray(numpy_helper.to_array(inline))
+
+
+def _map_external(model: Model, tensor: TensorProto) -> Array:
+    path, offset = external_place(model.folder, tensor)
+    shape = tuple(tensor.dims)
+    dtype = _numpy_dtype(tensor)
+    if not element_count(tensor):
+        return np.zeros(shape, dtype)
+    raw = np.memmap(path, np.uint8, "r", offset, (nbytes(tensor),))
+    return np.asarray(raw).view(dtype).reshape(shape)

@@ -1,0 +1,135 @@
+"""Element types and shapes of tensors, by ONNX's own shape inference on a copy without weights.
+
+Inference never stops the work: what it cannot tell is None, and a model it rejects keeps its declared types.
+"""
+
+import onnx
+from onnx import TensorProto
+
+from qdqtool.graph.light import light_copy
+from qdqtool.graph.scope import ScopePath, function_path, walk
+from qdqtool.graph.view import GraphView, NodeView, Value
+
+Shape = tuple[int | str | None, ...]
+"""Known extents as int, symbolic ones as str, unknown ones as None."""
+
+_Key = tuple[ScopePath, str]
+
+
+class TensorTypes:
+    """Types and shapes of the tensors of one model.
+
+    The body of a local function is inferred with the argument types of its first call.
+
+    Args:
+        view: The index of the model.
+    """
+
+    def __init__(self, view: GraphView) -> None:
+        self._view = view
+        self._types: dict[_Key, onnx.TypeProto] = {}
+        light = light_copy(view.model.proto)
+        self._collect(_inferred(light))
+        self._infer_functions(light)
+
+    def elem_type(self, value: Value) -> int | None:
+        """The ``TensorProto.DataType`` of a tensor, or None where it is unknown."""
+        if value.initializer is not None:
+            return value.initializer.data_type
+        tensor = self._tensor_type(value)
+        return tensor.elem_type if tensor is not None and tensor.elem_type else None
+
+    def shape(self, value: Value) -> Shape | None:
+        """The shape of a tensor, or None where not even the rank is known."""
+        if value.initializer is not None:
+            return tuple(value.initializer.dims)
+        tensor = self._tensor_type(value)
+        if tensor is None or not tensor.HasField("shape"):
+            return None
+        return tuple(_extent(dim) for dim in tensor.shape.dim)
+
+    def type_proto(self, value: Value) -> onnx.TypeProto | None:
+        """The ONNX type of a tensor, sequence, map or optional, or None where it is unknown."""
+        return self._types.get((value.scope.path, value.name))
+
+    def _tensor_type(self, value: Value) -> onnx.TypeProto.Tensor | None:
+        found = self.type_proto(value)
+        return found.tensor_type if found is not None and found.HasField("tensor_type") else None
+
+    def _collect(self, proto: onnx.ModelProto, root: ScopePath = ()) -> None:
+        for path, container in walk(proto):
+            if not isinstance(container, onnx.GraphProto):
+                continue
+            for info in (*container.value_info, *container.output, *container.input):
+                if info.HasField("type"):
+                    self._types[(*root, *path), info.name] = info.type
+            for tensor in container.initializer:
+                self._types.setdefault(((*root, *path), tensor.name), _stored_type(tensor))
+            for node in container.node:
+                _constant_type(node, (*root, *path), self._types)
+
+    def _infer_functions(self, light: onnx.ModelProto) -> None:
+        functions = {_identity(function): function for function in light.functions}
+        waiting = dict(functions)
+        for _ in range(len(functions)):
+            ready = [key for key in waiting if self._first_call(key) is not None]
+            if not ready:
+                return
+            for key in ready:
+                self._infer_function(waiting.pop(key), self._first_call(key), light)
+
+    def _first_call(self, identity: tuple[str, str, str]) -> NodeView | None:
+        for node in self._view.nodes():
+            called = (node.proto.domain, node.proto.op_type, node.proto.overload)
+            if called == identity and all(self._known(node, index) for index in range(len(node.proto.input))):
+                return node
+        return None
+
+    def _known(self, node: NodeView, index: int) -> bool:
+        value = node.input(index)
+        return not node.input_name(index) or (value is not None and self.type_proto(value) is not None)
+
+    def _infer_function(self, function: onnx.FunctionProto, call: NodeView | None, light: onnx.ModelProto) -> None:
+        assert call is not None
+        graph = onnx.GraphProto(name="body", node=function.node)
+        for index, name in enumerate(function.input):
+            value = call.input(index)
+            known = self.type_proto(value) if value is not None else None
+            if known is not None:
+                graph.input.add(name=name).type.CopyFrom(known)
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
+        model = onnx.ModelProto(ir_version=light.ir_version, graph=graph, opset_import=function.opset_import)
+        model.functions.extend(light.functions)
+        declared = {info.name: info.type for info in function.value_info if info.HasField("type")}
+        path = function_path(function)
+        self._types.update({(path, name): kind for name, kind in declared.items()})
+        self._collect(_inferred(model), path)
+
+
+def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=True)
+    except Exception:  # noqa: BLE001  inference raises many types on odd models; declared types remain
+        return proto
+
+
+def _identity(function: onnx.FunctionProto) -> tuple[str, str, str]:
+    return function.domain, function.name, function.overload
+
+
+def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    if dim.HasField("dim_value"):
+        return dim.dim_value
+    return dim.dim_param or None
+
+
+def _stored_type(tensor: TensorProto) -> onnx.TypeProto:
+    return onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+
+
+def _constant_type(node: onnx.NodeProto, path: ScopePath, types: dict[_Key, onnx.TypeProto]) -> None:
+    if node.op_type != "Constant" or not node.output:
+        return
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            types.setdefault((path, node.output[0]), _stored_type(attribute.t))
