@@ -15,4 +15,5 @@ FORMAT = NumberFormat(
     high=448,
     first_opset=FirstOpset(quantize=19, dequantize=19),
     zero_point="zero",
+    overflow="nan",
 )

@@ -2,19 +2,22 @@
 
 Quantize: ``saturate(round_half_even(x / scale) + zero_point)`` with the quotient rounded once to the division
 precision. Dequantize: ``(q - zero_point) * scale`` in float32, rounded once to the output type.
-Source: the ONNX operator text of QuantizeLinear and DequantizeLinear.
+Source: the ONNX operator text of QuantizeLinear and DequantizeLinear; where it is silent, ``docs/numerics.md``.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from qdqtool.numerics.granularity import Granularity, expand
+from qdqtool.errors import ArgumentError
+from qdqtool.numerics.division import division
+from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, FLOAT64, REAL_TYPES, SCALE_TYPES, Array
+from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.pieces import pieces
+from qdqtool.numerics.rounding import to_float, to_integer
 
-Array = npt.NDArray[np.generic]
 
-
-def quantize(
+def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
     x: Array,
     scale: Array,
     fmt: NumberFormat,
@@ -22,37 +25,45 @@ def quantize(
     zero_point: Array | None = None,
     *,
     precision: npt.DTypeLike | None = None,
+    saturate: bool = True,
 ) -> Array:
     """Quantize ``x``.
 
     Args:
-        x: Values of any shape, float32, float16 or bfloat16.
-        scale: Real value of one step, of the shape that ``granularity`` asks for.
+        x: Values of any shape: float32, float16, bfloat16 or int32; float64 is rounded to float32 first.
+        scale: Real value of one step, of the shape that ``granularity`` asks for: float32, float16, bfloat16 or
+            float8e8m0; float64 is rounded to float32 first. Not checked for zero, infinity or NaN.
         fmt: Format of the result.
         granularity: Over which elements a scale is shared.
         zero_point: Codes of real zero, of the scale's shape; None for zero.
-        precision: Type in which the quotient is rounded once; default the scale's type.
+        precision: Type in which the quotient is rounded once: float32, float16 or bfloat16; default the scale's type,
+            and float32 for float8e8m0.
+        saturate: For fp8, whether what rounds beyond the range becomes the largest value, or infinity or NaN as
+            ``fmt.overflow`` says. Integers, fp6 and fp4 always saturate.
 
     Returns:
-        An array of ``x``'s shape and type ``fmt.dtype``. Infinities saturate; NaN gives the lowest integer, or NaN
-        where the format has one.
+        An array of ``x``'s shape and type ``fmt.dtype``. Infinities saturate; NaN stays NaN where the format has one
+        and gives the lowest value where it has none.
 
     Raises:
-        ArgumentError: A shape does not fit.
+        ArgumentError: A shape, a type or the zero point is illegal, or nothing is quantized to ``fmt``.
     """
-    division = np.dtype(precision) if precision is not None else scale.dtype
-    spread = expand(scale, x.shape, granularity)
-    zero = None if zero_point is None else expand(zero_point, x.shape, granularity)
+    if fmt.first_opset.quantize is None:
+        raise ArgumentError(f"format is {fmt}; nothing is quantized to it")
+    x, scale = _real(x, "x"), _scale(scale)
+    divide = division(x.dtype, scale.dtype, None if precision is None else np.dtype(precision))
+    zero = _zero_point(zero_point, fmt)
+    codes = np.empty(x.shape, fmt.dtype)
     with np.errstate(all="ignore"):
-        quotient = (x.astype(np.float64) / spread.astype(np.float64)).astype(division)
-        if fmt.kind == "float":
-            clipped = np.clip(quotient.astype(np.float32), np.float32(fmt.low), np.float32(fmt.high))
-            return clipped.astype(fmt.dtype)
-        codes = np.rint(quotient.astype(np.float64))
-        if zero is not None:
-            codes = codes + zero.astype(np.float64)
-        codes = np.where(np.isnan(codes), fmt.low, np.clip(codes, fmt.low, fmt.high))
-        return codes.astype(np.int64).astype(fmt.dtype)
+        walk = pieces((x, codes), (scale.astype(divide.work), zero), granularity)
+        for (values, out), (step, offset) in walk:
+            assert step is not None
+            quotient = divide(values, step)
+            if fmt.kind == "integer":
+                out[...] = to_integer(quotient, fmt, offset)
+            else:
+                out[...] = to_float(quotient, fmt, saturate=saturate)
+    return codes
 
 
 def dequantize(
@@ -66,23 +77,96 @@ def dequantize(
     """Dequantize ``q``.
 
     Args:
-        q: Codes of any shape, in a quantized type.
-        scale: Real value of one step, of the shape that ``granularity`` asks for.
+        q: Codes of any shape, in a quantized type or int32.
+        scale: Real value of one step, of the shape that ``granularity`` asks for; types as for :func:`quantize`.
         granularity: Over which elements a scale is shared.
         zero_point: Codes of real zero, of the scale's shape; None for zero.
-        output_dtype: Type of the result; default the scale's type.
+        output_dtype: Type of the result: float32, float16 or bfloat16; default the scale's type, and float32 for
+            float8e8m0.
 
     Returns:
         An array of ``q``'s shape.
 
     Raises:
-        ArgumentError: A shape does not fit.
+        ArgumentError: A shape or a type is illegal.
     """
-    spread = expand(scale, q.shape, granularity).astype(np.float32)
-    # int64 keeps int32 codes less their zero point exact until the one conversion to float32
-    codes = q.astype(np.int64) if q.dtype.kind in "iu" else q.astype(np.float32)
-    if zero_point is not None:
-        codes = codes - expand(zero_point, q.shape, granularity).astype(codes.dtype)
+    scale = _scale(scale)
+    default = FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
+    output = np.dtype(output_dtype) if output_dtype is not None else default
+    if output not in REAL_TYPES:
+        raise ArgumentError(f"output_dtype is {output}; legal: {', '.join(map(str, REAL_TYPES))}")
+    result = np.empty(q.shape, output)
     with np.errstate(all="ignore"):
-        real = codes.astype(np.float32) * spread
-        return real.astype(output_dtype if output_dtype is not None else scale.dtype)
+        for (codes, out), (step, zero) in pieces((q, result), (scale.astype(FLOAT32), zero_point), granularity):
+            out[...] = _distance(codes, zero) * step
+    return result
+
+
+def fake_quantize(
+    x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity, zero_point: Array | None = None
+) -> Array:
+    """Quantize ``x`` and dequantize the codes: what a model with a Q/DQ pair computes with.
+
+    Args:
+        x: As for :func:`quantize`.
+        scale: As for :func:`quantize`.
+        fmt: Format of the codes in between.
+        granularity: Over which elements a scale is shared.
+        zero_point: As for :func:`quantize`.
+
+    Returns:
+        An array of ``x``'s shape and type (float32 for float64 and int32).
+
+    Raises:
+        ArgumentError: A shape, a type or the zero point is illegal.
+    """
+    output = x.dtype if x.dtype in REAL_TYPES else FLOAT32
+    codes = quantize(x, scale, fmt, granularity, zero_point)
+    return dequantize(codes, scale, granularity, zero_point, output_dtype=output)
+
+
+def _distance(codes: Array, zero: Array | None) -> Array:
+    """``codes - zero`` as float32, in one rounding: int32 needs it, every narrower type is exact."""
+    if zero is None:
+        return codes.astype(FLOAT32)
+    if codes.dtype == np.int32:
+        return (codes.astype(np.int64) - zero.astype(np.int64)).astype(FLOAT32)
+    return codes.astype(FLOAT32) - zero.astype(FLOAT32)
+
+
+def _real(x: Array, name: str) -> Array:
+    if x.dtype == FLOAT64:
+        with np.errstate(over="ignore"):
+            return x.astype(FLOAT32)
+    if x.dtype not in REAL_TYPES and x.dtype != np.int32:
+        raise ArgumentError(f"{name} has type {x.dtype}; legal: {', '.join(map(str, REAL_TYPES))}, int32, float64")
+    return x
+
+
+def _scale(scale: Array) -> Array:
+    if scale.dtype == FLOAT64:
+        with np.errstate(over="ignore"):
+            return scale.astype(FLOAT32)
+    if scale.dtype not in SCALE_TYPES:
+        raise ArgumentError(f"scale has type {scale.dtype}; legal: {', '.join(map(str, SCALE_TYPES))}, float64")
+    return scale
+
+
+def _zero_point(zero_point: Array | None, fmt: NumberFormat) -> Array | None:
+    """The zero point as float32; None where it is zero everywhere.
+
+    Raises:
+        ArgumentError: It lies outside the format's range, or is not zero where the format asks for that.
+    """
+    if zero_point is None:
+        return None
+    zero = zero_point.astype(FLOAT32)
+    if fmt.zero_point == "zero":
+        if np.any(zero != 0):
+            raise ArgumentError(f"zero_point is {float(zero[zero != 0].flat[0]):g}; {fmt} allows only 0")
+        return None
+    outside = (zero < fmt.low) | (zero > fmt.high)
+    if outside.any():
+        legal = f"{fmt.low:g} to {fmt.high:g}"
+        raise ArgumentError(f"zero_point is {float(zero[outside].flat[0]):g}; {fmt} allows {legal}")
+    return zero

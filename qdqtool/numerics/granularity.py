@@ -95,7 +95,8 @@ def check_scale_shape(scale_shape: tuple[int, ...], shape: tuple[int, ...], gran
     one_element = isinstance(granularity, PerTensor) and scale_shape == (1,)
     if scale_shape != expected and not one_element:
         raise ArgumentError(
-            f"scale has shape {list(scale_shape)}; {granularity} on a tensor of shape {list(shape)} needs {list(expected)}"
+            f"scale has shape {list(scale_shape)}; "
+            f"{granularity} on a tensor of shape {list(shape)} needs {list(expected)}"
         )
 
 

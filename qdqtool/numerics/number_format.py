@@ -1,5 +1,6 @@
 """The type of a number format; the formats themselves live one a module in :mod:`qdqtool.formats`."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +36,8 @@ class NumberFormat:
         high: Largest finite value.
         first_opset: Where ONNX allows it.
         zero_point: ``any`` integer inside the range, or only ``zero``.
+        overflow: What values that round beyond the range become when saturation is off: they ``saturates`` all the
+            same in formats that have no code for anything else.
     """
 
     name: str
@@ -46,6 +49,17 @@ class NumberFormat:
     high: float
     first_opset: FirstOpset
     zero_point: Literal["any", "zero"] = "any"
+    overflow: Literal["saturates", "nan", "infinity"] = "saturates"
+
+    @property
+    def max_exponent(self) -> int:
+        """The exponent of :attr:`high`: the largest ``e`` with ``2**e <= high``; ``emax`` in the OCP MX text."""
+        return math.frexp(self.high)[1] - 1
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether NaN has a code of its own."""
+        return self.overflow != "saturates"
 
     def stored_bytes(self, elements: int) -> int:
         """Bytes that ``elements`` packed values take in a TensorProto's raw data."""
