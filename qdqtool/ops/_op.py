@@ -1,0 +1,45 @@
+"""The type of a quantizable operator: which inputs take Q/DQ pairs, and how its weights are laid out."""
+
+from typing import ClassVar
+
+from qdqtool.graph.view import NodeView
+
+
+class QuantizableOp:
+    """One operator family. Subclasses are class data; they override a method where the answer depends on the node.
+
+    Attributes:
+        op_types: Operators of the default domain.
+        activation_inputs: Inputs that take per-tensor pairs.
+        weight_input: The input that takes a per-axis or blocked pair when it is constant; None without weights.
+        bias_input: The input that is added in the accumulator's type and stays float; None without one.
+        commutes: Whether the operator only moves or selects values, so a pair may be moved from one side of it to the
+            other without changing any number.
+    """
+
+    op_types: ClassVar[tuple[str, ...]]
+    activation_inputs: ClassVar[tuple[int, ...]] = (0,)
+    weight_input: ClassVar[int | None] = None
+    bias_input: ClassVar[int | None] = None
+    commutes: ClassVar[bool] = False
+
+    @property
+    def weighted(self) -> bool:
+        """Whether it multiplies an activation with weights: what int8 and fp8 kernels exist for."""
+        return self.weight_input is not None
+
+    def quantized_inputs(self, node: NodeView) -> tuple[int, ...]:
+        """The inputs of ``node`` that take a pair: activations first, then the weight."""
+        del node
+        weight = () if self.weight_input is None else (self.weight_input,)
+        return (*self.activation_inputs, *weight)
+
+    def weight_axis(self, node: NodeView, rank: int) -> int | None:
+        """The output-channel axis of a weight of that rank: the only legal axis of per-axis scales."""
+        del node, rank
+        return None
+
+    def reduction_axis(self, node: NodeView, rank: int) -> int | None:
+        """The axis of such a weight that the products are summed over: the axis that block scales divide."""
+        del node, rank
+        return None

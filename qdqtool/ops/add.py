@@ -1,0 +1,13 @@
+"""Add, quantized where a residual branch joins."""
+
+from qdqtool.ops._op import QuantizableOp
+
+
+class _Add(QuantizableOp):
+    """Which of the two inputs takes a pair depends on the graph: the skip branch, not the one from a Conv."""
+
+    op_types = ("Add",)
+    activation_inputs = (0, 1)
+
+
+OP = _Add()

@@ -1,0 +1,25 @@
+"""Gemm."""
+
+from qdqtool.graph.view import NodeView
+from qdqtool.ops._op import QuantizableOp
+
+
+class _Gemm(QuantizableOp):
+    """Weight ``[K, N]``, or ``[N, K]`` with ``transB``."""
+
+    op_types = ("Gemm",)
+    weight_input = 1
+    bias_input = 2
+
+    def weight_axis(self, node: NodeView, rank: int) -> int | None:
+        """The axis of N."""
+        del rank
+        return 0 if node.attribute("transB", 0) else 1
+
+    def reduction_axis(self, node: NodeView, rank: int) -> int | None:
+        """The axis of K."""
+        del rank
+        return 1 if node.attribute("transB", 0) else 0
+
+
+OP = _Gemm()

@@ -1,0 +1,24 @@
+"""MatMul, of an activation with a weight or of two activations."""
+
+from qdqtool.graph.view import NodeView
+from qdqtool.ops._op import QuantizableOp
+
+
+class _MatMul(QuantizableOp):
+    """Weight ``[..., K, N]``."""
+
+    op_types = ("MatMul",)
+    weight_input = 1
+
+    def weight_axis(self, node: NodeView, rank: int) -> int | None:
+        """The last axis, N."""
+        del node
+        return rank - 1 if rank >= 2 else None
+
+    def reduction_axis(self, node: NodeView, rank: int) -> int | None:
+        """The second to last axis, K; the only one of a vector."""
+        del node
+        return max(rank - 2, 0)
+
+
+OP = _MatMul()

@@ -1,0 +1,56 @@
+"""The type of a target: what one consumer of Q/DQ models accepts, as data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from onnx import TensorProto
+
+_NAMES = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
+
+
+def type_name(onnx_type: int) -> str:
+    """The name of a ``TensorProto.DataType`` value as NumPy and ONNX spell it: ``float32``, ``int8``, ``bfloat16``.
+
+    Values that ONNX does not define are spelled as numbers.
+    """
+    if onnx_type in _NAMES:
+        return _NAMES[onnx_type]
+    known = TensorProto.DataType.DESCRIPTOR.values_by_number.get(onnx_type)
+    return known.name.lower() if known is not None else f"type {onnx_type}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What one consumer of Q/DQ models accepts. All types are named as :func:`type_name` spells them.
+
+    Attributes:
+        id: Public id, the file name with ``-`` for ``_``.
+        family: Rules that speak of a family apply to every target of it.
+        title: What it is, for people.
+        verified: What the facts were measured on.
+        quantize_types: Types that QuantizeLinear may produce.
+        dequantize_types: Types that DequantizeLinear may read.
+        data_types: Types that QuantizeLinear may read.
+        scale_types: Types of a scale.
+        initializer_types: Types that any initializer may have; None where the target looks only at those in use.
+        symmetric_types: Quantized types whose zero point must be 0.
+        follows_opset: Whether it refuses what the model's opset does not have yet.
+        max_opset: Newest opset of the default domain that it loads; None for no limit.
+        max_ir: Newest IR version that it loads; None for no limit.
+        min_compute_capability: First GPU generation (major times 10 plus minor) with kernels for a quantized type.
+    """
+
+    id: str
+    family: str
+    title: str
+    verified: str
+    quantize_types: frozenset[str]
+    dequantize_types: frozenset[str]
+    data_types: frozenset[str] = frozenset({"float32", "float16", "bfloat16"})
+    scale_types: frozenset[str]
+    initializer_types: frozenset[str] | None = None
+    symmetric_types: frozenset[str]
+    follows_opset: bool = True
+    max_opset: int | None = None
+    max_ir: int | None = None
+    min_compute_capability: Mapping[str, int] = field(default_factory=dict)

@@ -1,0 +1,19 @@
+"""TensorRT 11: always strongly typed, so the Q/DQ nodes alone decide which layers are quantized."""
+
+from qdqtool.targets._target import Target
+from qdqtool.targets._tensorrt_family import FLOAT_TYPES, INITIALIZER_TYPES, QUANTIZE_TYPES, SYMMETRIC_TYPES
+
+TARGET = Target(
+    id="tensorrt",
+    family="tensorrt",
+    title="TensorRT 11",
+    verified="the parser it shares with tensorrt-rtx 1.7.1.116; its own builder may be stricter",
+    quantize_types=QUANTIZE_TYPES,
+    dequantize_types=QUANTIZE_TYPES,
+    data_types=FLOAT_TYPES,
+    scale_types=FLOAT_TYPES | {"float64"},
+    initializer_types=INITIALIZER_TYPES,
+    symmetric_types=SYMMETRIC_TYPES,
+    follows_opset=False,
+    min_compute_capability={"int8": 75, "int4": 80, "float8e4m3fn": 89, "float4e2m1": 100},
+)
