@@ -34,10 +34,11 @@ class Division:
 
     def __call__(self, x: Array, scale: Array) -> Array:
         """``x / scale`` as float32 that holds values of :attr:`precision`; ``scale`` is given in :attr:`work`."""
-        quotient: Array = np.divide(x.astype(self.work, copy=False), scale)
-        if quotient.dtype != self.precision:
-            quotient = round_once(quotient, self.precision).astype(FLOAT32, copy=False)
-        return quotient
+        quotient = np.empty(x.shape, self.work)
+        np.divide(x.astype(self.work, copy=False), scale, out=quotient)
+        if self.work == self.precision:
+            return quotient
+        return np.asarray(round_once(quotient, self.precision)).astype(FLOAT32, copy=False)
 
 
 def division(x_type: np.dtype[Any], scale_type: np.dtype[Any], precision: np.dtype[Any] | None = None) -> Division:

@@ -1,0 +1,252 @@
+"""Quantize and dequantize against exact rational arithmetic, bit for bit."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import numbers, rational
+
+from qdqtool import formats
+from qdqtool.errors import ArgumentError
+from qdqtool.numerics import affine
+from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+
+INT8, UINT8, E4M3 = (formats.get(name) for name in ("int8", "uint8", "float8e4m3fn"))
+ONE = np.float32(1)
+
+
+def zero_points(rng, fmt, shape):
+    """Legal zero points: at both ends of the range, odd and even ones."""
+    if fmt.zero_point == "zero":
+        return None
+    drawn = rng.choice([fmt.low, fmt.high, 0, 1, fmt.low + 1], shape)
+    return np.asarray(drawn).astype(np.int32).astype(fmt.dtype)
+
+
+@pytest.mark.parametrize("scale_type", numbers.SCALE)
+@pytest.mark.parametrize("x_type", numbers.REAL)
+@pytest.mark.parametrize("name", numbers.QUANTIZED)
+def test_quantize_rounds_the_exact_quotient_once(name, x_type, scale_type):
+    fmt = formats.get(name)
+    rng = np.random.default_rng(7)
+    for precision in (None, *numbers.REAL):
+        scale = numbers.scales(rng, 40, scale_type)
+        x = numbers.values(rng, scale, fmt, x_type)
+        zero = zero_points(rng, fmt, 40)
+        chosen = None if precision is None else numbers.REAL[precision]
+        codes = affine.quantize(x, scale, fmt, PerAxis(0), zero, precision=chosen)
+        used = precision or ("float32" if scale_type == "float8e8m0" else scale_type)
+        numbers.assert_codes(codes, rational.quantize(x, scale, name, PerAxis(0), zero, precision=used), fmt)
+
+
+@pytest.mark.parametrize("name", numbers.FLOAT)
+def test_overflow_is_judged_after_rounding_when_saturation_is_off(name):
+    fmt = formats.get(name)
+    high = fmt.high
+    step = high - float(np.nextafter(np.asarray(high).astype(fmt.dtype), np.asarray(0).astype(fmt.dtype)))
+    x = np.float32([high, high + step / 2, np.nextafter(np.float32(high + step / 2), np.float32(1e9)), 2 * high])
+    x = np.concatenate([x, -x, np.float32([np.nan, np.inf, -np.inf, np.nextafter(x[1], np.float32(0))])])
+    for saturate in (True, False):
+        codes = affine.quantize(x, ONE, fmt, PerTensor(), saturate=saturate)
+        numbers.assert_codes(codes, rational.quantize(x, ONE, name, PerTensor(), saturate=saturate), fmt)
+
+
+SPECIAL_CODES = {
+    "int8": (127, -128, -128),
+    "uint16": (65535, 0, 0),
+    "uint2": (3, 0, 0),
+    "float4e2m1": (6, -6, -6),
+    "float6e3m2": (28, -28, -28),
+    "float8e4m3fn": (448, -448, np.nan),
+    "float8e4m3fnuz": (240, -240, np.nan),
+    "float8e5m2": (57344, -57344, np.nan),
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), SPECIAL_CODES.items())
+def test_infinities_and_nan(name, expected):
+    """The written table: infinities saturate, NaN stays NaN where there is one and else gives the lowest value."""
+    x = np.float32([np.inf, -np.inf, np.nan])
+    codes = affine.quantize(x, np.float32(0.5), formats.get(name), PerTensor())
+    np.testing.assert_array_equal(codes.astype(np.float32), np.float32(expected))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("float8e4m3fn", [np.nan, np.nan]), ("float8e4m3fnuz", [np.nan, np.nan]), ("float8e5m2", [np.inf, -np.inf])],
+)
+def test_infinities_without_saturation(name, expected):
+    codes = affine.quantize(np.float32([np.inf, -np.inf]), ONE, formats.get(name), PerTensor(), saturate=False)
+    np.testing.assert_array_equal(codes.astype(np.float32), np.float32(expected))
+
+
+def test_a_zero_scale_divides_like_ieee():
+    codes = affine.quantize(np.float32([1, -1, 0]), np.float32(0), INT8, PerTensor())
+    np.testing.assert_array_equal(codes, [127, -128, -128])
+
+
+@st.composite
+def layouts(draw):
+    """A shape of rank 0 to 6 and a granularity that it allows, short last blocks and empty axes among them."""
+    shape = tuple(draw(st.lists(st.integers(0, 5), max_size=6)))
+    if int(np.prod(shape)) > 60:
+        shape = tuple(min(n, 2) for n in shape)
+    if not shape or draw(st.integers(0, 3)) == 0:
+        return shape, PerTensor()
+    axis = draw(st.integers(-len(shape), len(shape) - 1))
+    return shape, PerAxis(axis) if draw(st.booleans()) else Blocked(axis, draw(st.integers(1, 6)))
+
+
+@given(
+    layouts(), st.sampled_from(numbers.QUANTIZED), st.sampled_from(list(numbers.REAL)), st.integers(0, 2**32), st.data()
+)
+@settings(max_examples=150, deadline=None)
+def test_quantize_at_every_granularity(layout, name, x_type, seed, data):
+    shape, granularity = layout
+    fmt, rng = formats.get(name), np.random.default_rng(seed)
+    scale_type = data.draw(st.sampled_from(list(numbers.REAL)))
+    scale = numbers.scales(rng, granularity.scale_shape(shape), scale_type)
+    zero = zero_points(rng, fmt, scale.shape) if data.draw(st.booleans()) else None
+    x = numbers.values(rng, spread(scale, shape, granularity), fmt, x_type)
+    codes = affine.quantize(x, scale, fmt, granularity, zero)
+    numbers.assert_codes(codes, rational.quantize(x, scale, name, granularity, zero, precision=scale_type), fmt)
+
+
+@given(layouts(), st.sampled_from([*numbers.QUANTIZED, "int32"]), st.integers(0, 2**32), st.data())
+@settings(max_examples=150, deadline=None)
+def test_dequantize_at_every_granularity(layout, name, seed, data):
+    shape, granularity = layout
+    fmt, rng = formats.get(name), np.random.default_rng(seed)
+    output = data.draw(st.sampled_from(list(numbers.REAL)))
+    scale = numbers.scales(rng, granularity.scale_shape(shape), data.draw(st.sampled_from(list(numbers.SCALE))))
+    zero = zero_points(rng, fmt, scale.shape) if data.draw(st.booleans()) else None
+    codes = finite_codes(rng, fmt, shape)
+    real = affine.dequantize(codes, scale, granularity, zero, output_dtype=numbers.REAL[output])
+    assert real.dtype == numbers.REAL[output]
+    expected = rational.dequantize(codes, scale, granularity, zero, output=output)
+    np.testing.assert_array_equal(real.astype(np.float64), expected)
+
+
+def spread(scale, shape, granularity):
+    """The scale of each element, found by the oracle's own index rule."""
+    full = np.empty(shape, scale.dtype)
+    for index in np.ndindex(shape):
+        full[index] = scale[rational.parameter_index(index, granularity)]
+    return full
+
+
+def finite_codes(rng, fmt, shape):
+    """Codes of a format drawn from all its bit patterns, less NaN and infinity."""
+    if fmt.kind == "integer":
+        return np.asarray(rng.integers(int(fmt.low), int(fmt.high) + 1, shape)).astype(np.int64).astype(fmt.dtype)
+    codes = np.asarray(rng.integers(0, 2**fmt.bits, shape)).astype(np.uint8).view(fmt.dtype)
+    return np.where(np.isfinite(codes.astype(np.float32)), codes, np.zeros((), fmt.dtype))
+
+
+def every_code(fmt):
+    """All finite codes of a format."""
+    if fmt.kind == "integer":
+        return np.arange(int(fmt.low), int(fmt.high) + 1).astype(fmt.dtype)
+    codes = np.arange(2**fmt.bits, dtype=np.uint8).view(fmt.dtype)
+    return codes[np.isfinite(codes.astype(np.float32))]
+
+
+@pytest.mark.parametrize("name", numbers.QUANTIZED)
+def test_every_code_survives_the_round_trip(name):
+    """Dequantize then quantize is the identity on all codes, at awkward scales: the grid is a fixed point."""
+    fmt = formats.get(name)
+    codes = every_code(fmt)
+    for scale in np.float32([0.1, 1 / 127, 3e-5, 7.77]):
+        real = affine.dequantize(codes, scale, PerTensor())
+        again = affine.quantize(real, scale, fmt, PerTensor())
+        np.testing.assert_array_equal(again.astype(np.float32), codes.astype(np.float32))
+
+
+@pytest.mark.parametrize("name", numbers.QUANTIZED)
+def test_quantize_is_monotone_and_idempotent(name):
+    fmt = formats.get(name)
+    scale = np.float32(0.37)
+    x = np.sort(np.random.default_rng(3).normal(size=5000).astype(np.float32) * np.float32(fmt.high * 0.6))
+    once = affine.fake_quantize(x, scale, fmt, PerTensor())
+    assert (np.diff(once) >= 0).all()
+    np.testing.assert_array_equal(affine.fake_quantize(once, scale, fmt, PerTensor()), once)
+
+
+def test_the_quotient_is_rounded_before_the_code():
+    """8.95 / 0.1 is 89.49999868... exactly and 89.5 in float32; ONNX and ORT round that, to 90."""
+    assert affine.quantize(np.float32(8.95), np.float32(0.1), INT8, PerTensor()) == 90
+
+
+def test_int32_is_divided_exactly():
+    x = np.int32([2**24 + 1, 2**31 - 1, -(2**31)])
+    scale = np.float32(2**18 + 0.5)
+    codes = affine.quantize(x, scale, formats.get("int16"), PerTensor())
+    numbers.assert_codes(codes, rational.quantize(x, scale, "int16", PerTensor()), formats.get("int16"))
+
+
+def test_int32_codes_less_their_zero_point_do_not_wrap():
+    real = affine.dequantize(np.int32([-(2**31)]), ONE, PerTensor(), np.asarray(np.int32(5)))
+    np.testing.assert_array_equal(real, np.float32([-(2.0**31)]))
+
+
+def test_float64_counts_as_float32():
+    x = np.array([0.1, 2.5, -3.5])
+    left = affine.quantize(x, np.float64(0.1), INT8, PerTensor())
+    np.testing.assert_array_equal(left, affine.quantize(x.astype(np.float32), np.float32(0.1), INT8, PerTensor()))
+
+
+def test_large_arrays_are_cut_into_pieces_without_a_seam():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(3, 70_001)).astype(np.float32)
+    scale = rng.uniform(0.01, 0.02, (3, 2188)).astype(np.float32)
+    codes = affine.quantize(x, scale, INT8, Blocked(1, 32))
+    wide = np.repeat(scale, 32, axis=1)[:, :70_001]
+    np.testing.assert_array_equal(codes, np.clip(np.rint(x / wide), -128, 127).astype(np.int8))
+
+
+def test_inputs_are_left_alone():
+    x, scale = np.float32([1.5, 2.5]), np.float32([0.5])
+    x.setflags(write=False)
+    affine.quantize(x, scale, INT8, PerTensor())
+    affine.fake_quantize(x.T[::-1], scale, E4M3, PerTensor())
+    np.testing.assert_array_equal(x, np.float32([1.5, 2.5]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros(3, np.int64), ONE, INT8, PerTensor()), "x has type int64; legal: float32"),
+        ((np.zeros(3, np.float32), np.int32(1), INT8, PerTensor()), "scale has type int32; legal: float32"),
+        ((np.zeros(3, np.float32), ONE, formats.get("int32"), PerTensor()), "format is int32; nothing is quantized"),
+        ((np.zeros(3, np.float32), np.ones(2, np.float32), INT8, PerAxis(0)), r"scale has shape \[2\].*needs \[3\]"),
+        ((np.zeros(3, np.float32), ONE, UINT8, PerTensor(), np.asarray(-1)), "zero_point is -1; uint8 allows 0 to 255"),
+        (
+            (np.zeros(3, np.float32), ONE, E4M3, PerTensor(), np.asarray(1)),
+            "zero_point is 1; float8e4m3fn allows only 0",
+        ),
+    ],
+)
+def test_illegal_arguments_are_named_with_their_legal_values(arguments, message):
+    arguments = tuple(np.asarray(a) if isinstance(a, np.generic) else a for a in arguments)
+    with pytest.raises(ArgumentError, match=message):
+        affine.quantize(*arguments)
+
+
+def test_illegal_types_of_division_and_output():
+    with pytest.raises(ArgumentError, match="precision is int8; legal: float32, float16, bfloat16"):
+        affine.quantize(np.zeros(1, np.float32), np.asarray(ONE), INT8, PerTensor(), precision=np.int8)
+    with pytest.raises(ArgumentError, match="output_dtype is float64; legal: float32, float16, bfloat16"):
+        affine.dequantize(np.zeros(1, np.int8), np.asarray(ONE), PerTensor(), output_dtype=np.float64)
+
+
+def test_bfloat16_quotients_are_rounded_from_the_exact_value():
+    """Quotients so near a tie of bfloat16 that float32 cannot tell, where going through float32 rounds twice."""
+    scale = np.random.default_rng(4).uniform(1, 2, 2000).astype(np.float32)
+    x = (128.5 * scale.astype(np.float64)).astype(np.float32)
+    near = (x / scale == 128.5) & (x.astype(np.float64) != 128.5 * scale.astype(np.float64))
+    x, scale, fmt = x[near][:50], scale[near][:50], formats.get("int16")
+    assert x.size == 50
+    codes = affine.quantize(x, scale, fmt, PerAxis(0), precision=ml_dtypes.bfloat16)
+    assert set(codes.tolist()) == {128, 129}
+    numbers.assert_codes(codes, rational.quantize(x, scale, "int16", PerAxis(0), precision="bfloat16"), fmt)
