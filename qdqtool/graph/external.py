@@ -10,6 +10,7 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.errors import ModelError
+from qdqtool.graph.model import Model
 from qdqtool.graph.tensors import external_entry, is_external, iter_tensors, nbytes
 
 _KEEP_TOGETHER = "keep the model and its data files in one folder, with relative locations"
@@ -35,6 +36,13 @@ def external_files(proto: onnx.ModelProto, folder: Path) -> list[Path]:
     """The files that the external tensors of a model in ``folder`` lie in, sorted."""
     locations = {external_entry(tensor, "location") for tensor in iter_tensors(proto) if is_external(tensor)}
     return sorted(folder / location for location in locations)
+
+
+def model_bytes(model: Model) -> int:
+    """Bytes of a model's file and its external data files together; 0 for a model made in memory."""
+    if model.path is None:
+        return 0
+    return sum(path.stat().st_size for path in (model.path, *external_files(model.proto, model.folder)))
 
 
 def _contained_size(folder: Path, location: str, tensor: TensorProto) -> int:
@@ -72,7 +80,8 @@ def _check_range(tensor: TensorProto, location: str, size: int) -> None:
     needed = nbytes(tensor)
     if any(dim < 0 for dim in tensor.dims) or (length is not None and length != needed):
         raise ModelError(
-            f"external tensor '{tensor.name}' of shape {list(tensor.dims)} needs {needed} bytes, its entry says {length}"
+            f"external tensor '{tensor.name}' of shape {list(tensor.dims)} needs {needed} bytes, "
+            f"but its entry says {length}"
         )
     end = (offset or 0) + needed
     if end > size:

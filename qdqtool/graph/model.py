@@ -43,6 +43,10 @@ class Model:
         """The folder that external locations are relative to."""
         return self.path.parent if self.path is not None else Path.cwd()
 
+    def fork(self) -> "Model":
+        """The same model with payloads of its own, so that pending tensors can be added for one job only."""
+        return Model(self.proto, self.path, dict(self.payloads))
+
     def default_opset(self) -> int:
         """The imported version of the default ONNX domain; 1 when it is not imported."""
         return opset_version(self.proto, "")

@@ -1,0 +1,24 @@
+"""``qdqtool strip``: take Q/DQ nodes out of a model."""
+
+from pathlib import Path
+
+import click
+
+from qdqtool.cli._options import emit, external_data_option, model_argument, output_format_option, output_option
+
+
+@click.command(short_help="Take Q/DQ nodes out of a model again.")
+@model_argument()
+@output_option("The float model to write.")
+@external_data_option()
+@output_format_option()
+def command(*, model: Path, output: Path, external_data: str, output_format: str) -> None:
+    """Take every QuantizeLinear/DequantizeLinear out of MODEL.
+
+    Pairs are bypassed; stored codes become float weights again. Codes that are graph inputs or outputs, or that feed
+    other operators, stay where they are and are listed.
+    """
+    from qdqtool.graph.save import ExternalData
+    from qdqtool.pipeline.strip import strip_model
+
+    emit(strip_model(model, output, external_data=ExternalData(external_data)), output_format, "strip")

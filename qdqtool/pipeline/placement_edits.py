@@ -1,0 +1,163 @@
+"""From a plan to graph edits: the nodes and constants of each Q/DQ pair, and the inputs that move to its output."""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from qdqtool.errors import UsageError
+from qdqtool.graph.constants import Constants
+from qdqtool.graph.edits import AddInitializer, AddNode, Edit, RemoveInitializer, RemoveNode, RenameOutput, SetInput
+from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.naming import Namer
+from qdqtool.graph.tensors import element_count, make_tensor, pending_tensor, read_array
+from qdqtool.graph.view import GraphView, Use, Value
+from qdqtool.numerics.affine import quantize
+from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.numerics.scheme import QuantParams
+from qdqtool.plan import Placement, QuantPlan
+
+
+class WeightStorage(enum.Enum):
+    """How a quantized constant is stored: as packed codes behind a DQ, or as float behind Q and DQ."""
+
+    PACKED = "packed"
+    QDQ = "qdq"
+
+
+@dataclass(slots=True)
+class PlacementEdits:
+    """Builds the edits of a plan, one placement after the other.
+
+    Attributes:
+        view: The index of the model.
+        constants: Its folded constants.
+        storage: How quantized constants are stored.
+        edits: The edits so far.
+        packed: Names of the constants that were packed, by placement.
+    """
+
+    view: GraphView
+    constants: Constants
+    storage: WeightStorage
+    edits: list[Edit] = field(default_factory=list)
+    packed: dict[Placement, str] = field(default_factory=dict)
+    _namer: Namer = field(init=False)
+    _moved: dict[Value, set[Use]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._namer = Namer(self.view)
+
+    def add_plan(self, plan: QuantPlan) -> None:
+        """Add the edits of every placement, then take out the float constants that nothing reads any more."""
+        for placement in plan:
+            self._add(placement)
+        self.edits.extend(self._unused_constants())
+
+    def _add(self, placement: Placement) -> None:
+        value = self.view.scope(placement.slot.scope).values[placement.slot.tensor]
+        stored = self.constants.direct(value)
+        if stored is not None and self.storage is WeightStorage.PACKED and not value.is_output:
+            self.packed[placement] = self._add_packed(placement, value, stored)
+        else:
+            self._add_pair(placement, value)
+
+    def _add_packed(self, placement: Placement, value: Value, stored: onnx.TensorProto) -> str:
+        params = placement.params
+        name = self._namer.tensor(f"{value.name}_quantized")
+        payload = _codes_payload(self.view.model, stored, params)
+        onnx_type = params.scheme.format.onnx_type
+        tensor = pending_tensor(self.view.model, name, tuple(stored.dims), onnx_type, payload)
+        self.edits.append(AddInitializer(value.scope.path, tensor))
+        constants = self._add_constants(placement, value)
+        output = self._namer.tensor(f"{value.name}_DequantizeLinear_Output")
+        self._add_node("DequantizeLinear", placement, value, (name, *constants), output)
+        self._move(placement, value, output)
+        return name
+
+    def _add_pair(self, placement: Placement, value: Value) -> None:
+        takes_output = value.is_output and placement.slot.uses is None
+        source = self._free_output_name(value) if takes_output else value.name
+        constants = self._add_constants(placement, value)
+        codes = self._namer.tensor(f"{value.name}_QuantizeLinear_Output")
+        self._add_node("QuantizeLinear", placement, value, (source, *constants), codes)
+        output = value.name if takes_output else self._namer.tensor(f"{value.name}_DequantizeLinear_Output")
+        self._add_node("DequantizeLinear", placement, value, (codes, *constants), output)
+        if not takes_output:
+            self._move(placement, value, output)
+
+    def _free_output_name(self, value: Value) -> str:
+        """Rename what the producer makes, so that the pair can give the graph output its old name."""
+        if value.producer is None:
+            raise UsageError(
+                f"tensor '{value.qualified_name}' is a graph output that no node makes; it cannot be quantized",
+                hint="name consumers to quantize only those uses",
+            )
+        name = self._namer.tensor(f"{value.name}_float")
+        index = list(value.producer.proto.output).index(value.name)
+        self.edits.append(RenameOutput(value.scope.path, value.producer.key, index, name))
+        return name
+
+    def _add_constants(self, placement: Placement, value: Value) -> tuple[str, str]:
+        params, scope = placement.params, value.scope.path
+        scale_name = self._namer.tensor(f"{value.name}_scale")
+        zero_name = self._namer.tensor(f"{value.name}_zero_point")
+        scale_type = onnx.helper.np_dtype_to_tensor_dtype(params.scale.dtype)
+        self.edits.append(AddInitializer(scope, make_tensor(scale_name, params.scale, scale_type)))
+        fmt = params.scheme.format
+        codes = params.zero_point if params.zero_point is not None else np.zeros(params.scale.shape, fmt.dtype)
+        self.edits.append(AddInitializer(scope, make_tensor(zero_name, codes, fmt.onnx_type)))
+        return scale_name, zero_name
+
+    def _add_node(self, op_type: str, placement: Placement, value: Value, inputs: tuple[str, ...], output: str) -> None:
+        name = self._namer.node(f"{value.name}_{op_type}")
+        attributes = qdq_attributes(placement.params)
+        self.edits.append(AddNode(value.scope.path, op_type, inputs, (output,), name, attributes=attributes))
+
+    def _move(self, placement: Placement, value: Value, output: str) -> None:
+        for use in self._chosen(placement, value):
+            self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, output))
+            self._moved.setdefault(value, set()).add(use)
+
+    def _chosen(self, placement: Placement, value: Value) -> list[Use]:
+        if placement.slot.uses is None:
+            return value.uses
+        wanted = {(ref.scope, ref.node, ref.index) for ref in placement.slot.uses}
+        return [use for use in value.uses if (use.node.scope.path, use.node.key, use.index) in wanted]
+
+    def _unused_constants(self) -> Iterator[Edit]:
+        if self.storage is WeightStorage.QDQ:
+            return
+        for value, moved in self._moved.items():
+            if len(moved) < len(value.uses) or value.is_output:
+                continue
+            if value.initializer is not None:
+                yield RemoveInitializer(value.scope.path, value.name)
+            elif value.producer is not None and self.constants.direct(value) is not None:
+                yield RemoveNode(value.scope.path, value.producer.key)
+
+
+def qdq_attributes(params: QuantParams) -> dict[str, Any]:
+    """The attributes of a Q or DQ node with these parameters."""
+    match params.scheme.granularity:
+        case PerTensor():
+            return {}
+        case PerAxis(axis):
+            return {"axis": axis}
+        case Blocked(axis, block_size):
+            return {"axis": axis, "block_size": block_size}
+
+
+def _codes_payload(model: Model, stored: onnx.TensorProto, params: QuantParams) -> Payload:
+    fmt = params.scheme.format
+
+    def make() -> bytes:
+        weights: npt.NDArray[np.generic] = read_array(model, stored)
+        codes = quantize(weights, params.scale, fmt, params.scheme.granularity, params.zero_point)
+        return make_tensor("codes", codes, fmt.onnx_type).raw_data
+
+    return Payload(fmt.stored_bytes(element_count(stored)), make)

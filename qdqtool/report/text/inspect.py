@@ -1,0 +1,73 @@
+"""The inspect report for a terminal."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from qdqtool.graph.types import Shape
+from qdqtool.pipeline.inspect import InspectReport, TensorInfo
+from qdqtool.report.terminal import escape, human_bytes, make_table, plural
+
+
+def render(report: InspectReport, console: Console) -> None:
+    """Print sizes and opsets, inputs and outputs, the Q/DQ inventory, coverage, and the tensors when they are there."""
+    _head(report, console)
+    console.print()
+    console.print(_inventory(report) if report.groups else Text("no QuantizeLinear or DequantizeLinear", "yellow"))
+    if report.coverage:
+        console.print()
+        console.print(_coverage(report))
+    if report.tensors:
+        console.print()
+        console.print(_tensors(report.tensors))
+
+
+def _head(report: InspectReport, console: Console) -> None:
+    opsets = ", ".join(f"{escape(domain)} {version}" for domain, version in report.opset_imports.items())
+    weights = ", ".join(f"{kind} {human_bytes(size)}" for kind, size in report.weight_bytes.items() if size)
+    console.print(Text(escape(report.model), "bold"))
+    console.print(f"  {human_bytes(report.bytes)}; stored tensors: {weights or 'none'}")
+    console.print(f"  opset {opsets}; IR version {report.ir_version}; producer {escape(report.producer) or 'unknown'}")
+    console.print(f"  {plural(report.nodes, 'node')}, {plural(report.scopes, 'body or function scope')}")
+    for kind, tensors in (("input", report.inputs), ("output", report.outputs)):
+        for tensor in tensors:
+            console.print(f"  {kind} {escape(tensor.name)}: {tensor.type}{shape_text(tensor.shape)}")
+
+
+def _inventory(report: InspectReport) -> Table:
+    table = make_table("stands for", "format", "granularity", "operator", "nodes", "scales")
+    for group in report.groups:
+        scales = "not constant"
+        if group.scale_min is not None and group.scale_max is not None:
+            scales = f"{group.scale_min:.4g} to {group.scale_max:.4g}"
+        table.add_row(group.kind, group.format, group.granularity, group.op_type, str(group.count), scales)
+    return table
+
+
+def _coverage(report: InspectReport) -> Table:
+    table = make_table("operator", "nodes", "quantized", "one side only", "float")
+    for row in report.coverage:
+        rest = row.total - row.quantized - row.partly
+        table.add_row(row.op_type, str(row.total), str(row.quantized), str(row.partly), str(rest))
+    return table
+
+
+def _tensors(tensors: tuple[TensorInfo, ...]) -> Table:
+    table = make_table("tensor", "scope", "kind", "type", "quantized", "consumers")
+    for tensor in tensors:
+        table.add_row(
+            escape(tensor.name),
+            escape(tensor.graph),
+            tensor.kind,
+            f"{tensor.type}{shape_text(tensor.shape)}",
+            "yes" if tensor.quantized else "",
+            ", ".join(escape(label) for label in tensor.consumers),
+        )
+    return table
+
+
+def shape_text(shape: Shape | None) -> str:
+    """A shape as ``[1, 3, height, ?]``; ``[...]`` where the rank is unknown."""
+    if shape is None:
+        return "[...]"
+    return f"[{', '.join('?' if dim is None else escape(str(dim)) for dim in shape)}]"

@@ -1,0 +1,26 @@
+"""The strip report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.pipeline.strip import StripReport
+from qdqtool.report.terminal import escape, plural, sizes_line
+
+
+def render(report: StripReport, console: Console) -> None:
+    """Print what was taken out, what stays and why, how large the files are and where the output is."""
+    pairs = sum(done.kind == "pair" for done in report.removed)
+    weights = len(report.removed) - pairs
+    console.print(
+        Text.assemble(
+            (f"{plural(pairs, 'pair')} bypassed and {plural(weights, 'weight')} made float again", "bold"),
+            f" in {escape(report.model)}",
+        )
+    )
+    for rest in report.kept:
+        scope = f" in {escape(rest.graph)}" if rest.graph else ""
+        console.print(Text.assemble("  ", ("kept ", "yellow"), f"{escape(rest.node)}{scope}: {rest.reason}"))
+    console.print(sizes_line(report.sizes.before, report.sizes.after))
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+    if report.external_data:
+        console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
