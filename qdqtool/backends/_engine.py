@@ -1,0 +1,199 @@
+"""What an engine builder is asked for and what it hands back, whichever product it is."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from qdqtool.errors import GateError
+from qdqtool.graph.model import Model
+
+Evidence = Literal["aot-dump", "inspector", "none"]
+Stage = Literal["start", "parse", "build", "write", "inspect"]
+
+
+@dataclass(frozen=True, slots=True)
+class InputProfile:
+    """The shapes that an engine must accept for one dynamic input.
+
+    Attributes:
+        name: The input.
+        min: Smallest extents.
+        opt: The extents that kernels are chosen for.
+        max: Largest extents.
+    """
+
+    name: str
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRequest:
+    """One build.
+
+    Attributes:
+        model: The model, as read from ``model.path``, which the builder reads again itself.
+        engine: File to write; the caller renames it when everything has gone well.
+        targets: Compute capabilities as ``8.6``; empty for the GPU in this machine.
+        profiles: Shapes of the dynamic inputs.
+        timeout: Seconds after which the builder is stopped.
+        verbose_log: Where to keep the builder's whole log, if anywhere.
+    """
+
+    model: Model
+    engine: Path
+    targets: tuple[str, ...] = ()
+    profiles: tuple[InputProfile, ...] = ()
+    timeout: float = 1800.0
+    verbose_log: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One kernel of an engine, as its layer dump describes it.
+
+    Attributes:
+        name: The builder's name for it.
+        layer_type: The builder's class of kernels: ``correlation``, ``gemm``, ``runtime_fusion``, ``kgen``, ….
+        inputs: Types of the tensors that it reads, named as ONNX names them.
+        constants: Types of the constant matrices that it reads; scales, biases and factors are left out.
+        outputs: Types of the tensors that it writes.
+        tactic: The builder's name for the implementation, if it gives one.
+        nodes: The ONNX nodes that it came from, each with its call path, as the parser spells them.
+    """
+
+    name: str
+    layer_type: str
+    inputs: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    tactic: str = ""
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePrecision:
+    """What one quantized node was planned to run in, and what the engine runs it in.
+
+    Attributes:
+        name: Label of the node.
+        op_type: Its operator.
+        graph: Its scope, empty for the main graph.
+        planned: What its Q/DQ ask for: ``int8``, ``float8e4m3fn``, ``int4-weight-only``, ….
+        actual: The same of its kernel; a float type for a fallback; ``unknown`` without evidence.
+        kernel: The kernel that computes it, if the dump names one.
+        reason: In plain words, why ``actual`` is not ``planned``.
+    """
+
+    name: str
+    op_type: str
+    planned: str
+    actual: str
+    graph: str = ""
+    kernel: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a builder made.
+
+    Attributes:
+        version: Of the builder.
+        evidence: Where ``kernels`` come from.
+        kernels: The kernels of the engine; empty without evidence.
+        layer_dump: The builder's own text or JSON that they were read from.
+        warnings: What the builder said that a user should know, each once.
+        parse_seconds: Time in the parser.
+        build_seconds: Time in the builder.
+    """
+
+    version: str
+    evidence: Evidence
+    kernels: tuple[Kernel, ...]
+    layer_dump: str
+    warnings: tuple[str, ...]
+    parse_seconds: float
+    build_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a parser or builder does not take a model, translated.
+
+    Attributes:
+        reason: In plain words; starts in lower case, no full stop.
+        message: The builder's own words, without its noise.
+        node: Label of the node that is at fault, if it says.
+        op_type: Its operator.
+        hint: What to do about it, if we know.
+    """
+
+    reason: str
+    message: str
+    node: str | None = None
+    op_type: str | None = None
+    hint: str | None = None
+
+
+class BuildRefusedError(GateError):
+    """The parser or the builder refused the model.
+
+    Attributes:
+        refusals: Every reason that it gave, the decisive one first.
+        stage: Where.
+    """
+
+    def __init__(self, title: str, refusals: tuple[Refusal, ...], stage: Stage) -> None:
+        first = refusals[0]
+        where = f" node '{first.node}' ({first.op_type})" if first.node and first.op_type else " the model"
+        more = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
+        super().__init__(f"{title} refuses{where}: {first.reason}{more}", hint=first.hint)
+        self.refusals = refusals
+        self.stage = stage
+
+
+class BuilderFailedError(GateError):
+    """The builder's process crashed or ran out of time; no engine was left."""
+
+
+class EngineBuilder(Protocol):
+    """A backend that builds engines; each module of a product exposes one as ``BUILDER``."""
+
+    @property
+    def id(self) -> str:
+        """Public id, the file name with ``-`` for ``_``."""
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+
+    @property
+    def target(self) -> str:
+        """The target of :mod:`qdqtool.targets` that it builds for."""
+
+    def is_installed(self) -> bool:
+        """Whether its package is there; nothing is imported."""
+
+    def resolve_targets(self, asked: tuple[str, ...], types: frozenset[str]) -> tuple[str, ...]:
+        """The compute capabilities to build for, when the model has quantized ``types``."""
+
+    def build(self, request: EngineRequest) -> Built:
+        """Parse and build in a process of its own."""
+
+    def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
+        """What each quantized node was planned to run in, and what it runs in."""
+
+
+def as_json(kernel: Kernel) -> dict[str, Any]:
+    """A kernel with the key names of the builder's own layer information."""
+    return {
+        "Name": kernel.name,
+        "LayerType": kernel.layer_type,
+        "Inputs": [{"Datatype": kind} for kind in kernel.inputs],
+        "Constants": [{"Datatype": kind} for kind in kernel.constants],
+        "Outputs": [{"Datatype": kind} for kind in kernel.outputs],
+        "TacticName": kernel.tactic,
+        "Metadata": list(kernel.nodes),
+    }
