@@ -1,0 +1,53 @@
+# Everything a newcomer needs; each target sets up its own virtual environment first.
+#   make demo   the main job on a sample model      make test   the tests
+#   make lint   format, style, types, layers        make check  lint and test
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# exact versions, of build tools too
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+
+# onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
+EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
+
+.PHONY: setup demo test lint format check bench gpu-test clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "qdqtool needs Python 3.11 or later: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "python3 -m venv failed: on Debian and Ubuntu 'apt-get install python3-venv'," \
+	    "elsewhere 'pip install virtualenv && virtualenv $(VENV)'; then run make again"; exit 1; }
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(EXTRA),dev]'
+	@touch $(READY)
+
+demo: $(READY)
+	$(BIN)/python sample_models/demo.py
+
+test: $(READY)
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: lint test
+
+bench: $(READY)
+	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
+
+gpu-test: $(READY)
+	$(BIN)/python -m pytest -m gpu tests/gpu
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
