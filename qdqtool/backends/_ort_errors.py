@@ -1,0 +1,73 @@
+"""ONNX Runtime's error texts as ours: one line, without source positions, with the node and the exit code."""
+
+import re
+
+from qdqtool.errors import CapabilityError, GateError, ModelError, QdqError
+
+INSTALL = "pip install 'qdqtool[gpu]' (also right without a GPU), or 'qdqtool[cpu]'"
+
+_STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (?P<code>\w+) : (?P<text>.*)$", re.DOTALL)
+_SOURCE = re.compile(r"/\S+\.(?:cc|h|hpp|cpp):\d+ .*?\) (?=[A-Z\w])", re.DOTALL)
+_FAILED_NODE = re.compile(
+    r"Non-zero status code returned while running (?P<op>\S+) node\. Name:'(?P<name>.*?)' Status Message: (?P<why>.*)",
+    re.DOTALL,
+)
+_NO_KERNEL = re.compile(
+    r"Could not find an implementation for (?P<op>\S+?)\((?P<version>\d+)\) node with name '(?P<name>.*)'", re.DOTALL
+)
+_UNSUPPORTED = (
+    re.compile(r"Current official support for domain (?P<domain>\S+) is till opset (?P<last>\d+)"),
+    re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"),
+    re.compile(r"\S+ is not a registered function/op"),
+)
+
+
+def absent() -> CapabilityError:
+    """ONNX Runtime is not installed."""
+    return CapabilityError("onnxruntime is not installed; it is the reference that models are checked against",
+                           hint=INSTALL)
+
+
+def session_error(error: Exception, version: str) -> QdqError:
+    """Why a session could not be made.
+
+    Args:
+        error: What ONNX Runtime raised.
+        version: Its version.
+
+    Returns:
+        A CapabilityError when ONNX Runtime lacks something, a ModelError when it calls the model invalid.
+    """
+    code, text = _parts(error)
+    kernel = _NO_KERNEL.search(text)
+    if kernel:
+        return CapabilityError(
+            f"ONNX Runtime {version} on CPU has no kernel for {kernel['op']} (opset {kernel['version']}) with the types "
+            f"of node '{kernel['name']}'",
+            hint="the model cannot be run here, so its numbers were not checked",
+        )
+    opset = _UNSUPPORTED[0].search(text)
+    if opset:
+        name = "the default domain" if opset["domain"] == "ai.onnx" else opset["domain"]
+        return CapabilityError(f"the model's opset is too new: ONNX Runtime {version} knows {name} up to {opset['last']}")
+    if code == "NOT_IMPLEMENTED" or any(pattern.search(text) for pattern in _UNSUPPORTED):
+        return CapabilityError(f"ONNX Runtime {version} cannot run the model: {text}")
+    return ModelError(f"ONNX Runtime {version} refuses the model: {text}")
+
+
+def run_error(error: Exception) -> QdqError:
+    """Why a run failed."""
+    _, text = _parts(error)
+    node = _FAILED_NODE.search(text)
+    if node:
+        return GateError(f"{node['op']} node '{node['name']}' failed in ONNX Runtime: {_one_line(node['why'])}")
+    return GateError(f"the model failed in ONNX Runtime: {text}")
+
+
+def _parts(error: Exception) -> tuple[str, str]:
+    match = _STATUS.match(str(error))
+    return (match["code"], _one_line(match["text"])) if match else ("", _one_line(str(error)))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(_SOURCE.sub("", text).split())
