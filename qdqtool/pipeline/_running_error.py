@@ -1,0 +1,79 @@
+"""The metrics of :mod:`qdqtool.numerics.metrics` over many samples, in running sums: no sample is kept."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.numerics.dtypes import FLOAT64, Array
+
+_PIECE = 1 << 20
+
+
+@dataclass(slots=True)
+class RunningError:
+    """How far one tensor is from its reference over all samples so far.
+
+    Elements that are NaN or infinite in either tensor are counted apart and left out of every sum.
+
+    Attributes:
+        elements: How many were compared.
+        different: How many are not equal (NaN equals NaN).
+        nonfinite_mismatches: How many are NaN or infinite in one tensor and not the same in the other.
+        max_abs: Largest absolute difference.
+        signal: ``sum(a**2)`` of the reference ``a``.
+        noise: ``sum((a - x)**2)``.
+        power: ``sum(x**2)``.
+        product: ``sum(a * x)``.
+    """
+
+    elements: int = 0
+    different: int = 0
+    nonfinite_mismatches: int = 0
+    max_abs: float = 0.0
+    signal: float = 0.0
+    noise: float = 0.0
+    power: float = 0.0
+    product: float = 0.0
+
+    def add(self, reference: Array, x: Array) -> None:
+        """Count one more sample; both arrays have the same shape."""
+        left, right = reference.reshape(-1), x.reshape(-1)
+        self.elements += left.size
+        for start in range(0, left.size, _PIECE):
+            part = slice(start, start + _PIECE)
+            self._add_piece(left[part].astype(FLOAT64), right[part].astype(FLOAT64))
+
+    def _add_piece(self, a: Array, x: Array) -> None:
+        finite = np.isfinite(a) & np.isfinite(x)
+        if not finite.all():
+            mismatch = ~finite & ~((a == x) | (np.isnan(a) & np.isnan(x)))
+            self.nonfinite_mismatches += int(np.count_nonzero(mismatch))
+            self.different += int(np.count_nonzero(mismatch))
+            a, x = a[finite], x[finite]
+        difference = np.abs(a - x)
+        self.different += int(np.count_nonzero(difference))
+        self.max_abs = max(self.max_abs, float(np.max(difference, initial=0.0)))
+        self.signal += float(np.sum(a * a))
+        self.noise += float(np.sum(difference * difference))
+        self.power += float(np.sum(x * x))
+        self.product += float(np.sum(a * x))
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element was equal."""
+        return self.different == 0
+
+    @property
+    def sqnr_db(self) -> float | None:
+        """``10 log10(signal / noise)``; None where it is no number: equal tensors, or a reference of zeros."""
+        if not self.signal or not self.noise:
+            return None
+        return 10 * (math.log10(self.signal) - math.log10(self.noise))
+
+    @property
+    def cosine(self) -> float | None:
+        """Cosine of the angle between the tensors; None where one is zero everywhere."""
+        if not self.signal or not self.power:
+            return None
+        return max(-1.0, min(1.0, self.product / math.sqrt(self.signal * self.power)))

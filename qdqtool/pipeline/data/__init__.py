@@ -1,0 +1,18 @@
+"""Where feeds come from: files, one reader a module in :mod:`qdqtool.pipeline.data.readers`, or seeded noise.
+
+Every sample of a file is checked against the model's inputs before anything runs.
+"""
+
+from qdqtool.pipeline.data.feeds import DataDescription, Feeds, load_feeds
+from qdqtool.pipeline.data.noise import random_feeds
+from qdqtool.pipeline.data.signature import InputSpec, input_specs, with_shapes
+
+__all__ = [
+    "DataDescription",
+    "Feeds",
+    "InputSpec",
+    "input_specs",
+    "load_feeds",
+    "random_feeds",
+    "with_shapes",
+]

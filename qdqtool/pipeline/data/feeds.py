@@ -1,0 +1,137 @@
+"""Samples that were checked against a model's inputs, ready to be fed as often as needed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.numerics.dtypes import Array
+from qdqtool.pipeline.data import readers
+from qdqtool.pipeline.data.signature import InputSpec
+from qdqtool.registry import load_unit, suggestion, unit_names
+
+
+class Samples(Protocol):
+    """A sequence of samples that can be gone through again and again without being kept in memory."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Mapping[str, Array]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DataDescription:
+    """Where the numbers came from, for reports.
+
+    Attributes:
+        source: ``random``, or the file or folder.
+        samples: How many runs there are.
+        seed: Of random data; None for files.
+        shapes: Shape of each input in the first run.
+    """
+
+    source: str
+    samples: int
+    seed: int | None
+    shapes: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """Checked samples: each goes into one run, as it is. Iterating gives the same samples every time.
+
+    Attributes:
+        samples: The samples.
+        description: Where they came from.
+        limit: Only so many are used; None for all.
+    """
+
+    samples: Samples
+    description: DataDescription
+    limit: int | None = None
+
+    def __len__(self) -> int:
+        return self.description.samples
+
+    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        return islice(iter(self.samples), self.limit)
+
+
+def load_feeds(path: Path, specs: Sequence[InputSpec], limit: int | None = None) -> Feeds:
+    """Open a data file and check every sample in it.
+
+    Args:
+        path: The file; the reader is chosen by what it is.
+        specs: Inputs of the model.
+        limit: Use only so many samples from the start.
+
+    Raises:
+        UsageError: The file is unreadable, or a sample does not fit the model; the message names the input.
+    """
+    samples = _reader(path)(path, specs)
+    count = len(samples) if limit is None else min(limit, len(samples))
+    if count == 0:
+        raise UsageError(f"{path} has no samples")
+    shapes: dict[str, tuple[int, ...]] = {}
+    for index, sample in enumerate(islice(iter(samples), count)):
+        _check_sample(sample, specs, f"{path}, sample {index}")
+        shapes = shapes or {name: array.shape for name, array in sample.items()}
+    return Feeds(samples, DataDescription(str(path), count, None, shapes), count)
+
+
+def _reader(path: Path) -> "readers.Reader":
+    if not path.exists():
+        raise UsageError(f"{path}: no such file", hint="--data takes the samples to run on")
+    for name in unit_names(readers):
+        unit = load_unit(readers, name)
+        if unit.accepts(path):
+            found: readers.Reader = unit.read
+            return found
+    legal = ", ".join(load_unit(readers, name).ACCEPTS for name in unit_names(readers))
+    raise UsageError(f"--data {path} is of no known kind; legal: {legal}")
+
+
+def _check_sample(sample: Mapping[str, Array], specs: Sequence[InputSpec], where: str) -> None:
+    check_names(sample, specs, where)
+    for spec in specs:
+        _check_array(sample[spec.name], spec, where)
+
+
+def check_names(names: Mapping[str, object], specs: Sequence[InputSpec], where: str) -> None:
+    """Raise unless ``names`` are exactly the inputs.
+
+    Raises:
+        UsageError: One is missing, or is no input.
+    """
+    legal = [spec.name for spec in specs]
+    for name in names:
+        if name not in legal:
+            listed = ", ".join(legal) or "none"
+            raise UsageError(f"{where}: '{name}' is no input of the model; its inputs: {listed}{suggestion(name, legal)}")
+    missing = [name for name in legal if name not in names]
+    if missing:
+        raise UsageError(f"{where}: input '{missing[0]}' is missing; found: {', '.join(names) or 'nothing'}")
+
+
+def _check_array(array: Array, spec: InputSpec, where: str) -> None:
+    place = f"{where}: input '{spec.name}'"
+    if array.dtype != spec.dtype:
+        raise UsageError(
+            f"{place} has type {array.dtype}; the model takes {spec.dtype}",
+            hint=f"convert it before saving: array.astype('{spec.dtype}')",
+        )
+    if spec.shape is not None and not _fits(array.shape, spec.shape):
+        raise UsageError(f"{place} has shape {list(array.shape)}; the model takes {spec}")
+    if array.dtype.kind in "fc" and not np.isfinite(array).all():
+        first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise UsageError(f"{place} is {array[first]} at {list(first)}; every value must be finite")
+
+
+def _fits(shape: tuple[int, ...], declared: tuple[int | str | None, ...]) -> bool:
+    return len(shape) == len(declared) and all(
+        not isinstance(known, int) or known == extent for extent, known in zip(shape, declared, strict=True)
+    )
