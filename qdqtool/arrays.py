@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics import affine
+from qdqtool.numerics import affine, derive
+from qdqtool.numerics.derive import DEFAULT_RULE, ScaleRule
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, REAL_TYPES, SCALE_TYPES, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.numerics.scheme import check_scale_values
+from qdqtool.numerics.scheme import QuantScheme, check_scale_values
 from qdqtool.registry import suggestion
 
 DTypeName = str | npt.DTypeLike
@@ -124,6 +125,72 @@ def fake_quantize(
     codes = quantize(values, scale, dtype, axis=axis, block_size=block_size, zero_point=zero_point)
     output = values.dtype if values.dtype in REAL_TYPES else FLOAT32
     return dequantize(codes, scale, output, axis=axis, block_size=block_size, zero_point=zero_point)
+
+
+def scale_from_range(
+    low: npt.ArrayLike,
+    high: npt.ArrayLike,
+    dtype: DTypeName,
+    *,
+    symmetric: bool = True,
+    rule: ScaleRule = DEFAULT_RULE,
+) -> tuple[Array, Array | None]:
+    """Scales (and zero points) that cover real values from ``low`` to ``high``.
+
+    Args:
+        low: Smallest values: a number, or one for each scale.
+        high: Largest values, of the same shape.
+        dtype: Format of the codes, as for :func:`quantize`.
+        symmetric: Whether to do without a zero point.
+        rule: Storage type, narrow range, divisor and rounding to powers of two.
+
+    Returns:
+        The scale, rounded to ``rule.dtype``, and the zero point, or None for symmetric scales.
+
+    Raises:
+        ArgumentError: A range is not finite or out of order, or the format cannot hold it.
+    """
+    bottom, top = np.broadcast_arrays(np.asarray(low, FLOAT64), np.asarray(high, FLOAT64))
+    scheme = QuantScheme(format_of(dtype), PerTensor(), symmetric)
+    params = derive.scale_from_range(bottom, top, scheme, rule)
+    return params.scale, params.zero_point
+
+
+def scale_from_tensor(  # noqa: PLR0913 -- the granularity is spelled as in quantize
+    x: npt.ArrayLike,
+    dtype: DTypeName,
+    *,
+    axis: int | None = None,
+    block_size: int | None = None,
+    symmetric: bool = True,
+    search: bool = False,
+    rule: ScaleRule = DEFAULT_RULE,
+) -> tuple[Array, Array | None]:
+    """Scales (and zero points) for the finite values of ``x``.
+
+    Args:
+        x: Values of any shape.
+        dtype: Format of the codes, as for :func:`quantize`.
+        axis: The kept dimension, or the blocked one; None for one scale.
+        block_size: Elements that share a scale along ``axis``.
+        symmetric: Whether to do without a zero point.
+        search: Whether to look for the scales with the least squared error; else they cover every value.
+        rule: Storage type, narrow range, divisor and rounding to powers of two.
+
+    Returns:
+        The scale, rounded to ``rule.dtype``, and the zero point, or None for symmetric scales; both as
+        :func:`quantize` takes them.
+
+    Raises:
+        ArgumentError: An argument is illegal, or the format cannot hold the values.
+    """
+    values = real_array(x, "x")
+    granularity: Granularity = PerTensor() if axis is None else PerAxis(axis)
+    if block_size:
+        granularity = granularity_of((), values.shape, axis, block_size)
+    scheme = QuantScheme(format_of(dtype), granularity, symmetric)
+    params = (derive.scale_by_mse if search else derive.scale_from_tensor)(values, scheme, rule)
+    return params.scale, params.zero_point
 
 
 def format_of(dtype: DTypeName, argument: str = "dtype") -> NumberFormat:
@@ -236,5 +303,3 @@ def _numpy_type(dtype: npt.DTypeLike, argument: str) -> np.dtype[Any]:
         return np.dtype(dtype)
     except TypeError:
         raise ArgumentError(f"{argument} is {dtype!r}; it is neither an ONNX type name nor a NumPy type") from None
-
-

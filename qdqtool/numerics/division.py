@@ -38,7 +38,7 @@ class Division:
         np.divide(x.astype(self.work, copy=False), scale, out=quotient)
         if self.work == self.precision:
             return quotient
-        return np.asarray(round_once(quotient, self.precision)).astype(FLOAT32, copy=False)
+        return round_once(quotient, self.precision).astype(FLOAT32, copy=False)
 
 
 def division(x_type: np.dtype[Any], scale_type: np.dtype[Any], precision: np.dtype[Any] | None = None) -> Division:
@@ -66,7 +66,7 @@ def round_once(values: Array, dtype: np.dtype[Any]) -> Array:
     """
     if dtype == BFLOAT16 and values.dtype == FLOAT64:
         values = _round_to_odd(values)
-    return values.astype(dtype)
+    return np.asarray(values.astype(dtype))
 
 
 def _round_to_odd(values: Array) -> Array:

@@ -20,7 +20,8 @@ class QuantScheme:
         granularity: Over which elements a scale is shared.
         symmetric: Whether the zero point is zero everywhere.
         scale_scheme: How the scales themselves are quantized, for two-level schemes; None for plain float scales.
-            NVFP4 is float4e2m1 in blocks of 16 whose scale is float8e4m3fn with one float32 scale.
+            NVFP4 is float4e2m1 in blocks of 16 whose scale is float8e4m3fn with one float32 scale; MXFP8 is
+            float8e4m3fn in blocks of 32 whose scale is float8e8m0, a type of its own that is stored as it is.
     """
 
     format: NumberFormat
@@ -41,6 +42,8 @@ class QuantParams:
         scale: Real value of one step. Shape by the scheme's granularity; any float type (it is rounded to the type
             that the model stores before it is used, for Q and DQ alike).
         zero_point: Codes of real zero in the format's own type and the scale's shape, or None for zero.
+        scale_params: For schemes whose ``scale_scheme`` quantizes the scales (NVFP4): with which constants. ``scale``
+            then holds the dequantized scales, and quantizing them with these constants gives their codes exactly.
 
     Raises:
         ArgumentError: A scale is not finite and positive, or a zero point is illegal for the format.
@@ -49,6 +52,7 @@ class QuantParams:
     scheme: QuantScheme
     scale: npt.NDArray[np.generic]
     zero_point: npt.NDArray[np.generic] | None = None
+    scale_params: "QuantParams | None" = None
 
     def __post_init__(self) -> None:
         check_scale_values(self.scale)

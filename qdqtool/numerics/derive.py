@@ -1,0 +1,248 @@
+"""Scales and zero points from ranges and from tensors.
+
+Symmetric: ``scale = amax / divisor``. Asymmetric: ``scale = (high - low) / (highest_code - lowest_code)`` with zero
+inside the range, and ``zero_point = round(lowest_code - low / scale)``. A scale is rounded to the type that the model
+stores *before* it is used for anything else, so what is derived here is what Q and DQ see.
+"""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.errors import ArgumentError
+from qdqtool.numerics.affine import dequantize, fake_quantize, quantize
+from qdqtool.numerics.division import round_once
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, Array
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.groups import ranges, reduce_groups
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
+
+SCALE_RANGE: dict[np.dtype[Any], tuple[float, float]] = {
+    FLOAT32: (2.0**-126, (2 - 2.0**-23) * 2.0**127),
+    BFLOAT16: (2.0**-126, (2 - 2.0**-7) * 2.0**127),
+    FLOAT8E8M0: (2.0**-126, 2.0**127),
+    FLOAT16: (2.0**-24, 65504.0),
+}
+"""Smallest and largest scale that is derived in each storage type. None is below the smallest normal float32: hardware
+that flushes smaller ones would divide by zero."""
+
+
+class PowerOfTwo(enum.Enum):
+    """How a scale becomes a power of two.
+
+    ``FLOOR`` is the rule of the OCP Microscaling text, ``2**(floor(log2(amax)) - emax)``: the largest values may clip.
+    ``CEIL`` is ``2**ceil(log2(amax / divisor))``: nothing clips; NVIDIA's choice.
+    """
+
+    FLOOR = "floor"
+    CEIL = "ceil"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleRule:
+    """The choices that turn a range into a scale.
+
+    Attributes:
+        dtype: Type that the model stores scales in: float32, float16, bfloat16 or float8e8m0. A scheme with a
+            ``scale_scheme`` decides that itself.
+        narrow_range: Leave out the lowest code of signed integers (-128), so that the codes are symmetric too.
+        divisor: Symmetric schemes: the code that the largest magnitude is given, ``fmt.high`` (127, 7, 448) unless it
+            is set; 128 and 127.5 are in use elsewhere.
+        power_of_two: Round scales to powers of two. float8e8m0 cannot help it and takes ``CEIL`` unless told.
+    """
+
+    dtype: np.dtype[Any] = FLOAT32
+    narrow_range: bool = False
+    divisor: float | None = None
+    power_of_two: PowerOfTwo | None = None
+
+
+DEFAULT_RULE = ScaleRule()
+
+
+def scale_from_range(
+    low: npt.ArrayLike, high: npt.ArrayLike, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE
+) -> QuantParams:
+    """Scales (and zero points) that cover the ranges ``low`` to ``high``.
+
+    Args:
+        low: Smallest real values, of the scale's shape.
+        high: Largest real values, of the scale's shape.
+        scheme: What they are for.
+        rule: How they are derived.
+
+    Returns:
+        Parameters with a scale of 1 where the range is nothing but zero.
+
+    Raises:
+        ArgumentError: A range is not finite or ends before it begins, or is negative where the scheme has neither a
+            sign nor a zero point, or the scheme asks for a zero point that its format does not allow.
+    """
+    bottom, top = np.asarray(low, FLOAT64), np.asarray(high, FLOAT64)
+    _check_ranges(bottom, top, scheme)
+    return _params(bottom, top, scheme, rule)
+
+
+def scale_from_tensor(x: Array, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE) -> QuantParams:
+    """Scales (and zero points) that cover the finite values of each group of ``x``.
+
+    Args:
+        x: float32, float16 or bfloat16, of any shape.
+        scheme: What they are for.
+        rule: How they are derived.
+
+    Raises:
+        ArgumentError: As for :func:`scale_from_range`.
+    """
+    low, high = ranges(x, scheme.granularity)
+    return scale_from_range(low, high, scheme, rule)
+
+
+def scale_by_mse(
+    x: Array, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE, shrink: npt.ArrayLike | None = None
+) -> QuantParams:
+    """Scales (and zero points) with the least squared error of each group, found by trying smaller and smaller ranges.
+
+    Args:
+        x: float32, float16 or bfloat16, of any shape.
+        scheme: What they are for.
+        rule: How each candidate is derived.
+        shrink: Factors of the full range to try; default 1.00, 0.98, ... 0.20.
+
+    Returns:
+        For each group the candidate with the least ``sum((x - fake_quantize(x))**2)``, the larger range on a tie.
+
+    Raises:
+        ArgumentError: As for :func:`scale_from_range`.
+    """
+    factors = np.linspace(1.0, 0.2, 41) if shrink is None else np.asarray(shrink, FLOAT64)
+    low, high = (bound.astype(FLOAT64) for bound in ranges(x, scheme.granularity))
+    _check_ranges(low, high, scheme)
+    best: QuantParams | None = None
+    least = np.full(low.shape, np.inf)
+    for candidate in _candidates(low, high, scheme, rule, factors):
+        error = _squared_error(x, candidate)
+        better = error < least
+        least = np.where(better, error, least)
+        best = candidate if best is None else _mix(better, candidate, best)
+    if best is None:
+        raise ArgumentError("shrink is empty; give at least one factor")
+    return best
+
+
+def _candidates(low: Array, high: Array, scheme: QuantScheme, rule: ScaleRule, factors: Array) -> Iterator[QuantParams]:
+    """Parameters for each shrunken range; two-level schemes keep the outer scale of the full one."""
+    outer = _params(low, high, scheme, rule).scale_params
+    for factor in factors:
+        yield _params(low * factor, high * factor, scheme, rule, outer)
+
+
+def _squared_error(x: Array, params: QuantParams) -> Array:
+    scheme = params.scheme
+    approximation = fake_quantize(x, params.scale, scheme.format, scheme.granularity, params.zero_point)
+    with np.errstate(all="ignore"):
+        difference = x.astype(FLOAT64) - approximation.astype(FLOAT64)
+    np.nan_to_num(difference, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+    return reduce_groups(difference * difference, scheme.granularity, np.add)
+
+
+def _mix(better: Array, new: QuantParams, old: QuantParams) -> QuantParams:
+    scale = np.where(better, new.scale, old.scale)
+    zero = new.zero_point
+    if zero is not None and old.zero_point is not None:
+        zero = np.where(better, zero, old.zero_point)
+    return QuantParams(new.scheme, scale, zero, new.scale_params)
+
+
+def _params(
+    low: Array, high: Array, scheme: QuantScheme, rule: ScaleRule, outer: QuantParams | None = None
+) -> QuantParams:
+    fmt = scheme.format
+    if scheme.symmetric:
+        amax = np.maximum(np.abs(low), np.abs(high))
+        scale, stored = _stored_scale(amax, rule.divisor or fmt.high, scheme, rule, outer)
+        return QuantParams(scheme, scale, None, stored)
+    floor = fmt.low + 1 if rule.narrow_range and fmt.low < 0 else fmt.low
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    scale, stored = _stored_scale(high - low, fmt.high - floor, scheme, rule, outer)
+    zero = np.clip(np.rint(floor - low / scale.astype(FLOAT64)), floor, fmt.high)
+    return QuantParams(scheme, scale, zero.astype(np.int32).astype(fmt.dtype), stored)
+
+
+def _stored_scale(
+    span: Array, divisor: float, scheme: QuantScheme, rule: ScaleRule, outer: QuantParams | None
+) -> tuple[Array, QuantParams | None]:
+    """``span / divisor`` as the model stores it, with the parameters of its own quantization if it has one."""
+    inner = scheme.scale_scheme
+    if inner is not None and inner.format.first_opset.quantize is not None:
+        return _two_level(span, divisor, inner, outer)
+    dtype = rule.dtype if inner is None else inner.format.dtype
+    power = rule.power_of_two or (PowerOfTwo.CEIL if dtype == FLOAT8E8M0 else None)
+    real = span / divisor if power is None else _power_of_two(span, divisor, scheme.format, power)
+    return round_scale(np.where(span > 0, real, 1.0), dtype), None
+
+
+def _two_level(span: Array, divisor: float, inner: QuantScheme, outer: QuantParams | None) -> tuple[Array, QuantParams]:
+    """Scales on the grid of a quantized format with one float32 scale of their own, as NVFP4 stores them.
+
+    The outer scale maps the largest span to the largest code: ``amax / (6 * 448)`` for NVFP4. Codes that would be 0
+    become the smallest positive one, since a scale must not be 0.
+    """
+    if not isinstance(inner.granularity, PerTensor):
+        raise ArgumentError(f"scale_scheme is {inner}; only a per-tensor scale of scales is supported")
+    if outer is None:
+        peak = np.max(span, initial=0.0)
+        outer = QuantParams(inner, round_scale(np.asarray(peak / (divisor * inner.format.high) or 1.0), FLOAT32))
+    real = np.asarray(span / divisor / outer.scale.astype(FLOAT64), FLOAT32)
+    codes = quantize(real, np.ones((), FLOAT32), inner.format, inner.granularity)
+    codes = np.where(codes.astype(FLOAT32) > 0, codes, np.asarray(smallest_positive(inner.format), codes.dtype))
+    return dequantize(codes, outer.scale, inner.granularity), outer
+
+
+def _power_of_two(span: Array, divisor: float, fmt: NumberFormat, power: PowerOfTwo) -> Array:
+    """Exponents by ``frexp``, which is exact where ``log2`` is not: ``value = fraction * 2**exponent``."""
+    if power is PowerOfTwo.FLOOR:
+        exponent = np.frexp(span)[1] - 1 - fmt.max_exponent
+    else:
+        fraction, above = np.frexp(span / divisor)
+        exponent = np.where(fraction == 0.5, above - 1, above)
+    return np.asarray(np.ldexp(1.0, exponent))
+
+
+def round_scale(scale: Array, dtype: np.dtype[Any]) -> Array:
+    """Positive scales rounded half to even to their storage type, kept inside what it can hold.
+
+    Args:
+        scale: float64, greater than 0; powers of two for float8e8m0.
+        dtype: float32, float16, bfloat16 or float8e8m0.
+
+    Returns:
+        Scales of that type within :data:`SCALE_RANGE`.
+    """
+    low, high = SCALE_RANGE[dtype]
+    clipped = np.clip(scale, low, high)
+    return round_once(clipped.astype(FLOAT32) if dtype == FLOAT8E8M0 else clipped, dtype)
+
+
+def smallest_positive(fmt: NumberFormat) -> float:
+    """The smallest code above zero: 1 for integers."""
+    return 1.0 if fmt.kind == "integer" else float(np.ones(1, np.uint8).view(fmt.dtype)[0])
+
+
+def _check_ranges(low: Array, high: Array, scheme: QuantScheme) -> None:
+    bad = ~(np.isfinite(low) & np.isfinite(high) & (low <= high))
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ArgumentError(
+            f"range is {low[index]:g} to {high[index]:g}{f' at index {list(index)}' if index else ''}; "
+            "both ends must be finite and in order"
+        )
+    if not scheme.symmetric and scheme.format.zero_point == "zero":
+        raise ArgumentError(f"scheme is asymmetric; {scheme.format} allows only the zero point 0")
+    if scheme.symmetric and scheme.format.low == 0 and np.any(low < 0):
+        raise ArgumentError(f"range begins at {low.min():g}; {scheme.format} without zero point begins at 0")

@@ -1,0 +1,230 @@
+"""Scales from ranges and tensors: the published formulas, their edges, and the signal to noise they are known to give."""
+
+import math
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+from support import numbers, rational
+
+from qdqtool import formats
+from qdqtool.errors import ArgumentError
+from qdqtool.numerics.affine import fake_quantize, quantize
+from qdqtool.numerics.derive import (
+    SCALE_RANGE,
+    PowerOfTwo,
+    ScaleRule,
+    round_scale,
+    scale_by_mse,
+    scale_from_range,
+    scale_from_tensor,
+)
+from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.numerics.metrics import sqnr_db
+from qdqtool.numerics.scheme import QuantScheme
+
+BF16, E8M0 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e8m0fnu)
+MX_SCALE = QuantScheme(formats.get("float8e8m0"), PerTensor())
+NV_SCALE = QuantScheme(formats.get("float8e4m3fn"), PerTensor())
+FLOOR = ScaleRule(power_of_two=PowerOfTwo.FLOOR)
+
+
+def scheme(name, granularity=None, *, symmetric=True, scales=None):
+    return QuantScheme(formats.get(name), granularity or PerTensor(), symmetric, scales)
+
+
+NVFP4 = scheme("float4e2m1", Blocked(1, 16), scales=NV_SCALE)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "expected"),
+    [
+        ("int8", ScaleRule(), 6.35 / 127),
+        ("int8", ScaleRule(divisor=128), 6.35 / 128),
+        ("int8", ScaleRule(divisor=127.5), 6.35 / 127.5),
+        ("int4", ScaleRule(), 6.35 / 7),
+        ("float8e4m3fn", ScaleRule(), 6.35 / 448),
+        ("float8e5m2", ScaleRule(), 6.35 / 57344),
+        ("int8", ScaleRule(power_of_two=PowerOfTwo.CEIL), 2.0**-4),
+    ],
+)
+def test_symmetric_scales_are_the_largest_magnitude_over_the_divisor(name, rule, expected):
+    params = scale_from_range(-6.35, 3, scheme(name), rule)
+    assert params.scale == np.float32(expected)
+    assert params.zero_point is None
+
+
+def test_asymmetric_parameters_cover_the_range_with_zero_in_it():
+    params = scale_from_range(-1.0, 3.0, scheme("uint8", symmetric=False))
+    assert params.scale == np.float32(4 / 255)
+    assert params.zero_point == 64
+    assert params.zero_point.dtype == np.uint8
+    above = scale_from_range(2.0, 3.0, scheme("int8", symmetric=False))
+    assert (above.scale, above.zero_point) == (np.float32(3 / 255), -128)
+
+
+def test_the_narrow_range_leaves_the_lowest_code_out():
+    params = scale_from_range(-1.0, 1.0, scheme("int8", symmetric=False), ScaleRule(narrow_range=True))
+    assert (params.scale, params.zero_point) == (np.float32(2 / 254), 0)
+
+
+@pytest.mark.parametrize("dtype", SCALE_RANGE, ids=str)
+def test_nothing_but_zero_has_scale_one(dtype):
+    assert scale_from_range(0, 0, scheme("int8"), ScaleRule(dtype=dtype)).scale.astype(np.float32) == 1
+
+
+@pytest.mark.parametrize("dtype", SCALE_RANGE, ids=str)
+@pytest.mark.parametrize("amax", [1e-300, 1e-44, 1e38, 1e300])
+def test_scales_stay_finite_positive_and_normal(dtype, amax):
+    scale = scale_from_range(-amax, amax, scheme("int8"), ScaleRule(dtype=dtype)).scale
+    assert scale.dtype == dtype
+    assert SCALE_RANGE[dtype][0] <= scale.astype(np.float64) <= SCALE_RANGE[dtype][1]
+
+
+@pytest.mark.parametrize("name", numbers.REAL)
+def test_scales_are_rounded_once_to_their_storage_type(name):
+    real = np.random.default_rng(1).uniform(1e-3, 10, 500)
+    real[:3] = [1 + 2**-8 + 2**-40, 1 + 2**-11 + 2**-50, 1 + 2**-24 + 2**-52]
+    stored = round_scale(real, np.dtype(numbers.REAL[name]))
+    expected = [rational.round_real(rational.Real(Fraction(value)), name).size for value in real]
+    assert [Fraction(float(value)) for value in stored] == expected
+
+
+@pytest.mark.parametrize("amax", [0.3, 448.0, 449.0, 447.9, 1.0, 2**-30 * 1.75])
+def test_power_of_two_scales_follow_their_formulas(amax):
+    mx = scheme("float8e4m3fn", scales=MX_SCALE)
+    floor = scale_from_range(-amax, amax, mx, FLOOR).scale
+    ceil = scale_from_range(-amax, amax, mx).scale
+    assert floor.dtype == ceil.dtype == E8M0
+    assert float(floor) == 2.0 ** (math.floor(math.log2(amax)) - 8)
+    assert float(ceil) == 2.0 ** math.ceil(math.log2(amax / 448))
+    assert amax / float(ceil) <= 448
+
+
+@pytest.mark.parametrize("granularity", [PerTensor(), PerAxis(0), PerAxis(-1), Blocked(1, 4), Blocked(0, 2)], ids=str)
+def test_scales_of_a_tensor_are_those_of_each_group(granularity):
+    x = np.random.default_rng(2).normal(size=(5, 6)).astype(np.float32)
+    params = scale_from_tensor(x, scheme("int8", granularity))
+    expected = np.zeros(granularity.scale_shape(x.shape))
+    for index in np.ndindex(x.shape):
+        where = rational.parameter_index(index, granularity)
+        expected[where] = max(expected[where], abs(float(x[index])))
+    np.testing.assert_array_equal(params.scale, np.float32(expected / 127))
+
+
+def test_what_is_not_finite_is_left_out_of_the_range():
+    x = np.array([np.nan, np.inf, -2.54, 1.0], np.float32)
+    assert scale_from_tensor(x, scheme("int8")).scale == np.float32(np.float32(2.54) / np.float64(127))
+
+
+@pytest.mark.parametrize("granularity", [PerTensor(), PerAxis(1), Blocked(1, 4), Blocked(0, 4)], ids=str)
+def test_empty_tensors_have_scale_one(granularity):
+    params = scale_from_tensor(np.zeros((0, 6), np.float32), scheme("int8", granularity))
+    np.testing.assert_array_equal(params.scale, np.ones(granularity.scale_shape((0, 6))))
+
+
+def test_nvfp4_scales_are_fp8_times_one_float32():
+    """Source: NVIDIA's two-level recipe: global = amax / (6 * 448), block = fp8(amax_block / 6 / global)."""
+    x = np.random.default_rng(3).normal(size=(4, 64)).astype(np.float32)
+    params = scale_from_tensor(x, NVFP4)
+    outer = params.scale_params.scale
+    assert outer == np.float32(np.abs(x).max().astype(np.float64) / 2688)
+    amax = np.abs(x.reshape(4, 4, 16)).max(axis=2).astype(np.float64)
+    codes = np.float32(amax / 6 / np.float64(outer)).astype(ml_dtypes.float8_e4m3fn)
+    np.testing.assert_array_equal(params.scale, codes.astype(np.float32) * outer)
+    again = quantize(params.scale, outer, formats.get("float8e4m3fn"), PerTensor())
+    np.testing.assert_array_equal(again.view(np.uint8), codes.view(np.uint8))
+
+
+def test_nvfp4_block_scales_are_never_zero():
+    x = np.zeros((2, 32), np.float32)
+    assert (scale_from_tensor(x, NVFP4).scale > 0).all()
+    x[0, 0] = 1e4
+    x[1, 0] = 1e-6
+    assert (scale_from_tensor(x, NVFP4).scale > 0).all()
+
+
+SQNR = [
+    (scheme("int8"), ScaleRule(), 38.9, 32.2),
+    (scheme("int8", PerAxis(0)), ScaleRule(), 42.1, 38.2),
+    (scheme("int4", PerAxis(0)), ScaleRule(), 16.9, 13.2),
+    (scheme("int4", Blocked(1, 128)), ScaleRule(), 18.6, 15.9),
+    (scheme("int4", Blocked(1, 32)), ScaleRule(), 20.3, 18.3),
+    (scheme("int4", Blocked(1, 32)), ScaleRule(divisor=8), 20.6, 18.7),
+    (scheme("float8e4m3fn"), ScaleRule(), 31.5, 31.5),
+    (scheme("float8e5m2"), ScaleRule(), 25.6, 25.6),
+    (scheme("float8e4m3fn", Blocked(1, 32), scales=MX_SCALE), FLOOR, 30.6, 30.0),
+    (scheme("float8e4m3fn", Blocked(1, 32), scales=MX_SCALE), ScaleRule(), 31.5, 31.5),
+    (scheme("float4e2m1", Blocked(1, 32), scales=MX_SCALE), FLOOR, 18.8, 17.9),
+    (NVFP4, ScaleRule(), 20.4, 20.7),
+]
+
+
+@pytest.mark.parametrize(("how", "rule", "gaussian", "laplace"), SQNR, ids=lambda value: str(value))
+def test_signal_to_noise_of_known_distributions(how, rule, gaussian, laplace):
+    """Bands from an independent measurement (1024 x 1024); a wrong step or a clip moves them by more than 0.2 dB."""
+    rng = np.random.default_rng(0)
+    for x, expected in ((rng.normal(size=(512, 1024)), gaussian), (rng.laplace(size=(512, 1024)), laplace)):
+        values = x.astype(np.float32)
+        params = scale_from_tensor(values, how, rule)
+        found = sqnr_db(values, fake_quantize(values, params.scale, how.format, how.granularity))
+        # one scale per tensor depends on the one largest sample, so its band is wider
+        assert found == pytest.approx(expected, abs=1.0 if isinstance(how.granularity, PerTensor) else 0.2)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [scheme("int4", Blocked(1, 32)), scheme("int8"), scheme("uint4", PerAxis(0), symmetric=False), NVFP4],
+    ids=str,
+)
+def test_the_search_is_never_worse_than_the_full_range(how):
+    x = np.random.default_rng(4).standard_t(3, size=(16, 128)).astype(np.float32)
+    found, full = scale_by_mse(x, how), scale_from_tensor(x, how)
+    error = [
+        np.square(x - fake_quantize(x, p.scale, how.format, how.granularity, p.zero_point)).sum() for p in (found, full)
+    ]
+    assert error[0] <= error[1]
+
+
+def test_the_search_finds_the_best_candidate_of_every_group():
+    x = np.random.default_rng(5).standard_t(3, size=(8, 64)).astype(np.float32)
+    found = scale_by_mse(x, scheme("int4", PerAxis(0)))
+    for row, scale in zip(x, found.scale, strict=True):
+        full = scale_from_tensor(row, scheme("int4")).scale.astype(np.float64)
+        errors = [
+            np.square(
+                row.astype(np.float64) - fake_quantize(row, np.float32(full * f), formats.get("int4"), PerTensor())
+            )
+            .sum()
+            .item()
+            for f in np.linspace(1.0, 0.2, 41)
+        ]
+        chosen = fake_quantize(row, scale, formats.get("int4"), PerTensor())
+        assert np.square(row.astype(np.float64) - chosen).sum() == pytest.approx(min(errors), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "how", "message"),
+    [
+        (1, 0, scheme("int8"), "range is 1 to 0; both ends must be finite and in order"),
+        ([0, np.nan], [1, 1], scheme("int8", PerAxis(0)), r"range is nan to 1 at index \[1\]"),
+        (0, np.inf, scheme("int8"), "range is 0 to inf"),
+        (-1, 1, scheme("uint8"), "range begins at -1; uint8 without zero point begins at 0"),
+        (-1, 1, scheme("float8e4m3fn", symmetric=False), "asymmetric; float8e4m3fn allows only the zero point 0"),
+    ],
+)
+def test_ranges_that_cannot_be_covered_are_refused(low, high, how, message):
+    with pytest.raises(ArgumentError, match=message):
+        scale_from_range(low, high, how)
+
+
+def test_an_empty_search_is_refused():
+    with pytest.raises(ArgumentError, match="shrink is empty"):
+        scale_by_mse(np.ones(3, np.float32), scheme("int8"), shrink=[])
+
+
+def test_scales_of_scales_are_per_tensor():
+    nested = scheme("float4e2m1", Blocked(0, 16), scales=QuantScheme(formats.get("float8e4m3fn"), PerAxis(0)))
+    with pytest.raises(ArgumentError, match="only a per-tensor scale of scales"):
+        scale_from_tensor(np.ones((16, 2), np.float32), nested)
