@@ -70,7 +70,8 @@ def _matches(entry: PlanEntry, number: int, view: GraphView, types: TensorTypes)
 
 
 def _in_scope(value: Value, pattern: str | None) -> bool:
-    return pattern is None or fnmatchcase(display(value.scope.path), pattern)
+    scope = display(value.scope.path)
+    return pattern is None or pattern == scope or fnmatchcase(scope, pattern)
 
 
 def _no_match(entry: PlanEntry, where: str, candidates: Iterable[Value], types: TensorTypes) -> UsageError:

@@ -1,0 +1,72 @@
+"""A plan for any model: every input of every weighted operator, activations per-tensor, weights per-axis, int8."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from qdqtool import ops
+from qdqtool.graph.constants import Constants
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import display
+from qdqtool.graph.tensors import read_array
+from qdqtool.graph.types import TensorTypes
+from qdqtool.graph.view import GraphView, NodeView, Value
+
+FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16}
+UNSEEN_RANGE = 8.0
+"""Absmax of activations that nobody measured: those inside bodies and functions."""
+
+
+def write_generated_plan(model: Model, folder: Path, ranges: dict[str, float] | None = None) -> Path:
+    """Write ``plan.json`` and ``scales.npz`` into ``folder``; ``ranges`` are absmax values of main-graph tensors."""
+    view = GraphView(model)
+    types, constants = TensorTypes(view), Constants(view)
+    entries: list[dict[str, Any]] = []
+    scales: dict[str, np.ndarray] = {}
+    for (value, axis), nodes in _slots(view, types, constants).items():
+        entry: dict[str, Any] = {
+            "tensor": value.name,
+            "scope": display(value.scope.path),
+            "consumers": [node.proto.output[0] for node in nodes],
+            "format": "int8",
+        }
+        if axis is None:
+            entry["scale"] = max((ranges or {}).get(value.name, UNSEEN_RANGE), 1e-6) / 127
+        else:
+            key = f"s{len(scales)}"
+            scales[key] = weight_scales(model, constants, value, axis)
+            entry |= {"axis": axis, "scale": {"file": "scales.npz", "key": key}}
+        entries.append(entry)
+    np.savez(folder / "scales.npz", **scales)
+    path = folder / "plan.json"
+    path.write_text(json.dumps({"schema_version": 1, "tensors": entries}))
+    return path
+
+
+def weight_scales(model: Model, constants: Constants, value: Value, axis: int) -> np.ndarray:
+    """amax/127 along ``axis``, with a floor for channels of zeros."""
+    stored = constants.direct(value)
+    assert stored is not None
+    weights = read_array(model, stored).astype(np.float32)
+    others = tuple(i for i in range(weights.ndim) if i != axis)
+    return np.maximum(np.abs(weights).max(axis=others, initial=0.0), 1e-6) / 127
+
+
+def _slots(view: GraphView, types: TensorTypes, constants: Constants) -> dict[tuple[Value, int | None], list[NodeView]]:
+    slots: dict[tuple[Value, int | None], list[NodeView]] = {}
+    for node in view.nodes():
+        op = ops.get(node)
+        if op is None or not op.weighted:
+            continue
+        for index in op.quantized_inputs(node):
+            value = node.input(index)
+            if value is None or types.elem_type(value) not in FLOATS:
+                continue
+            axis = None
+            if index == op.weight_input and constants.direct(value) is not None:
+                axis = op.weight_axis(node, len(types.shape(value) or ()))
+            slots.setdefault((value, axis), []).append(node)
+    return slots
