@@ -18,7 +18,7 @@ from sample_models.digits import Digits, load_split
 from sample_models.graph_writer import GraphWriter, float_value
 from sample_models.plan_writer import Entry, write_plan
 from sample_models.ranges import activation_scales, weight_scales
-from sample_models.training import make_deterministic, shuffled_batches
+from sample_models.training import make_deterministic, shift, shuffled_batches
 
 HERE = Path(__file__).parent
 EPOCHS = 60
@@ -83,12 +83,6 @@ def train(digits: Digits) -> DigitsCnn:
             optimizer.step()
             schedule.step()
     return model.eval()
-
-
-def shift(images: torch.Tensor) -> torch.Tensor:
-    """The batch moved by -1, 0 or 1 pixel in each direction, empty where it came from."""
-    row, column = torch.randint(0, 3, (2,)).tolist()
-    return functional.pad(images, (1, 1, 1, 1))[..., row : row + 8, column : column + 8]
 
 
 def export(model: DigitsCnn, path: Path) -> onnx.ModelProto:
