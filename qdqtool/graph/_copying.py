@@ -1,0 +1,40 @@
+"""Deep copies of a model that leave out what is going to be removed anyway."""
+
+from collections.abc import Container
+
+import onnx
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+
+def copy_model(proto: onnx.ModelProto, dropped: Container[str]) -> onnx.ModelProto:
+    """A deep copy without the main graph's initializers ``dropped``.
+
+    Their bytes are never copied: protobuf gives memory back only with the whole message, so weights that were copied
+    and then deleted would stay in memory as long as the result. A model with fields that this onnx package does not
+    know is copied whole, since only a whole copy keeps those; the caller removes the initializers then.
+    """
+    copy = onnx.ModelProto()
+    if not dropped or _has_unknown_fields(proto) or _has_unknown_fields(proto.graph):
+        copy.CopyFrom(proto)
+        return copy
+    _copy_fields(proto, copy, left_out="graph")
+    _copy_fields(proto.graph, copy.graph, left_out="initializer")
+    copy.graph.initializer.extend(tensor for tensor in proto.graph.initializer if tensor.name not in dropped)
+    return copy
+
+
+def _has_unknown_fields(message: Message) -> bool:
+    return len(UnknownFieldSet(message)) > 0
+
+
+def _copy_fields(source: Message, target: Message, left_out: str) -> None:
+    for field, value in source.ListFields():
+        if field.name == left_out:
+            continue
+        if field.is_repeated:
+            getattr(target, field.name).extend(value)
+        elif isinstance(value, Message):
+            getattr(target, field.name).CopyFrom(value)
+        else:
+            setattr(target, field.name, value)
