@@ -1,0 +1,160 @@
+"""What TensorRT for RTX and TensorRT share: one class, of which each product is one value."""
+
+import importlib.util
+from dataclasses import dataclass
+
+from qdqtool.backends import _trt_process, _trt_targets
+from qdqtool.backends._engine import Built, BuildRefusedError, EngineRequest, Evidence, Kernel, NodePrecision
+from qdqtool.backends._trt_dump import read_dump, read_inspector
+from qdqtool.backends._trt_errors import builder_refusals, parser_refusal, strip_noise
+from qdqtool.backends._trt_planned import planned_nodes
+from qdqtool.backends._trt_precision import compare
+from qdqtool.backends._trt_process import Outcome
+from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
+from qdqtool.graph.model import Model
+
+_KEPT_WARNINGS = (
+    ("Int64 binding", "an input is int64: the program that runs the engine must bind int64 data"),
+    ("Defaulting to INT8 instead", "a uint8 zero point was taken as int8: the code range is -128 to 127, not 0 to 255"),
+    ("already exists, the output tensors", None),
+    ("empty initializer", None),
+    ("kMIN dimensions in profile", None),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorRT:
+    """One TensorRT product as an :class:`~qdqtool.backends._engine.EngineBuilder`.
+
+    Attributes:
+        id: Public id of the backend.
+        title: What it is called, for people.
+        target: The target of :mod:`qdqtool.targets` that it builds for.
+        module: The Python module to import in the child process.
+        install: The install line.
+        remark: On which machines it works.
+        capabilities: Compute capabilities that it can be told to build for; empty when it always builds for the GPU
+            in the machine.
+        needs_gpu: Whether it builds, and inspects engines, only where a GPU is.
+    """
+
+    id: str
+    title: str
+    target: str
+    module: str
+    install: str
+    remark: str
+    capabilities: tuple[str, ...] = ()
+    needs_gpu: bool = False
+
+    def is_installed(self) -> bool:
+        """Whether its package is there; nothing is imported."""
+        try:
+            found = importlib.util.find_spec(self.module)
+        except (ImportError, ValueError):
+            return False
+        return found is not None and found.origin is not None
+
+    def resolve_targets(self, asked: tuple[str, ...], types: frozenset[str]) -> tuple[str, ...]:
+        """The compute capabilities to build for; empty for the GPU in this machine.
+
+        Args:
+            asked: As the user named them, ``8.6``; empty for the default, which leaves 7.5 out (it lacks kernels that
+                most models need) and whatever cannot hold ``types``.
+            types: Quantized types of the model.
+
+        Raises:
+            UsageError: A named one is unknown or cannot hold a type, or this product takes none.
+        """
+        if not self.capabilities:
+            if asked:
+                raise UsageError(
+                    f"{self.title} builds for the GPU in this machine and takes no --compute-capabilities",
+                    hint="leave the option out, or use --backend tensorrt-rtx",
+                )
+            return ()
+        if asked:
+            _trt_targets.check(self.target, asked, self.capabilities, types)
+            return asked
+        return _trt_targets.default(self.target, self.capabilities, types)
+
+    def build(self, request: EngineRequest) -> Built:
+        """Parse and build in a process of its own; the engine is in ``request.engine`` afterwards.
+
+        Raises:
+            CapabilityError: The package or a GPU is absent.
+            BuildRefusedError: The parser or the builder refused the model.
+            BuilderFailedError: The process crashed or passed its time limit.
+            OutputError: The engine cannot be written.
+        """
+        if not self.is_installed():
+            raise self._absent()
+        outcome = _trt_process.run(self.module, request, inspect=self.needs_gpu, title=self.title)
+        self._raise_for(outcome, request)
+        kernels, evidence = self._kernels(outcome.layers)
+        return Built(
+            version=str(outcome.facts["version"]),
+            evidence=evidence,
+            kernels=kernels,
+            layer_dump=outcome.layers,
+            warnings=_warnings(outcome),
+            parse_seconds=float(outcome.facts["parse_seconds"]),
+            build_seconds=float(outcome.facts["build_seconds"]),
+        )
+
+    def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
+        """What each quantized node was planned to run in, and what it runs in."""
+        return compare(planned_nodes(model), built)
+
+    def _kernels(self, layers: str) -> tuple[tuple[Kernel, ...], Evidence]:
+        kernels = read_inspector(layers) if self.needs_gpu else read_dump(layers)
+        if not kernels:
+            return (), "none"
+        return kernels, "inspector" if self.needs_gpu else "aot-dump"
+
+    def _raise_for(self, outcome: Outcome, request: EngineRequest) -> None:
+        facts = outcome.facts
+        match facts.get("problem"):
+            case None:
+                return
+            case "import":
+                raise CapabilityError(
+                    f"{self.title} is installed but cannot be loaded: {facts['message']}",
+                    hint=f"reinstall it: {self.install} ({self.remark})",
+                )
+            case "device":
+                raise CapabilityError(
+                    f"{self.title} finds no NVIDIA GPU that it can use",
+                    hint="`--backend tensorrt-rtx` builds without one" if self.needs_gpu else self.remark,
+                )
+            case "write":
+                raise OutputError(
+                    f"the engine cannot be written to {request.engine.parent}: {facts['message']}; nothing was left"
+                )
+            case "refused":
+                raise self._refused(outcome)
+            case problem:
+                raise GateError(f"{self.title} failed: {problem}")
+
+    def _refused(self, outcome: Outcome) -> BuildRefusedError:
+        errors = outcome.facts.get("errors")
+        if errors:
+            return BuildRefusedError(self.title, tuple(parser_refusal(error) for error in errors), "parse")
+        return BuildRefusedError(self.title, builder_refusals(outcome.log, outcome.facts.get("message")), "build")
+
+    def _absent(self) -> CapabilityError:
+        return CapabilityError(
+            f"{self.title} is not installed (Python module '{self.module}')",
+            hint=f"install it: {self.install} ({self.remark})",
+        )
+
+
+def _warnings(outcome: Outcome) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for severity, text in outcome.log:
+        if severity != "WARNING":
+            continue
+        for mark, meaning in _KEPT_WARNINGS:
+            if mark in text:
+                found[meaning or strip_noise(text)] = None
+    return tuple(found)

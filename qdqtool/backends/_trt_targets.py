@@ -1,0 +1,66 @@
+"""Compute capabilities: how they are written, and which of them can hold the types of a model."""
+
+import re
+
+from qdqtool import targets
+from qdqtool.errors import UsageError
+
+_SPELLING = re.compile(r"(?:sm_?)?(?P<major>\d{1,2})\.?(?P<minor>\d)", re.IGNORECASE)
+_ALWAYS = 80
+
+
+def parse(text: str) -> tuple[str, ...]:
+    """``8.6,8.9`` or ``sm86,sm89`` as ``("8.6", "8.9")``, sorted, each once.
+
+    Raises:
+        UsageError: A part is no compute capability.
+    """
+    found: dict[int, str] = {}
+    for part in filter(None, (word.strip() for word in text.split(","))):
+        match = _SPELLING.fullmatch(part)
+        if match is None:
+            raise UsageError(
+                f"'{part}' is no compute capability", hint="write them like 8.6,8.9 or sm86,sm89; see `nvidia-smi`"
+            )
+        name = f"{match['major']}.{match['minor']}"
+        found[number(name)] = name
+    if not found:
+        raise UsageError("--compute-capabilities names none", hint="write them like 8.6,8.9")
+    return tuple(found[key] for key in sorted(found))
+
+
+def number(capability: str) -> int:
+    """``8.6`` as 86."""
+    return int(capability.replace(".", ""))
+
+
+def needed(target: str, types: frozenset[str]) -> dict[str, int]:
+    """The first compute capability of each type that needs a newer GPU than the defaults have, as 89 for 8.9."""
+    first = targets.get(target).min_compute_capability
+    return {kind: first[kind] for kind in sorted(types) if first.get(kind, 0) > _ALWAYS}
+
+
+def default(target: str, known: tuple[str, ...], types: frozenset[str]) -> tuple[str, ...]:
+    """Those of ``known``, less 7.5 and less all that cannot hold one of ``types``."""
+    least = max([_ALWAYS, *needed(target, types).values()])
+    return tuple(name for name in known if number(name) >= least)
+
+
+def check(target: str, asked: tuple[str, ...], known: tuple[str, ...], types: frozenset[str]) -> None:
+    """Raise unless the builder knows all that were asked for and each can hold ``types``.
+
+    Raises:
+        UsageError: Names the first that does not fit, and what would.
+    """
+    title = targets.get(target).title
+    for name in asked:
+        if name not in known:
+            raise UsageError(f"{title} has no compute capability {name}", hint=f"it has {', '.join(known)}")
+    for kind, first in targets.get(target).min_compute_capability.items():
+        bad = [name for name in asked if number(name) < first] if kind in types else []
+        if bad:
+            able = ",".join(name for name in known if number(name) >= first)
+            raise UsageError(
+                f"the model has type {kind}, which compute capability {bad[0]} cannot compute",
+                hint=f"use --compute-capabilities {able}, or leave the option out",
+            )
