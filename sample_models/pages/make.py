@@ -8,9 +8,10 @@ starts from integer codes, ``(code - zero_point) * scale``, which packing turns 
 ``expected.npz`` holds ``x``, ``codes`` and ``y`` by the defined semantics, worked out in exact fractions, and what the
 page prints: ``page_codes`` and ``page_y``, with ``page_tolerance``, the largest difference its printing explains.
 
-Run from the top of the repository: ``python -m sample_models.pages.make``.
+Run from the top of the repository: ``python -m sample_models.pages.make [FOLDER]``.
 """
 
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -75,9 +76,9 @@ def dequantize(codes: npt.NDArray[np.int64], scale: npt.NDArray[np.float32], zer
     return ((codes - zero) * scale.astype(np.float64)).astype(np.float32)
 
 
-def write(example: Example) -> None:
-    """Write the folder of one example."""
-    folder = HERE / example.folder
+def write(example: Example, root: Path) -> None:
+    """Write the folder of one example below ``root``."""
+    folder = root / example.folder
     folder.mkdir(exist_ok=True)
     worked = work_out(example)
     shape = list(worked.x.shape)
@@ -110,4 +111,4 @@ def _entry(example: Example) -> Entry:
 
 if __name__ == "__main__":
     for each in EXAMPLES:
-        write(each)
+        write(each, Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)
