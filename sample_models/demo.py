@@ -1,0 +1,152 @@
+"""The main job on a real network, as ``make demo`` runs it: a plan of constant scales, all the way to an engine.
+
+Every step is the command that a user would type, run as a process of its own and shown with its own output. The same
+command with ``--output-format json`` then leaves its report in the demo's folder, and the summary is read from those
+reports. The accuracy is counted here, on images that neither training nor the scales have seen.
+
+Run from the top of the repository: ``python -m sample_models.demo [FOLDER]``; the folder defaults to ``build/demo``.
+Leaves with 1 if any step fails, int8 loses more than half a point of accuracy, or the validator finds an error.
+"""
+
+import json
+import platform
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+SAMPLE = Path("sample_models/digits_cnn")
+FLOAT_MODEL, PLAN, TEST_DATA = SAMPLE / "model.onnx", SAMPLE / "plan.toml", SAMPLE / "test.npz"
+MAX_LOSS_POINTS = 0.5
+EXIT_MISSING_CAPABILITY = 4
+BUILDER_PLATFORMS = {("Linux", "x86_64"), ("Windows", "AMD64")}
+"""Where wheels of TensorRT for RTX exist; elsewhere its step is skipped, and said to be."""
+
+
+class StepFailedError(Exception):
+    """A command of the demo did not end with exit code 0."""
+
+    def __init__(self, arguments: list[str], code: int) -> None:
+        super().__init__(f"demo failed: qdqtool {shlex.join(arguments)} ended with exit code {code}")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the demo writes."""
+
+    folder: Path
+
+    @property
+    def model(self) -> Path:
+        """The Q/DQ model."""
+        return self.folder / "digits_cnn.int8.onnx"
+
+    @property
+    def engine(self) -> Path:
+        """The TensorRT engine."""
+        return self.folder / "digits_cnn.int8.engine"
+
+    def report(self, command: str) -> Path:
+        """The JSON report of a command."""
+        return self.folder / f"{command}.json"
+
+
+def qdqtool(files: Files, *words: str | Path) -> dict[str, Any]:
+    """Show a command with its output, run it again for its JSON report, keep and return that.
+
+    Raises:
+        StepFailedError: It ended with another exit code than 0.
+    """
+    arguments = [str(word) for word in words]
+    print(f"\n$ qdqtool {shlex.join(arguments)}", flush=True)
+    _run(arguments, capture=False)
+    report = _run([*arguments, "--output-format", "json"], capture=True)
+    files.report(arguments[0]).write_text(report, encoding="utf-8")
+    return dict(json.loads(report))
+
+
+def _run(arguments: list[str], *, capture: bool) -> str:
+    command = [sys.executable, "-m", "qdqtool", *arguments]
+    ended = subprocess.run(command, stdout=subprocess.PIPE if capture else None, text=True, check=False)
+    if ended.returncode:
+        raise StepFailedError(arguments, ended.returncode)
+    return ended.stdout or ""
+
+
+def build(files: Files) -> dict[str, Any] | None:
+    """Build the engine; None where the builder does not exist for this kind of machine.
+
+    Raises:
+        StepFailedError: It exists and did not succeed.
+    """
+    try:
+        return qdqtool(files, "build", files.model, "-o", files.engine, "--backend", "tensorrt-rtx")
+    except StepFailedError as failed:
+        here = (platform.system(), platform.machine())
+        if failed.code == EXIT_MISSING_CAPABILITY and here not in BUILDER_PLATFORMS:
+            return None
+        raise
+
+
+def accuracy(model: Path) -> float:
+    """Share of the test images that a model recognizes, in percent, by ONNX Runtime on the CPU as the graph stands."""
+    with np.load(TEST_DATA, allow_pickle=False) as data:
+        images, labels = data["image"], data["labels"]
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    (logits,) = session.run(None, {"image": images})
+    return float(np.mean(logits.argmax(axis=1) == labels) * 100)
+
+
+def summarize(files: Files, found: dict[str, Any], checked: dict[str, Any], built: dict[str, Any] | None) -> bool:
+    """Print the summary; returns whether everything is as it should be."""
+    before, after = accuracy(FLOAT_MODEL), accuracy(files.model)
+    loss = before - after
+    errors = found["summary"]["errors"]
+    sqnr = ", ".join(f"{each['sqnr_db']:.1f} dB" for each in checked["outputs"])
+    good = loss <= MAX_LOSS_POINTS and errors == 0 and checked["passed"]
+    rows = [
+        ("accuracy", f"float {before:.2f} %, int8 {after:.2f} %: {loss:+.2f} points lost of {MAX_LOSS_POINTS} allowed"),
+        ("SQNR", f"{sqnr} on the output, int8 against float"),
+        ("findings", f"{errors} errors, {found['summary']['warnings']} warnings"),
+        ("engine", _engine_line(built)),
+        *[("wrote", f"{path}  {path.stat().st_size:,} bytes") for path in sorted(files.folder.iterdir())],
+        ("from", f"{FLOAT_MODEL}  {FLOAT_MODEL.stat().st_size:,} bytes, with {PLAN}"),
+    ]
+    print("\nSummary")
+    for label, text in rows:
+        print(f"  {label:<9} {text}")
+    print("\nThe demo", "succeeded." if good else "FAILED.")
+    return good
+
+
+def _engine_line(built: dict[str, Any] | None) -> str:
+    if built is None:
+        return f"SKIPPED: TensorRT for RTX does not exist for {platform.system()} {platform.machine()}"
+    return f"{built['achieved']} of {built['planned']} planned int8 nodes are int8 (evidence: {built['evidence']})"
+
+
+def main() -> int:
+    """Run the demo; returns the exit code."""
+    files = Files(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("build/demo"))
+    files.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        qdqtool(files, "insert", FLOAT_MODEL, "--plan", PLAN, "-o", files.model)
+        found = qdqtool(files, "validate", files.model, "--target", "tensorrt-rtx")
+        checked = qdqtool(files, "check", files.model, "--baseline", FLOAT_MODEL, "--data", TEST_DATA)
+        built = build(files)
+    except StepFailedError as failed:
+        print(failed, file=sys.stderr)
+        return 1
+    return 0 if summarize(files, found, checked, built) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
