@@ -176,8 +176,11 @@ class EngineBuilder(Protocol):
     def is_installed(self) -> bool:
         """Whether its package is there; nothing is imported."""
 
-    def resolve_targets(self, asked: tuple[str, ...], types: frozenset[str]) -> tuple[str, ...]:
-        """The compute capabilities to build for, when the model has quantized ``types``."""
+    def require(self) -> None:
+        """Raise a CapabilityError with the install line unless it is installed."""
+
+    def resolve_targets(self, asked: tuple[str, ...], model: Model) -> tuple[str, ...]:
+        """The compute capabilities to build for, by name; empty for the GPU in this machine."""
 
     def build(self, request: EngineRequest) -> Built:
         """Parse and build in a process of its own."""

@@ -4,10 +4,10 @@ import importlib.util
 from dataclasses import dataclass
 
 from qdqtool.backends import _trt_process, _trt_targets
-from qdqtool.backends._engine import Built, BuildRefusedError, EngineRequest, Evidence, Kernel, NodePrecision
+from qdqtool.backends._engine import BuildRefusedError, Built, EngineRequest, Evidence, Kernel, NodePrecision
 from qdqtool.backends._trt_dump import read_dump, read_inspector
-from qdqtool.backends._trt_errors import builder_refusals, parser_refusal, strip_noise
-from qdqtool.backends._trt_planned import planned_nodes
+from qdqtool.backends._trt_errors import builder_refusals, parser_refusals, strip_noise
+from qdqtool.backends._trt_planned import planned_nodes, quantized_types
 from qdqtool.backends._trt_precision import compare
 from qdqtool.backends._trt_process import Outcome
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
@@ -55,13 +55,25 @@ class TensorRT:
             return False
         return found is not None and found.origin is not None
 
-    def resolve_targets(self, asked: tuple[str, ...], types: frozenset[str]) -> tuple[str, ...]:
+    def require(self) -> None:
+        """Raise unless it is installed.
+
+        Raises:
+            CapabilityError: It is not; the hint carries the install line.
+        """
+        if not self.is_installed():
+            raise CapabilityError(
+                f"{self.title} is not installed (Python module '{self.module}')",
+                hint=f"install it: {self.install} ({self.remark})",
+            )
+
+    def resolve_targets(self, asked: tuple[str, ...], model: Model) -> tuple[str, ...]:
         """The compute capabilities to build for; empty for the GPU in this machine.
 
         Args:
             asked: As the user named them, ``8.6``; empty for the default, which leaves 7.5 out (it lacks kernels that
-                most models need) and whatever cannot hold ``types``.
-            types: Quantized types of the model.
+                most models need) and whatever cannot hold the quantized types of the model.
+            model: What is to be built.
 
         Raises:
             UsageError: A named one is unknown or cannot hold a type, or this product takes none.
@@ -73,6 +85,7 @@ class TensorRT:
                     hint="leave the option out, or use --backend tensorrt-rtx",
                 )
             return ()
+        types = quantized_types(model)
         if asked:
             _trt_targets.check(self.target, asked, self.capabilities, types)
             return asked
@@ -87,8 +100,7 @@ class TensorRT:
             BuilderFailedError: The process crashed or passed its time limit.
             OutputError: The engine cannot be written.
         """
-        if not self.is_installed():
-            raise self._absent()
+        self.require()
         outcome = _trt_process.run(self.module, request, inspect=self.needs_gpu, title=self.title)
         self._raise_for(outcome, request)
         kernels, evidence = self._kernels(outcome.layers)
@@ -139,14 +151,8 @@ class TensorRT:
     def _refused(self, outcome: Outcome) -> BuildRefusedError:
         errors = outcome.facts.get("errors")
         if errors:
-            return BuildRefusedError(self.title, tuple(parser_refusal(error) for error in errors), "parse")
+            return BuildRefusedError(self.title, parser_refusals(errors, outcome.facts.get("further", [])), "parse")
         return BuildRefusedError(self.title, builder_refusals(outcome.log, outcome.facts.get("message")), "build")
-
-    def _absent(self) -> CapabilityError:
-        return CapabilityError(
-            f"{self.title} is not installed (Python module '{self.module}')",
-            hint=f"install it: {self.install} ({self.remark})",
-        )
 
 
 def _warnings(outcome: Outcome) -> tuple[str, ...]:

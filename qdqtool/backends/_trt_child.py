@@ -70,7 +70,7 @@ class _Result:
 
 
 def _make_log(trt: Any, file: Any, *, keep_all: bool) -> Any:
-    class Log(trt.ILogger):  # type: ignore[misc, name-defined]  # the module is only known when it runs
+    class Log(trt.ILogger):  # type: ignore[misc]  # the module is only known when it runs
         layers = ""
 
         def __init__(self) -> None:
@@ -129,12 +129,24 @@ class _Build:
         if not parsed:
             errors = [_error(parser.get_error(index)) for index in range(parser.num_errors)]
             self._result.put(problem="refused", errors=errors)
+            self._survey(builder, errors)
             return None
         for index in range(network.num_layers):
             layer = network.get_layer(index)
             if _CONTROL.search(layer.name + layer.metadata):
                 layer.name, layer.metadata = plain_name(layer.name), plain_name(layer.metadata)
         return network
+
+    def _survey(self, builder: Any, errors: list[dict[str, Any]]) -> None:
+        from qdqtool.backends._trt_survey import further_refusals
+
+        def parse(model: bytes, path: str) -> dict[str, Any] | None:
+            parser = self._trt.OnnxParser(builder.create_network(0), self._log)
+            return None if parser.parse(model, path) or not parser.num_errors else _error(parser.get_error(0))
+
+        if errors:
+            further = list(further_refusals(Path(self._request["model"]), errors[0], parse))
+            self._result.put(further=further)
 
     def _configure(self, builder: Any, network: Any) -> Any | None:
         config = builder.create_builder_config()

@@ -86,8 +86,8 @@ def _kernels(records: list[str]) -> Iterator[Kernel]:
 def _fields(record: str) -> list[str] | None:
     found = []
     for mark in _FIELDS:
-        text, mark, record = record.partition(mark)
-        if not mark:
+        text, present, record = record.partition(mark)
+        if not present:
             return None
         found.append(text)
     return [*found, record]

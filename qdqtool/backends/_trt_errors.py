@@ -218,6 +218,16 @@ def translate(message: str, *, node: str | None = None, op_type: str | None = No
     return Refusal(reason=_fallback(plain, op_type), message=plain, node=node or _named(plain), op_type=op_type)
 
 
+def parser_refusals(errors: list[dict[str, Any]], further: list[dict[str, Any]]) -> tuple[Refusal, ...]:
+    """The parser's errors, and those of the ``further`` nodes whose message is a known one.
+
+    The further ones come from a model with the refused nodes cut out, so a message that is not understood may be a
+    consequence of the cut.
+    """
+    known = [error for error in further if any(entry.pattern.search(error["message"]) for entry in _KNOWN)]
+    return tuple(dict.fromkeys(parser_refusal(error) for error in (*errors, *known)))
+
+
 def parser_refusal(error: dict[str, Any]) -> Refusal:
     """One error of the parser, as the child process writes it down."""
     op_type = error["operator"] or None

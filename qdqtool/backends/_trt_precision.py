@@ -130,6 +130,10 @@ def _fault_of_the_model(entry: PlannedNode) -> str | None:
         return _weight_only_reason(entry)
     if entry.node.is_op("ConvTranspose"):
         return "ConvTranspose runs in float whatever its Q/DQ"
+    return _granularity_fault(entry)
+
+
+def _granularity_fault(entry: PlannedNode) -> str | None:
     if entry.wrong_axis is not None:
         return f"its weight has scales along axis {entry.wrong_axis}, which is not the output-channel axis"
     if entry.per_axis_activation:

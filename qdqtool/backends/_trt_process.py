@@ -14,6 +14,7 @@ from typing import Any
 
 import qdqtool
 from qdqtool.backends._engine import BuilderFailedError, EngineRequest
+from qdqtool.graph.save import write_atomically
 
 _CHILD = "qdqtool.backends._trt_child"
 _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
@@ -61,7 +62,7 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
             ) from None
         finally:
             _keep_log(folder, request.verbose_log)
-        if code != 0:
+        if code != 0 and outcome.facts.get("problem") != "refused":  # it may only have failed in looking for more
             raise _crash(title, code, outcome, folder)
         return outcome
 
@@ -127,7 +128,7 @@ def _keep_log(folder: Path, target: Path | None) -> None:
     text = "".join(f"[{severity}] {message}\n" for severity, message in _read_log(folder))
     with contextlib.suppress(OSError):
         text += (folder / "stderr").read_text(encoding="utf-8", errors="replace")
-    target.write_text(text, encoding="utf-8")
+    write_atomically(target, text.encode("utf-8", "replace"))
 
 
 def _stage(facts: dict[str, Any]) -> str:
@@ -138,7 +139,7 @@ def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFail
     stage = _stage(outcome.facts)
     if code < 0:
         how = f"crashed with {_signal_name(-code)} while {stage}"
-        hint = "this is a fault of the builder; `qdqtool validate` may name the construct, --verbose-log FILE keeps its log"
+        hint = "a fault of the builder; `qdqtool validate` may name the construct, --verbose-log FILE keeps its log"
     else:
         last = (folder / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
         how = f"stopped while {stage}: {last[-1] if last else f'exit status {code}'}"

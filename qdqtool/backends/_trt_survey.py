@@ -1,0 +1,74 @@
+"""All the nodes that TensorRT's parser refuses, where it names only the first: cut that one out and parse again.
+
+Runs in the child process, after a refusal has been written down; whatever goes wrong here costs only the further names.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+_MAX_NODES = 64
+_MAX_SECONDS = 20.0
+_MAX_BYTES = 1 << 29
+
+Parse = Callable[[bytes, str], dict[str, Any] | None]
+"""Parses a serialized model with the path it came from; the error, or None when it is accepted."""
+
+
+def further_refusals(path: Path, first: dict[str, Any], parse: Parse) -> Iterator[dict[str, Any]]:
+    """The refusals after ``first``, one for each node of the main graph.
+
+    A refused node is replaced by graph inputs in place of its outputs. The walk ends at a node whose output types are
+    unknown, at a refusal that names no node, or at a limit of time or size.
+
+    Args:
+        path: The model.
+        first: The parser's error, as the child process writes it down.
+        parse: Runs the parser.
+    """
+    import onnx
+
+    proto = onnx.load(str(path), load_external_data=False)
+    if proto.ByteSize() > _MAX_BYTES:
+        return
+    types = _types(proto)
+    deadline = time.monotonic() + _MAX_SECONDS
+    error: dict[str, Any] | None = first
+    for _ in range(_MAX_NODES):
+        if error is None or time.monotonic() > deadline or not _cut(proto.graph, error, types):
+            return
+        error = parse(proto.SerializeToString(), str(path))
+        if error is not None and error["node"] >= 0:
+            yield error
+
+
+def _types(proto: Any) -> dict[str, Any]:
+    import onnx
+
+    graph = proto.graph
+    with contextlib.suppress(Exception):  # odd models make inference raise many types; what is declared remains
+        graph = onnx.shape_inference.infer_shapes(proto).graph
+    return {info.name: info for info in (*graph.value_info, *graph.output)}
+
+
+def _cut(graph: Any, error: dict[str, Any], types: dict[str, Any]) -> bool:
+    index = error["node"]
+    if not 0 <= index < len(graph.node):
+        return False
+    node = graph.node[index]
+    # the parser may have sorted the nodes: then the number is that of another node
+    expected = node.op_type == error["operator"] or bool(error["calls"])
+    outputs = [types.get(name) for name in node.output if name]
+    if not expected or not all(info is not None and info.type.tensor_type.HasField("shape") for info in outputs):
+        return False
+    made = set(node.output)
+    kept = [value for value in graph.output if value.name not in made]
+    if not kept:
+        return False
+    del graph.output[:]
+    graph.output.extend(kept)
+    del graph.node[index]
+    graph.input.extend(outputs)
+    return True

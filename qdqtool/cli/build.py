@@ -1,0 +1,101 @@
+"""``qdqtool build``: a TensorRT engine from a model, with a precision report."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qdqtool.cli._options import emit, model_argument, output_format_option, output_option
+
+_SHAPES = "Shapes, as name:1x3x320x320, several separated by commas."
+
+
+@click.command(short_help="Build a TensorRT engine and report the precision of each quantized node.")
+@model_argument()
+@output_option("The engine to write; its manifest goes to ENGINE.manifest.json.")
+@click.option(
+    "--backend",
+    type=click.Choice(["auto", "tensorrt", "tensorrt-rtx"]),
+    default="auto",
+    show_default=True,
+    help="TensorRT (needs a GPU), TensorRT for RTX (needs none), or the first of them that is installed.",
+)
+@click.option("--min-shapes", help=f"Smallest shapes of dynamic inputs. {_SHAPES}")
+@click.option("--opt-shapes", help=f"Shapes to optimize for; alone they are the only ones. {_SHAPES}")
+@click.option("--max-shapes", help=f"Largest shapes of dynamic inputs. {_SHAPES}")
+@click.option("--input-shapes", help=f"The only shapes of dynamic inputs. {_SHAPES}")
+@click.option(
+    "--compute-capabilities",
+    help="GPUs to build for, as 8.6,8.9 or sm86,sm89. Default for tensorrt-rtx: 8.0,8.6,8.9,12.0,12.1, less those "
+    "that lack a type of the model; tensorrt builds for the GPU in the machine.",
+)
+@click.option(
+    "--require-precision",
+    multiple=True,
+    metavar="TYPE>=PERCENT%",
+    help="Fail, and leave no engine, unless that share of the nodes planned for a type runs in it: int8>=95%.",
+)
+@click.option("--export-layer-info", type=click.Path(path_type=Path), help="Write the engine's layers, as JSON.")
+@click.option("--verbose-log", type=click.Path(path_type=Path), help="Write the builder's whole log.")
+@click.option("--skip-validate", is_flag=True, help="Build without validating first; the report says SKIPPED.")
+@click.option(
+    "--timeout", type=float, default=1800, show_default=True, help="Seconds after which the builder is stopped."
+)
+@output_format_option()
+@click.pass_context
+def command(
+    ctx: click.Context, /, *, model: Path, output: Path, backend: str, output_format: str, **words: Any
+) -> None:
+    """Build a TensorRT engine from MODEL and report what each quantized node runs in.
+
+    MODEL is validated for the backend first. Parsing and building run in a process of their own, so that a crash or a
+    time-out ends in a message. The first dimension of a dynamic input becomes 1 unless a shape is given; every other
+    dynamic dimension needs one.
+    """
+    from qdqtool.backends._engine import BuildRefusedError
+    from qdqtool.pipeline.build import build_engine, refused_report
+
+    try:
+        report = build_engine(model, output, backend=backend, options=_options(**words))
+    except BuildRefusedError as error:
+        emit(refused_report(model, error), output_format, "build_refused")
+        raise
+    emit(report, output_format, "build")
+    if not report.passed:
+        ctx.exit(1)
+
+
+def _options(
+    *,
+    compute_capabilities: str | None,
+    require_precision: tuple[str, ...],
+    export_layer_info: Path | None,
+    verbose_log: Path | None,
+    skip_validate: bool,
+    timeout: float,
+    **shapes: str | None,
+) -> Any:
+    from qdqtool.backends._trt_targets import parse
+    from qdqtool.pipeline.build import BuildOptions
+    from qdqtool.pipeline.precision_gate import parse_gate
+
+    return BuildOptions(
+        shapes=_shapes(**shapes),
+        compute_capabilities=parse(compute_capabilities) if compute_capabilities is not None else (),
+        timeout=timeout,
+        skip_validate=skip_validate,
+        require_precision=tuple(parse_gate(text) for text in require_precision),
+        layer_info=export_layer_info,
+        verbose_log=verbose_log,
+    )
+
+
+def _shapes(**texts: str | None) -> Any:
+    from qdqtool.pipeline.profiles import ShapeOptions, parse_shapes
+
+    found = {
+        key: parse_shapes(text, f"--{key.replace('_', '-')}") if text is not None else {} for key, text in texts.items()
+    }
+    return ShapeOptions(
+        min=found["min_shapes"], opt=found["opt_shapes"], max=found["max_shapes"], fixed=found["input_shapes"]
+    )

@@ -1,0 +1,293 @@
+"""The build job: validate, settle shapes and targets, parse and build in a child process, report the precisions."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from qdqtool.backends import _builders
+from qdqtool.backends._engine import (
+    BuildRefusedError,
+    Built,
+    EngineBuilder,
+    EngineRequest,
+    Evidence,
+    InputProfile,
+    NodePrecision,
+    Refusal,
+    Stage,
+    as_json,
+)
+from qdqtool.errors import GateError, OutputError, UsageError
+from qdqtool.graph.external import external_files
+from qdqtool.graph.load import load_model
+from qdqtool.graph.model import Model
+from qdqtool.graph.save import check_output, write_atomically
+from qdqtool.pipeline import manifest
+from qdqtool.pipeline.precision_gate import GateResult, PrecisionGate, achieved_counts, judge, planned_counts
+from qdqtool.pipeline.profiles import ShapeOptions, resolve_profiles
+
+DEFAULT_TIMEOUT = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """How to build.
+
+    Attributes:
+        shapes: Shapes of dynamic inputs.
+        compute_capabilities: Targets such as ``8.6``; empty for the backend's default.
+        timeout: Seconds that parsing and building may take together.
+        skip_validate: Build without the validate gate; the report says so.
+        require_precision: Gates on the share of nodes that run as planned. A missed one leaves no engine.
+        layer_info: Where to write the layers of the engine, if anywhere.
+        verbose_log: Where to write the builder's whole log, if anywhere.
+    """
+
+    shapes: ShapeOptions = field(default_factory=ShapeOptions)
+    compute_capabilities: tuple[str, ...] = ()
+    timeout: float = DEFAULT_TIMEOUT
+    skip_validate: bool = False
+    require_precision: tuple[PrecisionGate, ...] = ()
+    layer_info: Path | None = None
+    verbose_log: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.timeout > 0:
+            raise UsageError(f"timeout is {self.timeout:g} s; it must be greater than 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineReport:
+    """What was built.
+
+    Attributes:
+        model: The model file.
+        engine: The engine file; None when a gate was missed, which leaves none.
+        passed: Whether all gates were met.
+        backend: Public id of the builder.
+        version: Its version.
+        evidence: Where the actual types come from: the builder's ahead-of-time layer dump, the engine inspector on a
+            GPU, or nothing.
+        targets: Compute capabilities that the engine is for; empty for the GPU in this machine.
+        profiles: Shapes that it accepts for dynamic inputs.
+        seconds: Time in parser and builder.
+        bytes: Size of the engine.
+        planned: Number of quantized nodes by the type that their Q/DQ ask for.
+        achieved: How many of these run in it.
+        nodes: Every quantized node.
+        gates: Precision gates that were asked for.
+        warnings: What the builder said that matters.
+        skipped: Steps that were left out because the user asked for it.
+        manifest: The manifest file, None without an engine.
+        layer_info: The layer file, if one was asked for.
+    """
+
+    model: str
+    engine: str | None
+    passed: bool
+    backend: str
+    version: str
+    evidence: Evidence
+    targets: tuple[str, ...]
+    profiles: tuple[InputProfile, ...]
+    seconds: float
+    bytes: int
+    planned: dict[str, int]
+    achieved: dict[str, int]
+    nodes: tuple[NodePrecision, ...]
+    gates: tuple[GateResult, ...]
+    warnings: tuple[str, ...]
+    skipped: tuple[str, ...]
+    manifest: str | None
+    layer_info: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedReport:
+    """A build that the parser or builder refused.
+
+    Attributes:
+        model: The model file.
+        engine: None, always.
+        passed: False, always.
+        stage: ``parse`` or ``build``.
+        message: What happened, in one line.
+        refusals: Every reason, the decisive one first.
+    """
+
+    model: str
+    engine: None
+    passed: bool
+    stage: Stage
+    message: str
+    refusals: tuple[Refusal, ...]
+
+
+def refused_report(model: str | Path, error: BuildRefusedError) -> RefusedReport:
+    """The error of :func:`build_engine` as a report."""
+    return RefusedReport(
+        model=str(model), engine=None, passed=False, stage=error.stage, message=error.message, refusals=error.refusals
+    )
+
+
+def build_engine(
+    model: str | Path, output: str | Path, *, backend: str = _builders.AUTO, options: BuildOptions | None = None
+) -> EngineReport:
+    """Build an engine from a Q/DQ (or float) model.
+
+    Args:
+        model: The ONNX file.
+        output: The engine to write; ``OUTPUT.manifest.json`` is written beside it.
+        backend: ``tensorrt``, ``tensorrt-rtx`` or ``auto`` (the first of the two that is installed).
+        options: How to build.
+
+    Raises:
+        CapabilityError: The backend, or the GPU that it needs, is absent.
+        ModelError: The model cannot be read.
+        UsageError: A shape, target or path does not fit the model.
+        GateError: ``validate`` found errors, or the builder refused the model, crashed or ran out of time.
+        OutputError: A file cannot be written. In every case no engine is left.
+    """
+    options = options or BuildOptions()
+    builder = _builders.get(backend)
+    builder.require()
+    return _Job(builder, load_model(model), Path(output), options).run()
+
+
+class _Job:
+    """One build; the steps share what has been settled."""
+
+    def __init__(self, builder: EngineBuilder, model: Model, output: Path, options: BuildOptions) -> None:
+        self._builder, self._model, self._output, self._options = builder, model, output, options
+
+    def run(self) -> EngineReport:
+        self._check_outputs()
+        profiles = resolve_profiles(self._model.proto, self._options.shapes)
+        targets = self._builder.resolve_targets(self._options.compute_capabilities, self._model)
+        if not self._options.skip_validate:
+            _validate(self._model, self._builder)
+        with _temporary(self._output) as temporary:
+            request = EngineRequest(
+                model=self._model,
+                engine=temporary,
+                targets=targets,
+                profiles=profiles,
+                timeout=self._options.timeout,
+                verbose_log=self._options.verbose_log,
+            )
+            built = self._builder.build(request)
+            self._write_layer_info(built)
+            report = self._report(built, request, temporary)
+            if report.passed:
+                _write_manifest(self._model, report, temporary, self._output)
+                temporary.replace(self._output)
+        return report
+
+    def _check_outputs(self) -> None:
+        assert self._model.path is not None
+        inputs = [self._model.path, *external_files(self._model.proto, self._model.folder)]
+        outputs = [self._output, manifest.manifest_path(self._output)]
+        extra = [path for path in (self._options.layer_info, self._options.verbose_log) if path is not None]
+        for path in [*outputs, *extra]:
+            check_output(path, inputs)
+        resolved = [path.resolve() for path in [*outputs, *extra]]
+        if len(set(resolved)) < len(resolved):
+            raise UsageError(
+                "two outputs have the same name", hint="the engine, its manifest, layers and log are files"
+            )
+
+    def _write_layer_info(self, built: Built) -> None:
+        if self._options.layer_info is None:
+            return
+        facts = {"Layers": [as_json(kernel) for kernel in built.kernels], "Dump": built.layer_dump}
+        write_atomically(self._options.layer_info, manifest.encode(facts))
+
+    def _report(self, built: Built, request: EngineRequest, temporary: Path) -> EngineReport:
+        nodes = self._builder.precision(self._model, built)
+        gates = tuple(judge(gate, nodes) for gate in self._options.require_precision)
+        passed = all(gate.passed for gate in gates)
+        return EngineReport(
+            model=str(self._model.path),
+            engine=str(self._output) if passed else None,
+            passed=passed,
+            backend=self._builder.id,
+            version=built.version,
+            evidence=built.evidence,
+            targets=request.targets,
+            profiles=request.profiles,
+            seconds=round(built.parse_seconds + built.build_seconds, 3),
+            bytes=temporary.stat().st_size,
+            planned=planned_counts(nodes),
+            achieved=achieved_counts(nodes),
+            nodes=nodes,
+            gates=gates,
+            warnings=built.warnings,
+            skipped=("validate",) if self._options.skip_validate else (),
+            manifest=str(manifest.manifest_path(self._output)) if passed else None,
+            layer_info=str(self._options.layer_info) if self._options.layer_info is not None else None,
+        )
+
+
+def _validate(model: Model, builder: EngineBuilder) -> None:
+    from qdqtool.pipeline.validate import validate_model
+
+    assert model.path is not None
+    report = validate_model(model.path, targets=[builder.target])
+    errors = [
+        finding
+        for entry in report.models
+        for target in entry.targets
+        for finding in target.findings
+        if finding.severity == "error"
+    ]
+    if errors:
+        shown = "; ".join(f"{finding.code} {finding.message}" for finding in errors[:3])
+        more = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
+        raise GateError(
+            f"validate finds {len(errors)} error{'s' if len(errors) > 1 else ''} for {builder.target}: {shown}{more}",
+            hint=f"see `qdqtool validate --target {builder.target} {model.path}`; --skip-validate builds all the same",
+        )
+
+
+def _write_manifest(model: Model, report: EngineReport, engine: Path, output: Path) -> None:
+    facts: dict[str, Any] = {
+        "model": manifest.describe_model(model),
+        "engine": {**manifest.fingerprint(engine), "name": output.name},
+        "backend": report.backend,
+        "versions": manifest.describe_tools(report.backend, report.version),
+        "targets": report.targets,
+        "profiles": [asdict(profile) for profile in report.profiles],
+        "skipped": report.skipped,
+        "evidence": report.evidence,
+        "planned": report.planned,
+        "achieved": report.achieved,
+        "fallbacks": _fallbacks(report.nodes),
+        "gates": [asdict(gate) for gate in report.gates],
+        "warnings": report.warnings,
+    }
+    write_atomically(manifest.manifest_path(output), manifest.encode(facts))
+
+
+def _fallbacks(nodes: Sequence[NodePrecision]) -> list[dict[str, Any]]:
+    return [asdict(node) for node in nodes if node.actual != node.planned]
+
+
+@contextlib.contextmanager
+def _temporary(output: Path) -> Iterator[Path]:
+    """An empty file beside ``output`` that is gone when the block ends, unless it was renamed."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{output.name[:64]}.", suffix=".tmp", dir=output.parent)
+    except OSError as error:
+        raise OutputError(f"{output} cannot be written: {error.strerror}; nothing was left behind") from None
+    os.close(handle)
+    mask = os.umask(0)
+    os.umask(mask)
+    Path(name).chmod(0o666 & ~mask)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)

@@ -1,0 +1,25 @@
+"""The report of a refused build for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.backends._engine import Refusal
+from qdqtool.pipeline.build import RefusedReport
+from qdqtool.report.terminal import escape
+
+_STAGES = {"parse": "parser", "build": "builder"}
+
+
+def render(report: RefusedReport, console: Console) -> None:
+    """Print every reason when there are several; a single one is the error message itself."""
+    if len(report.refusals) < 2:
+        return
+    console.print(Text.assemble((escape(report.model), "bold"), f": the {_STAGES[report.stage]} refuses"))
+    for refusal in report.refusals:
+        console.print(_line(refusal))
+
+
+def _line(refusal: Refusal) -> Text:
+    where = f"{escape(refusal.node)} ({escape(refusal.op_type or '?')}): " if refusal.node else ""
+    hint = f"; {escape(refusal.hint)}" if refusal.hint else ""
+    return Text.assemble("  ", (where, "bold"), escape(refusal.reason), (hint, "dim"))
