@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from onnx import TensorProto
 
-_NAMES = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
+_NAMES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
 
 
 def type_name(onnx_type: int) -> str:

@@ -1,0 +1,131 @@
+"""What the rules share about one model: the indexes, made once, and constants, read once."""
+
+from collections import defaultdict
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from qdqtool import ops
+from qdqtool.errors import ModelError
+from qdqtool.graph.constants import Constants
+from qdqtool.graph.model import Model
+from qdqtool.graph.qdq import QdqIndex, QdqNode
+from qdqtool.graph.types import TensorTypes
+from qdqtool.graph.view import GraphView, NodeView, Scope, Value
+from qdqtool.ops import QuantizableOp
+
+Array = npt.NDArray[np.generic]
+Shape = tuple[int | str | None, ...]
+
+
+class Facts:
+    """Everything the rules ask about one model.
+
+    Args:
+        model: The model, as read from its file.
+
+    Attributes:
+        model: The model.
+        view: Its index.
+        constants: Its folded constants.
+        types: Its tensor types.
+        qdq: Its Q/DQ nodes.
+        nodes: Every node of every scope.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.view = GraphView(model)
+        self.constants = Constants(self.view)
+        self.types = TensorTypes(self.view)
+        self.qdq = QdqIndex(self.view, self.types, self.constants)
+        self.nodes: tuple[NodeView, ...] = tuple(self.view.nodes())
+        self._arrays: dict[Value, Array | None] = {}
+
+    @cached_property
+    def quantizable(self) -> tuple[tuple[NodeView, QuantizableOp], ...]:
+        """Every node that a kernel in a quantized type may exist for, with what is known of its operator."""
+        known = ((node, ops.get(node)) for node in self.nodes)
+        return tuple((node, op) for node, op in known if op is not None)
+
+    @cached_property
+    def weighted(self) -> tuple[tuple[NodeView, QuantizableOp], ...]:
+        """Those of :attr:`quantizable` that multiply with weights: Conv, ConvTranspose, Gemm, MatMul."""
+        return tuple((node, op) for node, op in self.quantizable if op.weighted)
+
+    def array(self, value: Value | None) -> Array | None:
+        """The folded constant of a scale or zero point; None where it is not constant or cannot be read."""
+        if value is None:
+            return None
+        if value not in self._arrays:
+            try:
+                self._arrays[value] = self.constants.array(value)
+            except ModelError:
+                self._arrays[value] = None
+        return self._arrays[value]
+
+    def elem_type(self, value: Value | None) -> int | None:
+        """The ``TensorProto.DataType`` of a tensor, or None where it is unknown."""
+        if value is None:
+            return None
+        entry = self.qdq.maker(value)
+        if entry is not None:
+            return entry.quantized_type if entry.is_quantize else self.output_type(entry)
+        stored = self.constants.direct(value)
+        return stored.data_type if stored is not None else self.types.elem_type(value)
+
+    def output_type(self, dequantize: QdqNode) -> int | None:
+        """The type that a DQ makes: ``output_dtype``, else that of its scale."""
+        given = dequantize.node.attribute("output_dtype")
+        return given if isinstance(given, int) and given else self.elem_type(dequantize.scale)
+
+    def shape(self, value: Value | None) -> Shape | None:
+        """The shape of a tensor, or None where not even its rank is known."""
+        if value is None:
+            return None
+        stored = self.constants.direct(value)
+        return tuple(stored.dims) if stored is not None else self.types.shape(value)
+
+    def data_shape(self, entry: QdqNode) -> Shape | None:
+        """The shape of what a Q or DQ reads, told by its output where its input has none."""
+        known = self.shape(entry.data)
+        return known if known is not None else self.shape(entry.output)
+
+    def axis(self, entry: QdqNode) -> int | None:
+        """The axis in force, counted from the front; None where the rank is unknown or the axis out of range."""
+        shape = self.data_shape(entry)
+        if shape is None or not -len(shape) <= entry.axis < len(shape):
+            return None
+        return entry.axis % len(shape)
+
+    def is_constant(self, value: Value) -> bool:
+        """Whether a tensor is constant; a formal input of a local function is when every call passes a constant."""
+        if value.is_input and value.scope.is_function:
+            calls = self._calls[function_id(value.scope)]
+            arguments = [call.input(value.scope.input_names().index(value.name)) for call in calls]
+            # a call chain that comes back to itself is reported as recursion, not followed
+            return all(
+                argument is None or (not argument.is_input and self.constants.is_constant(argument))
+                for argument in arguments
+            )
+        return self.constants.is_constant(value)
+
+    @cached_property
+    def _calls(self) -> dict[tuple[str, str, str], list[NodeView]]:
+        found: dict[tuple[str, str, str], list[NodeView]] = defaultdict(list)
+        for node in self.nodes:
+            found[node.proto.domain, node.op_type, node.proto.overload].append(node)
+        return found
+
+    @cached_property
+    def functions(self) -> dict[tuple[str, str, str], Scope]:
+        """The scopes of the local functions by domain, name and overload."""
+        return {function_id(scope): scope for scope in self.view.scopes if scope.is_function}
+
+
+def function_id(scope: Scope) -> tuple[str, str, str]:
+    """Domain, name and overload of the local function whose scope it is."""
+    assert isinstance(scope.container, onnx.FunctionProto)
+    return scope.container.domain, scope.container.name, scope.container.overload

@@ -1,0 +1,52 @@
+"""From an operand of a Conv, Gemm or MatMul back to the DQ that it comes from."""
+
+from dataclasses import dataclass
+
+from qdqtool import ops
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.view import NodeView, Value
+from qdqtool.rules._facts import Facts
+
+MAX_STEPS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """The DQ behind an operand.
+
+    Attributes:
+        dequantize: The DQ.
+        between: The operators between it and the operand, the last one first. All of them only move values.
+    """
+
+    dequantize: QdqNode
+    between: tuple[NodeView, ...]
+
+    def axis_here(self, axis: int, rank: int) -> int | None:
+        """Where ``axis`` of the DQ's output is in the operand; None when an operator between is no Transpose."""
+        for node in reversed(self.between):
+            if node.is_op("Identity"):
+                continue
+            order = node.attribute("perm", list(reversed(range(rank))))
+            if not node.is_op("Transpose") or axis not in order:
+                return None
+            axis = list(order).index(axis)
+        return axis
+
+
+def operand(facts: Facts, value: Value | None) -> Operand | None:
+    """The DQ that ``value`` comes from, directly or through operators that only move values; None without one."""
+    between: list[NodeView] = []
+    for _ in range(MAX_STEPS):
+        entry = facts.qdq.dequantizer_of(value)
+        if entry is not None:
+            return Operand(entry, tuple(between))
+        producer = value.producer if value is not None else None
+        if producer is None:
+            return None
+        known = ops.get(producer)
+        if known is None or not known.commutes:
+            return None
+        between.append(producer)
+        value = producer.input(0)
+    return None

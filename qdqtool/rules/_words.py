@@ -1,0 +1,49 @@
+"""Small words for messages, so that all rules speak alike."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.targets import type_name
+
+Array = npt.NDArray[np.generic]
+
+
+def short(entry: QdqNode) -> str:
+    """``Q`` or ``DQ``."""
+    return "Q" if entry.is_quantize else "DQ"
+
+
+def dims(shape: Iterable[int | str | None]) -> str:
+    """A shape as ``[1, N, ?]``."""
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
+
+
+def kind(onnx_type: int | None) -> str:
+    """The name of a type, or ``an unknown type``."""
+    return "an unknown type" if onnx_type is None else type_name(onnx_type)
+
+
+def listed(words: Iterable[str]) -> str:
+    """``a, b, c`` in order of the alphabet."""
+    return ", ".join(sorted(words))
+
+
+def offenders(values: Array, bad: npt.NDArray[np.bool_], what: str = "channel") -> str:
+    """The first offending value, where it stands, and how many more there are: ``-1 in channel 3 (and 2 more)``."""
+    places = np.argwhere(bad)
+    first = tuple(int(index) for index in places[0])
+    where = "" if values.ndim == 0 or values.size == 1 else f" in {what} {_index(first)}"
+    more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
+    return f"{number(values[first])}{where}{more}"
+
+
+def number(value: object) -> str:
+    """A scalar with the digits that tell it apart, without a trailing ``.0``."""
+    return f"{float(np.asarray(value).astype(np.float64)):.6g}"
+
+
+def _index(place: Sequence[int]) -> str:
+    return str(place[0]) if len(place) == 1 else dims(place)

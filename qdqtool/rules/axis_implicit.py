@@ -1,0 +1,75 @@
+"""QS002: scales of an axis that is not named."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.qdq import FIRST_OPSET_WITH_AXIS
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules._words import dims, short
+from qdqtool.targets import Target
+
+
+class AxisImplicit(Rule):
+    """More than one scale comes with an explicit axis.
+
+    Why it matters: the ONNX default is axis 1, which is the output channel of a MatMul weight but not of a Conv weight;
+    other systems have other defaults or none. A reader cannot tell a choice from an oversight.
+
+    Bad: DequantizeLinear (conv_weight, scales, zero_points).
+
+    Good: DequantizeLinear <axis = 0> (conv_weight, scales, zero_points).
+    """
+
+    code = "QS002"
+    name = "spec.axis-implicit"
+    affects = impacts(onnx=ADVICE, tensorrt=CAUTION)
+    remedy = "write the axis attribute, even where it is 1"
+    VALID = (
+        Example(
+            "axis is written",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "one scale needs no axis",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int8[1] z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "two scales, no axis",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look for a scale of several elements on a node without the attribute."""
+        del target
+        for entry in facts.qdq.nodes:
+            shape = entry.scale_shape
+            several = shape not in {None, (), (1,)}
+            if several and not entry.axis_given and entry.node.scope.opset >= FIRST_OPSET_WITH_AXIS:
+                assert shape is not None
+                yield Fault(
+                    message=f"scale of shape {dims(shape)} without an axis: this {short(entry)} uses the default, 1",
+                    node=entry.node,
+                    tensor=entry.scale,
+                    found="absent",
+                    expected="axis",
+                )

@@ -1,0 +1,98 @@
+"""QA206: a block_size attribute that is absent or does not agree with the scale."""
+
+from collections.abc import Iterator
+
+from qdqtool.rules._blocks import blocks
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._words import dims
+from qdqtool.targets import Target
+
+
+class BlockSize(Rule):
+    """block_size agrees with the extents of data and scale.
+
+    Why it matters: TensorRT never reads the attribute; its block is the extent divided by the number of blocks. ONNX
+    means block_size elements and a shorter last block. Where the two differ, ONNX Runtime refuses at the first run or,
+    worse, both compute, with different blocks.
+
+    Bad: 100 rows, 4 scales, block_size 32: ONNX makes blocks of 32, 32, 32 and 4, TensorRT four of 25.
+
+    Good: pad to 128 rows.
+    """
+
+    code = "QA206"
+    name = "axis.block-size"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=SILENT)
+    remedy = "set block_size to the extent divided by the number of blocks; pad the axis where it does not divide"
+    VALID = (
+        Example(
+            "two blocks of 2",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
+                wd = DequantizeLinear <axis = 0, block_size = 2> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "no block_size",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "two blocks of 3 and 1 for ONNX, of 2 and 2 for TensorRT",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
+                wd = DequantizeLinear <axis = 0, block_size = 3> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "blocks of 4 would be one, not two",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
+                wd = DequantizeLinear <axis = 0, block_size = 4> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Compare block_size with what the extents say, where exactly one axis is in blocks."""
+        tensorrt = target.family == "tensorrt"
+        for found in blocks(facts):
+            if len(found.blocked) != 1:
+                continue
+            (axis,) = found.blocked
+            low, high = found.legal_sizes
+            if tensorrt:
+                high = low
+                if found.shape[axis] % found.scale[axis]:
+                    continue  # refused anyway: see axis.block-shape
+            size = found.entry.block_size
+            if low <= size <= high:
+                continue
+            yield Fault(
+                message=(
+                    f"block_size is {size or 'absent'}; scale {dims(found.scale)} divides axis {axis} "
+                    f"of data {dims(found.shape)} into blocks of {low}"
+                ),
+                node=found.entry.node,
+                tensor=found.entry.scale,
+                found=str(size) if size else "absent",
+                expected=str(low) if low >= high else f"{low} to {high}",
+            )

@@ -1,0 +1,74 @@
+"""QL312: stored codes that reach their DQ through another operator."""
+
+from collections.abc import Iterator
+
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+
+class ConstantIndirect(Rule):
+    """Stored codes feed their DQ directly.
+
+    Why it matters: TensorRT keeps a constant of a quantized type only in front of a DQ. With an Identity, Transpose or
+    Reshape between them the parser is content and the builder stops, naming a tensor that is in no file.
+
+    Bad: int8 weight, Transpose, DQ.
+
+    Good: int8 weight, DQ, Transpose (still computed in int8), or codes that are stored transposed.
+    """
+
+    code = "QL312"
+    name = "placement.constant-indirect"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "move the operator behind the DQ, or store its result"
+    VALID = (
+        Example(
+            "the Transpose comes after",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                wt = Transpose <perm = [1, 0]> (wd)
+                y = MatMul (x, wt)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "the Transpose comes between",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
+                wt = Transpose <perm = [1, 0]> (w)
+                wd = DequantizeLinear (wt, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "an Identity",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
+                wi = Identity (w)
+                wd = DequantizeLinear (wi, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look for constant codes that another operator hands on."""
+        del target
+        for entry in facts.qdq.dequantizers():
+            data = entry.data
+            if data is None or data.producer is None or data.producer.is_op("Constant", "QuantizeLinear"):
+                continue
+            if facts.qdq.maker(data) is None and facts.constants.is_constant(data):
+                yield Fault(
+                    message=f"stored codes reach this DQ through {data.producer.op_type} '{data.producer.label}'",
+                    node=entry.node,
+                    tensor=data,
+                    found=data.producer.op_type,
+                    expected="the initializer or Constant itself",
+                )

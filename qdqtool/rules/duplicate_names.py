@@ -1,0 +1,64 @@
+"""QM605: nodes that share a name."""
+
+from collections.abc import Iterator
+
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+
+class DuplicateNames(Rule):
+    """Node names are unique or empty.
+
+    Why it matters: ONNX does not ask for it, but ONNX Runtime and TensorRT refuse a graph in which two nodes share a
+    name. Tools that insert Q/DQ by copying a node make such graphs.
+
+    Bad: two nodes called conv_q.
+
+    Good: unique names, or none.
+    """
+
+    code = "QM605"
+    name = "model.duplicate-node-name"
+    affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "rename one of them, or clear both names"
+    VALID = (
+        Example(
+            "empty names",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "two nodes called a",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                [a] q = QuantizeLinear (x, s, z)
+                [a] y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Compare the names within each graph."""
+        del target
+        for scope in facts.view.scopes:
+            first: dict[str, str] = {}
+            for node in scope.nodes:
+                name = node.proto.name
+                if not name:
+                    continue
+                if name in first:
+                    yield Fault(
+                        message=f"a {first[name]} of this graph has the same name '{name}'",
+                        node=node,
+                        found=name,
+                        expected="a name of its own",
+                    )
+                first.setdefault(name, node.op_type)

@@ -1,0 +1,77 @@
+"""QT406: fp4 times fp4 with one scale each."""
+
+from collections.abc import Iterator
+
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._reach import Operand, operand
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import kind
+from qdqtool.targets import Target
+
+
+class Fp4PerTensor(Rule):
+    """A MatMul of fp4 with fp4 has block scales.
+
+    Why it matters: with one scale for each operand the builder does not refuse but crashes, and takes the process with
+    it.
+
+    Bad: a per-tensor float4e2m1 pair on both sides of a MatMul.
+
+    Good: fp4 weights in blocks of 16, and an activation quantized at run time.
+    """
+
+    code = "QT406"
+    name = "target.fp4-per-tensor"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "use blocks of 16 for the weight and dynamic quantization for the activation, or float8e4m3fn"
+    VALID = (
+        Example(
+            "an fp4 weight alone",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,2] x) => (float[1,2] y) <float s = {0.1}, float4e2m1[2,2] w = {33, 67}> {
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "fp4 times fp4",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[16,64] x) => (float[16,64] y)
+            <float s = {0.1}, float ws = {0.1}, int64[2] n = {64, 64}> {
+                q = QuantizeLinear <output_dtype = 23> (x, s)
+                xd = DequantizeLinear (q, s)
+                w = ConstantOfShape <value = float[1] {0.5}> (n)
+                wq = QuantizeLinear <output_dtype = 23> (w, ws)
+                wd = DequantizeLinear (wq, ws)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look for MatMul and Gemm with per-tensor fp4 on both sides."""
+        del target
+        for node, op in facts.weighted:
+            assert op.weight_input is not None
+            sides = [operand(facts, node.input(index)) for index in (0, op.weight_input)]
+            if node.is_op("MatMul", "Gemm") and all(map(_is_plain_fp4, sides)):
+                yield Fault(
+                    message=f"{node.op_type} multiplies per-tensor float4e2m1 with per-tensor float4e2m1",
+                    node=node,
+                    tensor=node.input(op.weight_input),
+                    found="per-tensor scales",
+                    expected="block scales",
+                )
+
+
+def _is_plain_fp4(side: Operand | None) -> bool:
+    if side is None:
+        return False
+    return kind(side.dequantize.quantized_type) == "float4e2m1" and side.dequantize.granularity == PerTensor()

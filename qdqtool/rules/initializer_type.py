@@ -1,0 +1,70 @@
+"""QM606: stored tensors of types that the target cannot hold."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.view import Value
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import kind, listed
+from qdqtool.targets import Target
+
+
+class InitializerType(Rule):
+    """Every stored tensor has a type that the target can import.
+
+    Why it matters: TensorRT imports all initializers, even those that nothing reads any more; one of type int16 or
+    uint4, left over from an earlier quantization, is enough to refuse the model.
+
+    Bad: an unused int16 zero point.
+
+    Good: take unused initializers out.
+    """
+
+    code = "QM606"
+    name = "model.initializer-type"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "take the initializer out where nothing reads it, else store it in another type"
+    VALID = (
+        Example(
+            "an unused float",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, float unused = {1}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "an unused int16",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, int16 left_over = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at every initializer; those that a Q or DQ reads are reported there."""
+        legal = target.initializer_types
+        if legal is None:
+            return
+        for value in facts.view.values():
+            tensor = value.initializer
+            if tensor is None or kind(tensor.data_type) in legal or _reported(facts, value):
+                continue
+            yield Fault(
+                message=f"initializer '{value.qualified_name}' has type {kind(tensor.data_type)}"
+                f"{'' if value.uses else ', and nothing reads it'}",
+                tensor=value,
+                node=value.uses[0].node if value.uses else None,
+                found=kind(tensor.data_type),
+                expected=listed(legal),
+            )
+
+
+def _reported(facts: Facts, value: Value) -> bool:
+    return any(facts.qdq.get(use.node) is not None for use in value.uses)

@@ -1,0 +1,67 @@
+"""QA204: 4-bit tensors with an odd number of elements."""
+
+from collections.abc import Iterator
+from math import prod
+
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import dims, kind
+from qdqtool.targets import Target
+
+FOUR_BIT = frozenset({"int4", "uint4", "float4e2m1"})
+
+
+class OddCount(Rule):
+    """A tensor of a 4-bit type has an even number of elements.
+
+    Why it matters: two codes share a byte. ONNX pads the last byte, TensorRT refuses the tensor ("4-bit quantization
+    requires an even number of elements"); older parsers even want the last dimension even.
+
+    Bad: an int4 weight [3, 3].
+
+    Good: pad one dimension, or leave this weight in int8.
+    """
+
+    code = "QA204"
+    name = "axis.odd-4-bit"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "pad a dimension to an even extent, or leave the tensor in int8"
+    VALID = (
+        Example(
+            "6 elements",
+            """
+            agraph (float[1,2] x) => (float[1,3] y) <int4[2,3] w = {33, 67, 101}, float ws = {0.1}> {
+                wd = DequantizeLinear (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "9 elements",
+            """
+            agraph (float[1,3] x) => (float[1,3] y) <int4[3,3] w = {33, 67, 101, 33, 1}, float ws = {0.1}> {
+                wd = DequantizeLinear (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Count the elements of every 4-bit tensor that a Q makes or a DQ reads."""
+        del target
+        for entry in facts.qdq.nodes:
+            if kind(entry.quantized_type) not in FOUR_BIT or facts.qdq.quantizer_of(entry) is not None:
+                continue
+            shape = facts.data_shape(entry)
+            extents = [dim for dim in shape or () if isinstance(dim, int)]
+            if shape is not None and len(extents) == len(shape) and prod(extents) % 2:
+                yield Fault(
+                    message=f"{kind(entry.quantized_type)} tensor of shape {dims(shape)}: {prod(extents)} elements",
+                    node=entry.node,
+                    tensor=entry.output if entry.is_quantize else entry.data,
+                    found=str(prod(extents)),
+                    expected="an even number of elements",
+                )

@@ -1,0 +1,69 @@
+"""QM608: constants that a caller could replace."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.view import Value
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules._words import short
+from qdqtool.targets import Target
+
+FIRST_IR_WITH_PLAIN_INITIALIZERS = 4
+
+
+class Overridable(Rule):
+    """Scales and zero points are no graph inputs.
+
+    Why it matters: from IR version 4 on an initializer that is also a graph input is a default that the caller may
+    replace. ONNX Runtime lets him; TensorRT drops the input and keeps the stored value.
+
+    Bad: a scale that is initializer and graph input.
+
+    Good: an initializer alone.
+    """
+
+    code = "QM608"
+    name = "model.overridable-parameter"
+    affects = impacts(tensorrt=SUSPECT)
+    remedy = "take the name out of the graph inputs"
+    VALID = (
+        Example(
+            "an initializer alone",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a scale with a default",
+            """
+            agraph (float[1,4] x, float s = {0.1}) => (float[1,4] y) <int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at the scale and zero point of every Q and DQ; each tensor is reported once."""
+        del target
+        if facts.model.proto.ir_version < FIRST_IR_WITH_PLAIN_INITIALIZERS:
+            return
+        seen: set[Value] = set()
+        for entry in facts.qdq.nodes:
+            for what, value in (("scale", entry.scale), ("zero point", entry.zero_point)):
+                if value is None or not value.is_input or value.initializer is None or value in seen:
+                    continue
+                seen.add(value)
+                yield Fault(
+                    message=f"{what} '{value.name}' of this {short(entry)} is also a graph input",
+                    node=entry.node,
+                    tensor=value,
+                    found="initializer and graph input",
+                    expected="an initializer alone",
+                )

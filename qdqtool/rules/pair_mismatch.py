@@ -1,0 +1,141 @@
+"""QP106: a Q and its DQ that do not undo each other."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from qdqtool.graph.qdq import QdqPair
+from qdqtool.graph.view import Value
+from qdqtool.rules._facts import Array, Facts
+from qdqtool.rules._rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._words import dims, number
+from qdqtool.targets import Target
+
+
+class PairMismatch(Rule):
+    """A Q and the DQ behind it have the same scale, zero point, axis and block size.
+
+    Why it matters: with different constants the pair does not return what it was given: every value is scaled or
+    shifted. It is legal and loads everywhere, and is nearly always a slip of an editor.
+
+    Bad: a Q with scale 0.1 and a DQ with scale 0.2: everything doubles.
+
+    Good: one scale, shared by both.
+    """
+
+    code = "QP106"
+    name = "parameters.pair-mismatch"
+    affects = impacts(onnx=SILENT, ort_cpu=SILENT, tensorrt=SILENT)
+    remedy = "let Q and DQ read the same scale and zero point, with the same axis"
+    VALID = (
+        Example(
+            "equal constants",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float[1] t = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, t)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "different scales",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float t = {0.2}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, t, z)
+            }
+            """,
+        ),
+        Example(
+            "the same scales on different axes",
+            """
+            agraph (float[2,2] x) => (float[2,2] y) <float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
+                q = QuantizeLinear <axis = 0> (x, s, z)
+                y = DequantizeLinear <axis = 1> (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "different zero points",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {128}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+            targets=("onnx", "ort-cpu"),
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Compare the constants of every pair."""
+        del target
+        for pair in facts.qdq.pairs:
+            yield from _scales(facts, pair)
+            yield from _zero_points(facts, pair)
+            yield from _axes(facts, pair)
+
+
+def _scales(facts: Facts, pair: QdqPair) -> Iterator[Fault]:
+    quantize, dequantize = pair.quantize, pair.dequantize
+    if quantize.scale is dequantize.scale:
+        return
+    made, read = facts.array(quantize.scale), facts.array(dequantize.scale)
+    if made is None or read is None:
+        return
+    difference = _difference(made, read)
+    if difference is not None:
+        yield _fault(pair, "scale", dequantize.scale, difference)
+
+
+def _zero_points(facts: Facts, pair: QdqPair) -> Iterator[Fault]:
+    made, read = pair.quantize.zero_point, pair.dequantize.zero_point
+    if made is read:
+        return
+    values = [np.zeros((), np.int64) if each is None else facts.array(each) for each in (made, read)]
+    if values[0] is None or values[1] is None:
+        return
+    first, second = (np.asarray(each).astype(np.float64) for each in values)
+    one_sided = made is None or read is None
+    if one_sided and not first.any() and not second.any():
+        return
+    difference = _difference(*(np.broadcast_arrays(first, second) if one_sided else (first, second)))
+    if difference is not None:
+        yield _fault(pair, "zero point", read or made, difference)
+
+
+def _axes(facts: Facts, pair: QdqPair) -> Iterator[Fault]:
+    quantize, dequantize = pair.quantize, pair.dequantize
+    if quantize.scale_shape in {None, (), (1,)}:
+        return
+    made, read = facts.axis(quantize), facts.axis(dequantize)
+    if made is not None and read is not None and made != read:
+        yield _fault(pair, "axis", dequantize.data, (str(made), str(read)))
+    if quantize.block_size != dequantize.block_size:
+        yield _fault(pair, "block_size", dequantize.data, (str(quantize.block_size), str(dequantize.block_size)))
+
+
+def _difference(made: Array, read: Array) -> tuple[str, str] | None:
+    """The first difference as (Q's, DQ's) words; None where they mean the same."""
+    if made.size != read.size or (made.shape != read.shape and made.size != 1):
+        return f"shape {dims(made.shape)}", f"shape {dims(read.shape)}"
+    first, second = made.astype(np.float64).reshape(-1), read.astype(np.float64).reshape(-1)
+    unequal = np.flatnonzero(~((first == second) | (np.isnan(first) & np.isnan(second))))
+    if not len(unequal):
+        return None
+    place = int(unequal[0])
+    where = f" in channel {place}" if made.size > 1 else ""
+    return f"{number(first[place])}{where}", f"{number(second[place])}{where}"
+
+
+def _fault(pair: QdqPair, what: str, tensor: Value | None, difference: tuple[str, str]) -> Fault:
+    made, read = difference
+    return Fault(
+        message=f"{what} of this DQ is {read}, that of its Q '{pair.quantize.node.label}' is {made}",
+        node=pair.dequantize.node,
+        tensor=tensor,
+        found=read,
+        expected=made,
+    )

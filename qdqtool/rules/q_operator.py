@@ -1,0 +1,117 @@
+"""QT403: operators of quantized formats other than Q/DQ."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.view import NodeView
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+STANDARD = frozenset({"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"})
+MICROSOFT = frozenset(
+    {
+        "DynamicQuantizeLSTM",
+        "DynamicQuantizeMatMul",
+        "GatherBlockQuantized",
+        "MatMulBnb4",
+        "MatMulInteger16",
+        "MatMulIntegerToFloat",
+        "MatMulNBits",
+        "QAttention",
+        "QEmbedLayerNormalization",
+        "QGemm",
+        "QMoE",
+        "QOrderedMatMul",
+    }
+)
+
+
+class QOperator(Rule):
+    """Quantization is expressed by Q/DQ around ordinary operators.
+
+    Why it matters: QLinearConv and its kin are ONNX Runtime's compiled form; TensorRT refuses them with the message
+    "false". NVIDIA's own TRT_ operators, the other way round, are unknown to ONNX Runtime.
+
+    Bad: QLinearConv, MatMulInteger, DynamicQuantizeLinear; com.microsoft QGemm, MatMulNBits.
+
+    Good: DequantizeLinear, Conv, QuantizeLinear.
+    """
+
+    code = "QT403"
+    name = "target.q-operator"
+    affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "export in Q/DQ form (in ONNX Runtime: quant_format=QuantFormat.QDQ)"
+    VALID = (
+        Example(
+            "Q/DQ around a MatMul",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "MatMulInteger",
+            """
+            agraph (int8[1,2] x) => (int32[1,2] y) <int8[2,2] w = {1,2,3,4}> {
+                y = MatMulInteger (x, w)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "QLinearMatMul",
+            """
+            agraph (int8[1,2] x) => (int8[1,2] y) <int8[2,2] w = {1,2,3,4}, float s = {0.1}, int8 z = {0}> {
+                y = QLinearMatMul (x, s, z, w, s, z, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "DynamicQuantizeLinear",
+            """
+            agraph (float[1,2] x) => (uint8[1,2] y) {
+                y, s, z = DynamicQuantizeLinear (x)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "an operator of TensorRT",
+            """
+            <ir_version: 10, opset_import: ["": 21, "trt": 1]>
+            agraph (float[1,2] x) => (float[1,2] y) <float s = {0.1}> {
+                q = trt.TRT_FP8QuantizeLinear (x, s)
+                y = trt.TRT_FP8DequantizeLinear (q, s)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look for the operators by name, unless a local function defines them."""
+        foreign = _is_microsoft if target.family == "tensorrt" else _is_tensorrt
+        for node in facts.nodes:
+            if foreign(node) and (node.proto.domain, node.op_type, node.proto.overload) not in facts.functions:
+                full = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+                yield Fault(
+                    message=f"operator {full} is unknown to {target.title}",
+                    node=node,
+                    found=full,
+                    expected="QuantizeLinear and DequantizeLinear around ordinary operators",
+                )
+
+
+def _is_microsoft(node: NodeView) -> bool:
+    if node.domain == "com.microsoft":
+        return node.op_type in MICROSOFT or node.op_type.startswith("QLinear")
+    return not node.domain and node.op_type in STANDARD
+
+
+def _is_tensorrt(node: NodeView) -> bool:
+    return node.op_type.startswith("TRT_")

@@ -1,0 +1,136 @@
+"""QP103: quantized types that the target has no use for."""
+
+from collections.abc import Iterator
+
+from onnx import TensorProto
+
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.rules._bias import is_bias
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.rules._words import kind, listed, short
+from qdqtool.targets import Target
+from qdqtool.targets import get as get_target
+
+
+class QuantizedType(Rule):
+    """The quantized type is one that the target computes with.
+
+    Why it matters: each runtime has kernels for a few types. TensorRT refuses 16-bit codes, unsigned 4-bit codes and
+    most fp8 variants, with a message that names an initializer and not the node; a uint8 Q it takes, computes as int8
+    and clips everything above 127. ONNX Runtime's CPU provider has no fp4 and no fp6.
+
+    Bad: uint8 activations on a GPU.
+
+    Good: int8 with zero point 0, or float8e4m3fn.
+    """
+
+    code = "QP103"
+    name = "parameters.quantized-type"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "quantize again to a type that the target computes with"
+    VALID = (
+        Example(
+            "int8",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "float8e4m3fn, told by output_dtype",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear <output_dtype = 17> (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a uint8 pair, which TensorRT computes as int8",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "uint8 codes of a weight",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {1,2,3,4}, float ws = {0.1}, uint8 wz = {0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "uint8 told by output_dtype",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear <output_dtype = 2> (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "int16",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int16 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "fp4, which the CPU has no kernel for",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear <output_dtype = 23> (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Compare the quantized type of every Q and DQ with the target's table."""
+        for entry in facts.qdq.nodes:
+            quantized = kind(entry.quantized_type)
+            legal = target.quantize_types if entry.is_quantize else target.dequantize_types
+            if entry.quantized_type is None or quantized in legal or not _told_here(facts, entry):
+                continue
+            yield Fault(
+                message=f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}",
+                node=entry.node,
+                tensor=entry.output if entry.is_quantize else entry.data,
+                found=quantized,
+                expected=listed(legal),
+                impact=_impact(entry, target),
+            )
+
+
+def _told_here(facts: Facts, entry: QdqNode) -> bool:
+    """Whether no other rule, and no earlier node, reports the type."""
+    if entry.is_quantize:
+        given = entry.zero_point is not None or entry.node.attribute("output_dtype")
+        return bool(given) and kind(entry.quantized_type) in get_target("onnx").quantize_types
+    if facts.qdq.quantizer_of(entry) is not None:
+        return False
+    return not (entry.quantized_type == TensorProto.INT32 and is_bias(entry))
+
+
+def _impact(entry: QdqNode, target: Target) -> Impact | None:
+    """TensorRT takes a uint8 zero point on a Q and computes int8."""
+    as_int8 = entry.is_quantize and entry.quantized_type == TensorProto.UINT8 and entry.zero_point is not None
+    return SILENT if target.family == "tensorrt" and as_int8 else None

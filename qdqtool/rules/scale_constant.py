@@ -1,0 +1,67 @@
+"""QP104: scales that are computed from data."""
+
+from collections.abc import Iterator
+
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._words import short
+from qdqtool.targets import Target
+
+
+class ScaleConstant(Rule):
+    """A scale is a build-time constant.
+
+    Why it matters: NVIDIA's documentation demands a constant scale, since kernels are chosen with it. The parser does
+    not enforce that, and some builders take a scale that arrives at run time while others crash on it. None of the
+    checks on values can look at it.
+
+    Bad: a scale that is a graph input, or ReduceMax of the data divided by 127.
+
+    Good: a scale stored in the model, or computed from stored constants only.
+    """
+
+    code = "QP104"
+    name = "parameters.scale-constant"
+    affects = impacts(tensorrt=SILENT)
+    remedy = "calibrate and store the scale; for scales made at run time use the dynamic-quantization operators"
+    VALID = (
+        Example(
+            "computed from stored constants",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float amax = {12.7}, float steps = {127}, int8 z = {0}> {
+                s = Div (amax, steps)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "computed from the data",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float steps = {127}, int8 z = {0}> {
+                amax = ReduceMax <keepdims = 0> (x)
+                s = Div (amax, steps)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look for scales that do not fold."""
+        del target
+        for entry in facts.qdq.nodes:
+            scale = entry.scale
+            if scale is None or facts.is_constant(scale):
+                continue
+            maker = f"made by {scale.producer.op_type}" if scale.producer is not None else "an input"
+            yield Fault(
+                message=f"scale '{scale.name}' of this {short(entry)} is not constant: it is {maker}",
+                node=entry.node,
+                tensor=scale,
+                found=maker,
+                expected="an initializer, a Constant, or constants only behind it",
+            )

@@ -1,0 +1,151 @@
+"""QP105: scales at the edge of what their type can hold."""
+
+from collections.abc import Iterator
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
+from qdqtool import formats
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.rules._facts import Array, Facts
+from qdqtool.rules._rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules._words import offenders, short
+from qdqtool.targets import Target
+
+FIRST_OPSET_WITH_FLOAT16 = 19
+
+
+class ScaleRange(Rule):
+    """A scale is a normal number of its type, and the largest code times the scale still is finite.
+
+    Why it matters: below the smallest normal number a scale has few bits left, its reciprocal overflows, and a GPU may
+    flush it to zero; with a huge scale every value becomes code 0 or dequantizes to infinity. Both load everywhere.
+
+    Bad: a float16 scale of 1e-7, or a float32 scale of 1e38.
+
+    Good: keep scales in float32 where activations are float16 (allowed from opset 23), or calibrate again.
+    """
+
+    code = "QP105"
+    name = "parameters.scale-range"
+    affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
+    remedy = "store the scale in float32, or calibrate again: values this small or large are rarely meant"
+    VALID = (
+        Example(
+            "an ordinary scale",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.02}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "the smallest normal float16, 6.1e-5 (bits 1024)",
+            """
+            agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {1024}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a subnormal scale",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {1e-40}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "127 times the scale is infinite",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {1e38}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a subnormal float16 (bits 2, 1.2e-7)",
+            """
+            agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {2}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at every finite positive scale, in the type it is used in."""
+        for entry in facts.qdq.nodes:
+            scale = facts.array(entry.scale)
+            if scale is None or scale.dtype.kind not in "fV":
+                continue
+            yield from _tiny(facts, entry, scale, target)
+            yield from _huge(entry, scale)
+
+
+def _tiny(facts: Facts, entry: QdqNode, scale: Array, target: Target) -> Iterator[Fault]:
+    dtype = scale.dtype
+    if target.family == "tensorrt" and _cast_to_float16(facts, entry):
+        dtype = np.dtype(np.float16)
+    if dtype == ml_dtypes.float8_e8m0fnu:
+        return
+    smallest = _limits(dtype)[0]
+    values = scale.astype(np.float64)
+    bad = (values > 0) & (values < smallest)
+    if bad.any():
+        vanishes = bool(np.any(values[bad].astype(dtype).astype(np.float64) == 0))
+        yield Fault(
+            message=(
+                f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}, "
+                f"{'which becomes 0 in' if vanishes else 'below the smallest normal number of'} {dtype}"
+            ),
+            node=entry.node,
+            tensor=entry.scale,
+            found=offenders(values, bad),
+            expected=f"at least {smallest:.3g}",
+            impact=SILENT if vanishes else None,
+        )
+
+
+def _huge(entry: QdqNode, scale: Array) -> Iterator[Fault]:
+    fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type else None
+    if fmt is None or scale.dtype == ml_dtypes.float8_e8m0fnu:
+        return
+    largest = _limits(scale.dtype)[1]
+    values = scale.astype(np.float64)
+    bad = np.isfinite(values) & (values * fmt.high > largest)
+    if bad.any():
+        yield Fault(
+            message=(
+                f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}: "
+                f"code {fmt.high:g} dequantizes to infinity in {scale.dtype}"
+            ),
+            node=entry.node,
+            tensor=entry.scale,
+            found=offenders(values, bad),
+            expected=f"at most {largest / fmt.high:.3g}",
+        )
+
+
+def _cast_to_float16(facts: Facts, entry: QdqNode) -> bool:
+    """Below opset 19 TensorRT casts the scale to the type of the data, after it has checked that it is positive."""
+    return (
+        entry.node.scope.opset < FIRST_OPSET_WITH_FLOAT16
+        and entry.is_quantize
+        and facts.elem_type(entry.data) == TensorProto.FLOAT16
+    )
+
+
+def _limits(dtype: npt.DTypeLike) -> tuple[float, float]:
+    """The smallest normal and the largest number of a float type."""
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return float(info.smallest_normal), float(info.max)

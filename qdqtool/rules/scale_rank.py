@@ -1,0 +1,62 @@
+"""QA207: scales whose rank means nothing."""
+
+from collections.abc import Iterator
+
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import dims
+from qdqtool.targets import Target
+
+
+class ScaleRank(Rule):
+    """A scale has rank 0, rank 1, or the rank of the data.
+
+    Why it matters: rank 0 or one element means per-tensor, rank 1 per-axis, the rank of the data means blocks. A scale
+    of shape [1, 1], as exporters write it after broadcasting, is none of these.
+
+    Bad: a scale of shape [1, 1] for an image of rank 4.
+
+    Good: a scalar.
+    """
+
+    code = "QA207"
+    name = "axis.scale-rank"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "make a one-element scale a scalar, a per-axis scale 1-D"
+    VALID = (
+        Example(
+            "a scale of one element",
+            """
+            agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1] s = {0.1}, int8[1] z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "rank 2 for data of rank 4",
+            """
+            agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1] s = {0.1}, int8[1,1] z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Compare the ranks of scale and data."""
+        del target
+        for entry in facts.qdq.nodes:
+            scale, shape = entry.scale_shape, facts.data_shape(entry)
+            if scale is None or shape is None or len(scale) <= 1 or len(scale) == len(shape):
+                continue
+            yield Fault(
+                message=f"scale has shape {dims(scale)}, the data {dims(shape)}",
+                node=entry.node,
+                tensor=entry.scale,
+                found=f"rank {len(scale)}",
+                expected=f"rank 0, 1 or {len(shape)}",
+            )

@@ -1,0 +1,124 @@
+"""QP101: scales that are zero, negative or not finite."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._words import offenders, short
+from qdqtool.targets import Target
+
+
+class ScaleValue(Rule):
+    """Every scale is finite and greater than zero.
+
+    Why it matters: a zero scale turns every value into the lowest or highest code, a negative one flips signs, NaN and
+    infinity spread through the network. No checker looks at the values: onnx and ONNX Runtime never do, and TensorRT
+    only at constants that are wired directly, so a bad scale behind a Cast, Mul or Reshape builds without a word.
+
+    Bad: a channel whose weights are all zero was given scale 0; a calibrator divided by zero.
+
+    Good: give such a channel any positive scale, say 1; its codes are 0 all the same.
+    """
+
+    code = "QP101"
+    name = "parameters.scale-value"
+    affects = impacts(onnx=SILENT, ort_cpu=SILENT, tensorrt=REFUSED)
+    remedy = "give the channel any positive finite scale (1 for a channel of zeros), or calibrate again"
+    VALID = (
+        Example(
+            "positive scales, computed from constants",
+            """
+            agraph (float[1,4] x) => (float[1,4] y)
+            <float a = {0.5}, float b = {0.25}, int8 z = {0}> {
+                s = Mul (a, b)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "the second channel has scale 0",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "a negative scale",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {-0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "NaN",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {nan}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "infinity, which TensorRT lets pass",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {inf}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "zero behind a Mul, which TensorRT lets pass",
+            """
+            agraph (float[1,4] x) => (float[1,4] y)
+            <float a = {0.5}, float b = {0}, int8 z = {0}> {
+                s = Mul (a, b)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at every scale that folds to a constant, at each of its uses."""
+        for entry in facts.qdq.nodes:
+            scale = facts.array(entry.scale)
+            if scale is None or scale.dtype.kind not in "fV":
+                continue
+            values = scale.astype(np.float64)
+            bad = ~(np.isfinite(values) & (values > 0))
+            if bad.any():
+                quiet = target.family == "tensorrt" and not _parser_refuses(facts, entry, values)
+                yield Fault(
+                    message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}",
+                    node=entry.node,
+                    tensor=entry.scale,
+                    found=offenders(values, bad),
+                    expected="finite and greater than 0",
+                    impact=SILENT if quiet else None,
+                )
+
+
+def _parser_refuses(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:
+    """TensorRT's parser looks at a constant that is wired directly and that no earlier node made a layer of."""
+    scale = entry.scale
+    assert scale is not None
+    direct = scale.initializer is not None or (scale.producer is not None and scale.producer.is_op("Constant"))
+    first = scale.uses[0]
+    as_parameter = facts.qdq.get(first.node) is not None and first.index == 1
+    return direct and as_parameter and not bool(np.all(values > 0))

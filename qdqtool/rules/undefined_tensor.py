@@ -1,0 +1,73 @@
+"""QS009: inputs that nothing defines."""
+
+from collections.abc import Iterator
+
+import onnx
+
+from qdqtool.graph.view import Scope
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+
+class UndefinedTensor(Rule):
+    """Every input is made by a node, stored, or an input of the graph.
+
+    Why it matters: a name that nothing defines is left behind when an editor takes a node out and forgets a reader.
+
+    Bad: DequantizeLinear (q, scale) where no node makes q.
+
+    Good: every name is defined in its graph or in one around it.
+    """
+
+    code = "QS009"
+    name = "spec.undefined-tensor"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "wire the input to a tensor that exists"
+    VALID = (
+        Example(
+            "everything is defined",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a scale that is nowhere",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, t, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Resolve every input of every node."""
+        del target
+        for scope in facts.view.scopes:
+            sparse = _sparse_names(scope)
+            for node in scope.nodes:
+                for name in filter(None, node.proto.input):
+                    if name not in scope.values and scope.resolve(name) is None and name not in sparse:
+                        yield Fault(
+                            message=f"input '{name}' of this {node.op_type} is defined nowhere",
+                            node=node,
+                            tensor=name,
+                            found=name,
+                            expected="the name of a tensor",
+                        )
+
+
+def _sparse_names(scope: Scope | None) -> set[str]:
+    names: set[str] = set()
+    while scope is not None:
+        if isinstance(scope.container, onnx.GraphProto):
+            names.update(sparse.values.name for sparse in scope.container.sparse_initializer)
+        scope = scope.parent
+    return names

@@ -1,0 +1,65 @@
+"""QT407: operators that are called like Q/DQ and are something else."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.qdq import DEQUANTIZE, DOMAINS, QUANTIZE
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+
+class UnknownDomain(Rule):
+    """Only the Q/DQ of ONNX are called QuantizeLinear and DequantizeLinear.
+
+    Why it matters: TensorRT's parser looks at the operator's name and not at its domain, so an operator of yours, or a
+    local function of that name, is silently replaced by the built-in. Elsewhere it is unknown, or means what it says.
+
+    Bad: my.domain.QuantizeLinear.
+
+    Good: the standard operator, or another name.
+    """
+
+    code = "QT407"
+    name = "target.domain-ignored"
+    affects = impacts(ort_cpu=REFUSED, tensorrt=SILENT)
+    remedy = "use the standard domain, or rename the operator or function"
+    VALID = (
+        Example(
+            "the com.microsoft twins mean the same",
+            """
+            <ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = com.microsoft.QuantizeLinear (x, s, z)
+                y = com.microsoft.DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a domain that nobody knows",
+            """
+            <ir_version: 10, opset_import: ["": 21, "my.domain": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = my.domain.QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look for the names in other domains."""
+        for node in facts.nodes:
+            if node.op_type not in {QUANTIZE, DEQUANTIZE}:
+                continue
+            local = (node.proto.domain, node.op_type, node.proto.overload) in facts.functions
+            if (node.domain in DOMAINS and not local) or (local and target.family != "tensorrt"):
+                continue
+            origin = "a local function" if local else f"domain '{node.domain}'"
+            yield Fault(
+                message=f"this {node.op_type} is of {origin}",
+                node=node,
+                found=origin,
+                expected="the default domain",
+            )

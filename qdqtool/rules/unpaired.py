@@ -1,0 +1,130 @@
+"""QS007: a Q without DQ, or a DQ without Q."""
+
+from collections.abc import Iterator
+
+from qdqtool import ops
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.view import NodeView, Value
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import ADVICE, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+MAX_STEPS = 64
+
+
+class Unpaired(Rule):
+    """Codes are read by a DQ, and a DQ reads codes.
+
+    Why it matters: arithmetic on codes is not arithmetic on the values they stand for: adding two int8 tensors wraps
+    around. Operators that only move values (Transpose, Reshape, MaxPool, Slice) may stand between Q and DQ.
+
+    Bad: Q, Add, DQ.
+
+    Good: Q, DQ, Add, Q, DQ; stored codes and graph inputs or outputs of codes are fine too.
+    """
+
+    code = "QS007"
+    name = "placement.unpaired"
+    affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
+    remedy = "put the missing half of the pair in, or take the other half out"
+    VALID = (
+        Example(
+            "a graph input of codes, and codes as graph output",
+            """
+            agraph (int8[1,4] x) => (int8[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                xd = DequantizeLinear (x, s, z)
+                r = Relu (xd)
+                y = QuantizeLinear (r, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a Transpose of codes",
+            """
+            agraph (float[2,3] x) => (float[3,2] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                t = Transpose <perm = [1, 0]> (q)
+                y = DequantizeLinear (t, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "an Add of codes",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                a = Add (q, q)
+                y = DequantizeLinear (a, s, z)
+            }
+            """,
+        ),
+        Example(
+            "nothing reads the codes",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = Relu (x)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at the readers of each Q and at the maker of what each DQ reads."""
+        del target
+        for entry in facts.qdq.nodes:
+            yield from _quantize_faults(facts, entry) if entry.is_quantize else _dequantize_faults(facts, entry)
+
+
+def _quantize_faults(facts: Facts, entry: QdqNode) -> Iterator[Fault]:
+    output = entry.output
+    if output is None:
+        return
+    if not output.uses and not output.is_output:
+        yield Fault(message="nothing reads what this Q makes", node=entry.node, tensor=output, impact=ADVICE)
+    for use in output.uses:
+        known = ops.get(use.node)
+        reader = facts.qdq.get(use.node)
+        weighted = known is not None and known.weighted  # an error of its own: placement.operand-types
+        if reader is not None or weighted or (known is not None and known.commutes) or _hands_on(use.node):
+            continue
+        yield Fault(
+            message=f"the codes of this Q are read by {use.node.op_type} '{use.node.label}'",
+            node=entry.node,
+            tensor=output,
+            found=use.node.op_type,
+            expected="DequantizeLinear",
+        )
+
+
+def _hands_on(node: NodeView) -> bool:
+    """Whether what a node does with an input is told elsewhere: a function, a body, a vendor operator."""
+    return bool(node.domain) or node.is_op("If", "Loop", "Scan", "Concat")
+
+
+def _dequantize_faults(facts: Facts, entry: QdqNode) -> Iterator[Fault]:
+    maker = _maker(facts, entry.data)
+    if maker is not None:
+        yield Fault(
+            message=f"this DQ reads what {maker.op_type} '{maker.label}' makes",
+            node=entry.node,
+            tensor=entry.data,
+            found=maker.op_type,
+            expected="codes of a Q, stored codes, or an input",
+        )
+
+
+def _maker(facts: Facts, value: Value | None) -> NodeView | None:
+    """The operator that computes what a DQ reads; None where that is no computation."""
+    for _ in range(MAX_STEPS):
+        producer = value.producer if value is not None else None
+        if producer is None or facts.qdq.get(producer) is not None or _hands_on(producer) or not producer.proto.input:
+            return None
+        known = ops.get(producer)
+        if known is None or not known.commutes:
+            is_constant = value is not None and facts.constants.is_constant(value)
+            return None if is_constant or producer.is_op("Cast") or "Integer" in producer.op_type else producer
+        value = producer.input(0)
+    return None

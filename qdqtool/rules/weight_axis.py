@@ -1,0 +1,102 @@
+"""QA201: weight scales on an axis that no kernel takes."""
+
+from collections.abc import Iterator
+
+from qdqtool.numerics.granularity import PerAxis
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._reach import operand
+from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+
+class WeightAxis(Rule):
+    """Per-axis weight scales stand on the output-channel axis of their consumer.
+
+    Why it matters: a scale can be taken out of the sum only where it is the same for every product of the sum. On any
+    other axis the weight is turned into float, the activation is rounded for nothing, and the layer runs in float:
+    slower than without Q/DQ, and less accurate. Nothing warns.
+
+    Bad: a Conv weight with axis 1, which is also what an absent axis attribute means.
+
+    Good: Conv axis 0; MatMul the last axis; Gemm axis 1, with transB axis 0.
+    """
+
+    code = "QA201"
+    name = "axis.weight"
+    affects = impacts(tensorrt=FALLBACK)
+    remedy = "quantize the weight again on the output-channel axis (Conv 0, MatMul last, Gemm 1, Gemm with transB 0)"
+    VALID = (
+        Example(
+            "a Conv weight on axis 0",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                y = Conv (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "axis 0 becomes the last one in a Transpose",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                wt = Transpose <perm = [1, 0]> (wd)
+                y = MatMul (xd, wt)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a Conv weight on axis 1",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                [c] y = Conv (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "a MatMul weight on its rows",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Follow each weight operand back to its DQ and carry the axis through the Transposes between."""
+        del target
+        for node, op in facts.weighted:
+            assert op.weight_input is not None
+            found = operand(facts, node.input(op.weight_input))
+            if found is None or not facts.qdq.is_weight(found.dequantize):
+                continue
+            entry = found.dequantize
+            shape, axis = facts.data_shape(entry), facts.axis(entry)
+            if not isinstance(entry.granularity, PerAxis) or shape is None or axis is None:
+                continue
+            here, wanted = found.axis_here(axis, len(shape)), op.weight_axis(node, len(shape))
+            if here is not None and wanted is not None and here != wanted:
+                yield Fault(
+                    message=f"the weight of {node.op_type} '{node.label}' has its scales on axis {here}",
+                    node=entry.node,
+                    tensor=entry.data,
+                    found=str(here),
+                    expected=f"axis {wanted}",
+                )

@@ -1,0 +1,86 @@
+"""QP107: zero points that TensorRT cannot see through."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.view import Value
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import short
+from qdqtool.targets import Target
+
+
+class ZeroPointConstant(Rule):
+    """A zero point is an initializer or a Constant, with Identity or Cast between at most.
+
+    Why it matters: TensorRT folds a computed scale but not a computed zero point; the builder stops with "has
+    `zero_point` which is not an initializer".
+
+    Bad: a zero point made by ConstantOfShape or Sub.
+
+    Good: store it as an initializer.
+    """
+
+    code = "QP107"
+    name = "parameters.zero-point-constant"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "store the zero point as an initializer"
+    VALID = (
+        Example(
+            "behind an Identity",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z0 = {0}> {
+                z = Identity (z0)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "made by ConstantOfShape",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int64[1] n = {1}> {
+                z = ConstantOfShape <value = int8[1] {0}> (n)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a graph input",
+            """
+            agraph (float[1,4] x, int8 z) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Follow each zero point back through Identity and Cast."""
+        del target
+        for entry in facts.qdq.nodes:
+            zero = entry.zero_point
+            origin = _origin(zero)
+            if zero is None or origin is None or facts.constants.direct(origin) is not None:
+                continue
+            if origin.is_input and origin.scope.is_function:
+                continue
+            maker = f"made by {origin.producer.op_type}" if origin.producer is not None else "an input"
+            yield Fault(
+                message=f"zero point '{zero.name}' of this {short(entry)} is {maker}",
+                node=entry.node,
+                tensor=zero,
+                found=maker,
+                expected="an initializer or a Constant",
+            )
+
+
+def _origin(value: Value | None) -> Value | None:
+    for _ in range(64):
+        if value is None or value.producer is None or not value.producer.is_op("Identity", "Cast"):
+            return value
+        value = value.producer.input(0)
+    return None

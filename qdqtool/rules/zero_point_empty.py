@@ -1,0 +1,59 @@
+"""QT404: a zero point that is given as the empty name."""
+
+from collections.abc import Iterator
+
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import short
+from qdqtool.targets import Target
+
+
+class ZeroPointEmpty(Rule):
+    """An absent zero point is left out, not given as an empty name.
+
+    Why it matters: ONNX allows an empty name for an optional input and ONNX Runtime runs it, but TensorRT's parser
+    refuses the node with "Invalid Node" and nothing else.
+
+    Bad: DequantizeLinear (q, scale, "").
+
+    Good: DequantizeLinear (q, scale), or with a zero point.
+    """
+
+    code = "QT404"
+    name = "target.zero-point-empty-name"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "leave the third input out, or give a zero point of zeros"
+    VALID = (
+        Example(
+            "left out",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "an empty name",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, "")
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look for a third input without a name."""
+        del target
+        for entry in facts.qdq.nodes:
+            if len(entry.node.proto.input) > 2 and not entry.node.proto.input[2]:
+                yield Fault(
+                    message=f"the zero point of this {short(entry)} is the empty name ''",
+                    node=entry.node,
+                    found="''",
+                    expected="a tensor, or two inputs only",
+                )

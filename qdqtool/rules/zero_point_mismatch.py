@@ -1,0 +1,127 @@
+"""QS003: zero points whose type or shape does not fit."""
+
+from collections.abc import Iterator
+from math import prod
+
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._words import dims, kind, short
+from qdqtool.targets import Target
+from qdqtool.targets import get as get_target
+
+
+class ZeroPointMismatch(Rule):
+    """A zero point has the quantized type and the scale's shape.
+
+    Why it matters: the type of a Q's zero point decides what it makes. ONNX and ONNX Runtime refuse a zero point of
+    another type; TensorRT warns and computes int8. A zero point of another shape is refused at run or build time only.
+
+    Bad: a scalar zero point beside per-axis scales; an int32 zero point.
+
+    Good: as many zero points as scales, of the quantized type.
+    """
+
+    code = "QS003"
+    name = "spec.zero-point-mismatch"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "give zero points the quantized type and the scale's shape"
+    VALID = (
+        Example(
+            "one zero point a channel; a scalar and a one-element tensor count as equal",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float[1] s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a scalar zero point beside two scales",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8 wz = {0}> {
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "output_dtype says uint8, the zero point int8",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <output_dtype = 2> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "an int32 zero point, which TensorRT reads as int8",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int32 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a DQ of int8 codes with a uint8 zero point",
+            """
+            agraph (int8[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}> {
+                y = DequantizeLinear (x, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Compare each zero point with output_dtype or the data, and with the scale."""
+        for entry in facts.qdq.nodes:
+            if entry.zero_point is not None:
+                yield from _type_faults(facts, entry, target)
+                yield from _shape_faults(facts, entry, target)
+
+
+def _type_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Fault]:
+    given = facts.elem_type(entry.zero_point)
+    if given is None:
+        return
+    stated = entry.node.attribute("output_dtype") if entry.is_quantize else entry.quantized_type
+    lenient = target.family == "tensorrt"
+    if entry.is_quantize and kind(given) not in get_target("onnx").quantize_types:
+        expected, impact = "a quantized type", SILENT if lenient else None
+    elif stated and stated != given:
+        expected, impact = kind(stated), SILENT if lenient and not entry.is_quantize else None
+    else:
+        return
+    yield Fault(
+        message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has type {kind(given)}",
+        node=entry.node,
+        tensor=entry.zero_point,
+        found=kind(given),
+        expected=expected,
+        impact=impact,
+    )
+
+
+def _shape_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Fault]:
+    given, wanted = facts.shape(entry.zero_point), entry.scale_shape
+    if given is None or wanted is None or given == wanted:
+        return
+    counts = [prod(dim for dim in shape if isinstance(dim, int)) for shape in (given, wanted)]
+    unknown = any(not isinstance(dim, int) for dim in (*given, *wanted))
+    one_element = counts == [1, 1] and max(len(given), len(wanted)) <= 1
+    if unknown or one_element or (target.family == "tensorrt" and counts[0] == counts[1]):
+        return
+    yield Fault(
+        message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has shape {dims(given)}",
+        node=entry.node,
+        tensor=entry.zero_point,
+        found=dims(given),
+        expected=f"the scale's shape {dims(wanted)}",
+    )

@@ -1,0 +1,93 @@
+"""QP102: zero points that are not zero where the target has symmetric kernels only."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._words import kind, offenders, short
+from qdqtool.targets import Target
+
+
+class ZeroPointValue(Rule):
+    """Zero points are 0 where the target quantizes symmetrically.
+
+    Why it matters: GPU kernels compute codes times scale, without an offset, so TensorRT refuses any other zero point.
+    This is the most frequent reason why a model from a CPU quantizer does not load: ONNX Runtime's quantizer makes
+    asymmetric activations unless told otherwise. For fp8 TensorRT ignores the zero point without a word.
+
+    Bad: int8 activations with zero point -12; uint8 with zero point 128.
+
+    Good: quantize symmetrically. uint8 with zero point 128 is int8 with zero point 0 after subtracting 128 from the
+    codes, exactly; other zero points need a new scale, max(abs(low), abs(high)) / 127.
+    """
+
+    code = "QP102"
+    name = "parameters.zero-point-value"
+    affects = impacts(onnx=SILENT, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "quantize symmetrically (in ONNX Runtime: ActivationSymmetric and WeightSymmetric, type QInt8)"
+    VALID = (
+        Example(
+            "int8, zero point 0",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "an asymmetric int8 activation",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {-12}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "one channel of a weight",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0, 5}> {
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "fp8 with zero point 1 (bits 56)",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {56}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at every zero point that folds to a constant."""
+        for entry in facts.qdq.nodes:
+            zero = facts.array(entry.zero_point)
+            quantized = kind(entry.quantized_type)
+            if zero is None or quantized not in target.symmetric_types:
+                continue
+            values = zero.astype(np.float64)
+            bad = values != 0  # NaN too
+            if not bad.any():
+                continue
+            ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
+            yield Fault(
+                message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {offenders(values, bad)}",
+                node=entry.node,
+                tensor=entry.zero_point,
+                found=offenders(values, bad),
+                expected=f"0 for {quantized}",
+                impact=SILENT if ignored else None,
+            )
