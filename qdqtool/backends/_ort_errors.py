@@ -24,8 +24,9 @@ _UNSUPPORTED = (
 
 def absent() -> CapabilityError:
     """ONNX Runtime is not installed."""
-    return CapabilityError("onnxruntime is not installed; it is the reference that models are checked against",
-                           hint=INSTALL)
+    return CapabilityError(
+        "onnxruntime is not installed; it is the reference that models are checked against", hint=INSTALL
+    )
 
 
 def session_error(error: Exception, version: str) -> QdqError:
@@ -42,14 +43,16 @@ def session_error(error: Exception, version: str) -> QdqError:
     kernel = _NO_KERNEL.search(text)
     if kernel:
         return CapabilityError(
-            f"ONNX Runtime {version} on CPU has no kernel for {kernel['op']} (opset {kernel['version']}) with the types "
-            f"of node '{kernel['name']}'",
+            f"ONNX Runtime {version} on CPU has no kernel for {kernel['op']} (opset {kernel['version']}) with the "
+            f"types of node '{kernel['name']}'",
             hint="the model cannot be run here, so its numbers were not checked",
         )
     opset = _UNSUPPORTED[0].search(text)
     if opset:
         name = "the default domain" if opset["domain"] == "ai.onnx" else opset["domain"]
-        return CapabilityError(f"the model's opset is too new: ONNX Runtime {version} knows {name} up to {opset['last']}")
+        return CapabilityError(
+            f"the model's opset is too new: ONNX Runtime {version} knows {name} up to {opset['last']}"
+        )
     if code == "NOT_IMPLEMENTED" or any(pattern.search(text) for pattern in _UNSUPPORTED):
         return CapabilityError(f"ONNX Runtime {version} cannot run the model: {text}")
     return ModelError(f"ONNX Runtime {version} refuses the model: {text}")

@@ -17,8 +17,8 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from qdqtool.backends._ort_errors import absent, session_error, run_error
 from qdqtool.backends._machine import cpu_features, cpu_name
+from qdqtool.backends._ort_errors import absent, run_error, session_error
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData, save_model
 from qdqtool.graph.scope import walk

@@ -111,7 +111,9 @@ def check_names(names: Mapping[str, object], specs: Sequence[InputSpec], where: 
     for name in names:
         if name not in legal:
             listed = ", ".join(legal) or "none"
-            raise UsageError(f"{where}: '{name}' is no input of the model; its inputs: {listed}{suggestion(name, legal)}")
+            raise UsageError(
+                f"{where}: '{name}' is no input of the model; its inputs: {listed}{suggestion(name, legal)}"
+            )
     missing = [name for name in legal if name not in names]
     if missing:
         raise UsageError(f"{where}: input '{missing[0]}' is missing; found: {', '.join(names) or 'nothing'}")

@@ -80,7 +80,9 @@ def _closed(spec: InputSpec, batch_names: set[str]) -> tuple[int, ...]:
         )
     closed = [_extent(dim, index, batch_names) for index, dim in enumerate(spec.shape)]
     if None in closed:
-        example = "x".join(str(extent) if extent is not None else str(spec.shape[i] or "?") for i, extent in enumerate(closed))
+        example = "x".join(
+            str(extent) if extent is not None else str(spec.shape[i] or "?") for i, extent in enumerate(closed)
+        )
         raise UsageError(
             f"input '{spec.name}' has open dimensions ({spec}), so no random data can be made for it",
             hint=f"give data with --data, or fix them: --input-shapes {spec.name}:{example}",
@@ -104,8 +106,7 @@ def _draw(spec: InputSpec, bound: int, generator: np.random.Generator) -> Array:
     if kind == "b":
         return np.asarray(generator.integers(0, 2, shape)).astype(spec.dtype)
     if spec.dtype.itemsize == 1 and bound == SMALL_INTEGERS:
-        limits = np.iinfo(spec.dtype)
-        return np.asarray(generator.integers(limits.min, limits.max + 1, shape)).astype(spec.dtype)
+        return np.asarray(generator.integers(0, 256, shape, np.uint8)).view(spec.dtype)
     return np.asarray(generator.integers(0, bound, shape)).astype(spec.dtype)
 
 

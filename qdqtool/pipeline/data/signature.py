@@ -31,7 +31,9 @@ class InputSpec:
     shape: tuple[Dim, ...] | None
 
     def __str__(self) -> str:
-        dims = "unknown rank" if self.shape is None else f"[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
+        dims = (
+            "unknown rank" if self.shape is None else f"[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
+        )
         return f"{self.name}: {self.dtype} {dims}"
 
 
@@ -59,7 +61,9 @@ def with_shapes(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]])
     names = [spec.name for spec in specs]
     for name in shapes:
         if name not in names:
-            raise UsageError(f"--input-shapes names '{name}', which is no input; {_legal(names)}{suggestion(name, names)}")
+            raise UsageError(
+                f"--input-shapes names '{name}', which is no input; {_legal(names)}{suggestion(name, names)}"
+            )
     return tuple(_fixed(spec, shapes[spec.name]) if spec.name in shapes else spec for spec in specs)
 
 
@@ -97,9 +101,7 @@ def _spec(value: onnx.ValueInfoProto) -> InputSpec:
 
 
 def _shape(tensor: onnx.TypeProto.Tensor) -> tuple[Dim, ...]:
-    return tuple(
-        dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in tensor.shape.dim
-    )
+    return tuple(dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in tensor.shape.dim)
 
 
 def _fixed(spec: InputSpec, shape: Sequence[int]) -> InputSpec:

@@ -140,8 +140,8 @@ def _rows(stream: IO[bytes], column: Column) -> Iterator[Array]:
     """What one run after the other takes from a column."""
     _header(stream, column.name)
     if not column.shape or column.fortran:
-        order = "F" if column.fortran else "C"
-        whole = np.frombuffer(stream.read(), column.dtype).reshape(column.shape, order=order)
+        flat = np.frombuffer(stream.read(), column.dtype)
+        whole = flat.reshape(column.shape[::-1]).transpose() if column.fortran else flat.reshape(column.shape)
         yield from _slices(whole, column)
         return
     inner = column.shape[1:]

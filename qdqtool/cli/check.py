@@ -1,0 +1,99 @@
+"""``qdqtool check``: a model's numbers against our own core, ONNX Runtime on the CPU and a float baseline."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from qdqtool.cli._options import emit, model_argument, output_format_option
+
+
+@click.command(short_help="Check a model's numbers against ONNX Runtime on the CPU and a float baseline.")
+@model_argument()
+@click.option("--baseline", type=click.Path(path_type=Path), help="The float model to compare with, on the same feeds.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Samples: an .npz with one array for each input, samples first. Without it inputs are random.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
+@click.option("--samples", type=click.IntRange(min=1), help="Use only so many samples.  [default: all, or 4 random ones]")
+@click.option(
+    "--input-shapes",
+    multiple=True,
+    metavar="NAME:1x3x320x320",
+    help="Fix the shape of an input; several with commas, or the option again.",
+)
+@click.option("--min-sqnr", type=float, metavar="DB", help="Gate: signal to noise ratio of every float output.")
+@click.option("--min-cosine", type=float, metavar="X", help="Gate: cosine of every float output with the baseline's.")
+@click.option("--max-steps", type=float, metavar="K", help="Gate: distance of every quantized tensor, in steps.")
+@click.option(
+    "--max-weight-steps",
+    type=float,
+    default=0.5,
+    show_default=True,
+    metavar="K",
+    help="Gate: distance of packed weights that are not clipped; 'inf' for weights that were not rounded to nearest.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(["semantic", "deployed"]),
+    default="semantic",
+    show_default=True,
+    help="Outputs as ONNX means them, or as ONNX Runtime computes them with its default optimizations.",
+)
+@output_format_option()
+@click.pass_context
+def command(  # noqa: PLR0913 -- one argument for each option
+    context: click.Context,
+    *,
+    model: Path,
+    baseline: Path | None,
+    data: Path | None,
+    seed: int,
+    samples: int | None,
+    input_shapes: tuple[str, ...],
+    min_sqnr: float | None,
+    min_cosine: float | None,
+    max_steps: float | None,
+    max_weight_steps: float,
+    profile: str,
+    output_format: str,
+) -> None:
+    """Check the numbers of MODEL.
+
+    Every QuantizeLinear and DequantizeLinear is evaluated by qdqtool's own core on the values it really had in the
+    ONNX Runtime CPU reference, and must agree in every bit. Every DQ must undo the Q before it, and no output may have
+    NaN or infinities. With --baseline, outputs, activations and packed weights are compared with the float model.
+
+    Exit code 1 when a gate is missed; docs/check.md explains each of them.
+    """
+    from qdqtool.backends.ort_cpu import Profile
+    from qdqtool.pipeline.check import DataRequest, check_model
+    from qdqtool.pipeline.check_report import Gates
+    from qdqtool.pipeline.data.signature import parse_input_shapes
+
+    gates = Gates(
+        min_sqnr=min_sqnr, min_cosine=min_cosine, max_steps=max_steps, max_weight_steps=max_weight_steps
+    )
+    shapes = parse_input_shapes(input_shapes)
+    request = DataRequest(path=data, seed=seed, samples=samples, input_shapes=shapes)
+    with _progress() as progress:
+        report = check_model(
+            model, baseline=baseline, data=request, gates=gates, profile=Profile(profile), progress=progress
+        )
+    emit(report, output_format, "check")
+    context.exit(0 if report.passed else 1)
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on stderr, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("samples", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,218 @@
+"""Where a model becomes quantized, against the same tensors of a baseline."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.errors import ArgumentError
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.scope import display
+from qdqtool.graph.view import GraphView, Use, Value
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
+from qdqtool.numerics.granularity import expand
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.pipeline._grid import step_widths, unit_roundoff
+from qdqtool.pipeline._observe import Facts
+from qdqtool.pipeline._own_core import format_of, granularity_of
+from qdqtool.pipeline._running_error import RunningError
+from qdqtool.pipeline.check_report import BoundaryResult
+
+ROUNDINGS = 4
+"""Float operations between a weight and its dequantized code: reciprocal or scale, quotient, product, and one spare for
+tools that keep scales in double precision."""
+
+_ADDED_WORDS = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_quantized", "_float", "_QuantizeInput")
+
+
+@dataclass(slots=True)
+class Boundary:
+    """One quantized tensor: a Q, or the DQ of a packed constant, with its counterpart in the baseline.
+
+    Attributes:
+        entry: The Q or DQ.
+        codes: The quantized tensor.
+        baseline: The tensor of the baseline.
+        fmt: Its format.
+        is_weight: Whether the tensor is a constant.
+        error: Distance of the dequantized tensor from the baseline.
+        max_steps: The same in steps: the largest,
+        sum_steps: the sum,
+        index: and where the largest is.
+        clipped: Elements whose baseline value lies outside the range.
+        bad_weights: Elements of a packed weight that are further off than rounding can explain.
+        worst_weight: The furthest of them, in words.
+        problem: Why nothing was compared.
+    """
+
+    entry: QdqNode
+    codes: Value
+    baseline: Value
+    fmt: NumberFormat
+    is_weight: bool
+    error: RunningError = field(default_factory=RunningError)
+    max_steps: float = 0.0
+    sum_steps: float = 0.0
+    index: tuple[int, ...] = ()
+    clipped: int = 0
+    bad_weights: int = 0
+    worst_weight: str = ""
+    problem: str = ""
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether codes are stored, so that nothing but the baseline tells what they should be."""
+        return not self.entry.is_quantize
+
+    def add(self, codes: Array, scale: Array, zero_point: Array | None, x: Array, weight_steps: float | None) -> None:
+        """Count one array.
+
+        Args:
+            codes: The quantized tensor.
+            scale: Its scale.
+            zero_point: Its zero point, or None.
+            x: The baseline's tensor.
+            weight_steps: How far a packed weight may be off; None for no such limit.
+        """
+        if x.shape != codes.shape:
+            self.problem = f"its shape is {list(codes.shape)}, the baseline's is {list(x.shape)}"
+            return
+        try:
+            granularity = granularity_of(self.entry, scale)
+            real = dequantize(codes, scale, granularity, zero_point, output_dtype=FLOAT32)
+        except ArgumentError as error:
+            self.problem = error.message
+            return
+        self.error.add(x, real)
+        zero = 0.0 if zero_point is None else expand(zero_point, x.shape, granularity).astype(FLOAT64)
+        found = _Distances.of(real, x, expand(scale, x.shape, granularity), self.fmt)
+        self._add_steps(found, found.quotient + zero)
+        if self.is_packed and weight_steps is not None:
+            self._add_bad_weights(found, found.quotient + zero, codes.astype(FLOAT64), weight_steps)
+
+    def _add_steps(self, found: "_Distances", position: Array) -> None:
+        self.sum_steps += float(np.sum(found.steps))
+        if found.steps.size and float(np.max(found.steps)) > self.max_steps:
+            self.max_steps = float(np.max(found.steps))
+            self.index = _worst(found.steps)
+        half = float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) / 2
+        self.clipped += int(np.count_nonzero((position < self.fmt.low - half) | (position > self.fmt.high + half)))
+
+    def _add_bad_weights(self, found: "_Distances", position: Array, codes: Array, limit: float) -> None:
+        rounding = ROUNDINGS * found.roundoff * (np.abs(found.quotient) + 1)
+        # a float value beyond a code at the end of the range was clipped, which is a choice and not a fault
+        clipped = (codes >= self.fmt.high) & (position > codes)
+        clipped |= (codes <= max(self.fmt.low, -self.fmt.high)) & (position < codes)
+        bad = (found.steps > limit + rounding) & ~clipped
+        self.bad_weights += int(np.count_nonzero(bad))
+        if bad.any() and not self.worst_weight:
+            index = _worst(np.where(bad, found.steps, 0.0))
+            self.worst_weight = f"{found.steps[index]:.3g} steps at {list(index)}"
+
+    def result(self) -> BoundaryResult:
+        """The line of the report."""
+        node = self.entry.node
+        return BoundaryResult(
+            node=node.label,
+            graph=display(node.scope.path),
+            tensor=self.baseline.name,
+            kind="weight" if self.is_weight else "activation",
+            format=self.fmt.name,
+            granularity=str(self.entry.granularity or ""),
+            max_steps=self.max_steps,
+            mean_steps=self.sum_steps / max(1, self.error.elements),
+            index=self.index,
+            sqnr_db=self.error.sqnr_db,
+            clipped=self.clipped,
+            elements=self.error.elements,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Distances:
+    """One dequantized array against its float counterpart.
+
+    Attributes:
+        quotient: The float values divided by their scale, float64.
+        steps: Distance in steps, float64; 0 where either value is not finite.
+        roundoff: Unit roundoff of the coarser of the two types that were divided.
+    """
+
+    quotient: Array
+    steps: Array
+    roundoff: float
+
+    @classmethod
+    def of(cls, real: Array, x: Array, scale: Array, fmt: NumberFormat) -> "_Distances":
+        step = scale.astype(FLOAT64)
+        with np.errstate(all="ignore"):
+            quotient = x.astype(FLOAT64) / step
+            steps = np.abs(quotient - real.astype(FLOAT64) / step) / step_widths(quotient, fmt)
+        steps = np.where(np.isfinite(steps), steps, 0.0)
+        return cls(quotient, steps, max(unit_roundoff(scale.dtype), unit_roundoff(x.dtype)))
+
+
+def find_boundaries(facts: Facts, baseline: Facts) -> tuple[list[Boundary], list[QdqNode]]:
+    """Every quantized tensor of a model with its counterpart in a baseline, and those that have none."""
+    found: list[Boundary] = []
+    lonely: list[QdqNode] = []
+    twins = _Twins(facts, baseline.view)
+    for entry in facts.qdq.nodes:
+        codes, fmt = _codes(facts, entry), format_of(entry)
+        if codes is None or fmt is None:
+            continue
+        counterpart = next(twins.of(entry), None)
+        if counterpart is None:
+            lonely.append(entry)
+            continue
+        is_weight = entry.data is not None and facts.is_constant(entry.data)
+        found.append(Boundary(entry, codes, counterpart, fmt, is_weight))
+    return found, lonely
+
+
+def _codes(facts: Facts, entry: QdqNode) -> Value | None:
+    """The quantized tensor of a Q, or of a DQ that reads stored codes; None for a DQ whose Q is a boundary itself."""
+    if entry.is_quantize:
+        return entry.output
+    stored = facts.qdq.quantizer_of(entry) is None and entry.data is not None and facts.is_constant(entry.data)
+    return entry.data if stored else None
+
+
+class _Twins:
+    """Finds the tensor of a baseline that a Q or DQ stands for."""
+
+    def __init__(self, facts: Facts, baseline: GraphView) -> None:
+        self._qdq = facts.qdq
+        self._scopes = {scope.path: scope for scope in baseline.scopes}
+        self._nodes = {(node.scope.path, node.key): node for node in baseline.nodes()}
+
+    def of(self, entry: QdqNode) -> Iterator[Value]:
+        """By name, else by where the model's nodes read it, else by names without the words that tools add."""
+        here = self._scopes.get(entry.node.scope.path)
+        if here is None:
+            return
+        if entry.is_quantize and entry.data is not None and entry.data.name in here.values:
+            yield here.values[entry.data.name]
+        readers = self._qdq.readers(entry) if entry.is_quantize else [entry]
+        yield from (value for reader in readers for use in reader.uses if (value := self._read_by(use)) is not None)
+        for name in _names(entry, readers):
+            value = here.resolve(name)
+            if value is not None:
+                yield value
+
+    def _read_by(self, use: Use) -> Value | None:
+        """What the baseline's node with the same outputs reads there."""
+        twin = self._nodes.get((use.node.scope.path, use.node.key))
+        return twin.input(use.index) if twin is not None and twin.op_type == use.node.op_type else None
+
+
+def _names(entry: QdqNode, readers: list[QdqNode]) -> Iterator[str]:
+    outputs = [reader.output.name for reader in readers if reader.output is not None]
+    for name in (*outputs, entry.data.name if entry.data is not None else ""):
+        yield name
+        yield from (name.removesuffix(word) for word in _ADDED_WORDS if name.endswith(word))
+
+
+def _worst(steps: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(steps)), steps.shape))

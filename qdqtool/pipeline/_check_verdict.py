@@ -1,0 +1,255 @@
+"""From what a check found to its verdict: which gates were active, which held, and why."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from qdqtool.backends.ort_cpu import Reference
+from qdqtool.graph.qdq import QdqPair
+from qdqtool.graph.scope import display
+from qdqtool.graph.view import NodeView, Value
+from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.pipeline._check_job import CheckJob
+from qdqtool.pipeline._observe import Facts
+from qdqtool.pipeline._outputs import OutputCheck
+from qdqtool.pipeline._own_core import NodeCheck
+from qdqtool.pipeline.check_report import (
+    BoundaryResult,
+    CheckReport,
+    GateResult,
+    KnownFault,
+    NotObserved,
+    OutputResult,
+    QdqCount,
+)
+from qdqtool.pipeline.data import DataDescription
+
+
+def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> CheckReport:
+    """The report of a check that has run."""
+    failures: list[str] = []
+    outputs = tuple(output.result() for output in job.outputs)
+    boundaries = _sorted_boundaries(job)
+    gates = tuple(_gates(job, outputs, boundaries, failures))
+    checks = list(job.checks.values())
+    return CheckReport(
+        passed=all(gate.passed for gate in gates),
+        model=str(job.facts.view.model.path or ""),
+        baseline=str(job.baseline.view.model.path or "") if job.baseline is not None else None,
+        reference=reference,
+        data=data,
+        gates=gates,
+        failures=tuple(failures),
+        outputs=outputs,
+        boundaries=boundaries,
+        qdq=QdqCount(total=len(checks), checked=sum(_was_checked(check) for check in checks)),
+        differences=tuple(check.difference() for check in checks if check.different),
+        known_faults=_known_faults(checks),
+        not_observed=tuple(_not_observed(job)),
+        warnings=tuple(_warnings(job)),
+    )
+
+
+def _gates(
+    job: CheckJob, outputs: tuple[OutputResult, ...], boundaries: tuple[BoundaryResult, ...], failures: list[str]
+) -> Iterator[GateResult]:
+    """Every active gate, in order; the reasons of those that fail are added to ``failures``."""
+    yield _own_core(job, failures)
+    yield _finite(job, failures)
+    if job.facts.qdq.pairs:
+        yield _pairs(job, failures)
+    if job.baseline is None:
+        return
+    gates = job.gates
+    if gates.max_weight_steps is not None and any(boundary.is_packed for boundary in job.boundaries):
+        yield _weights(job, gates.max_weight_steps, failures)
+    floats = [result for result, check in zip(outputs, job.outputs, strict=True) if check.is_float]
+    if gates.min_sqnr is not None:
+        values = [(result.name, _ratio(result)) for result in floats]
+        yield _at_least("min-sqnr", gates.min_sqnr, " dB", values, failures)
+    if gates.min_cosine is not None:
+        values = [(result.name, 1.0 if result.exact else (result.cosine or 0.0)) for result in floats]
+        yield _at_least("min-cosine", gates.min_cosine, "", values, failures)
+    if gates.max_steps is not None:
+        yield _max_steps(outputs, boundaries, gates.max_steps, failures)
+
+
+def _ratio(result: OutputResult) -> float:
+    """The signal to noise ratio as a number that can be compared: equal is infinitely good, undefined is bad."""
+    if result.exact:
+        return float("inf")
+    return result.sqnr_db if result.sqnr_db is not None else float("-inf")
+
+
+def _own_core(job: CheckJob, failures: list[str]) -> GateResult:
+    checks = job.checks.values()
+    wrong = [check for check in checks if check.different]
+    for check in wrong:
+        node = check.entry.node
+        failures.append(
+            f"{node.op_type} '{node.label}'{_where(check)}: {check.different} of {check.elements} elements differ from "
+            f"our core, by up to {check.max_steps:g} steps; {check.example}"
+        )
+    checked = sum(_was_checked(check) for check in checks)
+    skipped = f", {len(checks) - checked} SKIPPED" if checked < len(checks) else ""
+    detail = f"{len(wrong)} of {checked} differ{skipped}" if wrong else f"{checked} of {len(checks)} agree{skipped}"
+    return GateResult(
+        name="own-core",
+        requires="every Q and DQ in the reference equals our own core, bit for bit",
+        passed=not wrong,
+        detail=detail if checks else "the model has no Q or DQ",
+    )
+
+
+def _finite(job: CheckJob, failures: list[str]) -> GateResult:
+    bad = [output for output in job.outputs if output.nonfinite and not _as_in_baseline(output.baseline, output)]
+    by = f"; first made by {job.nonfinite_maker}" if job.nonfinite_maker else ""
+    failures.extend(f"output '{check.value.name}' has {check.nonfinite} NaN or infinite elements{by}" for check in bad)
+    wanted = "no output has NaN or infinities" + (" where the baseline has none" if job.baseline is not None else "")
+    detail = f"{len(bad)} of {len(job.outputs)} outputs have them" if bad else f"{len(job.outputs)} outputs"
+    return GateResult(name="finite", requires=wanted, passed=not bad, detail=detail)
+
+
+def _as_in_baseline(baseline: Value | None, output: OutputCheck) -> bool:
+    return baseline is not None and output.error.nonfinite_mismatches == 0
+
+
+def _pairs(job: CheckJob, failures: list[str]) -> GateResult:
+    wrong = 0
+    for pair in job.facts.qdq.pairs:
+        reason = _pair_fault(job.facts, pair, job.checks[pair.dequantize])
+        if reason:
+            wrong += 1
+            node, quantize = pair.dequantize.node, pair.quantize.node
+            failures.append(f"DequantizeLinear '{node.label}' does not undo '{quantize.label}': {reason}")
+    total = len(job.facts.qdq.pairs)
+    return GateResult(
+        name="pairs",
+        requires="every DQ undoes the Q before it: same scale, zero point and axis",
+        passed=not wrong,
+        detail=f"{wrong} of {total} do not" if wrong else f"{total} pairs",
+    )
+
+
+def _pair_fault(facts: Facts, pair: QdqPair, check: NodeCheck) -> str:
+    """Why a DQ does not undo its Q: unequal constants, else unequal results on the data."""
+    for name in ("scale", "zero_point"):
+        left, right = (_constant(facts, getattr(entry, name)) for entry in (pair.quantize, pair.dequantize))
+        if name == "zero_point":
+            left, right = _zero_if_absent(left, pair, right), _zero_if_absent(right, pair, left)
+        if left is not None and right is not None and not _same(left, right):
+            return f"its {name} is {_shown(right)}, that of the Q is {_shown(left)}"
+    if check.pair_different:
+        return f"{check.pair_different} elements differ; {check.pair_example}"
+    return ""
+
+
+def _constant(facts: Facts, value: Value | None) -> Array | None:
+    return facts.constant(value) if value is not None else None
+
+
+def _zero_if_absent(zero: Array | None, pair: QdqPair, other: Array | None) -> Array | None:
+    absent = pair.quantize.zero_point is None or pair.dequantize.zero_point is None
+    return np.zeros_like(other, FLOAT64) if zero is None and absent and other is not None else zero
+
+
+def _same(left: Array, right: Array) -> bool:
+    return np.array_equal(left.astype(FLOAT64).reshape(-1), right.astype(FLOAT64).reshape(-1), equal_nan=True)
+
+
+def _shown(array: Array) -> str:
+    values = array.astype(FLOAT64).reshape(-1)
+    return f"{values[0]:.9g}" if values.size == 1 else f"{values[0]:.9g}, … ({values.size} values)"
+
+
+def _weights(job: CheckJob, limit: float, failures: list[str]) -> GateResult:
+    packed = [boundary for boundary in job.boundaries if boundary.is_packed]
+    bad = [boundary for boundary in packed if boundary.bad_weights]
+    failures.extend(
+        f"weight '{boundary.baseline.name}', packed at '{boundary.entry.node.label}': {boundary.bad_weights} of "
+        f"{boundary.error.elements} elements are further than {limit:g} steps from the baseline, the worst "
+        f"{boundary.worst_weight}"
+        for boundary in bad
+    )
+    return GateResult(
+        name="weights",
+        requires=f"every packed weight that was not clipped is within {limit:g} steps of the baseline's",
+        passed=not bad,
+        detail=f"{len(bad)} of {len(packed)} are not" if bad else f"{len(packed)} weights",
+    )
+
+
+def _at_least(name: str, limit: float, unit: str, values: list[tuple[str, float]], failures: list[str]) -> GateResult:
+    low = [(output, value) for output, value in values if not value >= limit]
+    failures.extend(f"output '{output}': {name} is {limit:g}{unit}, found {value:.6g}{unit}" for output, value in low)
+    worst = min(values, key=lambda entry: entry[1], default=None)
+    detail = f"worst {worst[1]:.6g}{unit} at '{worst[0]}'" if worst is not None else "no float output"
+    return GateResult(
+        name=name, requires=f"at least {limit:g}{unit} at every float output", passed=not low, detail=detail
+    )
+
+
+def _max_steps(
+    outputs: tuple[OutputResult, ...], boundaries: tuple[BoundaryResult, ...], limit: float, failures: list[str]
+) -> GateResult:
+    found = [(f"output '{result.name}'", result.max_steps) for result in outputs if result.max_steps is not None]
+    found += [(f"{result.kind} '{result.tensor}' at '{result.node}'", result.max_steps) for result in boundaries]
+    far = [(place, steps) for place, steps in found if steps > limit]
+    failures.extend(f"{place} is {steps:.6g} steps from the baseline; max-steps is {limit:g}" for place, steps in far)
+    worst = max(found, key=lambda entry: entry[1], default=None)
+    detail = f"worst {worst[1]:.6g} at {worst[0]}" if worst is not None else "nothing quantized was compared"
+    wanted = f"no quantized tensor is further than {limit:g} steps from the baseline"
+    return GateResult(name="max-steps", requires=wanted, passed=not far, detail=detail)
+
+
+def _sorted_boundaries(job: CheckJob) -> tuple[BoundaryResult, ...]:
+    compared = [boundary.result() for boundary in job.boundaries if boundary.error.elements]
+    return tuple(sorted(compared, key=lambda result: -result.max_steps))
+
+
+def _was_checked(check: NodeCheck) -> bool:
+    return bool(check.elements or check.different)
+
+
+def _where(check: NodeCheck) -> str:
+    scope = display(check.entry.node.scope.path)
+    return f" in {scope}" if scope else ""
+
+
+def _known_faults(checks: list[NodeCheck]) -> tuple[KnownFault, ...]:
+    faults = sorted({fault for check in checks for fault in check.faults})
+    return tuple(
+        KnownFault(
+            fault=fault,
+            nodes=tuple(check.entry.node.label for check in checks if fault in check.faults),
+            elements=sum(check.faults[fault] for check in checks),
+        )
+        for fault in faults
+    )
+
+
+def _not_observed(job: CheckJob) -> Iterator[NotObserved]:
+    for check in job.checks.values():
+        if not _was_checked(check):
+            yield _skipped(check.entry.node, check.entry.output, check.problem)
+    for boundary in job.boundaries:
+        if boundary.problem or not boundary.error.elements:
+            reason = boundary.problem or "it did not run on this data"
+            yield _skipped(boundary.entry.node, boundary.baseline, f"not compared with the baseline: {reason}")
+    for entry in job.lonely:
+        yield _skipped(entry.node, entry.data, "not compared: the baseline has no tensor of that name or place")
+
+
+def _skipped(node: NodeView, value: Value | None, reason: str) -> NotObserved:
+    tensor = value.name if value is not None else ""
+    return NotObserved(node=node.label, graph=display(node.scope.path), tensor=tensor, reason=reason)
+
+
+def _warnings(job: CheckJob) -> Iterator[str]:
+    if not job.checks:
+        yield "the model has no QuantizeLinear or DequantizeLinear: only its outputs were looked at"
+    if job.baseline is not None and job.baseline.qdq.nodes:
+        yield "the baseline has Q/DQ nodes itself: it is no float model"
+    for output in job.outputs:
+        if output.nonfinite and _as_in_baseline(output.baseline, output):
+            yield f"output '{output.value.name}' has {output.nonfinite} NaN or infinite elements, as in the baseline"

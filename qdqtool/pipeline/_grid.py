@@ -1,0 +1,55 @@
+"""Distances on the grid of a number format: how many codes apart, and how wide a step is at a value.
+
+An integer format has steps of one scale everywhere. A floating-point format has wider steps further out: one step is
+the gap between the two neighbouring representable values around the value in question.
+"""
+
+import functools
+
+import ml_dtypes
+import numpy as np
+
+from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.numerics.number_format import NumberFormat
+
+
+def code_steps(left: Array, right: Array, fmt: NumberFormat) -> Array:
+    """How many representable values lie from one code to the other, float64; infinite where only one is NaN."""
+    if fmt.kind == "integer":
+        return np.abs(left.astype(np.int64) - right.astype(np.int64)).astype(FLOAT64)
+    grid = representable(fmt)
+    a, b = left.astype(FLOAT64), right.astype(FLOAT64)
+    apart = np.abs(np.searchsorted(grid, a) - np.searchsorted(grid, b)).astype(FLOAT64)
+    return np.where(np.isnan(a) != np.isnan(b), np.inf, apart)
+
+
+def step_widths(quotient: Array, fmt: NumberFormat) -> Array:
+    """The width of a quantization step at each value, in multiples of the scale.
+
+    Args:
+        quotient: Real values divided by their scale, float64.
+        fmt: The quantized format.
+
+    Returns:
+        1 for integer formats; else the gap of the format's grid around the value, of ``quotient``'s shape. Beyond the
+        range it is the last gap.
+    """
+    if fmt.kind == "integer":
+        return np.ones((), FLOAT64)
+    grid = representable(fmt)
+    above = np.clip(np.searchsorted(grid, quotient), 1, len(grid) - 1)
+    return np.asarray(grid[above] - grid[above - 1])
+
+
+@functools.cache
+def representable(fmt: NumberFormat) -> Array:
+    """All finite values of a floating-point format, ascending, float64."""
+    codes = np.arange(1 << fmt.bits, dtype=np.uint8).view(fmt.dtype).astype(FLOAT64)
+    return np.unique(codes[np.isfinite(codes)])
+
+
+def unit_roundoff(dtype: np.dtype[np.generic]) -> float:
+    """Largest relative error of one rounding to a float type: half its epsilon; of float32 for any wider type."""
+    if dtype.itemsize != 2:
+        return 2.0**-24
+    return float(ml_dtypes.finfo(dtype).eps) / 2

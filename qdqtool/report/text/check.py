@@ -1,0 +1,122 @@
+"""The check report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.pipeline.check_report import BoundaryResult, CheckReport, OutputResult
+from qdqtool.report.terminal import escape, make_table, plural
+
+SHOWN = 10
+
+
+def render(report: CheckReport, console: Console) -> None:
+    """Print what was compared with what, the gates, the worst places and the verdict."""
+    console.print(Text.assemble(("check ", "bold"), escape(report.model), _against(report)))
+    _print_setup(report, console)
+    _print_gates(report, console)
+    _print_outputs(report, console)
+    if report.boundaries:
+        _print_boundaries(report.boundaries, console)
+    _print_notes(report, console)
+    _print_verdict(report, console)
+
+
+def _against(report: CheckReport) -> str:
+    return f" against {escape(report.baseline)}" if report.baseline is not None else ""
+
+
+def _print_setup(report: CheckReport, console: Console) -> None:
+    reference, data = report.reference, report.data
+    options = ", ".join(f"{name}={value}" for name, value in reference.options.items()) or "defaults"
+    features = ", ".join(reference.cpu_features) or "features unknown"
+    console.print(
+        f"  reference  {reference.runtime} {reference.version} {', '.join(reference.providers)}, profile "
+        f"{reference.profile}; opset {reference.opset}, IR {reference.ir_version}"
+    )
+    console.print(f"  options    {options}", style="dim")
+    console.print(f"  processor  {escape(reference.cpu)}: {features}", style="dim")
+    shapes = ", ".join(f"{escape(name)} {list(shape)}" for name, shape in data.shapes.items())
+    source = f"random inputs, seed {data.seed}" if data.seed is not None else escape(data.source)
+    console.print(f"  data       {source}: {plural(data.samples, 'sample')}; {shapes or 'no inputs'}")
+
+
+def _print_gates(report: CheckReport, console: Console) -> None:
+    table = make_table("gate", "", "requires", "found")
+    for gate in report.gates:
+        mark = Text("PASS", "green") if gate.passed else Text("FAIL", "bold red")
+        table.add_row(gate.name, mark, escape(gate.requires), escape(gate.detail))
+    console.print()
+    console.print(table)
+
+
+def _print_outputs(report: CheckReport, console: Console) -> None:
+    console.print()
+    if report.baseline is None:
+        names = ", ".join(escape(output.name) for output in report.outputs)
+        console.print(f"outputs  {names} (no --baseline: not compared)")
+        return
+    table = make_table("output", "SQNR dB", "cosine", "max abs", "max steps")
+    for output in report.outputs:
+        table.add_row(*_output_row(output))
+    console.print(table)
+
+
+def _output_row(output: OutputResult) -> tuple[str, ...]:
+    if output.exact:
+        return escape(output.name), "exact", "exact", "0", _number(output.max_steps, ".4g")
+    return (
+        escape(output.name),
+        _number(output.sqnr_db, ".2f"),
+        _number(output.cosine, ".7f"),
+        _number(output.max_abs, ".4g"),
+        _number(output.max_steps, ".4g"),
+    )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _print_boundaries(boundaries: tuple[BoundaryResult, ...], console: Console) -> None:
+    table = make_table("quantized tensor", "", "format", "max steps", "mean", "clipped", "SQNR dB", "node")
+    for found in boundaries[:SHOWN]:
+        scope = f"{escape(found.graph)}/" if found.graph else ""
+        table.add_row(
+            f"{scope}{escape(found.tensor)}",
+            found.kind,
+            f"{found.format} {found.granularity}",
+            f"{found.max_steps:.4g} at {list(found.index)}",
+            f"{found.mean_steps:.3g}",
+            f"{found.clipped / found.elements:.2%}",
+            _number(found.sqnr_db, ".2f"),
+            escape(found.node),
+        )
+    console.print()
+    console.print(f"furthest from the baseline, {min(SHOWN, len(boundaries))} of {len(boundaries)}", style="bold")
+    console.print(table)
+
+
+def _print_notes(report: CheckReport, console: Console) -> None:
+    for skipped in report.not_observed[:SHOWN]:
+        scope = f" in {escape(skipped.graph)}" if skipped.graph else ""
+        console.print(f"SKIPPED  {escape(skipped.node)}{scope}: {escape(skipped.reason)}", style="yellow")
+    if len(report.not_observed) > SHOWN:
+        console.print(f"SKIPPED  {len(report.not_observed) - SHOWN} more (--output-format json lists all)", style="yellow")
+    for fault in report.known_faults:
+        where = plural(len(fault.nodes), "node")
+        console.print(f"note     ONNX Runtime {fault.fault}: {plural(fault.elements, 'element')} at {where}")
+    for warning in report.warnings:
+        console.print(f"warning  {escape(warning)}", style="yellow")
+
+
+def _print_verdict(report: CheckReport, console: Console) -> None:
+    console.print()
+    for failure in report.failures:
+        console.print(Text.assemble(("FAIL     ", "bold red"), escape(failure)))
+    skipped = f", {len(report.not_observed)} SKIPPED" if report.not_observed else ""
+    count = f"{report.qdq.checked} of {plural(report.qdq.total, 'Q/DQ node')} checked{skipped}"
+    if report.passed:
+        console.print(Text.assemble(("PASSED", "bold green"), f"   {plural(len(report.gates), 'gate')} held; {count}"))
+    else:
+        missed = sum(not gate.passed for gate in report.gates)
+        console.print(Text.assemble(("FAILED", "bold red"), f"   {plural(missed, 'gate')} missed; {count}"))
