@@ -1,0 +1,144 @@
+"""``pypto.dequantize`` on NumPy arrays.
+
+Two things are the other way round than everywhere else. ``axis`` is the dimension that is *collapsed*: with ``-1`` each
+row of ``[..., row, col]`` has a scale of its own, with ``-2`` each column. And the zero point is a float that is
+*added*: ``(float(input) + zero_points) * scale``, all in float32.
+
+Source: the reference page. It contradicts pypto's own kernel comments and tests, which subtract; we follow the page
+unless ``zero_point_sign="subtract"``.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.errors import ArgumentError
+from qdqtool.formats._arguments import DTypeName, real_type
+from qdqtool.interop._arguments import codes_of, scale_like
+from qdqtool.interop._canonical import Dequantize
+from qdqtool.interop._graph import GraphPiece, Part
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
+from qdqtool.numerics.number_format import NumberFormat
+
+Sign = Literal["add", "subtract"]
+MAX_ELEMENTS = 2**31 - 1
+
+
+def dequantize(
+    input: npt.ArrayLike,  # noqa: A002
+    scale: npt.ArrayLike,
+    otype: DTypeName,
+    axis: int,
+    zero_points: npt.ArrayLike | None = None,
+    *,
+    zero_point_sign: Sign = "add",
+) -> Array:
+    """Dequantize: ``(float(input) + zero_points) * scale``, each operation rounded to float32.
+
+    Args:
+        input: int8 or int16 codes of rank 2 to 4, not empty.
+        scale: float32, finite and positive, of the input's shape without ``axis``, or with a 1 in its place.
+        otype: float32.
+        axis: The collapsed dimension: one of the last two.
+        zero_points: float32 of the scale's shape, may be fractional; None for zero.
+        zero_point_sign: ``add`` as the page has it, or ``subtract``.
+
+    Returns:
+        float32 values of the input's shape.
+
+    Raises:
+        ArgumentError: An argument is illegal; the message names it, its value and the legal values.
+    """
+    codes, _ = _codes(input)
+    _check_otype(otype)
+    collapsed = _axis(axis, codes.ndim)
+    step = np.expand_dims(_parameter(scale_like(scale, FLOAT32), "scale", codes.shape, collapsed), collapsed)
+    distance = codes.astype(FLOAT32)
+    if zero_points is not None:
+        distance += np.expand_dims(_zero(zero_points, codes.shape, collapsed, zero_point_sign), collapsed)
+    result: Array = distance * step
+    return result
+
+
+def dequantize_graph(
+    input: npt.ArrayLike,  # noqa: A002
+    scale: npt.ArrayLike,
+    otype: DTypeName,
+    axis: int,
+    zero_points: npt.ArrayLike | None = None,
+    *,
+    zero_point_sign: Sign = "add",
+) -> GraphPiece:
+    """The ONNX nodes of the same :func:`dequantize` call; of ``input`` only shape and type count.
+
+    A DequantizeLinear where the zero point can be said in ONNX, that is, where its negative is an integer in the range
+    of the codes: per-axis for rank 2, else blocked with one block over the whole axis. Otherwise Cast, Add and Mul.
+    """
+    codes, fmt = _codes(input)
+    _check_otype(otype)
+    collapsed = _axis(axis, codes.ndim)
+    step = _parameter(scale_like(scale, FLOAT32), "scale", codes.shape, collapsed)
+    if zero_points is None:
+        return _linear(codes, fmt, collapsed, step, None)
+    added = _zero(zero_points, codes.shape, collapsed, zero_point_sign)
+    if np.array_equal(added, np.rint(added)) and (-added >= fmt.low).all() and (-added <= fmt.high).all():
+        return _linear(codes, fmt, collapsed, step, (-added).astype(fmt.dtype))
+    constants = {name: np.expand_dims(array, collapsed) for name, array in (("added", added), ("scale", step))}
+    parts = (Part("Cast", (), {"to": 1}), Part("Add", ("added",)), Part("Mul", ("scale",)))
+    return GraphPiece(parts, constants, fmt.onnx_type, 1, 13)
+
+
+def _linear(codes: Array, fmt: NumberFormat, collapsed: int, scale: Array, zero: Array | None) -> GraphPiece:
+    granularity: Granularity = PerAxis(1 - collapsed)
+    if codes.ndim > 2:
+        granularity = Blocked(collapsed, codes.shape[collapsed])
+        scale = np.expand_dims(scale, collapsed)
+        zero = None if zero is None else np.expand_dims(zero, collapsed)
+    return Dequantize(codes, scale, granularity, FLOAT32, fmt, zero).graph()
+
+
+def _codes(q: npt.ArrayLike) -> tuple[Array, NumberFormat]:
+    codes, fmt = codes_of(q, "input", ("int8", "int16"))
+    if not 2 <= codes.ndim <= 4:
+        raise ArgumentError(f"input has rank {codes.ndim}; legal: 2 to 4")
+    if not 0 < math.prod(codes.shape) <= MAX_ELEMENTS:
+        raise ArgumentError(f"input has {codes.size} elements; legal: 1 to {MAX_ELEMENTS}")
+    return codes, fmt
+
+
+def _check_otype(otype: DTypeName) -> None:
+    if real_type(otype, "otype") != FLOAT32:
+        raise ArgumentError(f"otype is {otype}; legal: float32")
+
+
+def _axis(axis: int, rank: int) -> int:
+    if axis not in {-1, -2, rank - 1, rank - 2}:
+        raise ArgumentError(f"axis is {axis}; legal for rank {rank}: -1, -2, {rank - 1}, {rank - 2}")
+    return axis % rank
+
+
+def _zero(zero_points: npt.ArrayLike, shape: tuple[int, ...], collapsed: int, sign: Sign) -> Array:
+    """The zero point to be added, as float32 without the collapsed axis."""
+    if sign not in {"add", "subtract"}:
+        raise ArgumentError(f"zero_point_sign is {sign}; legal: add, subtract")
+    zero = np.asarray(zero_points)
+    if zero.dtype.kind in "iu" or zero.dtype == FLOAT64:
+        zero = zero.astype(FLOAT32)
+    if zero.dtype != FLOAT32:
+        raise ArgumentError(f"zero_points has type {zero.dtype}; legal: float32")
+    if not np.isfinite(zero).all():
+        raise ArgumentError("zero_points holds infinity or NaN; every zero point must be finite")
+    found = _parameter(zero, "zero_points", shape, collapsed)
+    return -found if sign == "subtract" else found
+
+
+def _parameter(array: Array, name: str, shape: tuple[int, ...], collapsed: int) -> Array:
+    """A scale or zero point without the collapsed axis; one that keeps it with a 1 is taken too, as the page shows."""
+    without = shape[:collapsed] + shape[collapsed + 1 :]
+    kept = (*shape[:collapsed], 1, *shape[collapsed + 1 :])
+    if array.shape not in {without, kept}:
+        raise ArgumentError(f"{name} has shape {list(array.shape)}; legal: {list(without)}, {list(kept)}")
+    return array.reshape(without)

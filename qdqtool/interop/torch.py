@@ -1,0 +1,271 @@
+"""PyTorch's ``quantize_per_tensor``, ``quantize_per_channel`` and ``dequantize`` on NumPy arrays, bit for bit.
+
+PyTorch does not divide: it multiplies by the float32 reciprocal of the scale, and adds the zero point *before* it
+rounds to codes. ``quantize_per_tensor`` to 8 bits does both in one fused step with one rounding to float32;
+``quantize_per_channel`` and qint32 round the product first. With an odd zero point every exact tie lands one step from
+ONNX's. ``dequantize`` takes a per-tensor scale as float32, per-channel ones as double. ``axis`` is kept.
+
+Source: measured on PyTorch 2.13 for x86-64; PyTorch's own text gives ONNX's formula.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool import formats
+from qdqtool.errors import ArgumentError
+from qdqtool.formats._arguments import DTypeName
+from qdqtool.interop._canonical import Dequantize
+from qdqtool.interop._graph import GraphPiece, Part, tensor_type
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
+from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor, expand
+from qdqtool.numerics.number_format import NumberFormat
+
+FORMATS = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
+"""PyTorch's names of the quantized types, and ours; both are taken."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantizedArray:
+    """A quantized array with its parameters, as a quantized tensor of PyTorch.
+
+    Attributes:
+        codes: int8, uint8 or int32.
+        scales: float64, scalar or one for each index of the axis.
+        zero_points: int64, of the scales' shape.
+        granularity: Per-tensor or per-axis.
+    """
+
+    codes: Array
+    scales: Array
+    zero_points: Array
+    granularity: Granularity
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return self.codes.shape
+
+    def int_repr(self) -> Array:
+        """The codes."""
+        return self.codes
+
+    def dequantize(self) -> Array:
+        """``(code - zero_point) * scale`` as float32: in float32 per-tensor, in double and then rounded per-channel."""
+        if isinstance(self.granularity, PerTensor):
+            return self._canonical().run()
+        scales: Array = expand(self.scales, self.shape, self.granularity)
+        zeros: Array = expand(self.zero_points, self.shape, self.granularity)
+        return np.asarray(((self.codes.astype(np.int64) - zeros) * scales).astype(FLOAT32))
+
+    def q_scale(self) -> float:
+        """The scale of a per-tensor array, as it was given."""
+        self._only(PerTensor, "q_scale")
+        return float(self.scales)
+
+    def q_zero_point(self) -> int:
+        """The zero point of a per-tensor array."""
+        self._only(PerTensor, "q_zero_point")
+        return int(self.zero_points)
+
+    def q_per_channel_scales(self) -> Array:
+        """The scales of a per-channel array, float64."""
+        self._only(PerAxis, "q_per_channel_scales")
+        return self.scales
+
+    def q_per_channel_zero_points(self) -> Array:
+        """The zero points of a per-channel array, int64."""
+        self._only(PerAxis, "q_per_channel_zero_points")
+        return self.zero_points
+
+    def q_per_channel_axis(self) -> int:
+        """The kept dimension of a per-channel array."""
+        self._only(PerAxis, "q_per_channel_axis")
+        assert isinstance(self.granularity, PerAxis)
+        return self.granularity.axis
+
+    def _only(self, kind: type[PerTensor | PerAxis], what: str) -> None:
+        if not isinstance(self.granularity, kind):
+            raise ArgumentError(f"{what} does not exist; the array is {self.granularity}")
+
+    def _canonical(self) -> Dequantize:
+        fmt = formats.by_dtype(self.codes.dtype)
+        assert fmt is not None
+        zero = self.zero_points.astype(self.codes.dtype) if self.zero_points.any() else None
+        return Dequantize(self.codes, self.scales.astype(FLOAT32), self.granularity, FLOAT32, fmt, zero)
+
+
+def quantize_per_tensor(input: npt.ArrayLike, scale: float, zero_point: int, dtype: DTypeName) -> QuantizedArray:  # noqa: A002
+    """Quantize with one scale: ``clamp(round(fma(input, float32(1 / scale), zero_point)))``.
+
+    Args:
+        input: float32 values, or a list of numbers.
+        scale: Real value of one step, finite and positive; kept in double precision, used in float32.
+        zero_point: Code of real zero, inside the range of ``dtype``.
+        dtype: qint8, quint8 or qint32.
+
+    Returns:
+        The quantized array. NaN becomes the highest 8-bit code, the lowest of qint32.
+
+    Raises:
+        ArgumentError: An argument is illegal; the message names it, its value and the legal values.
+    """
+    values, fmt = _input(input), _format(dtype)
+    scales, zeros = _scales(scale, 0), _zero_points(zero_point, fmt, ())
+    fused = fmt.bits == 8
+    codes = _round(_transform(values, _reciprocal(scales), zeros, fused=fused), fmt, fmt.high if fused else fmt.low)
+    return QuantizedArray(codes, scales, zeros, PerTensor())
+
+
+def quantize_per_channel(
+    input: npt.ArrayLike,  # noqa: A002
+    scales: npt.ArrayLike,
+    zero_points: npt.ArrayLike,
+    axis: int,
+    dtype: DTypeName,
+) -> QuantizedArray:
+    """Quantize with one scale for each index of ``axis``: ``clamp(round(input * float32(1 / scale) + zero_point))``.
+
+    Args:
+        input: float32 values, or a list of numbers.
+        scales: One for each index of ``axis``, finite and positive; kept in double precision, used in float32.
+        zero_points: Codes of real zero, as many.
+        axis: The kept dimension, not negative.
+        dtype: qint8, quint8 or qint32.
+
+    Returns:
+        The quantized array. NaN becomes code 0, the lowest of qint32.
+
+    Raises:
+        ArgumentError: An argument is illegal; the message names it, its value and the legal values.
+    """
+    values, fmt = _input(input), _format(dtype)
+    if not 0 <= axis < values.ndim:
+        raise ArgumentError(f"axis is {axis}; legal: 0 to {values.ndim - 1}")
+    steps = _scales(scales, 1)
+    if steps.size != values.shape[axis]:
+        raise ArgumentError(f"scales has {steps.size} elements; dimension {axis} of the input has {values.shape[axis]}")
+    zeros, kept = _zero_points(zero_points, fmt, steps.shape), PerAxis(axis)
+    inverse, added = (expand(array, values.shape, kept) for array in (_reciprocal(steps), zeros))
+    codes = _round(_transform(values, inverse, added, fused=False), fmt, 0 if fmt.bits == 8 else fmt.low)
+    return QuantizedArray(codes, steps, zeros, kept)
+
+
+@overload
+def dequantize(tensor: QuantizedArray | npt.ArrayLike) -> Array: ...
+@overload
+def dequantize(tensor: list[QuantizedArray]) -> list[Array]: ...
+def dequantize(tensor: QuantizedArray | npt.ArrayLike | list[QuantizedArray]) -> Array | list[Array]:
+    """The real values of a quantized array, or of each of a list; a plain array is returned as float32."""
+    if isinstance(tensor, QuantizedArray):
+        return tensor.dequantize()
+    if isinstance(tensor, Sequence) and tensor and isinstance(tensor[0], QuantizedArray):
+        return [dequantize(each) for each in tensor]
+    return np.asarray(tensor).astype(FLOAT32)
+
+
+def quantize_graph(q: QuantizedArray) -> GraphPiece:
+    """The ONNX nodes that quantize float32 as ``q`` was quantized: ties and near-ties fall as in PyTorch.
+
+    The fused step is Mul and Add in double, where the product is exact, and one Cast to float32.
+
+    Raises:
+        ArgumentError: ``q`` is qint32, which ONNX does not clip to exactly in float32.
+    """
+    fmt = formats.by_dtype(q.codes.dtype)
+    assert fmt is not None
+    if fmt.bits != 8:
+        raise ArgumentError(f"dtype is {fmt}; legal: qint8, quint8")
+    fused = isinstance(q.granularity, PerTensor)
+    work = FLOAT64 if fused else FLOAT32
+    inverse, zero = (expand(a, q.shape, q.granularity).astype(work) for a in (_reciprocal(q.scales), q.zero_points))
+    there, back = ((Part("Cast", (), {"to": 11}),), (Part("Cast", (), {"to": 1}),)) if fused else ((), ())
+    parts = (*there, Part("Mul", ("inverse",)), Part("Add", ("zero_point",)), *back, Part("Round"))
+    parts = (*parts, Part("Clip", ("low", "high")), Part("Cast", (), {"to": fmt.onnx_type}))
+    bounds = {"low": np.float32(fmt.low), "high": np.float32(fmt.high)}
+    constants = {"inverse": inverse, "zero_point": zero, **{k: np.asarray(v) for k, v in bounds.items()}}
+    return GraphPiece(parts, constants, 1, fmt.onnx_type, 13)
+
+
+def dequantize_graph(q: QuantizedArray) -> GraphPiece:
+    """The ONNX nodes that mean ``q.dequantize()``: a DequantizeLinear, unless per-channel scales need their doubles.
+
+    Raises:
+        ArgumentError: ``q`` is qint32 with a zero point, which ONNX does not allow.
+    """
+    if q.codes.dtype == np.int32 and q.zero_points.any():
+        raise ArgumentError("zero_point is not 0; DequantizeLinear of int32 allows only 0")
+    if isinstance(q.granularity, PerTensor) or np.array_equal(q.scales, q.scales.astype(FLOAT32)):
+        return q._canonical().graph()  # noqa: SLF001 -- of this module
+    scale, zero = (expand(a, q.shape, q.granularity).astype(FLOAT64) for a in (q.scales, q.zero_points))
+    parts = (Part("Cast", (), {"to": 11}), Part("Sub", ("zero_point",)), Part("Mul", ("scale",)))
+    constants = {"scale": scale, "zero_point": zero}
+    return GraphPiece((*parts, Part("Cast", (), {"to": 1})), constants, tensor_type(q.codes.dtype), 1, 13)
+
+
+def _reciprocal(scales: Array) -> Array:
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.asarray(np.float32(1) / scales.astype(FLOAT32))
+
+
+def _transform(values: Array, inverse: Array, zero: Array, *, fused: bool) -> Array:
+    """``values * inverse + zero`` in float32: with one rounding at the end, or one after each operation."""
+    with np.errstate(all="ignore"):
+        if not fused:
+            return np.asarray(values * inverse + zero.astype(FLOAT32))
+        product, offset = values.astype(FLOAT64) * inverse.astype(FLOAT64), zero.astype(FLOAT64)
+        total = product + offset
+        # what the float64 sum lost (Knuth's two-sum) decides ties of the rounding to float32: round to odd
+        kept = total - product
+        lost = (product - (total - kept)) + (offset - kept)
+        even = (np.asarray(total).view(np.int64) & 1) == 0
+        odd = np.where((lost != 0) & np.isfinite(lost) & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
+        return np.asarray(odd.astype(FLOAT32))
+
+
+def _round(transformed: Array, fmt: NumberFormat, nan: float) -> Array:
+    rounded = np.where(np.isnan(transformed), nan, np.rint(transformed).astype(FLOAT64))
+    return np.asarray(np.clip(rounded, fmt.low, fmt.high).astype(fmt.dtype))
+
+
+def _input(x: npt.ArrayLike) -> Array:
+    values = np.asarray(x)
+    if not isinstance(x, np.ndarray | np.generic) and values.dtype.kind in "iuf":
+        values = values.astype(FLOAT32)
+    if values.dtype != FLOAT32:
+        raise ArgumentError(f"input has type {values.dtype}; legal: float32")
+    return values
+
+
+def _format(dtype: DTypeName) -> NumberFormat:
+    name = str(dtype) if isinstance(dtype, str) else str(np.dtype(dtype))
+    name = FORMATS.get(name, name)
+    if name not in FORMATS.values():
+        raise ArgumentError(f"dtype is {dtype}; legal: {', '.join(FORMATS)}")
+    return formats.get(name)
+
+
+def _scales(scales: npt.ArrayLike, rank: int) -> Array:
+    steps = np.asarray(scales, FLOAT64)
+    if steps.ndim != rank:
+        raise ArgumentError(f"scale has rank {steps.ndim}; legal: {rank}")
+    with np.errstate(over="ignore"):
+        used = steps.astype(FLOAT32)
+    if not (np.isfinite(used) & (used > 0)).all():
+        raise ArgumentError("scale is not finite and greater than 0 in float32")
+    return steps
+
+
+def _zero_points(zero_points: npt.ArrayLike, fmt: NumberFormat, shape: tuple[int, ...]) -> Array:
+    zeros = np.asarray(zero_points)
+    if zeros.shape != shape:
+        raise ArgumentError(f"zero_point has shape {list(zeros.shape)}; it must be that of scale, {list(shape)}")
+    if zeros.dtype.kind not in "iu":
+        raise ArgumentError(f"zero_point has type {zeros.dtype}; legal: integers")
+    outside = (zeros < fmt.low) | (zeros > fmt.high)
+    if outside.any():
+        raise ArgumentError(f"zero_point is {zeros[outside].flat[0]}; {fmt} allows {fmt.low:.0f} to {fmt.high:.0f}")
+    return zeros.astype(np.int64)

@@ -1,0 +1,129 @@
+"""``nvtripy.quantize`` and ``nvtripy.dequantize`` on NumPy arrays.
+
+``dim`` is the dimension that is *kept*: one scale for each of its indices. Without ``dim`` the scale is a scalar, or,
+for int4 only, a 2-D one that divides the first of two dimensions into blocks. There is no zero point. A scale has the
+type of the real side; numbers and nested lists take it on. The sizes that tripy leaves to its compiler are checked too.
+
+Source: the reference pages of the two functions. They give no formula; both lower to TensorRT's layers, so rounding is
+to nearest, ties to even. bfloat16, which the page of ``dequantize`` leaves out, is accepted as tripy's code accepts it.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool import formats
+from qdqtool.errors import ArgumentError
+from qdqtool.formats._arguments import DTypeName, real_type
+from qdqtool.interop._arguments import codes_of, real_side, scale_like
+from qdqtool.interop._canonical import Dequantize, Quantize
+from qdqtool.interop._graph import GraphPiece
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis
+from qdqtool.numerics.number_format import NumberFormat
+
+FORMATS = {"int8": "int8", "int4": "int4", "float8": "float8e4m3fn"}
+"""tripy's names of the quantized types, and ours."""
+
+
+def quantize(input: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None = None) -> Array:  # noqa: A002
+    """Quantize: ``clamp(round(input / scale))``.
+
+    Args:
+        input: float32, float16 or bfloat16 values; numbers, lists and float64 become float32.
+        scale: A number or scalar; 1-D of ``input.shape[dim]`` elements with ``dim``; 2-D for int4 blocks. An array must
+            have the input's type.
+        dtype: int8, int4 or float8 (also spelled ``float8e4m3fn``).
+        dim: The kept dimension.
+
+    Returns:
+        Codes of the input's shape.
+
+    Raises:
+        ArgumentError: An argument is illegal; the message names it, its value and the legal values.
+    """
+    return _quantize(input, scale, dtype, dim).run()
+
+
+def dequantize(input: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None = None) -> Array:  # noqa: A002
+    """Dequantize: ``input * scale``.
+
+    Args:
+        input: int8, int4 or float8e4m3fn codes.
+        scale: As for :func:`quantize`; an array must have type ``dtype``.
+        dtype: float32, float16 or bfloat16.
+        dim: The kept dimension.
+
+    Returns:
+        Values of the input's shape and type ``dtype``.
+
+    Raises:
+        ArgumentError: An argument is illegal; the message names it, its value and the legal values.
+    """
+    return _dequantize(input, scale, dtype, dim).run()
+
+
+def quantize_graph(input: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None = None) -> GraphPiece:  # noqa: A002
+    """The ONNX nodes of the same :func:`quantize` call; of ``input`` only shape and type count."""
+    return _quantize(input, scale, dtype, dim).graph()
+
+
+def dequantize_graph(
+    input: npt.ArrayLike,  # noqa: A002
+    scale: npt.ArrayLike,
+    dtype: DTypeName,
+    dim: int | None = None,
+) -> GraphPiece:
+    """The ONNX nodes of the same :func:`dequantize` call; of ``input`` only shape and type count."""
+    return _dequantize(input, scale, dtype, dim).graph()
+
+
+def _quantize(x: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None) -> Quantize:
+    values, fmt = real_side(x, "input"), _format(dtype)
+    step = scale_like(scale, values.dtype)
+    return Quantize(values, step, fmt, _granularity(step.shape, values.shape, fmt, dim))
+
+
+def _dequantize(q: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None) -> Dequantize:
+    output = real_type(dtype, "dtype")
+    codes, fmt = codes_of(q, "input", FORMATS.values())
+    step = scale_like(scale, output)
+    return Dequantize(codes, step, _granularity(step.shape, codes.shape, fmt, dim), output, fmt)
+
+
+def _format(dtype: DTypeName) -> NumberFormat:
+    name = str(dtype) if isinstance(dtype, str) else str(formats.by_dtype(np.dtype(dtype)))
+    name = FORMATS.get(name, name)
+    if name not in FORMATS.values():
+        raise ArgumentError(f"dtype is {dtype}; legal: {', '.join(FORMATS)}")
+    return formats.get(name)
+
+
+def _granularity(
+    scale_shape: tuple[int, ...], shape: tuple[int, ...], fmt: NumberFormat, dim: int | None
+) -> Granularity:
+    if dim is not None:
+        if len(scale_shape) != 1:
+            raise ArgumentError(f"scale has rank {len(scale_shape)}; with dim it must have rank 1")
+        kept = normalize_axis(dim, len(shape))
+        if scale_shape[0] != shape[kept]:
+            raise ArgumentError(f"scale has {scale_shape[0]} elements; dimension {dim} of the input has {shape[kept]}")
+        return PerAxis(kept)
+    if not scale_shape:
+        return PerTensor()
+    if len(scale_shape) != 2:
+        raise ArgumentError(
+            f"scale has rank {len(scale_shape)}; without dim it must be a scalar, or 2-D for int4 blocks"
+        )
+    return _blocks(scale_shape, shape, fmt)
+
+
+def _blocks(scale_shape: tuple[int, ...], shape: tuple[int, ...], fmt: NumberFormat) -> Blocked:
+    if fmt.name != "int4":
+        raise ArgumentError(f"dtype is {fmt}; a 2-D scale (blocks) is for int4 only")
+    if len(shape) != 2:
+        raise ArgumentError(f"input has rank {len(shape)}; a 2-D scale (blocks) is for inputs of rank 2 only")
+    if scale_shape[1] != shape[1]:
+        raise ArgumentError(f"scale has shape {list(scale_shape)}; its second dimension must be {shape[1]}")
+    if not scale_shape[0] or shape[0] % scale_shape[0]:
+        raise ArgumentError(f"scale has shape {list(scale_shape)}; its first dimension must divide {shape[0]}")
+    return Blocked(0, max(1, shape[0] // scale_shape[0]))
