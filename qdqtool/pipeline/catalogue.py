@@ -1,0 +1,117 @@
+"""The rule catalogue as values, for ``rules``, ``explain`` and the generated pages."""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qdqtool import rules, targets
+from qdqtool.findings import Effect, Severity
+from qdqtool.rules import Example, Rule
+
+HEADINGS = ("Why it matters", "Bad", "Good")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetImpact:
+    """What a fault means to one target."""
+
+    target: str
+    severity: Severity
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleCard:
+    """An example model as ONNX text; ``targets`` are those it speaks of, empty for all of the rule's."""
+
+    title: str
+    text: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCard:
+    """One rule in full.
+
+    Attributes:
+        code: Stable code.
+        name: Dotted name.
+        summary: The rule in one sentence.
+        why: Why it matters.
+        bad: A wrong use, in words.
+        good: A right one.
+        remedy: What to do about a finding.
+        since: The version of qdqtool that it came with.
+        impacts: What a fault usually means to each target that the rule affects.
+        invalid: Models that it reports.
+        valid: Models that it passes.
+    """
+
+    code: str
+    name: str
+    summary: str
+    why: str
+    bad: str
+    good: str
+    remedy: str
+    since: str
+    impacts: tuple[TargetImpact, ...]
+    invalid: tuple[ExampleCard, ...]
+    valid: tuple[ExampleCard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every rule, sorted by code."""
+
+    rules: tuple[RuleCard, ...]
+
+
+def catalogue() -> Catalogue:
+    """The cards of all rules."""
+    return Catalogue(tuple(map(_card, rules.catalogue())))
+
+
+def explain(code_or_name: str) -> RuleCard:
+    """The card of one rule.
+
+    Raises:
+        ArgumentError: There is none of that code or name.
+    """
+    return _card(rules.get(code_or_name))
+
+
+def _card(rule: Rule) -> RuleCard:
+    summary, *paragraphs = inspect.cleandoc(rule.__doc__ or "").split("\n\n")
+    parts = dict(_parts(paragraphs))
+    return RuleCard(
+        code=rule.code,
+        name=rule.name,
+        summary=summary,
+        why=parts.get("Why it matters", ""),
+        bad=parts.get("Bad", ""),
+        good=parts.get("Good", ""),
+        remedy=rule.remedy,
+        since=rule.since,
+        impacts=tuple(_impacts(rule)),
+        invalid=tuple(map(_example, rule.INVALID)),
+        valid=tuple(map(_example, rule.VALID)),
+    )
+
+
+def _parts(paragraphs: list[str]) -> Iterator[tuple[str, str]]:
+    for paragraph in paragraphs:
+        heading, _, text = " ".join(paragraph.split()).partition(": ")
+        if heading in HEADINGS:
+            yield heading, text
+
+
+def _impacts(rule: Rule) -> Iterator[TargetImpact]:
+    for name in targets.names():
+        impact = rule.impact(targets.get(name))
+        if impact is not None:
+            yield TargetImpact(name, impact.severity, impact.effect)
+
+
+def _example(example: Example) -> ExampleCard:
+    return ExampleCard(example.title, inspect.cleandoc(example.text), example.targets)

@@ -1,0 +1,80 @@
+"""The findings of ``validate`` for a terminal: grouped by model and target, each with the way out."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool import rules
+from qdqtool.findings import Finding, Severity
+from qdqtool.pipeline.validate import ModelReport, TargetReport, ValidateReport
+from qdqtool.report.terminal import escape, plural
+
+STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
+
+SHOWN = 10
+"""Findings of one rule that are printed for one target; the rest is counted."""
+
+
+def render(report: ValidateReport, console: Console) -> None:
+    """Print every model with its findings, then one line that sums up."""
+    for model in report.models:
+        _model(model, console)
+    console.print(_summary(report))
+
+
+def _model(model: ModelReport, console: Console) -> None:
+    if model.error is not None:
+        console.print(Text.assemble((escape(model.path), "bold"), ": ", ("unreadable", "bold red")))
+        console.print(f"  {escape(model.error)}")
+        console.print()
+    for target in model.targets:
+        _target(model, target, console)
+
+
+def _target(model: ModelReport, target: TargetReport, console: Console) -> None:
+    verdict = ("fail", "bold red") if target.verdict == "fail" else ("pass", "bold green")
+    console.print(Text.assemble((escape(model.path), "bold"), f" for {target.target}: ", verdict))
+    by_rule: dict[tuple[Severity, str], list[Finding]] = {}
+    for finding in target.findings:
+        by_rule.setdefault((finding.severity, finding.code), []).append(finding)
+    for findings in by_rule.values():
+        _rule(findings, console)
+    if target.findings:
+        console.print()
+
+
+def _rule(findings: list[Finding], console: Console) -> None:
+    for finding in findings[:SHOWN]:
+        console.print(_line(finding))
+    if len(findings) > SHOWN:
+        console.print(f"    ... and {len(findings) - SHOWN} more of {findings[0].code} (--output-format json has all)")
+    console.print(Text(f"    fix: {rules.get(findings[0].code).remedy}", "dim"))
+
+
+def _line(finding: Finding) -> Text:
+    line = Text("  ")
+    line.append(finding.severity, STYLES[finding.severity])
+    line.append(f" {finding.code} ", "bold")
+    line.append(f"[{finding.effect}] ")
+    if finding.node is not None:
+        where = f"{finding.graph}/{finding.node}" if finding.graph else finding.node
+        line.append(escape(where), "cyan")
+        named = not finding.node.startswith(f"{finding.op_type} -> ")
+        line.append(f" ({escape(finding.op_type or '')}): " if named else ": ")
+    line.append(escape(finding.message))
+    if finding.expected is not None:
+        line.append(f"; expected {escape(finding.expected)}")
+    return line
+
+
+def _summary(report: ValidateReport) -> Text:
+    counts = report.summary
+    words = [
+        plural(len(report.models), "model"),
+        plural(counts.errors, "error"),
+        plural(counts.warnings, "warning"),
+        plural(counts.infos, "info"),
+    ]
+    if report.unreadable:
+        words.append(f"{len(report.unreadable)} unreadable")
+    good = not counts.errors and not report.unreadable
+    return Text(", ".join(words), "bold green" if good else "bold red")

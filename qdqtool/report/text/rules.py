@@ -1,0 +1,22 @@
+"""The rule catalogue for a terminal."""
+
+from rich.console import Console
+
+from qdqtool.pipeline.catalogue import Catalogue, RuleCard
+from qdqtool.report.terminal import make_table, plural
+
+
+def render(report: Catalogue, console: Console) -> None:
+    """Print one line for each rule."""
+    table = make_table("code", "name", "severity", "effect", "targets", "rule")
+    for card in report.rules:
+        worst = card.impacts[0] if len({impact.severity for impact in card.impacts}) == 1 else None
+        severities = worst.severity if worst else "/".join(dict.fromkeys(impact.severity for impact in card.impacts))
+        effects = "/".join(dict.fromkeys(impact.effect for impact in card.impacts))
+        table.add_row(card.code, card.name, severities, effects, _targets(card), card.summary)
+    console.print(table)
+    console.print(f"{plural(len(report.rules), 'rule')}; qdqtool explain CODE shows one in full")
+
+
+def _targets(card: RuleCard) -> str:
+    return ", ".join(impact.target for impact in card.impacts)
