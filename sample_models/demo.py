@@ -130,7 +130,8 @@ def summarize(files: Files, found: dict[str, Any], checked: dict[str, Any], buil
 def _engine_line(built: dict[str, Any] | None) -> str:
     if built is None:
         return f"SKIPPED: TensorRT for RTX does not exist for {platform.system()} {platform.machine()}"
-    return f"{built['achieved']} of {built['planned']} planned int8 nodes are int8 (evidence: {built['evidence']})"
+    planned, achieved = built["planned"]["int8"], built["achieved"]["int8"]
+    return f"{achieved} of {planned} planned int8 nodes are int8 (evidence: {built['evidence']})"
 
 
 def main() -> int:

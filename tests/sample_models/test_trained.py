@@ -10,6 +10,10 @@ import pytest
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from qdqtool.graph.load import load_model
+from qdqtool.pipeline.data.feeds import load_feeds
+from qdqtool.pipeline.data.signature import input_specs
+
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 TRAINED = ["digits_cnn", "digits_transformer", "char_lm"]
 DIGITS = ["digits_cnn", "digits_transformer"]
@@ -160,3 +164,14 @@ def test_activation_scales_are_the_largest_magnitude_on_the_calibration_images_o
         # another evaluator sums in another order: 20 roundings of float32 on values that do not cancel
         assert plan[name]["scale"] == pytest.approx(float(np.abs(value).max()) / 127, rel=20 * 2**-24)
         assert "axis" not in plan[name]
+
+
+@pytest.mark.parametrize("sample", TRAINED)
+def test_the_test_data_can_be_fed_as_it_is_although_it_holds_labels(sample):
+    inputs = arrays(sample, "test.npz")
+    inputs.pop("labels")
+    (name,) = inputs
+    specs = input_specs(load_model(SAMPLES / sample / "model.onnx"))
+    feeds = load_feeds(SAMPLES / sample / "test.npz", specs)
+    assert len(feeds) == len(inputs[name])
+    assert np.array_equal(np.concatenate([feed[name] for feed in feeds]), inputs[name])

@@ -20,6 +20,8 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline.data.signature import InputSpec
 
 ACCEPTS = ".npz file"
+LABELS = "labels"
+"""Key of the right answers that a test set may carry beside its inputs; no run takes it, unless it is an input."""
 
 
 def accepts(path: Path) -> bool:
@@ -82,6 +84,8 @@ def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
 
     with _open(path) as archive:
         members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
+        if LABELS not in [spec.name for spec in specs]:
+            members.pop(LABELS, None)
         check_names(members, specs, str(path))
         columns = tuple(_column(archive, members[spec.name], spec, path) for spec in specs)
     counts = {column.name: column.samples for column in columns if column.samples is not None}
