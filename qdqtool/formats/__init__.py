@@ -10,6 +10,7 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.registry import load_unit, suggestion, unit_names
 
 
+@functools.cache
 def names() -> tuple[str, ...]:
     """The public ids of all formats, sorted."""
     return unit_names(_package)
