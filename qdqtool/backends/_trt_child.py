@@ -141,7 +141,8 @@ class _Build:
         from qdqtool.backends._trt_survey import further_refusals
 
         def parse(model: bytes, path: str) -> dict[str, Any] | None:
-            parser = self._trt.OnnxParser(builder.create_network(0), self._log)
+            network = builder.create_network(0)  # the parser does not keep it alive
+            parser = self._trt.OnnxParser(network, self._log)
             return None if parser.parse(model, path) or not parser.num_errors else _error(parser.get_error(0))
 
         if errors:
