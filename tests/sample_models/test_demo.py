@@ -1,0 +1,131 @@
+"""``make demo`` does the main job, and tells when it does not succeed."""
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_demo(*words: str | Path, repository: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, repository / "sample_models" / "demo.py", *words]
+    return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.fixture
+def changed_repository(tmp_path) -> Path:
+    """A folder with the demo and its sample, to be spoilt."""
+    shutil.copytree(ROOT / "sample_models" / "digits_cnn", tmp_path / "sample_models" / "digits_cnn")
+    shutil.copy(ROOT / "sample_models" / "demo.py", tmp_path / "sample_models")
+    return tmp_path
+
+
+def set_scale(plan: Path, tensor: str, scale: str) -> None:
+    before, after = plan.read_text(encoding="utf-8").split(f'tensor = "{tensor}"\n', 1)
+    lines = after.splitlines(keepends=True)
+    assert lines[1].startswith("scale = ")
+    lines[1] = f"scale = {scale}\n"
+    plan.write_text(f'{before}tensor = "{tensor}"\n{"".join(lines)}', encoding="utf-8")
+
+
+@pytest.mark.builder
+def test_the_demo_ends_in_an_engine_and_a_summary(tmp_path):
+    ended = run_demo(tmp_path / "out")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    summary = ended.stdout.split("\nSummary\n")[1]
+    assert "int8 99." in summary
+    assert " dB on the output" in summary
+    assert "0 errors" in summary
+    assert "9 of 9 planned int8 nodes are int8 (evidence: aot-dump)" in summary
+    assert summary.endswith("The demo succeeded.\n")
+    assert (tmp_path / "out" / "digits_cnn.int8.engine").stat().st_size > 0
+    commands = ["insert", "validate", "check", "build"]
+    assert all(f"\n$ qdqtool {command} " in ended.stdout for command in commands)
+    reports = [json.loads((tmp_path / "out" / f"{command}.json").read_text()) for command in commands]
+    assert [report["schema_version"] for report in reports] == [1] * 4
+
+
+def test_a_scale_that_ruins_the_result_fails_the_demo(changed_repository):
+    set_scale(changed_repository / "sample_models" / "digits_cnn" / "plan.toml", "flatten.out", "1.0")
+    ended = run_demo(repository=changed_repository)
+    assert ended.returncode == 1
+    assert "demo failed: qdqtool check " in ended.stderr
+    assert "min-sqnr" in ended.stdout
+    assert not (changed_repository / "build" / "demo" / "digits_cnn.int8.engine").exists()
+
+
+def test_a_plan_that_is_refused_fails_the_demo(changed_repository):
+    set_scale(changed_repository / "sample_models" / "digits_cnn" / "plan.toml", "flatten.out", "-1.0")
+    ended = run_demo(repository=changed_repository)
+    assert ended.returncode == 1
+    assert "demo failed: qdqtool insert " in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.fixture
+def demo() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "sample_models" / "demo.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["demo"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def summarize(demo: ModuleType, folder: Path, monkeypatch, *, after: float = 99.0, **changed: Any) -> bool:
+    """The verdict of the summary when everything is well except what is ``changed``."""
+    monkeypatch.chdir(ROOT)
+    (folder / "digits_cnn.int8.onnx").write_bytes(b"model")
+    (folder / "digits_cnn.int8.engine").write_bytes(b"engine")
+    monkeypatch.setattr(demo, "accuracy", lambda model: 99.0 if model == demo.FLOAT_MODEL else after)
+    found = {"summary": {"errors": changed.get("errors", 0), "warnings": 0}}
+    checked = {"passed": changed.get("passed", True), "outputs": [{"sqnr_db": 38.6}]}
+    built = {"planned": {"int8": 9}, "achieved": {"int8": 9}, "evidence": "aot-dump"}
+    return demo.summarize(demo.Files(folder), found, checked, changed.get("built", built))
+
+
+@pytest.mark.parametrize("changed", [{}, {"after": 98.5}, {"after": 99.4}, {"built": None}])
+def test_the_summary_is_good(demo, tmp_path, monkeypatch, changed):
+    assert summarize(demo, tmp_path, monkeypatch, **changed) is True
+
+
+@pytest.mark.parametrize("changed", [{"after": 98.49}, {"errors": 1}, {"passed": False}])
+def test_the_summary_is_bad(demo, tmp_path, monkeypatch, capsys, changed):
+    assert summarize(demo, tmp_path, monkeypatch, **changed) is False
+    assert "The demo FAILED." in capsys.readouterr().out
+
+
+def without_builder(demo: ModuleType, monkeypatch, machine: tuple[str, str]) -> None:
+    """The demo on a machine of that kind whose ``build`` ends with exit code 4."""
+    system, processor = machine
+    monkeypatch.setattr(demo.platform, "system", lambda: system)
+    monkeypatch.setattr(demo.platform, "machine", lambda: processor)
+
+    def refuse(files, *words):
+        raise demo.StepFailedError([str(word) for word in words], 4)
+
+    monkeypatch.setattr(demo, "qdqtool", refuse)
+
+
+def test_a_platform_without_the_builder_skips_its_step_and_says_so(demo, tmp_path, monkeypatch, capsys):
+    without_builder(demo, monkeypatch, ("Darwin", "arm64"))
+    assert demo.build(demo.Files(tmp_path)) is None
+    summarize(demo, tmp_path, monkeypatch, built=None)
+    printed = capsys.readouterr().out
+    assert "SKIPPED: TensorRT for RTX does not exist for Darwin arm64" in printed
+    assert "The demo succeeded, the engine SKIPPED." in printed
+
+
+def test_a_platform_with_the_builder_does_not_skip_its_step(demo, tmp_path, monkeypatch):
+    without_builder(demo, monkeypatch, ("Linux", "x86_64"))
+    with pytest.raises(demo.StepFailedError):
+        demo.build(demo.Files(tmp_path))
