@@ -1,6 +1,7 @@
 """What the rules share about one model: the indexes, made once, and constants, read once."""
 
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +21,21 @@ Array = npt.NDArray[np.generic]
 Shape = tuple[int | str | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and greatest value of a constant; NaN when one of its values is."""
+
+    low: float
+    high: float
+
+
+NO_BOUNDS = Bounds(1.0, 1.0)
+"""Of empty constants: what they lack is told by another rule."""
+
+NUMBERS = frozenset("fiuVb")
+"""NumPy's kinds of number types; V are those of ml_dtypes."""
+
+
 class Facts:
     """Everything the rules ask about one model.
 
@@ -33,6 +49,7 @@ class Facts:
         types: Its tensor types.
         qdq: Its Q/DQ nodes.
         nodes: Every node of every scope.
+        unreadable: Why a constant cannot be read, for those that :meth:`array` was asked for.
     """
 
     def __init__(self, model: Model) -> None:
@@ -42,7 +59,11 @@ class Facts:
         self.types = TensorTypes(self.view)
         self.qdq = QdqIndex(self.view, self.types, self.constants)
         self.nodes: tuple[NodeView, ...] = tuple(self.view.nodes())
+        self.unreadable: dict[Value, str] = {}
         self._arrays: dict[Value, Array | None] = {}
+        self._bounds: dict[Value, Bounds] = {}
+        self._shapes: dict[Value, Shape | None] = {}
+        self._elem_types: dict[Value, int | None] = {}
 
     @cached_property
     def quantizable(self) -> tuple[tuple[NodeView, QuantizableOp], ...]:
@@ -56,20 +77,34 @@ class Facts:
         return tuple((node, op) for node, op in self.quantizable if op.weighted)
 
     def array(self, value: Value | None) -> Array | None:
-        """The folded constant of a scale or zero point; None where it is not constant or cannot be read."""
+        """The folded constant of a scale or zero point; None where it is not constant, no number or unreadable."""
         if value is None:
             return None
         if value not in self._arrays:
             try:
-                self._arrays[value] = self.constants.array(value)
-            except ModelError:
+                found = self.constants.array(value)
+                self._arrays[value] = found if found is not None and found.dtype.kind in NUMBERS else None
+            except ModelError as error:
                 self._arrays[value] = None
+                self.unreadable[value] = error.message
         return self._arrays[value]
+
+    def bounds(self, value: Value, array: Array) -> Bounds:
+        """The bounds of ``array``, the constant that ``value`` folds to."""
+        if value not in self._bounds:
+            reals = array.astype(np.float64)
+            self._bounds[value] = Bounds(float(reals.min()), float(reals.max())) if reals.size else NO_BOUNDS
+        return self._bounds[value]
 
     def elem_type(self, value: Value | None) -> int | None:
         """The ``TensorProto.DataType`` of a tensor, or None where it is unknown."""
         if value is None:
             return None
+        if value not in self._elem_types:
+            self._elem_types[value] = self._elem_type(value)
+        return self._elem_types[value]
+
+    def _elem_type(self, value: Value) -> int | None:
         entry = self.qdq.maker(value)
         if entry is not None:
             return entry.quantized_type if entry.is_quantize else self.output_type(entry)
@@ -85,8 +120,10 @@ class Facts:
         """The shape of a tensor, or None where not even its rank is known."""
         if value is None:
             return None
-        stored = self.constants.direct(value)
-        return tuple(stored.dims) if stored is not None else self.types.shape(value)
+        if value not in self._shapes:
+            stored = self.constants.direct(value)
+            self._shapes[value] = tuple(stored.dims) if stored is not None else self.types.shape(value)
+        return self._shapes[value]
 
     def data_shape(self, entry: QdqNode) -> Shape | None:
         """The shape of what a Q or DQ reads, told by its output where its input has none."""

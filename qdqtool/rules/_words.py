@@ -1,11 +1,14 @@
 """Small words for messages, so that all rules speak alike."""
 
+import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from qdqtool import formats
 from qdqtool.graph.qdq import QdqNode
+from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.targets import type_name
 
 Array = npt.NDArray[np.generic]
@@ -24,6 +27,12 @@ def dims(shape: Iterable[int | str | None]) -> str:
 def kind(onnx_type: int | None) -> str:
     """The name of a type, or ``an unknown type``."""
     return "an unknown type" if onnx_type is None else type_name(onnx_type)
+
+
+@functools.lru_cache(maxsize=256)
+def format_of(onnx_type: int | None) -> NumberFormat | None:
+    """The number format of a quantized type; None for other types."""
+    return None if onnx_type is None else formats.by_onnx_type(onnx_type)
 
 
 def listed(words: Iterable[str]) -> str:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from qdqtool import formats
 from qdqtool.graph.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind, short
+from qdqtool.rules._words import format_of, kind, short
 from qdqtool.targets import Target
 
 FIRST_OPSET = 10
@@ -88,7 +87,7 @@ class OpsetTooLow(Rule):
 
 def _needs(facts: Facts, entry: QdqNode) -> Iterator[tuple[str, int]]:
     yield "Q/DQ", FIRST_OPSET
-    fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type else None
+    fmt = format_of(entry.quantized_type)
     if fmt is not None:
         role = fmt.first_opset.quantize if entry.is_quantize else fmt.first_opset.dequantize
         yield str(fmt), role or FIRST_OPSET

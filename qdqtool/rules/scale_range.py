@@ -1,5 +1,6 @@
 """QP105: scales at the edge of what their type can hold."""
 
+import functools
 from collections.abc import Iterator
 
 import ml_dtypes
@@ -7,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-from qdqtool import formats
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Array, Facts
 from qdqtool.rules._rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import offenders, short
+from qdqtool.rules._words import format_of, offenders, short
 from qdqtool.targets import Target
 
 FIRST_OPSET_WITH_FLOAT16 = 19
+E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 
 class ScaleRange(Rule):
@@ -86,19 +87,20 @@ class ScaleRange(Rule):
         """Look at every finite positive scale, in the type it is used in."""
         for entry in facts.qdq.nodes:
             scale = facts.array(entry.scale)
-            if scale is None or scale.dtype.kind not in "fV":
+            if scale is None or entry.scale is None or scale.dtype.kind not in "fV" or scale.dtype == E8M0:
                 continue
             yield from _tiny(facts, entry, scale, target)
-            yield from _huge(entry, scale)
+            yield from _huge(facts, entry, scale)
 
 
 def _tiny(facts: Facts, entry: QdqNode, scale: Array, target: Target) -> Iterator[Fault]:
     dtype = scale.dtype
     if target.family == "tensorrt" and _cast_to_float16(facts, entry):
         dtype = np.dtype(np.float16)
-    if dtype == ml_dtypes.float8_e8m0fnu:
+    smallest, _ = _limits(dtype)
+    assert entry.scale is not None
+    if facts.bounds(entry.scale, scale).low >= smallest:
         return
-    smallest = _limits(dtype)[0]
     values = scale.astype(np.float64)
     bad = (values > 0) & (values < smallest)
     if bad.any():
@@ -116,11 +118,12 @@ def _tiny(facts: Facts, entry: QdqNode, scale: Array, target: Target) -> Iterato
         )
 
 
-def _huge(entry: QdqNode, scale: Array) -> Iterator[Fault]:
-    fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type else None
-    if fmt is None or scale.dtype == ml_dtypes.float8_e8m0fnu:
+def _huge(facts: Facts, entry: QdqNode, scale: Array) -> Iterator[Fault]:
+    fmt = format_of(entry.quantized_type)
+    _, largest = _limits(scale.dtype)
+    assert entry.scale is not None
+    if fmt is None or facts.bounds(entry.scale, scale).high * fmt.high <= largest:
         return
-    largest = _limits(scale.dtype)[1]
     values = scale.astype(np.float64)
     bad = np.isfinite(values) & (values * fmt.high > largest)
     if bad.any():
@@ -145,6 +148,7 @@ def _cast_to_float16(facts: Facts, entry: QdqNode) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=16)
 def _limits(dtype: npt.DTypeLike) -> tuple[float, float]:
     """The smallest normal and the largest number of a float type."""
     info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]

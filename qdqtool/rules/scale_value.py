@@ -98,20 +98,22 @@ class ScaleValue(Rule):
         """Look at every scale that folds to a constant, at each of its uses."""
         for entry in facts.qdq.nodes:
             scale = facts.array(entry.scale)
-            if scale is None or scale.dtype.kind not in "fV":
+            if scale is None or entry.scale is None:
+                continue
+            bounds = facts.bounds(entry.scale, scale)
+            if bounds.low > 0 and np.isfinite(bounds.high):
                 continue
             values = scale.astype(np.float64)
             bad = ~(np.isfinite(values) & (values > 0))
-            if bad.any():
-                quiet = target.family == "tensorrt" and not _parser_refuses(facts, entry, values)
-                yield Fault(
-                    message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}",
-                    node=entry.node,
-                    tensor=entry.scale,
-                    found=offenders(values, bad),
-                    expected="finite and greater than 0",
-                    impact=SILENT if quiet else None,
-                )
+            quiet = target.family == "tensorrt" and not _parser_refuses(facts, entry, values)
+            yield Fault(
+                message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}",
+                node=entry.node,
+                tensor=entry.scale,
+                found=offenders(values, bad),
+                expected="finite and greater than 0",
+                impact=SILENT if quiet else None,
+            )
 
 
 def _parser_refuses(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:

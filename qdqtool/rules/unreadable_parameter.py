@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from qdqtool.errors import ModelError
 from qdqtool.graph.view import Value
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
@@ -57,11 +56,9 @@ class UnreadableParameter(Rule):
                 if value is None or value in seen:
                     continue
                 seen.add(value)
-                try:
-                    facts.constants.array(value)
-                except ModelError as error:
+                if facts.array(value) is None and value in facts.unreadable:
                     yield Fault(
-                        message=error.message,
+                        message=facts.unreadable[value],
                         node=entry.node,
                         tensor=value,
                         found="bytes that do not fit",

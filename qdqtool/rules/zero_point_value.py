@@ -76,12 +76,13 @@ class ZeroPointValue(Rule):
         for entry in facts.qdq.nodes:
             zero = facts.array(entry.zero_point)
             quantized = kind(entry.quantized_type)
-            if zero is None or quantized not in target.symmetric_types:
+            if zero is None or entry.zero_point is None or quantized not in target.symmetric_types:
+                continue
+            bounds = facts.bounds(entry.zero_point, zero)
+            if bounds.low == bounds.high == 0 or not zero.size:
                 continue
             values = zero.astype(np.float64)
             bad = values != 0  # NaN too
-            if not bad.any():
-                continue
             ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
             yield Fault(
                 message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {offenders(values, bad)}",

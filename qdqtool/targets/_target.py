@@ -1,5 +1,6 @@
 """The type of a target: what one consumer of Q/DQ models accepts, as data."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -8,6 +9,7 @@ from onnx import TensorProto
 _NAMES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
 
 
+@functools.lru_cache(maxsize=256)
 def type_name(onnx_type: int) -> str:
     """The name of a ``TensorProto.DataType`` value as NumPy and ONNX spell it: ``float32``, ``int8``, ``bfloat16``.
 
