@@ -18,6 +18,7 @@ from qdqtool.graph.edits import (
     SetDomain,
     SetInput,
     SetNodeName,
+    SetOperator,
 )
 from qdqtool.graph.scope import ScopePath, display
 from qdqtool.graph.view import GraphView, NodeView, Scope
@@ -37,6 +38,7 @@ class NodeChange:
         attributes: New value by name; None deletes.
         name: New node name.
         domain: New operator domain.
+        op_type: New operator.
     """
 
     inputs: dict[int, str] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class NodeChange:
     attributes: dict[str, Any] = field(default_factory=dict)
     name: str | None = None
     domain: str | None = None
+    op_type: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -111,10 +114,10 @@ class ScopeBatch:
             case RemoveNode(node=key):
                 self._check_node(key)
                 self.removed.add(key)
-            case SetInput() | RenameOutput() | SetAttribute() | SetNodeName() | SetDomain():
+            case SetInput() | RenameOutput() | SetAttribute() | SetNodeName() | SetDomain() | SetOperator():
                 self._change(edit)
 
-    def _change(self, edit: SetInput | RenameOutput | SetAttribute | SetNodeName | SetDomain) -> None:
+    def _change(self, edit: SetInput | RenameOutput | SetAttribute | SetNodeName | SetDomain | SetOperator) -> None:
         self._check_node(edit.node)
         change = self.changes.setdefault(edit.node, NodeChange())
         match edit:
@@ -132,6 +135,8 @@ class ScopeBatch:
                 change.name = name
             case SetDomain(domain=domain):
                 change.domain = domain
+            case SetOperator(op_type=op_type):
+                change.op_type = op_type
 
     def _check_node(self, key: NodeKey) -> None:
         if key not in self.nodes or not any(key):

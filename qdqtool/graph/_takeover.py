@@ -52,6 +52,8 @@ def _take_node(node: onnx.NodeProto, batch: ScopeBatch, exported: Exported) -> N
         node.name = source.name
     if change.domain is not None:
         node.domain = source.domain
+    if change.op_type is not None:
+        node.op_type = source.op_type
     for name in change.attributes:
         _take_attribute(node, source, name)
 

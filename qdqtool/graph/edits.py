@@ -116,6 +116,15 @@ class SetDomain:
     domain: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SetOperator:
+    """Let a node be another operator of its domain; its name, metadata and attributes stay."""
+
+    scope: ScopePath
+    node: NodeKey
+    op_type: str
+
+
 Edit = (
     AddInitializer
     | RemoveInitializer
@@ -126,4 +135,5 @@ Edit = (
     | SetAttribute
     | SetNodeName
     | SetDomain
+    | SetOperator
 )

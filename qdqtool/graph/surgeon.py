@@ -42,8 +42,6 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
         EditError: The edits do not fit the model, or leave a name without a definition or with two.
     """
     result = model.fork()
-    if not edits:
-        return result
     view = GraphView(model)
     batches = sort_edits(view, edits)
     check_batches(view, batches)
@@ -111,6 +109,7 @@ def _change_node(node: gs.Node, change: NodeChange, tensor: Callable[[str], gs.T
     node.attrs.update({name: value for name, value in change.attributes.items() if value is not None})
     node.name = change.name or ""
     node.domain = node.domain if change.domain is None else change.domain
+    node.op = node.op if change.op_type is None else change.op_type
 
 
 def _new_node(node: AddNode, tensor: Callable[[str], gs.Tensor]) -> gs.Node:
