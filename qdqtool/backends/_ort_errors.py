@@ -7,7 +7,8 @@ from qdqtool.errors import CapabilityError, GateError, ModelError, QdqError
 INSTALL = "pip install 'qdqtool[gpu]' (also right without a GPU), or 'qdqtool[cpu]'"
 
 _STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (?P<code>\w+) : (?P<text>.*)$", re.DOTALL)
-_SOURCE = re.compile(r"/\S+\.(?:cc|h|hpp|cpp):\d+ .*?\) (?=[A-Z\w])", re.DOTALL)
+_SOURCE = re.compile(r"(?:/\S+?|\b\w+)\.(?:cc|h):\d+ [^\n]*?\) (?=[\w\[(])")
+_NESTED = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _FAILED_NODE = re.compile(
     r"Non-zero status code returned while running (?P<op>\S+) node\. Name:'(?P<name>.*?)' Status Message: (?P<why>.*)",
     re.DOTALL,
@@ -73,4 +74,4 @@ def _parts(error: Exception) -> tuple[str, str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(_SOURCE.sub("", text).split())
+    return " ".join(_NESTED.sub("", _SOURCE.sub("", text)).split())

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import ml_dtypes
 import numpy as np
 import onnx
 
@@ -27,14 +26,6 @@ from qdqtool.numerics.dtypes import Array
 
 PROVIDER = "CPUExecutionProvider"
 _FATAL_ONLY = 4
-
-_RAW_TYPES: dict[str, np.dtype[Any]] = {
-    "tensor(float8e4m3fn)": np.dtype(ml_dtypes.float8_e4m3fn),
-    "tensor(float8e4m3fnuz)": np.dtype(ml_dtypes.float8_e4m3fnuz),
-    "tensor(float8e5m2)": np.dtype(ml_dtypes.float8_e5m2),
-    "tensor(float8e5m2fnuz)": np.dtype(ml_dtypes.float8_e5m2fnuz),
-}
-"""Types that ONNX Runtime hands out as their bytes."""
 
 
 class Profile(enum.Enum):
@@ -93,8 +84,7 @@ class Session:
         except BaseException:
             self._open.close()
             raise
-        self._types = {output.name: output.type for output in self._session.get_outputs()}
-        self.outputs: tuple[str, ...] = tuple(self._types)
+        self.outputs: tuple[str, ...] = tuple(output.name for output in self._session.get_outputs())
 
     def __enter__(self) -> Self:
         return self
@@ -112,8 +102,8 @@ class Session:
 
         Args:
             feeds: One array for each input.
-            outputs: Names of the outputs to return; default all. Types that NumPy lacks come as ml_dtypes arrays;
-                4-bit and bfloat16 outputs cannot be had from ONNX Runtime.
+            outputs: Names of the outputs to return; default all. ONNX Runtime hands out no types that NumPy lacks:
+                :func:`qdqtool.graph.taps.tap_tensors` makes such tensors readable.
 
         Raises:
             GateError: A node failed, which the message names.
@@ -123,11 +113,7 @@ class Session:
             arrays = self._session.run(names, dict(feeds))
         except Exception as error:  # noqa: BLE001  the binding's error classes derive from Exception one by one
             raise run_error(error) from None
-        return {name: self._typed(name, array) for name, array in zip(names, arrays, strict=True)}
-
-    def _typed(self, name: str, array: Array) -> Array:
-        raw = _RAW_TYPES.get(self._types[name])
-        return array.view(raw) if raw is not None else np.asarray(array)
+        return {name: np.asarray(array) for name, array in zip(names, arrays, strict=True)}
 
 
 def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:

@@ -29,6 +29,10 @@ READABLE_AS = {
     TensorProto.INT2: TensorProto.INT8,
     TensorProto.UINT2: TensorProto.UINT8,
     TensorProto.BFLOAT16: TensorProto.FLOAT,
+    TensorProto.FLOAT8E4M3FN: TensorProto.FLOAT,
+    TensorProto.FLOAT8E4M3FNUZ: TensorProto.FLOAT,
+    TensorProto.FLOAT8E5M2: TensorProto.FLOAT,
+    TensorProto.FLOAT8E5M2FNUZ: TensorProto.FLOAT,
 }
 """Types that a runtime cannot hand to NumPy, and the type that holds each of their values exactly."""
 
@@ -147,7 +151,7 @@ class _Lifter:
         for attribute, graph in node_bodies(owner.proto):
             if body_path(parent.path, owner.proto, attribute) == scope.path:
                 outer = self._new_output(owner.proto, len(graph.output))
-                graph.output.append(onnx.ValueInfoProto(name=self._fresh_if_returned(scope, name)))
+                graph.output.append(onnx.ValueInfoProto(name=self._returnable(scope, name)))
             else:
                 graph.output.append(onnx.ValueInfoProto(name=self._empty_constant(graph, elem_type)))
         return [replace(tap, hops=(*tap.hops, scope.path[-1])) for tap in self._lift(parent, outer, elem_type)]
@@ -155,7 +159,7 @@ class _Lifter:
     def _through_loop(self, scope: Scope, owner: NodeView, name: str, elem_type: int | None) -> list[Tap]:
         conditions = 1 if owner.op_type == "Loop" else 0
         outer = self._new_output(owner.proto, len(_outputs(scope)) - conditions)
-        _outputs(scope).append(onnx.ValueInfoProto(name=self._fresh_if_returned(scope, name)))
+        _outputs(scope).append(onnx.ValueInfoProto(name=self._returnable(scope, name)))
         return [
             replace(tap, hops=(*tap.hops, scope.path[-1]), stacked=tap.stacked + 1)
             for tap in self._lift(_parent(scope), outer, elem_type)
@@ -170,7 +174,7 @@ class _Lifter:
         if not calls:
             self._problems.append(f"function {display(scope.path)} is never called")
         before = len(scope.container.output)
-        scope.container.output.append(self._fresh_if_returned(scope, name))
+        scope.container.output.append(self._returnable(scope, name))
         outers = [(call, self._new_output(call.proto, before)) for call in calls]
         self._open.add(scope.path)
         taps = [
@@ -190,9 +194,9 @@ class _Lifter:
         owner.output.append(self._fresh())
         return owner.output[-1]
 
-    def _fresh_if_returned(self, scope: Scope, name: str) -> str:
-        """``name``, or a copy of it where the scope returns ``name`` already: no two outputs may share a name."""
-        if name not in scope.output_names():
+    def _returnable(self, scope: Scope, name: str) -> str:
+        """``name``, or a copy of it where it is a formal input or output already: they may not share names."""
+        if name not in scope.output_names() and name not in scope.input_names():
             return name
         copy = self._fresh()
         scope.container.node.append(onnx.helper.make_node("Identity", [name], [copy], name=copy))

@@ -45,7 +45,7 @@ class ConstantNodes:
     def results(self) -> Iterator[tuple[QdqNode, dict[Value, Array], Array | None]]:
         """Each node with its inputs by tensor and what the reference session makes of them, one at a time.
 
-        4-bit results are widened to 8 bits; the result is None where the constants are too large for one model in
+        Results in types that NumPy lacks are widened; the result is None where the constants are too large for one model in
         memory.
 
         Raises:

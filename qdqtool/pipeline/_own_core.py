@@ -124,7 +124,7 @@ def _compare_quantize(check: NodeCheck, actual: Array, read: Read) -> None:
     )
     expected = expected_codes(call)
     check.faults.update(expected.faults)
-    # 4-bit results were widened to 8 bits to be read
+    # results in types that NumPy lacks were widened to be read
     wrong = differing(expected.codes.astype(actual.dtype), actual)
     if expected.undefined is not None:
         wrong &= ~expected.undefined

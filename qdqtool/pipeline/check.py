@@ -90,10 +90,15 @@ def _feeds(facts: Facts, baseline: Facts | None, request: DataRequest) -> Feeds:
     return random_feeds(facts.view, facts.types, specs, seed=request.seed, samples=request.samples)
 
 
+def _takes_the_same(left: InputSpec, right: InputSpec) -> bool:
+    ranks = {len(spec.shape) for spec in (left, right) if spec.shape is not None}
+    return left.dtype == right.dtype and len(ranks) <= 1
+
+
 def _check_same_inputs(specs: tuple[InputSpec, ...], others: tuple[InputSpec, ...]) -> None:
-    left = {spec.name: spec.dtype for spec in specs}
-    right = {spec.name: spec.dtype for spec in others}
-    if left != right:
+    by_name = {spec.name: spec for spec in others}
+    same_names = {spec.name for spec in specs} == set(by_name)
+    if not same_names or not all(_takes_the_same(spec, by_name[spec.name]) for spec in specs):
         raise UsageError(
             f"model and baseline take different inputs: {', '.join(map(str, specs))} against "
             f"{', '.join(map(str, others))}",
