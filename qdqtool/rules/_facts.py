@@ -16,6 +16,7 @@ from qdqtool.graph.qdq import QdqIndex, QdqNode
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, NodeView, Scope, Value
 from qdqtool.ops import QuantizableOp
+from qdqtool.rules._reach import Product, operand
 
 Array = npt.NDArray[np.generic]
 Shape = tuple[int | str | None, ...]
@@ -66,15 +67,15 @@ class Facts:
         self._elem_types: dict[Value, int | None] = {}
 
     @cached_property
-    def quantizable(self) -> tuple[tuple[NodeView, QuantizableOp], ...]:
-        """Every node that a kernel in a quantized type may exist for, with what is known of its operator."""
+    def products(self) -> tuple[Product, ...]:
+        """Every node that multiplies with weights: Conv, ConvTranspose, Gemm, MatMul."""
         known = ((node, ops.get(node)) for node in self.nodes)
-        return tuple((node, op) for node, op in known if op is not None)
+        return tuple(self._product(node, op) for node, op in known if op is not None and op.weighted)
 
-    @cached_property
-    def weighted(self) -> tuple[tuple[NodeView, QuantizableOp], ...]:
-        """Those of :attr:`quantizable` that multiply with weights: Conv, ConvTranspose, Gemm, MatMul."""
-        return tuple((node, op) for node, op in self.quantizable if op.weighted)
+    def _product(self, node: NodeView, op: QuantizableOp) -> Product:
+        assert op.weight_input is not None
+        left, right = (operand(self.qdq, node.input(index)) for index in (0, op.weight_input))
+        return Product(node, op, left, right)
 
     def array(self, value: Value | None) -> Array | None:
         """The folded constant of a scale or zero point; None where it is not constant, no number or unreadable."""

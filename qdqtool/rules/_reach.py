@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from qdqtool import ops
-from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.qdq import QdqIndex, QdqNode
 from qdqtool.graph.view import NodeView, Value
-from qdqtool.rules._facts import Facts
+from qdqtool.ops import QuantizableOp
 
 MAX_STEPS = 64
 
@@ -34,11 +34,34 @@ class Operand:
         return axis
 
 
-def operand(facts: Facts, value: Value | None) -> Operand | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """A Conv, ConvTranspose, Gemm or MatMul with the DQs behind its two operands.
+
+    Attributes:
+        node: The node.
+        op: What is known of its operator.
+        left: What its first operand comes from; None where that is not quantized.
+        right: The same of its weight operand, which may be an activation too.
+    """
+
+    node: NodeView
+    op: QuantizableOp
+    left: Operand | None
+    right: Operand | None
+
+    @property
+    def weight_index(self) -> int:
+        """The index of the weight operand."""
+        assert self.op.weight_input is not None
+        return self.op.weight_input
+
+
+def operand(qdq: QdqIndex, value: Value | None) -> Operand | None:
     """The DQ that ``value`` comes from, directly or through operators that only move values; None without one."""
     between: list[NodeView] = []
     for _ in range(MAX_STEPS):
-        entry = facts.qdq.dequantizer_of(value)
+        entry = qdq.dequantizer_of(value)
         if entry is not None:
             return Operand(entry, tuple(between))
         producer = value.producer if value is not None else None

@@ -54,8 +54,9 @@ class CastAfterWeight(Rule):
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Look at the weight operand of each weighted operator."""
         del target
-        for node, op in facts.weighted:
-            value = node.input(op.weight_input) if op.weight_input is not None else None
+        for product in facts.products:
+            node = product.node
+            value = node.input(product.weight_index)
             cast = value.producer if value is not None else None
             if cast is None or not cast.is_op("Cast"):
                 continue

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from qdqtool.numerics.granularity import PerAxis
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import operand
 from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
 
@@ -64,18 +63,16 @@ class ConvTranspose(Rule):
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Look for ConvTranspose with both operands quantized (one-sided ones have a rule of their own)."""
-        for node, op in facts.weighted:
-            if not node.is_op("ConvTranspose") or op.weight_input is None:
-                continue
-            left, right = operand(facts, node.input(0)), operand(facts, node.input(op.weight_input))
-            if left is None or right is None:
+        for product in facts.products:
+            node, right = product.node, product.right
+            if not node.is_op("ConvTranspose") or product.left is None or right is None:
                 continue
             per_axis = isinstance(right.dequantize.granularity, PerAxis)
             if per_axis or target.id == "tensorrt-rtx":
                 yield Fault(
                     message=f"this ConvTranspose is quantized, its weight {right.dequantize.granularity}",
                     node=node,
-                    tensor=node.input(op.weight_input),
+                    tensor=node.input(product.weight_index),
                     found=str(right.dequantize.granularity),
                     expected="float" if target.id == "tensorrt-rtx" else "float, or a per-tensor weight",
                 )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import Operand, operand
+from qdqtool.rules._reach import Operand
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind
 from qdqtool.targets import Target
@@ -58,14 +58,13 @@ class Fp4PerTensor(Rule):
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Look for MatMul and Gemm with per-tensor fp4 on both sides."""
         del target
-        for node, op in facts.weighted:
-            assert op.weight_input is not None
-            sides = [operand(facts, node.input(index)) for index in (0, op.weight_input)]
-            if node.is_op("MatMul", "Gemm") and all(map(_is_plain_fp4, sides)):
+        for product in facts.products:
+            node = product.node
+            if node.is_op("MatMul", "Gemm") and all(map(_is_plain_fp4, (product.left, product.right))):
                 yield Fault(
                     message=f"{node.op_type} multiplies per-tensor float4e2m1 with per-tensor float4e2m1",
                     node=node,
-                    tensor=node.input(op.weight_input),
+                    tensor=node.input(product.weight_index),
                     found="per-tensor scales",
                     expected="block scales",
                 )

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import operand
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind
 from qdqtool.targets import Target
@@ -56,15 +55,14 @@ class MixedFormats(Rule):
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Compare the quantized types behind the two operands."""
         del target
-        for node, op in facts.weighted:
-            assert op.weight_input is not None
-            sides = [operand(facts, node.input(index)) for index in (0, op.weight_input)]
+        for product in facts.products:
+            sides = (product.left, product.right)
             types = [kind(side.dequantize.quantized_type) for side in sides if side is not None]
             if set(types) == {"int8", "float8e4m3fn"}:
                 yield Fault(
-                    message=f"{node.op_type} multiplies {types[0]} with {types[1]}",
-                    node=node,
-                    tensor=node.input(op.weight_input),
+                    message=f"{product.node.op_type} multiplies {types[0]} with {types[1]}",
+                    node=product.node,
+                    tensor=product.node.input(product.weight_index),
                     found=" and ".join(types),
                     expected="one type",
                 )

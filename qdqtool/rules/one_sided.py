@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.view import NodeView
-from qdqtool.ops import QuantizableOp
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import Operand, operand
+from qdqtool.rules._reach import Product
 from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
 
@@ -75,29 +73,26 @@ class OneSided(Rule):
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Compare the two operands of each weighted operator."""
         del target
-        for node, op in facts.weighted:
-            assert op.weight_input is not None
-            left = operand(facts, node.input(op.activation_inputs[0]))
-            right = operand(facts, node.input(op.weight_input))
-            if (left is None) != (right is None) and not _weight_only(facts, node, op, left or right):
-                quantized = 0 if left is not None else op.weight_input
-                other = op.weight_input if left is not None else 0
+        for product in facts.products:
+            if (product.left is None) != (product.right is None) and not _weight_only(facts, product):
+                order = (0, product.weight_index)
+                quantized, other = order if product.left is not None else reversed(order)
                 yield Fault(
-                    message=f"{_side(facts, node, quantized)} is quantized, {_side(facts, node, other)} is not",
-                    node=node,
-                    tensor=node.input(other),
+                    message=f"{_side(facts, product, quantized)} is quantized, {_side(facts, product, other)} is not",
+                    node=product.node,
+                    tensor=product.node.input(other),
                     found="one operand quantized",
                     expected="both or neither",
                 )
 
 
-def _weight_only(facts: Facts, node: NodeView, op: QuantizableOp, found: Operand | None) -> bool:
-    matrix = node.is_op("MatMul", "Gemm") and op.weighted
-    return matrix and found is not None and facts.qdq.is_weight(found.dequantize)
+def _weight_only(facts: Facts, product: Product) -> bool:
+    found = product.left or product.right
+    return product.node.is_op("MatMul", "Gemm") and found is not None and facts.qdq.is_weight(found.dequantize)
 
 
-def _side(facts: Facts, node: NodeView, index: int) -> str:
+def _side(facts: Facts, product: Product, index: int) -> str:
+    node, found = product.node, product.right if index else product.left
     value = node.input(index)
-    found = operand(facts, value)
     constant = facts.qdq.is_weight(found.dequantize) if found else value is not None and facts.is_constant(value)
     return f"the {'weight' if constant else 'activation'} '{node.input_name(index)}'"

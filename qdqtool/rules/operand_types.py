@@ -60,9 +60,9 @@ class OperandTypes(Rule):
         """Compare the known types of the operands, bias included."""
         del target
         quantized = get_target("onnx").quantize_types
-        for node, op in facts.weighted:
-            assert op.weight_input is not None
-            indexes = [0, op.weight_input, *([] if op.bias_input is None else [op.bias_input])]
+        for product in facts.products:
+            node, bias = product.node, product.op.bias_input
+            indexes = [0, product.weight_index, *([] if bias is None else [bias])]
             typed = ((index, facts.elem_type(node.input(index))) for index in indexes)
             types = {index: kind(onnx_type) for index, onnx_type in typed if onnx_type is not None}
             odd = next((index for index in types if types[index] in quantized), None)

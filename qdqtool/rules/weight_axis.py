@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from qdqtool.numerics.granularity import PerAxis
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import operand
 from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
 
@@ -82,16 +81,15 @@ class WeightAxis(Rule):
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Follow each weight operand back to its DQ and carry the axis through the Transposes between."""
         del target
-        for node, op in facts.weighted:
-            assert op.weight_input is not None
-            found = operand(facts, node.input(op.weight_input))
+        for product in facts.products:
+            node, found = product.node, product.right
             if found is None or not facts.qdq.is_weight(found.dequantize):
                 continue
             entry = found.dequantize
             shape, axis = facts.data_shape(entry), facts.axis(entry)
             if not isinstance(entry.granularity, PerAxis) or shape is None or axis is None:
                 continue
-            here, wanted = found.axis_here(axis, len(shape)), op.weight_axis(node, len(shape))
+            here, wanted = found.axis_here(axis, len(shape)), product.op.weight_axis(node, len(shape))
             if here is not None and wanted is not None and here != wanted:
                 yield Fault(
                     message=f"the weight of {node.op_type} '{node.label}' has its scales on axis {here}",
