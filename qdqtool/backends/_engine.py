@@ -8,7 +8,7 @@ from qdqtool.errors import GateError
 from qdqtool.graph.model import Model
 
 Evidence = Literal["aot-dump", "inspector", "none"]
-Stage = Literal["start", "parse", "build", "write", "inspect"]
+Stage = Literal["validate", "parse", "build"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,36 +120,38 @@ class Built:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a parser or builder does not take a model, translated.
+    """Why the validate gate, the parser or the builder does not take a model, in plain words.
 
     Attributes:
         reason: In plain words; starts in lower case, no full stop.
-        message: The builder's own words, without its noise.
+        message: The builder's own words, without its noise; empty where it was not asked.
         node: Label of the node that is at fault, if it says.
         op_type: Its operator.
         hint: What to do about it, if we know.
+        code: The rule of ``validate`` that found it, if one did.
     """
 
     reason: str
-    message: str
+    message: str = ""
     node: str | None = None
     op_type: str | None = None
     hint: str | None = None
+    code: str | None = None
 
 
 class BuildRefusedError(GateError):
-    """The parser or the builder refused the model.
+    """The validate gate, the parser or the builder refused the model.
 
     Attributes:
         refusals: Every reason that it gave, the decisive one first.
         stage: Where.
     """
 
-    def __init__(self, title: str, refusals: tuple[Refusal, ...], stage: Stage) -> None:
+    def __init__(self, title: str, refusals: tuple[Refusal, ...], stage: Stage, *, hint: str | None = None) -> None:
         first = refusals[0]
         where = f" node '{first.node}' ({first.op_type})" if first.node and first.op_type else " the model"
         more = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
-        super().__init__(f"{title} refuses{where}: {first.reason}{more}", hint=first.hint)
+        super().__init__(f"{title} refuses{where}: {first.reason}{more}", hint=hint or first.hint)
         self.refusals = refusals
         self.stage = stage
 

@@ -253,7 +253,7 @@ def builder_refusals(log: list[tuple[str, str]], message: str | None) -> tuple[R
         refusal = translate(text)
         if refusal.message:
             found.setdefault(refusal.reason, refusal)
-    return tuple(found.values()) or (Refusal(reason="the builder gave no reason", message=""),)
+    return tuple(found.values()) or (Refusal(reason="the builder gave no reason"),)
 
 
 def _fallback(plain: str, op_type: str | None) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,7 +22,7 @@ from qdqtool.backends._engine import (
     Stage,
     as_json,
 )
-from qdqtool.errors import GateError, OutputError, UsageError
+from qdqtool.errors import OutputError, UsageError
 from qdqtool.graph.external import external_files
 from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
@@ -29,6 +30,7 @@ from qdqtool.graph.save import check_output, write_atomically
 from qdqtool.pipeline import manifest
 from qdqtool.pipeline.precision_gate import GateResult, PrecisionGate, achieved_counts, judge, planned_counts
 from qdqtool.pipeline.profiles import ShapeOptions, resolve_profiles
+from qdqtool.pipeline.validate import Summary, validate_model
 
 DEFAULT_TIMEOUT = 1800.0
 
@@ -81,6 +83,7 @@ class EngineReport:
         nodes: Every quantized node.
         gates: Precision gates that were asked for.
         warnings: What the builder said that matters.
+        findings: How many warnings and remarks ``validate`` has for this backend; None when it was skipped.
         skipped: Steps that were left out because the user asked for it.
         manifest: The manifest file, None without an engine.
         layer_info: The layer file, if one was asked for.
@@ -101,6 +104,7 @@ class EngineReport:
     nodes: tuple[NodePrecision, ...]
     gates: tuple[GateResult, ...]
     warnings: tuple[str, ...]
+    findings: Summary | None
     skipped: tuple[str, ...]
     manifest: str | None
     layer_info: str | None
@@ -108,13 +112,13 @@ class EngineReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedReport:
-    """A build that the parser or builder refused.
+    """A build that the validate gate, the parser or the builder refused.
 
     Attributes:
         model: The model file.
         engine: None, always.
         passed: False, always.
-        stage: ``parse`` or ``build``.
+        stage: ``validate``, ``parse`` or ``build``.
         message: What happened, in one line.
         refusals: Every reason, the decisive one first.
     """
@@ -149,7 +153,8 @@ def build_engine(
         CapabilityError: The backend, or the GPU that it needs, is absent.
         ModelError: The model cannot be read.
         UsageError: A shape, target or path does not fit the model.
-        GateError: ``validate`` found errors, or the builder refused the model, crashed or ran out of time.
+        BuildRefusedError: ``validate`` found errors, or the parser or the builder refused the model.
+        BuilderFailedError: It crashed or ran out of time.
         OutputError: A file cannot be written. In every case no engine is left.
     """
     options = options or BuildOptions()
@@ -168,8 +173,7 @@ class _Job:
         self._check_outputs()
         profiles = resolve_profiles(self._model.proto, self._options.shapes)
         targets = self._builder.resolve_targets(self._options.compute_capabilities, self._model)
-        if not self._options.skip_validate:
-            _validate(self._model, self._builder)
+        findings = None if self._options.skip_validate else _validate(self._model, self._builder)
         with _temporary(self._output) as temporary:
             request = EngineRequest(
                 model=self._model,
@@ -181,7 +185,7 @@ class _Job:
             )
             built = self._builder.build(request)
             self._write_layer_info(built)
-            report = self._report(built, request, temporary)
+            report = self._report(built, request, findings)
             if report.passed:
                 _write_manifest(self._model, report, temporary, self._output)
                 temporary.replace(self._output)
@@ -206,7 +210,7 @@ class _Job:
         facts = {"Layers": [as_json(kernel) for kernel in built.kernels], "Dump": built.layer_dump}
         write_atomically(self._options.layer_info, manifest.encode(facts))
 
-    def _report(self, built: Built, request: EngineRequest, temporary: Path) -> EngineReport:
+    def _report(self, built: Built, request: EngineRequest, findings: Summary | None) -> EngineReport:
         nodes = self._builder.precision(self._model, built)
         gates = tuple(judge(gate, nodes) for gate in self._options.require_precision)
         passed = all(gate.passed for gate in gates)
@@ -220,37 +224,32 @@ class _Job:
             targets=request.targets,
             profiles=request.profiles,
             seconds=round(built.parse_seconds + built.build_seconds, 3),
-            bytes=temporary.stat().st_size,
+            bytes=request.engine.stat().st_size,
             planned=planned_counts(nodes),
             achieved=achieved_counts(nodes),
             nodes=nodes,
             gates=gates,
             warnings=built.warnings,
+            findings=findings,
             skipped=("validate",) if self._options.skip_validate else (),
             manifest=str(manifest.manifest_path(self._output)) if passed else None,
             layer_info=str(self._options.layer_info) if self._options.layer_info is not None else None,
         )
 
 
-def _validate(model: Model, builder: EngineBuilder) -> None:
-    from qdqtool.pipeline.validate import validate_model
-
-    assert model.path is not None
-    report = validate_model(model.path, targets=[builder.target])
-    errors = [
-        finding
-        for entry in report.models
-        for target in entry.targets
-        for finding in target.findings
+def _validate(model: Model, builder: EngineBuilder) -> Summary:
+    """The validate gate: how much it found, when nothing of it is an error."""
+    report = validate_model(model, [builder.target])
+    refusals = tuple(
+        Refusal(reason=finding.message, node=finding.node, op_type=finding.op_type, code=finding.code)
+        for finding in report.findings
         if finding.severity == "error"
-    ]
-    if errors:
-        shown = "; ".join(f"{finding.code} {finding.message}" for finding in errors[:3])
-        more = f"; and {len(errors) - 3} more" if len(errors) > 3 else ""
-        raise GateError(
-            f"validate finds {len(errors)} error{'s' if len(errors) > 1 else ''} for {builder.target}: {shown}{more}",
-            hint=f"see `qdqtool validate --target {builder.target} {model.path}`; --skip-validate builds all the same",
-        )
+    )
+    if refusals:
+        command = f"qdqtool validate --target {builder.target} {shlex.quote(str(model.path))}"
+        hint = f"{command} shows all that it finds; --skip-validate builds all the same"
+        raise BuildRefusedError(f"validate for {builder.target}", refusals, "validate", hint=hint)
+    return report.summary
 
 
 def _write_manifest(model: Model, report: EngineReport, engine: Path, output: Path) -> None:

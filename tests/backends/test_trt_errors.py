@@ -22,15 +22,15 @@ CASES = {
     ),
     "scale length": (
         (
-            "Assertion failed: K == scaleSize: The number of scales is not equal to the number of output channels. Number "
-            "of output channels = 16, number of scales = 7."
+            "Assertion failed: K == scaleSize: The number of scales is not equal to the number of output channels. "
+            "Number of output channels = 16, number of scales = 7."
         ),
         "it has 7 scales for an axis of length 16",
     ),
     "initializer type": (
         (
-            "Failed to import initializer: In node -1 with name:  and operator:  (importInitializers): UNSUPPORTED_NODE: "
-            "Assertion failed: ctx->getWeightsContext().convertOnnxWeights(initializer, &weights): Failed to import "
+            "Failed to import initializer: In node -1 with name:  and operator:  (importInitializers): "
+            "UNSUPPORTED_NODE: Assertion failed: ctx->getWeightsContext().convertOnnxWeights(initializer, &weights): Failed to import "
             "initializer: wz"
         ),
         "initializer 'wz' has a type that TensorRT does not hold",

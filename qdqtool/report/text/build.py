@@ -8,7 +8,7 @@ from rich.text import Text
 
 from qdqtool.backends._engine import InputProfile, NodePrecision
 from qdqtool.pipeline.build import EngineReport
-from qdqtool.report.terminal import escape, human_bytes, make_table
+from qdqtool.report.terminal import escape, human_bytes, make_table, plural
 
 SHOWN = 20
 
@@ -39,6 +39,9 @@ def _head(report: EngineReport, console: Console) -> None:
     console.print(f"  {report.backend} {escape(report.version)}; compute capability {targets}")
     for profile in report.profiles:
         console.print(f"  {_profile(profile)}")
+    if report.findings is not None:
+        found = f"{plural(report.findings.warnings, 'warning')}, {plural(report.findings.infos, 'remark')}"
+        console.print(f"  validate: no errors, {found}")
     for step in report.skipped:
         console.print(Text.assemble(f"  {step}: ", ("SKIPPED", "bold yellow")))
     for warning in report.warnings:

@@ -7,7 +7,7 @@ from qdqtool.backends._engine import Refusal
 from qdqtool.pipeline.build import RefusedReport
 from qdqtool.report.terminal import escape
 
-_STAGES = {"parse": "parser", "build": "builder"}
+_STAGES = {"validate": "validate gate", "parse": "parser", "build": "builder"}
 
 
 def render(report: RefusedReport, console: Console) -> None:
@@ -22,4 +22,5 @@ def render(report: RefusedReport, console: Console) -> None:
 def _line(refusal: Refusal) -> Text:
     where = f"{escape(refusal.node)} ({escape(refusal.op_type or '?')}): " if refusal.node else ""
     hint = f"; {escape(refusal.hint)}" if refusal.hint else ""
-    return Text.assemble("  ", (where, "bold"), escape(refusal.reason), (hint, "dim"))
+    code = f"{refusal.code} " if refusal.code else ""
+    return Text.assemble("  ", (code, "red"), (where, "bold"), escape(refusal.reason), (hint, "dim"))
