@@ -24,8 +24,29 @@ from qdqtool.cli._options import emit, external_data_option, model_argument, out
     help="Store quantized constants as codes behind a DQ, or as float behind Q and DQ.",
 )
 @external_data_option()
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Where the opset is raised, run the model before and after: ONNX Runtime must give equal bits.",
+)
+@click.option(
+    "--input-shapes",
+    multiple=True,
+    metavar="NAME:1x3x320x320",
+    help="Shapes of dynamic inputs for --verify.",
+)
 @output_format_option()
-def command(*, model: Path, plan: Path, output: Path, weights: str, external_data: str, output_format: str) -> None:
+def command(  # noqa: PLR0913 -- one argument for each option
+    *,
+    model: Path,
+    plan: Path,
+    output: Path,
+    weights: str,
+    external_data: str,
+    verify: bool,
+    input_shapes: tuple[str, ...],
+    output_format: str,
+) -> None:
     """Put Q/DQ nodes with the constant scales of a plan into MODEL.
 
     Every tensor that the plan names gets one QuantizeLinear/DequantizeLinear pair, shared by the consumers it is meant
@@ -33,8 +54,11 @@ def command(*, model: Path, plan: Path, output: Path, weights: str, external_dat
     are raised only as far as the formats need.
     """
     from qdqtool.graph.save import ExternalData
+    from qdqtool.pipeline.check import DataRequest
+    from qdqtool.pipeline.data.signature import parse_input_shapes
     from qdqtool.pipeline.insert import InsertOptions, insert_plan
     from qdqtool.pipeline.placement_edits import WeightStorage
 
-    options = InsertOptions(weights=WeightStorage(weights), external_data=ExternalData(external_data))
+    request = DataRequest(input_shapes=parse_input_shapes(input_shapes)) if verify else None
+    options = InsertOptions(weights=WeightStorage(weights), external_data=ExternalData(external_data), verify=request)
     emit(insert_plan(model, plan, output, options), output_format, "insert")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from qdqtool.errors import GateError
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.external import model_bytes
 from qdqtool.graph.load import load_model
@@ -14,6 +15,7 @@ from qdqtool.graph.surgeon import apply_edits
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
 from qdqtool.numerics.granularity import Blocked, PerAxis
+from qdqtool.pipeline.check import DataRequest, check_model
 from qdqtool.pipeline.placement_edits import PlacementEdits, WeightStorage
 from qdqtool.pipeline.plan_file import PlanFile, read_plan_file
 from qdqtool.pipeline.plan_resolve import resolve_plan
@@ -32,10 +34,12 @@ class InsertOptions:
     Attributes:
         weights: How quantized constants are stored.
         external_data: Where weights are stored.
+        verify: Feeds with which the model is run before and after an opset upgrade; None to trust the upgrade.
     """
 
     weights: WeightStorage = WeightStorage.PACKED
     external_data: ExternalData = ExternalData.AUTO
+    verify: DataRequest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +81,7 @@ class InsertReport:
         external_data: The data file beside it, if any.
         opset_before: Default-domain opset of the input.
         opset_after: That of the output.
+        verified: What ``verify`` showed; None where it was not asked for.
         quantized: Every pair that was put in.
         skipped: Always empty for a plan file: what a plan names and cannot be done is an error.
         sizes: File sizes.
@@ -87,6 +92,7 @@ class InsertReport:
     external_data: str | None
     opset_before: int
     opset_after: int
+    verified: str | None
     quantized: tuple[QuantizedTensor, ...]
     skipped: tuple[()] = ()
     sizes: Sizes
@@ -110,6 +116,7 @@ def insert_plan(
         ModelError: The model cannot be read.
         UsageError: The plan is malformed or does not fit the model.
         OutputError: The output cannot be written.
+        GateError: The opset upgrade was to be verified and changes an output.
     """
     options = options or InsertOptions()
     plan, output = Path(plan), Path(output)
@@ -117,6 +124,7 @@ def insert_plan(
     source = model if isinstance(model, Model) else load_model(model)
     check_output(output, [source.path] if source.path else [])
     quantized, done = insert_into(source, plan_file, plan.parent, options.weights)
+    verified = verify_upgrade(source, quantized.default_opset(), options.verify) if options.verify else None
     saved = save_model(quantized, output, external_data=options.external_data)
     return InsertReport(
         model=str(source.path or ""),
@@ -124,6 +132,7 @@ def insert_plan(
         external_data=str(saved.data) if saved.data else None,
         opset_before=source.default_opset(),
         opset_after=quantized.default_opset(),
+        verified=verified,
         quantized=done,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
     )
@@ -154,6 +163,33 @@ def insert_into(
     labels = {(node.scope.path, node.key): node.label for node in view.nodes()}
     done = tuple(_describe(placement, builder, labels) for placement in plan)
     return apply_edits(view.model, builder.edits), done
+
+
+def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:
+    """Run a model before and after its opset upgrade in the reference session; the outputs must be equal in every bit.
+
+    Args:
+        source: The model before.
+        opset: The default-domain version that it is raised to.
+        request: What to feed.
+
+    Returns:
+        What was shown, in words.
+
+    Raises:
+        GateError: An output differs.
+    """
+    if opset == source.default_opset():
+        return f"opset {opset} was kept: nothing to verify"
+    report = check_model(upgrade_opset(source, opset), baseline=source, data=request)
+    changed = [output.name for output in report.outputs if not output.exact]
+    if changed:
+        raise GateError(
+            f"the upgrade from opset {source.default_opset()} to {opset} changes output '{changed[0]}'",
+            hint="export the model at the higher opset instead",
+        )
+    seen = f"{len(report.outputs)} outputs, {report.data.samples} samples"
+    return f"opset {source.default_opset()} and {opset} give equal bits at {seen}"
 
 
 def needed_opset(placement: Placement) -> int:

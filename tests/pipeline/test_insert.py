@@ -12,8 +12,12 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from support.small import conv_model, make_model, matmul_model, run
 
-from qdqtool.errors import OutputError, UsageError
+from qdqtool.errors import GateError, OutputError, UsageError
+from qdqtool.graph.model import Model
+from qdqtool.graph.opset import upgrade_opset
 from qdqtool.graph.save import ExternalData
+from qdqtool.pipeline import insert as insert_module
+from qdqtool.pipeline.check import DataRequest
 from qdqtool.pipeline.insert import InsertOptions, InsertReport, insert_plan
 from qdqtool.pipeline.placement_edits import WeightStorage
 
@@ -206,6 +210,27 @@ def test_external_data_in_external_data_out(tmp_path: Path) -> None:
         InsertOptions(external_data=ExternalData.NEVER),
     )
     assert inline.external_data is None
+
+
+def test_verify_runs_the_model_before_and_after_the_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.onnx").write_bytes(conv_model(opset=11).SerializeToString())
+    entry = {"tensor": "w", "format": "int8", "axis": 0, "scale": W_SCALES}
+    (tmp_path / "p.json").write_text(json.dumps({"schema_version": 1, "tensors": [entry]}))
+    options = InsertOptions(verify=DataRequest(samples=2))
+    report = insert_plan(tmp_path / "m.onnx", tmp_path / "p.json", tmp_path / "q.onnx", options)
+    assert report.verified == "opset 11 and 13 give equal bits at 1 outputs, 2 samples"
+    (tmp_path / "q.onnx").unlink()
+    monkeypatch.setattr(insert_module, "upgrade_opset", _broken_upgrade)
+    with pytest.raises(GateError, match="from opset 11 to 13 changes output 'y'"):
+        insert_plan(tmp_path / "m.onnx", tmp_path / "p.json", tmp_path / "q.onnx", options)
+    assert not (tmp_path / "q.onnx").exists()
+
+
+def _broken_upgrade(model: Model, version: int) -> Model:
+    upgraded = upgrade_opset(model, version)
+    bias = next(tensor for tensor in upgraded.proto.graph.initializer if tensor.name == "b")
+    bias.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(bias) + np.float32(1), "b"))
+    return upgraded
 
 
 def test_a_second_plan_on_the_same_loaded_model_is_independent(tmp_path: Path) -> None:

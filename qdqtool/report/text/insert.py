@@ -25,6 +25,8 @@ def render(report: InsertReport, console: Console) -> None:
         console.print(f"  … and {len(report.quantized) - SHOWN} more (--output-format json lists all)")
     if report.opset_after != report.opset_before:
         console.print(f"opset raised from {report.opset_before} to {report.opset_after}, as the formats need")
+    if report.verified:
+        console.print(f"verified: {report.verified}")
     console.print(sizes_line(report.sizes.before, report.sizes.after))
     console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
     if report.external_data:
