@@ -85,12 +85,14 @@ def code_array(q: npt.ArrayLike) -> Array:
 
 
 def zero_point_array(zero_point: npt.ArrayLike, scale_shape: tuple[int, ...]) -> Array:
-    """``zero_point`` as an array of the scale's shape.
+    """``zero_point`` as an array of the scale's shape; of one element, shapes ``[]`` and ``[1]`` are the same.
 
     Raises:
         ArgumentError: It has another shape, or is fractional.
     """
     array = np.asarray(zero_point)
+    if {array.shape, scale_shape} <= {(), (1,)}:
+        array = array.reshape(scale_shape)
     if array.shape != scale_shape:
         raise ArgumentError(f"zero_point has shape {list(array.shape)}; it must be that of scale, {list(scale_shape)}")
     if array.dtype.kind == "f" and not np.array_equal(array, np.rint(array)):

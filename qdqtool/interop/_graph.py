@@ -8,9 +8,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from qdqtool import formats
+from qdqtool.graph.tensors import make_tensor
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.packing import pack
 
 IR_VERSIONS = ((10, 3), (13, 7), (19, 9), (21, 10), (23, 11), (24, 12), (25, 13), (28, 14))
 """First opset and the IR version that goes with it."""
@@ -65,7 +64,7 @@ class GraphPiece:
 
     def initializers(self, prefix: str = "") -> list[TensorProto]:
         """The constants as packed tensors; ``prefix`` goes before every name."""
-        return [make_tensor(prefix + name, array) for name, array in self.constants.items()]
+        return [make_tensor(prefix + name, array, tensor_type(array.dtype)) for name, array in self.constants.items()]
 
     def model(self, shape: tuple[int, ...], opset: int | None = None) -> onnx.ModelProto:
         """A model of just this piece, from input ``x`` of ``shape`` to output ``y``.
@@ -86,13 +85,6 @@ class GraphPiece:
         return helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", version)], ir_version=ir_version, producer_name="qdqtool"
         )
-
-
-def make_tensor(name: str, array: Array) -> TensorProto:
-    """An array as a TensorProto with packed raw data."""
-    fmt = formats.by_dtype(array.dtype)
-    raw = array.tobytes() if fmt is None else pack(array, fmt).tobytes()
-    return TensorProto(name=name, data_type=tensor_type(array.dtype), dims=array.shape, raw_data=raw)
 
 
 def tensor_type(dtype: np.dtype[Any]) -> int:

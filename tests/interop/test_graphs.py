@@ -1,0 +1,141 @@
+"""Each page's operation as an ONNX model: valid by onnx's checker, and run by ONNX Runtime to the same bits."""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from qdqtool.interop import pypto, tensorrt, torch, tripy
+
+RNG = np.random.default_rng(8)
+ROW = np.float32([[0, 1, 2], [3, 4, 5]])
+Q8 = np.int8([[1, 2, 3], [4, 5, 6]])
+X = np.float32([[[[0.56, 0.89, 1.4], [-0.56, 0.39, 6.0], [0.67, 0.11, -3.6]]]])
+W = RNG.normal(size=(4, 8)).astype(np.float32) * 10
+BLOCKS = np.float32([[1, 1, 2, 2, 3, 3, 4, 4], [4, 4, 5, 5, 6, 6, 7, 7]])
+I4 = tripy.quantize(W, BLOCKS, "int4")
+P2 = np.int8([[1, 2, 3, 4]] * 3)
+P4 = RNG.integers(-128, 128, (2, 3, 4, 5)).astype(np.int8)
+S4, Z4 = RNG.uniform(0.1, 1, (2, 3, 4)).astype(np.float32), RNG.integers(-100, 100, (2, 3, 4)).astype(np.float32)
+THREE, TWO = [0.1, 0.2, 0.3], [0.99872, 0.96125]
+ROWS = np.float32([1, 10, 100])
+
+TRIPY = [
+    (tripy, "quantize", (ROW, 0.99872, "int8")),
+    (tripy, "quantize", (ROW, TWO, "int8", 0)),
+    (tripy, "quantize", (ROW, [[1.0, 2.0, 3.0]], "int4")),
+    (tripy, "quantize", (ROW, 0.5, "float8")),
+    (tripy, "quantize", (ROW.astype(np.float16), THREE, "int8", 1)),
+    (tripy, "dequantize", (np.int8([1, 2, 3]), 0.99872, "float32")),
+    (tripy, "dequantize", (Q8, TWO, "float16", 0)),
+    (tripy, "dequantize", (I4, BLOCKS, "float32")),
+]
+TENSORRT = [
+    (tensorrt, "quantize", (X, np.float32([1 / 127]), "int8", 3)),
+    (tensorrt, "quantize", (X, THREE, "int8", -1)),
+    (tensorrt, "quantize", (W, BLOCKS, "int4")),
+    (tensorrt, "dequantize", (I4, BLOCKS, "float16")),
+    (tensorrt, "dequantize", (Q8, THREE, "float32", 1)),
+]
+PYPTO = [
+    (pypto, "dequantize", (P2, ROWS, "float32", -1)),
+    (pypto, "dequantize", (P2, ROWS, "float32", -1, np.float32([-2, 0, 2]))),
+    (pypto, "dequantize", (P2, ROWS, "float32", -1, np.float32([-2, 0.5, 2]))),
+    (pypto, "dequantize", (P2, ROWS, "float32", -1, np.float32([-128, 0, 0]))),
+    (pypto, "dequantize", (P2, np.float32([1, 2, 3, 4]), "float32", -2)),
+    (pypto, "dequantize", (P4, S4, "float32", -1)),
+    (pypto, "dequantize", (P4, S4, "float32", -1, Z4)),
+    (pypto, "dequantize", (P4, S4, "float32", -1, Z4 + np.float32(0.25))),
+    (pypto, "dequantize", (P4.astype(np.int16), S4, "float32", 3, Z4)),
+]
+
+
+def run(piece, data):
+    """The model of a piece in ONNX Runtime, its input an initializer and its output cast to float32."""
+    model = piece.model(data.shape)
+    onnx.checker.check_model(model, full_check=True)
+    graph = model.graph
+    graph.initializer.append(numpy_helper.from_array(data, "x"))
+    del graph.input[:]
+    graph.node.append(helper.make_node("Cast", ["y"], ["as_float"], to=1))
+    del graph.output[:]
+    graph.output.append(helper.make_tensor_value_info("as_float", 1, data.shape))
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {})[0]
+
+
+@pytest.mark.parametrize(("module", "name", "arguments"), [*TRIPY, *TENSORRT, *PYPTO])
+def test_the_graph_computes_what_the_call_computes(module, name, arguments):
+    expected = getattr(module, name)(*arguments)
+    piece = getattr(module, f"{name}_graph")(*arguments)
+    np.testing.assert_array_equal(run(piece, arguments[0]), expected.astype(np.float32))
+
+
+def test_pypto_uses_the_plainest_nodes_that_mean_the_same():
+    def operators(*arguments):
+        return [part.op_type for part in pypto.dequantize_graph(*arguments).parts]
+
+    assert operators(P2, ROWS, "float32", -1, np.float32([128, 0, 0])) == ["DequantizeLinear"]
+    assert operators(P2, ROWS, "float32", -1, np.float32([-128, 0, 0])) == ["Cast", "Add", "Mul"]
+    assert operators(P2, ROWS, "float32", -1, np.float32([0.5, 0, 0])) == ["Cast", "Add", "Mul"]
+    blocked = pypto.dequantize_graph(P4, S4, "float32", -1)
+    assert blocked.parts[0].attributes == {"axis": 3, "block_size": 5}
+    assert blocked.constants["scale"].shape == (2, 3, 4, 1)
+
+
+@pytest.mark.parametrize("zero", [0, 3, 128])
+def test_torch_graphs_fall_on_ties_as_pytorch_does(zero):
+    x = ((RNG.integers(-300, 300, (2, 500)) + 0.5) * 0.3).astype(np.float32)
+    for q in (
+        torch.quantize_per_tensor(x, 0.3, zero, "quint8"),
+        torch.quantize_per_channel(x, [0.3, 0.7], [zero, 1], 0, "quint8"),
+        torch.quantize_per_channel(x, [0.5, 0.25], [zero, 1], 0, "quint8"),
+    ):
+        np.testing.assert_array_equal(run(torch.quantize_graph(q), x), q.int_repr().astype(np.float32))
+        np.testing.assert_array_equal(run(torch.dequantize_graph(q), q.int_repr()), q.dequantize())
+
+
+def test_the_example_of_the_torch_page():
+    q = torch.quantize_per_tensor([[-1.0, 0.0], [1.0, 2.0]], 0.1, 10, "quint8")
+    np.testing.assert_array_equal(run(torch.dequantize_graph(q), q.int_repr()), np.float32([[-1, 0], [1, 2]]))
+
+
+def test_types_that_onnx_runtime_lacks_agree_with_the_reference_evaluator():
+    x = RNG.normal(size=(2, 32)).astype(np.float32) * 3
+    scale = RNG.uniform(0.5, 1, (2, 2)).astype(np.float32)
+    model = tensorrt.quantize_graph(x, scale, "fp4").model(x.shape)
+    onnx.checker.check_model(model, full_check=True)
+    codes = ReferenceEvaluator(model).run(None, {"x": x})[0]
+    np.testing.assert_array_equal(codes.view(np.uint8), tensorrt.quantize(x, scale, "fp4").view(np.uint8))
+    halves = tripy.dequantize_graph(Q8, 0.5, "bfloat16").model(Q8.shape)
+    expected = tripy.dequantize(Q8, 0.5, "bfloat16")
+    assert expected.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(ReferenceEvaluator(halves).run(None, {"x": Q8})[0], expected)
+
+
+def test_pieces_take_a_prefix_for_their_new_names():
+    piece = pypto.dequantize_graph(P2, ROWS, "float32", -1, np.float32([0.5, 0, 0]))
+    nodes = piece.nodes("codes", "real", "p/")
+    assert [list(node.output) for node in nodes] == [["p/step_1"], ["p/step_2"], ["real"]]
+    assert nodes[1].input == ["p/step_1", "p/added"]
+    assert [tensor.name for tensor in piece.initializers("p/")] == ["p/added", "p/scale"]
+
+
+def test_the_opset_is_raised_only_as_far_as_needed():
+    assert tripy.dequantize_graph(Q8, 1.0, "float32").opset == 13
+    assert tripy.dequantize_graph(Q8, 1.0, "float16").opset == 19
+    assert tripy.dequantize_graph(I4, BLOCKS, "float32").opset == 21
+    assert tensorrt.dequantize_graph(Q8, 1.0, "float16").opset == 23
+
+
+@pytest.mark.parametrize(
+    "graph", [torch.quantize_graph, torch.dequantize_graph], ids=["quantize_graph", "dequantize_graph"]
+)
+def test_qint32_with_a_zero_point_has_no_graph(graph):
+    with pytest.raises(ValueError, match=r"qint8, quint8|int32 allows only 0"):
+        graph(torch.quantize_per_tensor([1.0], 1.0, 3, "qint32"))
