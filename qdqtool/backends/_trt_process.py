@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import qdqtool
 from qdqtool.backends._engine import BuilderFailedError, EngineRequest
 from qdqtool.graph.save import write_atomically
 
 _CHILD = "qdqtool.backends._trt_child"
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
 
 
@@ -84,8 +84,7 @@ def _encode(module: str, request: EngineRequest, *, inspect: bool) -> dict[str, 
 
 @contextlib.contextmanager
 def _child(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    package_root = str(Path(qdqtool.__file__).resolve().parents[1])
-    paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(_PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     with (folder / "stderr").open("wb") as noise:
         # -P keeps the current folder, which may hold anything, off the module path; a session of its own keeps
         # Ctrl-C from reaching the child before we have dealt with it

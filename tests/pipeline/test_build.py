@@ -7,11 +7,14 @@ from pathlib import Path
 import onnx
 import pytest
 from support.engine_models import conv, crashing, matmul, mixed_axes, refused, save
+from support.generated_plan import write_generated_plan
 
 import qdqtool
 from qdqtool.backends._engine import BuilderFailedError, BuildRefusedError
 from qdqtool.errors import ArgumentError, CapabilityError, ModelError, OutputError, UsageError
+from qdqtool.graph.load import load_model
 from qdqtool.pipeline.build import BuildOptions, build_engine
+from qdqtool.pipeline.insert import insert_plan
 from qdqtool.pipeline.precision_gate import PrecisionGate, judge, parse_gate
 from qdqtool.pipeline.profiles import ShapeOptions
 from qdqtool.report import json as json_report
@@ -262,3 +265,15 @@ def test_real_float_models_build_or_say_why(real_model, tmp_path):
     report = build_engine(real_model, tmp_path / "e.engine", options=options)
     assert report.bytes == (tmp_path / "e.engine").stat().st_size > 0
     assert report.planned == {}
+
+
+@pytest.mark.real
+def test_every_planned_node_of_the_real_models_runs_in_int8(real_model, tmp_path):
+    if real_model.stem.startswith("silero"):
+        pytest.skip("the builder refuses even the float model")
+    plan = write_generated_plan(load_model(real_model), tmp_path)
+    insert_plan(real_model, plan, tmp_path / "q.onnx")
+    shapes = ShapeOptions(opt=REAL_SHAPES.get(real_model.stem, {}))
+    report = build_engine(tmp_path / "q.onnx", tmp_path / "e.engine", options=BuildOptions(timeout=300, shapes=shapes))
+    weighted = sum(node.op_type in {"Conv", "Gemm", "MatMul"} for node in onnx.load(real_model).graph.node)
+    assert report.achieved == report.planned == {"int8": weighted}
