@@ -1,7 +1,7 @@
 """Samples that were checked against a model's inputs, ready to be fed as often as needed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -16,9 +16,7 @@ from qdqtool.registry import load_unit, suggestion, unit_names
 
 
 class Samples(Protocol):
-    """A sequence of samples that can be gone through again and again without being kept in memory."""
-
-    def __len__(self) -> int: ...
+    """Samples that can be gone through again and again without being kept in memory."""
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]: ...
 
@@ -45,27 +43,37 @@ class Feeds:
     """Checked samples: each goes into one run, as it is. Iterating gives the same samples every time.
 
     Attributes:
-        samples: The samples.
+        samples: The samples; only as many are used as the description says.
         description: Where they came from.
-        limit: Only so many are used; None for all.
     """
 
     samples: Samples
     description: DataDescription
-    limit: int | None = None
 
     def __len__(self) -> int:
         return self.description.samples
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]:
-        return islice(iter(self.samples), self.limit)
+        given = 0
+        for sample in islice(self.samples, len(self)):
+            yield sample
+            given += 1
+        if given < len(self):
+            raise UsageError(
+                f"{self.description.source} gave {len(self)} samples when they were checked and {given} afterwards",
+                hint="it must give the same samples each time it is read",
+            )
+
+    def first(self, count: int) -> "Feeds":
+        """The first ``count`` samples."""
+        return replace(self, description=replace(self.description, samples=min(count, len(self))))
 
 
 def load_feeds(path: Path, specs: Sequence[InputSpec], limit: int | None = None) -> Feeds:
-    """Open a data file and check every sample in it.
+    """Open data and check every sample of it, in one pass, before anything runs.
 
     Args:
-        path: The file; the reader is chosen by what it is.
+        path: A file, a folder or ``SCRIPT.py:func``; the reader is chosen by what it is.
         specs: Inputs of the model.
         limit: Use only so many samples from the start.
 
@@ -73,26 +81,26 @@ def load_feeds(path: Path, specs: Sequence[InputSpec], limit: int | None = None)
         UsageError: The file is unreadable, or a sample does not fit the model; the message names the input.
     """
     samples = _reader(path)(path, specs)
-    count = len(samples) if limit is None else min(limit, len(samples))
+    count, shapes = 0, dict[str, tuple[int, ...]]()
+    for sample in islice(samples, limit):
+        _check_sample(sample, specs, f"{path}, sample {count}")
+        shapes = shapes or {name: array.shape for name, array in sample.items()}
+        count += 1
     if count == 0:
         raise UsageError(f"{path} has no samples")
-    shapes: dict[str, tuple[int, ...]] = {}
-    for index, sample in enumerate(islice(iter(samples), count)):
-        _check_sample(sample, specs, f"{path}, sample {index}")
-        shapes = shapes or {name: array.shape for name, array in sample.items()}
-    return Feeds(samples, DataDescription(str(path), count, None, shapes), count)
+    return Feeds(samples, DataDescription(str(path), count, None, shapes))
 
 
 def _reader(path: Path) -> "readers.Reader":
-    if not path.exists():
-        raise UsageError(f"{path}: no such file", hint="--data takes the samples to run on")
     for name in unit_names(readers):
         unit = load_unit(readers, name)
         if unit.accepts(path):
             found: readers.Reader = unit.read
             return found
     legal = ", ".join(load_unit(readers, name).ACCEPTS for name in unit_names(readers))
-    raise UsageError(f"--data {path} is of no known kind; legal: {legal}")
+    if not path.exists():
+        raise UsageError(f"data {path}: no such file or folder", hint=f"data may be: {legal}")
+    raise UsageError(f"data {path} is of no known kind; legal: {legal}")
 
 
 def _check_sample(sample: Mapping[str, Array], specs: Sequence[InputSpec], where: str) -> None:

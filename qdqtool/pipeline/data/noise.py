@@ -33,9 +33,6 @@ class RandomSamples:
     seed: int
     count: int
 
-    def __len__(self) -> int:
-        return self.count
-
     def __iter__(self) -> Iterator[Mapping[str, Array]]:
         for index in range(self.count):
             generator = np.random.default_rng([self.seed, index])
