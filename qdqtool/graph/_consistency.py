@@ -52,13 +52,14 @@ class _Checker:
                 )
 
     def check_reads(self, batch: ScopeBatch) -> None:
-        for name in _names_read(batch):
+        for name in dict.fromkeys(_names_read(batch)):
             if not any(self._defines(scope, name) for scope in (batch.scope, *_around(batch.scope))):
                 raise EditError(f"an edit in {where(batch.scope.path)} reads tensor '{name}', which is defined nowhere")
 
     def _defines(self, scope: Scope, name: str) -> bool:
-        kept = name in scope.values and name not in self._old.get(scope.path, set())
-        return kept or name in self._new.get(scope.path, Counter())
+        if name in self._new.get(scope.path, ()):
+            return True
+        return name in scope.values and name not in self._old.get(scope.path, ())
 
     def _is_moved(self, use: Use) -> bool:
         scope = use.node.scope

@@ -1,8 +1,8 @@
 """Doing edits: the only module that knows onnx-graphsurgeon.
 
-Graphsurgeon edits the nodes of one scope at a time. It is handed a stand-in that has the nodes' operators and tensor
-names but no attributes, bodies or data, so it can neither drop what it does not know nor copy a weight. Its export is
-not the result: the original model is, copied, with the changes that the edits asked for taken over.
+Graphsurgeon edits the nodes of one scope at a time. It is handed a stand-in that has the operators and tensor names of
+the nodes that change, but no attributes, bodies or data, so it can neither drop what it does not know nor copy a
+weight. Its export is not the result: the original model is, copied, with what the edits asked for taken over.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -69,12 +69,14 @@ def _owners_of_moved(batches: Iterable[ScopeBatch]) -> dict[ScopePath, set[NodeK
 
 
 def _edit_nodes(batch: ScopeBatch) -> dict[NodeKey, onnx.NodeProto]:
-    """The nodes of the scope after the edits, as graphsurgeon exports them, by their outputs."""
+    """The new and changed nodes of the scope after the edits, as graphsurgeon exports them, by their outputs."""
     graph = gs.import_onnx(_stand_in(batch))
     tensors = graph.tensors()
 
     def tensor(name: str) -> gs.Tensor:
-        return tensors.setdefault(name, gs.Variable(name)) if name else gs.Variable.empty()
+        if name not in tensors:
+            tensors[name] = gs.Variable(name)
+        return tensors[name] if name else gs.Variable.empty()
 
     nodes = {tuple(output.name for output in node.outputs): node for node in graph.nodes}
     for key in batch.removed:
@@ -93,9 +95,10 @@ def _edit_nodes(batch: ScopeBatch) -> dict[NodeKey, onnx.NodeProto]:
 def _stand_in(batch: ScopeBatch) -> onnx.ModelProto:
     proto = onnx.ModelProto(ir_version=onnx.IR_VERSION)
     proto.opset_import.add(domain="", version=batch.scope.opset)
-    for view in batch.scope.nodes:
+    for key, view in batch.nodes.items():
         node = view.proto
-        proto.graph.node.add(op_type=node.op_type, domain=node.domain, input=node.input, output=node.output)
+        if key in batch.changes or key in batch.removed:
+            proto.graph.node.add(op_type=node.op_type, domain=node.domain, input=node.input, output=node.output)
     return proto
 
 
