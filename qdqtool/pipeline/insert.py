@@ -4,27 +4,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.errors import GateError
-from qdqtool.graph.constants import Constants
 from qdqtool.graph.external import model_bytes
 from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.opset import upgrade_opset
 from qdqtool.graph.save import ExternalData, check_output, save_model
-from qdqtool.graph.scope import ScopePath, display
-from qdqtool.graph.surgeon import apply_edits
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
-from qdqtool.numerics.granularity import Blocked, PerAxis
 from qdqtool.pipeline.check import DataRequest, check_model
-from qdqtool.pipeline.placement_edits import PlacementEdits, WeightStorage
+from qdqtool.pipeline.placement_edits import WeightStorage
+from qdqtool.pipeline.plan_apply import QuantizedTensor, apply_plan
 from qdqtool.pipeline.plan_file import PlanFile, read_plan_file
 from qdqtool.pipeline.plan_resolve import resolve_plan
 from qdqtool.pipeline.sizes import Sizes
-from qdqtool.plan import Placement
-
-OPSET_WITH_AXIS = 13
-OPSET_WITH_BLOCKS = 21
-OPSET_WITH_HALF_SCALES = 19
+from qdqtool.plan import QuantPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,35 +33,6 @@ class InsertOptions:
     weights: WeightStorage = WeightStorage.PACKED
     external_data: ExternalData = ExternalData.AUTO
     verify: DataRequest | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizedTensor:
-    """One Q/DQ pair that was put in.
-
-    Attributes:
-        tensor: Name of the float tensor.
-        graph: Its scope; empty for the main graph.
-        kind: ``weight`` for a constant, else ``activation``.
-        format: Number format.
-        granularity: Over which elements a scale is shared, in words.
-        scales: Number of scales.
-        scale_min: Smallest scale.
-        scale_max: Largest scale.
-        consumers: Labels of the nodes that read the dequantized tensor.
-        reason: Why, as the plan says.
-    """
-
-    tensor: str
-    graph: str
-    kind: str
-    format: str
-    granularity: str
-    scales: int
-    scale_min: float
-    scale_max: float
-    consumers: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,17 +116,11 @@ def insert_into(
     Raises:
         UsageError: The plan does not fit the model.
     """
-    view = GraphView(source.fork())
-    plan = resolve_plan(plan_file, view, TensorTypes(view), folder)
-    missing = [needed for place in plan if (needed := needed_opset(place)) > view.scope(place.slot.scope).opset]
-    if missing:
-        view = GraphView(upgrade_opset(source, max(missing)))
-        plan = resolve_plan(plan_file, view, TensorTypes(view), folder)
-    builder = PlacementEdits(view, Constants(view), weights)
-    builder.add_plan(plan)
-    labels = {(node.scope.path, node.key): node.label for node in view.nodes()}
-    done = tuple(_describe(placement, builder, labels) for placement in plan)
-    return apply_edits(view.model, builder.edits), done
+
+    def make_plan(view: GraphView) -> QuantPlan:
+        return resolve_plan(plan_file, view, TensorTypes(view), folder)
+
+    return apply_plan(source, make_plan, weights)
 
 
 def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:
@@ -188,42 +146,5 @@ def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:
             f"the upgrade from opset {source.default_opset()} to {opset} changes output '{changed[0]}'",
             hint="export the model at the higher opset instead",
         )
-    seen = f"{len(report.outputs)} outputs, {report.data.samples} samples"
-    return f"opset {source.default_opset()} and {opset} give equal bits at {seen}"
-
-
-def needed_opset(placement: Placement) -> int:
-    """The lowest default-domain opset in which a placement is legal ONNX."""
-    scheme, scale = placement.params.scheme, placement.params.scale
-    needs = [scheme.format.first_opset.quantize or 1]
-    if isinstance(scheme.granularity, PerAxis):
-        needs.append(OPSET_WITH_AXIS)
-    if isinstance(scheme.granularity, Blocked):
-        needs.append(OPSET_WITH_BLOCKS)
-    if scale.dtype.itemsize == 2:
-        needs.append(OPSET_WITH_HALF_SCALES)
-    return max(needs)
-
-
-def _describe(
-    placement: Placement, builder: PlacementEdits, labels: dict[tuple[ScopePath, tuple[str, ...]], str]
-) -> QuantizedTensor:
-    slot, params = placement.slot, placement.params
-    value = builder.view.scope(slot.scope).values[slot.tensor]
-    uses = value.uses if slot.uses is None else None
-    readers = (
-        [use.node.label for use in uses] if uses is not None else [labels[u.scope, u.node] for u in slot.uses or ()]
-    )
-    constant = builder.constants.is_constant(value)
-    return QuantizedTensor(
-        tensor=slot.tensor,
-        graph=display(slot.scope),
-        kind="weight" if constant else "activation",
-        format=params.scheme.format.name,
-        granularity=str(params.scheme.granularity),
-        scales=int(params.scale.size),
-        scale_min=float(params.scale.astype("float64").min()),
-        scale_max=float(params.scale.astype("float64").max()),
-        consumers=tuple(dict.fromkeys(readers)),
-        reason=placement.reason,
-    )
+    seen = f"outputs: {len(report.outputs)}, samples: {report.data.samples}"
+    return f"opset {source.default_opset()} and {opset} give equal bits ({seen})"

@@ -3,7 +3,8 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.insert import InsertReport, QuantizedTensor
+from qdqtool.pipeline.insert import InsertReport
+from qdqtool.pipeline.plan_apply import QuantizedTensor
 from qdqtool.report.terminal import escape, plural, sizes_line
 
 SHOWN = 40
