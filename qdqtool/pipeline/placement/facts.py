@@ -1,0 +1,102 @@
+"""What placement asks about tensors: whether they are constant, of a type that Q reads, and can be observed."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.constants import Constants
+from qdqtool.graph.light import light_copy
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import MAIN
+from qdqtool.graph.taps import tap_tensors, tensor_key
+from qdqtool.graph.types import Shape, TensorTypes
+from qdqtool.graph.view import GraphView, NodeView, Value
+from qdqtool.pipeline.placement.selection import Selection
+from qdqtool.targets import Target, type_name
+
+
+class Facts:
+    """One model as placement sees it.
+
+    Args:
+        view: The index of the model.
+        types: Its tensor types.
+        constants: Its folded constants.
+        target: What the result is for.
+        selection: What the user wants quantized.
+
+    Attributes:
+        view: As given.
+        target: As given.
+        selection: As given.
+    """
+
+    def __init__(
+        self, view: GraphView, types: TensorTypes, constants: Constants, target: Target, selection: Selection
+    ) -> None:
+        self.view = view
+        self.target = target
+        self.selection = selection
+        self._types = types
+        self._constants = constants
+        self._unreachable = _unreachable(view, types, constants)
+
+    def is_constant(self, value: Value) -> bool:
+        """Whether the tensor folds to a constant."""
+        return self._constants.is_constant(value)
+
+    def constant_minimum(self, value: Value) -> float | None:
+        """The smallest element of a constant, or None where it is none, empty or too large to fold."""
+        array = self._constants.array(value) if self.is_constant(value) else None
+        return float(array.astype("float64").min()) if array is not None and array.size else None
+
+    def shape(self, value: Value) -> Shape | None:
+        """The shape of a tensor, as far as it is known, of a constant in full."""
+        known = self._types.shape(value)
+        if known is not None or not self.is_constant(value):
+            return known
+        array = self._constants.array(value)
+        return array.shape if array is not None else None
+
+    def is_float(self, value: Value) -> bool:
+        """Whether it may hold real numbers: false for integers, booleans and strings."""
+        known = self._types.elem_type(value)
+        return known is None or "float" in type_name(known)
+
+    def type_obstacle(self, value: Value) -> str | None:
+        """Why its type cannot be quantized for the target; None when it can."""
+        known = self._types.elem_type(value)
+        if known is None:
+            return f"the type of '{value.name}' is unknown"
+        name = type_name(known)
+        if name in self.target.data_types:
+            return None
+        return f"'{value.name}' is {name}; {self.target.title} quantizes {', '.join(sorted(self.target.data_types))}"
+
+    def obstacle(self, value: Value) -> str | None:
+        """Why an activation cannot carry a pair; None when it can."""
+        if value.producer is not None and value.producer.op_type == "DequantizeLinear":
+            return "it is quantized already"
+        unreachable = self._unreachable.get(tensor_key(value))
+        if unreachable is not None:
+            return f"'{value.name}' cannot be observed: {unreachable}"
+        return self.type_obstacle(value)
+
+
+def _unreachable(view: GraphView, types: TensorTypes, constants: Constants) -> dict[tuple[tuple[str, ...], str], str]:
+    """Why tensors of bodies and functions cannot be observed in a run, for all that nodes there read."""
+    inner = [value for value in _read_in_bodies(view) if not constants.is_constant(value)]
+    if not inner:
+        return {}
+    light = GraphView(Model(light_copy(view.model.proto), view.model.path))
+    return tap_tensors(light, inner, types.elem_type).unreachable
+
+
+def _read_in_bodies(view: GraphView) -> Iterator[Value]:
+    for node in view.nodes():
+        yield from (value for value in _inputs(node) if value.scope.path != MAIN)
+
+
+def _inputs(node: NodeView) -> Iterator[Value]:
+    for index in range(len(node.proto.input)):
+        value = node.input(index)
+        if value is not None:
+            yield value

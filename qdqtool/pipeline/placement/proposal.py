@@ -1,0 +1,51 @@
+"""What placement hands on: the slots that should get a pair, and the operators that get none, with reasons."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.plan import Slot
+
+Kind = Literal["activation", "weight"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedSlot:
+    """One Q/DQ pair that should be put in, still without scales.
+
+    Attributes:
+        slot: Where; its uses are always named, so that a graph output keeps its float value.
+        kind: ``weight`` for a constant, else ``activation``.
+        scheme: Number format and granularity.
+        reason: Why, in words.
+    """
+
+    slot: Slot
+    kind: Kind
+    scheme: QuantScheme
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedNode:
+    """One quantizable operator that stays float.
+
+    Attributes:
+        node: Its label.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        reason: Why.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Slots in the order of their first use, and skipped nodes in the order of the graph."""
+
+    slots: tuple[ProposedSlot, ...]
+    skipped: tuple[SkippedNode, ...]

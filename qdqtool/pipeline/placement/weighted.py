@@ -1,0 +1,77 @@
+"""Conv, ConvTranspose, Gemm and MatMul: both operands get a pair, or none does.
+
+A pair on one side only costs time and accuracy: the kernel runs in float all the same.
+"""
+
+from qdqtool.graph.view import NodeView, Value
+from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
+from qdqtool.ops import QuantizableOp
+from qdqtool.pipeline.placement.claims import Claim, Decision, Skip
+from qdqtool.pipeline.placement.facts import Facts
+from qdqtool.pipeline.placement.masks import carries_mask
+
+TWO_ACTIVATIONS = frozenset({"MatMul", "Gemm"})
+"""Operators whose kernels take two activations as well as an activation and a weight."""
+
+
+def decide_weighted(node: NodeView, family: QuantizableOp, facts: Facts) -> Decision:
+    """Claims on both operands of a weighted operator, or why it stays float."""
+    assert family.weight_input is not None
+    data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
+    if data is None or weight is None:
+        return Skip("an operand is missing")
+    if not (facts.is_float(data) and facts.is_float(weight)):
+        return None
+    obstacle = _obstacle(node, data, weight, facts)
+    if obstacle is not None:
+        return Skip(obstacle)
+    operands = ((family.activation_inputs[0], data), (family.weight_input, weight))
+    return tuple(_claim(node, index, value, family, facts) for index, value in operands)
+
+
+def _obstacle(node: NodeView, data: Value, weight: Value, facts: Facts) -> str | None:
+    if facts.is_constant(data) and facts.is_constant(weight):
+        return "all its inputs are constant"
+    if node.op_type not in TWO_ACTIVATIONS:
+        if facts.is_constant(data):
+            return f"its input '{data.name}' is constant"
+        if not facts.is_constant(weight):
+            return f"its weight '{weight.name}' is not constant; quantizing its input alone would gain nothing"
+    if weight.is_input and weight.scope.is_function and not facts.is_constant(weight):
+        return f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell"
+    for value in (data, weight):
+        found = _operand_obstacle(value, facts)
+        if found is not None:
+            return found
+    return None
+
+
+def _operand_obstacle(value: Value, facts: Facts) -> str | None:
+    if facts.is_constant(value):
+        quantized = _behind_dequantize(value)
+        return "it is quantized already" if quantized else facts.type_obstacle(value)
+    if carries_mask(value, facts):
+        return f"'{value.name}' carries an attention mask, which one scale would not survive"
+    return facts.obstacle(value)
+
+
+def _behind_dequantize(value: Value | None) -> bool:
+    while value is not None and value.producer is not None:
+        if value.producer.op_type == "DequantizeLinear":
+            return True
+        value = value.producer.input(0)
+    return False
+
+
+def _claim(node: NodeView, index: int, value: Value, family: QuantizableOp, facts: Facts) -> Claim:
+    if not facts.is_constant(value):
+        return Claim(node, index, value, "activation", PerTensor(), f"input of {node.op_type}")
+    granularity = _weight_granularity(node, index, value, family, facts)
+    return Claim(node, index, value, "weight", granularity, f"weight of {node.op_type}")
+
+
+def _weight_granularity(node: NodeView, index: int, value: Value, family: QuantizableOp, facts: Facts) -> Granularity:
+    """A scale for each output channel, where the operator has such an axis and the weight stands at its usual place."""
+    shape = facts.shape(value)
+    axis = family.weight_axis(node, len(shape)) if shape is not None and index == family.weight_input else None
+    return PerAxis(axis) if axis is not None else PerTensor()
