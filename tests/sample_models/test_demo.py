@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -21,8 +22,12 @@ def run_demo(*words: str | Path, repository: Path = ROOT) -> subprocess.Complete
 
 @pytest.fixture
 def changed_repository(tmp_path) -> Path:
-    """A folder with the demo and its sample, to be spoilt."""
-    shutil.copytree(ROOT / "sample_models" / "digits_cnn", tmp_path / "sample_models" / "digits_cnn")
+    """A folder with the demo and its sample, to be spoilt; with fewer test images, to be quick."""
+    sample = tmp_path / "sample_models" / "digits_cnn"
+    shutil.copytree(ROOT / "sample_models" / "digits_cnn", sample)
+    with np.load(sample / "test.npz") as data:
+        few = {name: array[:32] for name, array in data.items()}
+    np.savez(sample / "test.npz", **few)
     shutil.copy(ROOT / "sample_models" / "demo.py", tmp_path / "sample_models")
     return tmp_path
 

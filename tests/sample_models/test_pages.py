@@ -11,6 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 from qdqtool.pipeline.insert import insert_plan
+from qdqtool.pipeline.validate import validate_model
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "sample_models" / "pages"
@@ -29,11 +30,16 @@ def expected(example: str) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module", params=EXAMPLES)
-def inserted(request, tmp_path_factory) -> tuple[str, onnx.ModelProto]:
+def path(request, tmp_path_factory) -> Path:
     folder = PAGES / request.param
-    output = tmp_path_factory.mktemp(request.param) / "model.qdq.onnx"
+    output = tmp_path_factory.mktemp(request.param) / f"{request.param}.onnx"
     insert_plan(folder / "model.onnx", folder / "plan.toml", output)
-    return request.param, onnx.load(output)
+    return output
+
+
+@pytest.fixture(scope="module")
+def inserted(path) -> tuple[str, onnx.ModelProto]:
+    return path.stem, onnx.load(path)
 
 
 def run(model: onnx.ModelProto, want: dict[str, np.ndarray]) -> list[np.ndarray]:
@@ -81,6 +87,11 @@ def test_the_codes_are_exact(inserted):
 def test_the_inserted_model_passes_the_full_onnx_check(inserted):
     _, model = inserted
     onnx.checker.check_model(model, full_check=True)
+
+
+def test_the_inserted_model_has_no_findings_as_plain_onnx(path):
+    report = validate_model(path, targets=["onnx"])
+    assert (report.summary.errors, report.summary.warnings) == (0, 0)
 
 
 @pytest.mark.parametrize("example", WITH_CODES)
