@@ -16,7 +16,7 @@ class Operand:
 
     Attributes:
         dequantize: The DQ.
-        between: The operators between it and the operand, the last one first. All of them only move values.
+        between: The operators between it and the operand, the last one first. They only move values, or cast them.
     """
 
     dequantize: QdqNode
@@ -25,7 +25,7 @@ class Operand:
     def axis_here(self, axis: int, rank: int) -> int | None:
         """Where ``axis`` of the DQ's output is in the operand; None when an operator between is no Transpose."""
         for node in reversed(self.between):
-            if node.is_op("Identity"):
+            if node.is_op("Identity", "Cast"):
                 continue
             order = node.attribute("perm", list(reversed(range(rank))))
             if not node.is_op("Transpose") or axis not in order:
@@ -58,7 +58,7 @@ class Product:
 
 
 def operand(qdq: QdqIndex, value: Value | None) -> Operand | None:
-    """The DQ that ``value`` comes from, directly or through operators that only move values; None without one."""
+    """The DQ that ``value`` comes from, directly or through operators that only move or cast values."""
     between: list[NodeView] = []
     for _ in range(MAX_STEPS):
         entry = qdq.dequantizer_of(value)
@@ -68,7 +68,7 @@ def operand(qdq: QdqIndex, value: Value | None) -> Operand | None:
         if producer is None:
             return None
         known = ops.get(producer)
-        if known is None or not known.commutes:
+        if not producer.is_op("Cast") and (known is None or not known.commutes):
             return None
         between.append(producer)
         value = producer.input(0)

@@ -10,6 +10,7 @@ from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind, listed, short
 from qdqtool.targets import Target
 
+FIRST_OPSET_WITH_SHARED_TYPES = 19
 FIRST_OPSET_WITH_FREE_TYPES = 23
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
 
@@ -107,8 +108,9 @@ def _expected(facts: Facts, entry: QdqNode, target: Target, given: str) -> str |
     if target.family == "tensorrt":
         return None
     if entry.is_quantize:
-        data = kind(facts.elem_type(entry.data))
-        free = target.id == "onnx" and entry.node.scope.opset >= FIRST_OPSET_WITH_FREE_TYPES
-        return data if data in FLOATS and data != given and not free else None
+        data, opset = kind(facts.elem_type(entry.data)), entry.node.scope.opset
+        free = target.id == "onnx" and opset >= FIRST_OPSET_WITH_FREE_TYPES
+        bound = data in FLOATS or (data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES)
+        return data if bound and data != given and not free else None
     bfloat16 = target.id == "ort-cpu" and facts.output_type(entry) == TensorProto.BFLOAT16
     return "an output type other than bfloat16" if bfloat16 else None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import onnx
 
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
 
 
@@ -21,7 +21,7 @@ class ShapelessInput(Rule):
 
     code = "QM611"
     name = "model.shapeless-input"
-    affects = impacts(tensorrt=SILENT)
+    affects = impacts(onnx=REFUSED, tensorrt=SILENT)
     remedy = "give the input its rank, with symbolic dimensions where they vary"
     VALID = (
         Example(

@@ -4,6 +4,7 @@ Parser and builder run in one spawned child for many models; when a model kills 
 """
 
 import multiprocessing
+import os
 import re
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -29,10 +30,17 @@ class Verdict:
     def accepted(self) -> bool:
         return self.stage == "built"
 
-    def kernel_of(self, node: str) -> str:
-        """The line of the layer dump whose metadata names ``node``; empty when none does."""
-        wanted = re.compile(rf"\[ONNX Layer: {re.escape(node)}\]")
-        return next((line for line in self.layers.splitlines() if wanted.search(line)), "")
+    def convolution(self, node: str) -> str:
+        """The line of the layer dump that convolves for ``node``, a Conv or ConvTranspose.
+
+        Raises:
+            LookupError: There is none.
+        """
+        kinds = re.compile(r"LayerType: (correlation|deconv)")
+        for line in self.layers.splitlines():
+            if f"[ONNX Layer: {node}]" in line and kinds.search(line):
+                return line
+        raise LookupError(f"no convolution of {node} in:\n{self.layers}")
 
 
 class TrtOracle:
@@ -75,6 +83,7 @@ class TrtOracle:
 
 
 def _serve(pipe: Connection) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the compiler also writes to the process's own stderr
     import tensorrt_rtx as trt
 
     class Logger(trt.ILogger):

@@ -1,0 +1,195 @@
+"""What the faults that load do: each ``silent`` and ``fallback`` rule is here with the damage it warns of.
+
+Kernels are read in the layer dump of TensorRT for RTX, codes in the bytes of its plan, numbers in ONNX Runtime.
+"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from qdqtool import rules
+from support.ort_verdict import ort_run
+from support.trt_verdict import TrtOracle
+
+HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[TrtOracle]:
+    oracle = TrtOracle()
+    yield oracle
+    oracle.close()
+
+
+def example(code: str, title: str) -> onnx.ModelProto:
+    rule = rules.get(code)
+    return next(each for each in (*rule.VALID, *rule.INVALID) if each.title == title).model()
+
+
+def parse(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(HEADER + text)
+
+
+def input_types(kernel: str) -> set[str]:
+    inputs = kernel[kernel.index("Inputs: [") : kernel.index("Constants: [")]
+    return set(re.findall(r"Datatype: (\w+)", inputs))
+
+
+@pytest.mark.builder
+@pytest.mark.parametrize(
+    ("code", "title"),
+    [
+        ("QA201", "a Conv weight on axis 1"),
+        ("QA202", "a scale for each input channel of a Conv"),
+        ("QL302", "a Conv with a float weight"),
+        ("QL302", "a Conv with a float activation"),
+        ("QL310", "scales on axis 1"),
+        ("QL310", "one scale, which TensorRT for RTX computes in float as well"),
+        ("QL313", "the weight is cast from float16 (bits 11878 are 0.1) to float32"),
+        ("QL313", "the activation is cast"),
+    ],
+)
+def test_the_layer_runs_in_float(code: str, title: str, oracle: TrtOracle):
+    verdict = oracle.judge(example(code, title))
+
+    assert input_types(verdict.convolution("c")) == {"Float"}
+
+
+@pytest.mark.builder
+@pytest.mark.parametrize(
+    ("code", "title"),
+    [("QA201", "a Conv weight on axis 0"), ("QL313", "a Cast from float32 to float16 is absorbed")],
+)
+def test_the_layer_runs_in_int8_when_it_is_right(code: str, title: str, oracle: TrtOracle):
+    model = example(code, title)
+    model.graph.node[-1].name = "c"
+
+    assert "Int8" in input_types(oracle.judge(model).convolution("c"))
+
+
+def test_scale_zero_turns_values_into_the_extreme_codes():
+    y = ort_run(example("QP101", "zero behind a Mul, which TensorRT lets pass"), np.float32([[1, -1, 2, 3]]))
+
+    np.testing.assert_array_equal(y, np.zeros((1, 4)))
+
+
+def test_an_infinite_scale_makes_nan():
+    y = ort_run(example("QP101", "infinity, which TensorRT lets pass"), np.float32([[1, -1, 2, 3]]))
+
+    assert np.isnan(y).all()
+
+
+def test_a_huge_scale_makes_infinities():
+    y = ort_run(example("QP105", "127 times the scale is infinite"), np.float32([[3.4e38, -3.4e38, 0, 1]]))
+
+    assert np.isinf(y[0, :2]).all() or (y[0, 2:] == 0).all()
+    assert y[0, 3] == 0
+
+
+def test_different_scales_scale_the_values():
+    y = ort_run(example("QP106", "different scales"), np.float32([[1, 2, 3, 4]]))
+
+    np.testing.assert_allclose(y, [[2, 4, 6, 8]], rtol=1e-6)
+
+
+def test_codes_that_are_added_wrap_around():
+    y = ort_run(example("QS007", "an Add of codes"), np.float32([[10, 1, 0, -10]]))
+
+    np.testing.assert_allclose(y, [[-5.6, 2, 0, 5.6]], rtol=1e-5)  # 100 + 100 is -56 in int8
+
+
+WEIGHT_WITHOUT_TYPE = """
+agraph (float[1,4] x) => (float[1,4] y)
+<float[4,4] w = {-1, 21, -43, 65, -87, 109, -2, 22, -44, 66, -88, 108, -3, 23, -45, 67}, float s = {1}> {
+    q = QuantizeLinear (w, s)
+    wd = DequantizeLinear (q, s)
+    y = MatMul (x, wd)
+}
+"""
+
+
+@pytest.mark.builder
+def test_a_quantizer_without_type_is_int8_in_tensorrt_and_uint8_in_onnx(oracle: TrtOracle):
+    model = parse(WEIGHT_WITHOUT_TYPE)
+    weight = onnx.numpy_helper.to_array(model.graph.initializer[0])
+
+    assert weight.astype(np.int8).tobytes() in oracle.judge(model).plan
+    np.testing.assert_array_equal(ort_run(model, np.float32([[1, 0, 0, 0]])), weight[:1].clip(0))
+
+
+UINT8_WEIGHT = """
+agraph (float[1,4] x) => (float[1,4] y)
+<float[4,4] w = {1, 21, 43, 65, 87, 109, 2, 22, 44, 66, 88, 108, 3, 23, 200, 255}, float s = {1}, uint8 z = {0}> {
+    q = QuantizeLinear (w, s, z)
+    wd = DequantizeLinear (q, s, z)
+    y = MatMul (x, wd)
+}
+"""
+
+
+@pytest.mark.builder
+def test_uint8_is_clipped_to_int8_in_tensorrt(oracle: TrtOracle):
+    model = parse(UINT8_WEIGHT)
+    weight = onnx.numpy_helper.to_array(model.graph.initializer[0])
+
+    assert weight.clip(-128, 127).astype(np.int8).tobytes() in oracle.judge(model).plan
+    np.testing.assert_array_equal(ort_run(model, np.float32([[0, 0, 0, 1]])), weight[3:])
+
+
+@pytest.mark.builder
+def test_saturate_is_ignored_by_tensorrt(oracle: TrtOracle):
+    model = parse("""
+    agraph (float[1,4] x) => (float[1,4] y)
+    <float[4,4] w = {1, 1000, 2, 1000, 3, 1000, 4, 1000, 5, 1000, 6, 1000, 7, 1000, 8, 1000}, float s = {1},
+     float8e4m3fn z = {0}> {
+        q = QuantizeLinear <saturate = 0> (w, s, z)
+        wd = DequantizeLinear (q, s, z)
+        y = MatMul (x, wd)
+    }
+    """)
+    plan = oracle.judge(model).plan
+
+    assert bytes([0x38, 0x7E, 0x40, 0x7E]) in plan  # 1, 448, 2, 448
+    assert np.isnan(ort_run(model, np.float32([[1, 0, 0, 0]]))[0, 1])
+
+
+@pytest.mark.builder
+def test_an_input_without_shape_is_a_scalar_for_tensorrt(oracle: TrtOracle):
+    layers = oracle.judge(example("QM611", "no shape")).layers
+
+    assert re.search(r"Name: x, IOMode: Input, DataType: Float, Dimensions: \[\]", layers)
+
+
+@pytest.mark.builder
+def test_a_scale_that_a_caller_could_give_is_frozen_by_tensorrt(oracle: TrtOracle):
+    layers = oracle.judge(example("QM608", "a scale with a default")).layers
+
+    assert layers.count("IOMode: Input") == 1
+
+
+@pytest.mark.builder
+@pytest.mark.parametrize(
+    ("code", "title"),
+    [
+        ("QA206", "two blocks of 3 and 1 for ONNX, of 2 and 2 for TensorRT"),
+        ("QP102", "fp8 with zero point 1 (bits 56)"),
+        ("QP104", "computed from the data"),
+        ("QS003", "an int32 zero point, which TensorRT reads as int8"),
+        ("QS003", "a DQ of int8 codes with a uint8 zero point"),
+        ("QT407", "a domain that nobody knows"),
+    ],
+)
+def test_tensorrt_builds_it_all_the_same(code: str, title: str, oracle: TrtOracle):
+    assert oracle.judge(example(code, title)).accepted
+
+
+def test_blocks_that_onnx_reads_differently():
+    y = ort_run(
+        example("QA206", "two blocks of 3 and 1 for ONNX, of 2 and 2 for TensorRT"), np.float32([[0, 0, 1, 0]])
+    )
+
+    np.testing.assert_allclose(y, [[5 * 0.1, 6 * 0.2]], rtol=1e-6)  # TensorRT: 5 * 0.3, 6 * 0.4

@@ -1,0 +1,66 @@
+"""The rules against the real judges: the parser and builder of TensorRT for RTX, ONNX Runtime, onnx's checker.
+
+A model has a finding with effect ``refused`` exactly when the judge refuses it. Asked of every example of every rule,
+with all rules at work: an example may be refused for one reason only, and a VALID one for none.
+"""
+
+from collections.abc import Iterator
+
+import onnx
+import pytest
+
+from qdqtool import rules, targets
+from qdqtool.graph.model import Model
+from qdqtool.rules import Facts
+from support.ort_verdict import ort_refuses
+from support.trt_verdict import TrtOracle
+
+MODELS = [
+    pytest.param(example.model(), id=f"{rule.code}-{example.title}")
+    for rule in rules.catalogue()
+    for example in (*rule.VALID, *rule.INVALID)
+]
+
+NEVER_CHECKED_BY_ONNX = {"QA203", "QA205", "QA206", "QA207", "QA208", "QS003"}
+"""Rules of the specification's text about shapes, which onnx's checker does not look at."""
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[TrtOracle]:
+    oracle = TrtOracle()
+    yield oracle
+    oracle.close()
+
+
+def refusals(model: onnx.ModelProto, target: str) -> set[str]:
+    facts = Facts(Model(model))
+    judge = targets.get(target)
+    return {
+        finding.code for rule in rules.catalogue() for finding in rule.run(facts, judge) if finding.effect == "refused"
+    }
+
+
+@pytest.mark.builder
+@pytest.mark.parametrize("model", MODELS)
+def test_tensorrt_for_rtx_refuses_what_we_say_it_refuses(model: onnx.ModelProto, oracle: TrtOracle):
+    verdict = oracle.judge(model)
+
+    assert verdict.accepted == (not refusals(model, "tensorrt-rtx")), verdict.message
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_onnx_runtime_refuses_what_we_say_it_refuses(model: onnx.ModelProto):
+    said, reason = refusals(model, "ort-cpu"), ort_refuses(model)
+
+    assert (reason is not None) == bool(said), reason
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_checker_refuses_what_we_say_breaks_the_specification(model: onnx.ModelProto):
+    said = refusals(model, "onnx")
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
+        assert said
+    else:
+        assert said <= NEVER_CHECKED_BY_ONNX
