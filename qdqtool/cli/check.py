@@ -15,10 +15,12 @@ from qdqtool.cli._options import emit, model_argument, output_format_option
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="Samples: an .npz with one array for each input, samples first. Without it inputs are random.",
+    help="Samples: .npz, .npy, a folder of either or of ONNX test data, or script.py:func. Default: random inputs.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
-@click.option("--samples", type=click.IntRange(min=1), help="Use only so many samples.  [default: all, or 4 random ones]")
+@click.option(
+    "--samples", type=click.IntRange(min=1), help="Use only so many samples.  [default: all, or 4 random ones]"
+)
 @click.option(
     "--input-shapes",
     multiple=True,
@@ -74,9 +76,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     from qdqtool.pipeline.check_report import Gates
     from qdqtool.pipeline.data.signature import parse_input_shapes
 
-    gates = Gates(
-        min_sqnr=min_sqnr, min_cosine=min_cosine, max_steps=max_steps, max_weight_steps=max_weight_steps
-    )
+    gates = Gates(min_sqnr=min_sqnr, min_cosine=min_cosine, max_steps=max_steps, max_weight_steps=max_weight_steps)
     shapes = parse_input_shapes(input_shapes)
     request = DataRequest(path=data, seed=seed, samples=samples, input_shapes=shapes)
     with _progress() as progress:

@@ -38,9 +38,10 @@ class ConstantNodes:
         for quantizer in [entry for entry in self._alone if entry.is_quantize and format_of(entry) is not None]:
             readers = facts.qdq.readers(quantizer)
             self._behind[quantizer] = [entry for entry in readers if self._is_constant([*inputs_of(entry)][1:])]
+        self._all = {*self._alone, *(entry for readers in self._behind.values() for entry in readers)}
 
     def __contains__(self, entry: QdqNode) -> bool:
-        return entry in self._alone or any(entry in readers for readers in self._behind.values())
+        return entry in self._all
 
     def results(self) -> Iterator[tuple[QdqNode, dict[Value, Array], Array | None]]:
         """Each node with its inputs by tensor and what the reference session makes of them, one at a time.

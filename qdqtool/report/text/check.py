@@ -101,7 +101,9 @@ def _print_notes(report: CheckReport, console: Console) -> None:
         scope = f" in {escape(skipped.graph)}" if skipped.graph else ""
         console.print(f"SKIPPED  {escape(skipped.node)}{scope}: {escape(skipped.reason)}", style="yellow")
     if len(report.not_observed) > SHOWN:
-        console.print(f"SKIPPED  {len(report.not_observed) - SHOWN} more (--output-format json lists all)", style="yellow")
+        console.print(
+            f"SKIPPED  {len(report.not_observed) - SHOWN} more (--output-format json lists all)", style="yellow"
+        )
     for fault in report.known_faults:
         where = plural(len(fault.nodes), "node")
         console.print(f"note     ONNX Runtime {fault.fault}: {plural(fault.elements, 'element')} at {where}")
