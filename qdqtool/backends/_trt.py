@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from qdqtool.backends import _trt_process, _trt_targets
 from qdqtool.backends._engine import BuildRefusedError, Built, EngineRequest, Evidence, Kernel, NodePrecision
 from qdqtool.backends._trt_dump import read_dump, read_inspector
-from qdqtool.backends._trt_errors import builder_refusals, parser_refusals, strip_noise
+from qdqtool.backends._trt_errors import builder_refusals, parser_refusals
 from qdqtool.backends._trt_planned import planned_nodes, quantized_types
 from qdqtool.backends._trt_precision import compare
 from qdqtool.backends._trt_process import Outcome
@@ -16,9 +16,7 @@ from qdqtool.graph.model import Model
 _KEPT_WARNINGS = (
     ("Int64 binding", "an input is int64: the program that runs the engine must bind int64 data"),
     ("Defaulting to INT8 instead", "a uint8 zero point was taken as int8: the code range is -128 to 127, not 0 to 255"),
-    ("already exists, the output tensors", None),
-    ("empty initializer", None),
-    ("kMIN dimensions in profile", None),
+    ("kMIN values are not self-consistent", "the smallest shapes are too small for a layer; inference with them fails"),
 )
 
 
@@ -156,11 +154,5 @@ class TensorRT:
 
 
 def _warnings(outcome: Outcome) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for severity, text in outcome.log:
-        if severity != "WARNING":
-            continue
-        for mark, meaning in _KEPT_WARNINGS:
-            if mark in text:
-                found[meaning or strip_noise(text)] = None
-    return tuple(found)
+    texts = [text for severity, text in outcome.log if severity == "WARNING"]
+    return tuple(meaning for mark, meaning in _KEPT_WARNINGS if any(mark in text for text in texts))

@@ -21,7 +21,7 @@ _PREFIXES = (
     re.compile(r"^Parameter check failed, condition: .*?\. (?=[A-Z])"),
     re.compile(r"^\[[\w.: ]+\] (?:MyelinCheckException: [\w.]+:\d+: )?"),
 )
-_SOURCE_PLACE = re.compile(r"\.?\s+In \w+ at /?[\w/.+-]+:\d+\)?")
+_SOURCE_PLACE = re.compile(r"\.?\s+In [\w:()<>]+ at /?[\w/.+-]+:\d+\)?")
 _NAMED_LAYER = re.compile(r"^(?:I\w+Layer(?:/I\w+Layer)? )(?P<node>\S+?)(?::| has `)")
 
 
@@ -167,14 +167,19 @@ _KNOWN = (
         "give --opt-shapes",
     ),
     _known(
+        r"k(\w+) values for profile \d+ violate shape constraints: (.+?)(?: \(build-time| Condition |$)",
+        "the network cannot take its {0} shapes: {1}",
+        "give shapes that every layer can compute with --min-shapes, --opt-shapes and --max-shapes",
+    ),
+    _known(
         r"Attention operation was not supported by a dedicated kernel",
         "there is no kernel for this Attention node; in float32 it does not build even unquantized",
         "convert the attention to float16",
     ),
     _known(
-        r"tScope\.getType\(\) != ScopeType::kUNDEFINED",
-        "the builder fails with an internal error in the control flow (If, Loop) of the model, quantized or not",
-        "give the model static shapes and fold the If branches whose condition becomes constant",
+        r"(Assertion tScope\.getType\(\) != ScopeType::kUNDEFINED failed)",
+        "the builder fails with an internal error in the control flow (If, Loop) of the model, quantized or not ({0})",
+        "export the model with static shapes and with its If nodes folded",
     ),
     _known(
         r"within workspace|Could not find any implementation for node (.+?)\.",

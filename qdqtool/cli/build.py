@@ -1,11 +1,15 @@
 """``qdqtool build``: a TensorRT engine from a model, with a precision report."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from qdqtool.cli._options import emit, model_argument, output_format_option, output_option
+
+if TYPE_CHECKING:
+    from qdqtool.pipeline.build import BuildOptions
+    from qdqtool.pipeline.profiles import ShapeOptions
 
 _SHAPES = "Shapes, as name:1x3x320x320, several separated by commas."
 
@@ -74,7 +78,7 @@ def _options(
     skip_validate: bool,
     timeout: float,
     **shapes: str | None,
-) -> Any:
+) -> "BuildOptions":
     from qdqtool.backends._trt_targets import parse
     from qdqtool.pipeline.build import BuildOptions
     from qdqtool.pipeline.precision_gate import parse_gate
@@ -90,7 +94,7 @@ def _options(
     )
 
 
-def _shapes(**texts: str | None) -> Any:
+def _shapes(**texts: str | None) -> "ShapeOptions":
     from qdqtool.pipeline.profiles import ShapeOptions, parse_shapes
 
     found = {

@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from support.engine_models import conv, crashing, matmul, recursive, refused, save
+from onnx import TensorProto
+from support.engine_models import Net, conv, crashing, matmul, recursive, refused, save
 
 from qdqtool.backends import _trt_process
-from qdqtool.backends._engine import BuilderFailedError, BuildRefusedError, EngineRequest
+from qdqtool.backends._engine import BuilderFailedError, BuildRefusedError, EngineRequest, InputProfile
 from qdqtool.backends.tensorrt import BUILDER as TENSORRT
 from qdqtool.backends.tensorrt_rtx import BUILDER as RTX
 from qdqtool.errors import CapabilityError, OutputError
@@ -183,3 +184,28 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
     outcome = _trt_process.run("tensorrt", request(conv(), tmp_path), inspect=False, title="T")
     assert outcome.facts["problem"] == "device"
     assert list(tmp_path.glob("qdqtool-build-*")) == []
+
+
+def int64_input():
+    net = Net()
+    net.op("Gather", [net.float_weight("w", (16, 8)), "x"], "y")
+    model = net.model({"x": (4,)})
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    return model
+
+
+@BUILDER
+def test_a_warning_that_matters_is_kept_once(rtx, tmp_path):
+    (warning,) = rtx.build(request(int64_input(), tmp_path)).warnings
+    assert "must bind int64 data" in warning
+
+
+@BUILDER
+def test_shapes_that_are_too_small_for_a_layer(rtx, tmp_path):
+    model = conv(inputs={"x": (1, 16, "h", "w")})
+    small, large = (1, 16, 1, 1), (1, 16, 8, 8)
+    (warning,) = rtx.build(request(model, tmp_path, profiles=(InputProfile("x", small, large, large),))).warnings
+    assert "too small for a layer" in warning
+    with pytest.raises(BuildRefusedError, match=r"cannot take its OPT shapes: y\.Conv: spatial dimension") as caught:
+        rtx.build(request(model, tmp_path, profiles=(InputProfile("x", small, small, large),)))
+    assert "--opt-shapes" in str(caught.value.hint)
