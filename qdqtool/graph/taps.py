@@ -110,6 +110,8 @@ class _Lifter:
         self._numbers = itertools.count()
         self._calls = _call_sites(view)
         self._open: set[ScopePath] = set()
+        self._formal = {scope.path: {*scope.input_names(), *scope.output_names()} for scope in view.scopes}
+        self._returned = set(view.main.output_names())
         self._problems: list[str] = []
 
     def expose(self, value: Value, elem_type: int | None) -> tuple[tuple[Tap, ...], list[str]]:
@@ -139,7 +141,8 @@ class _Lifter:
         return []
 
     def _graph_output(self, scope: Scope, name: str) -> Tap:
-        if name not in scope.output_names():
+        if name not in self._returned:
+            self._returned.add(name)
             _outputs(scope).append(onnx.ValueInfoProto(name=name))
         return Tap(name)
 
@@ -196,7 +199,9 @@ class _Lifter:
 
     def _returnable(self, scope: Scope, name: str) -> str:
         """``name``, or a copy of it where it is a formal input or output already: they may not share names."""
-        if name not in scope.output_names() and name not in scope.input_names():
+        formal = self._formal[scope.path]
+        if name not in formal:
+            formal.add(name)
             return name
         copy = self._fresh()
         scope.container.node.append(onnx.helper.make_node("Identity", [name], [copy], name=copy))
