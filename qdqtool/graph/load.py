@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 from qdqtool.errors import ModelError
 from qdqtool.graph.external import check_external_data
 from qdqtool.graph.model import Model
+from qdqtool.graph.tensors import is_external, iter_tensors
 
 _PROBE = 4096
 _PROTOBUF_LIMIT = 2**31 - 1
@@ -35,7 +36,8 @@ def load_model(path: str | Path) -> Model:
         _raise_for_content(path, data)
         raise ModelError(f"{path} is not an ONNX model: it decodes without a graph")
     check_external_data(proto, path.parent)
-    return Model(proto, path)
+    outside = any(is_external(tensor) for tensor in iter_tensors(proto))
+    return Model(proto, path, stored_outside=outside)
 
 
 def _read_file(path: Path) -> bytes:

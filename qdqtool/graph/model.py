@@ -32,11 +32,13 @@ class Model:
             may have the location :data:`PENDING_LOCATION` and a ``key``.
         path: The file it was read from; None for models made in memory. External locations are relative to its folder.
         payloads: Bytes of pending tensors by key.
+        stored_outside: Whether the file it was read from keeps weights in external data.
     """
 
     proto: onnx.ModelProto
     path: Path | None = None
     payloads: dict[str, Payload] = field(default_factory=dict)
+    stored_outside: bool = False
 
     @property
     def folder(self) -> Path:
@@ -45,7 +47,7 @@ class Model:
 
     def fork(self) -> "Model":
         """The same model with payloads of its own, so that pending tensors can be added for one job only."""
-        return Model(self.proto, self.path, dict(self.payloads))
+        return Model(self.proto, self.path, dict(self.payloads), self.stored_outside)
 
     def default_opset(self) -> int:
         """The imported version of the default ONNX domain; 1 when it is not imported."""

@@ -123,8 +123,7 @@ def _needs_data_file(model: Model, external_data: ExternalData) -> bool:
         if too_large:
             raise UsageError("the model passes 2 GiB, which one ONNX file cannot hold", hint="allow external data")
         return False
-    kept_outside = any(is_external(tensor) and not is_pending(tensor) for tensor in iter_tensors(model.proto))
-    return too_large or kept_outside
+    return too_large or model.stored_outside or any(map(_stays_external, iter_tensors(model.proto)))
 
 
 def _write_data(model: Model, proto: onnx.ModelProto, file: IO[bytes], location: str) -> None:
