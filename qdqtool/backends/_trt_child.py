@@ -122,7 +122,7 @@ class _Build:
     def _parse(self, builder: Any) -> Any | None:
         self._result.put(stage="parse")
         started = time.perf_counter()
-        network = builder.create_network(0)
+        network = self._network(builder)
         parser = self._trt.OnnxParser(network, self._log)
         parsed = parser.parse_from_file(self._request["model"])
         self._result.put(parse_seconds=time.perf_counter() - started)
@@ -137,11 +137,16 @@ class _Build:
                 layer.name, layer.metadata = plain_name(layer.name), plain_name(layer.metadata)
         return network
 
+    def _network(self, builder: Any) -> Any:
+        # Q/DQ decide all types: TensorRT 10 must be told so, later versions know nothing else
+        typed = self._trt.NetworkDefinitionCreationFlag.__members__.get("STRONGLY_TYPED")
+        return builder.create_network(0 if typed is None else 1 << int(typed))
+
     def _survey(self, builder: Any, errors: list[dict[str, Any]]) -> None:
         from qdqtool.backends._trt_survey import further_refusals
 
         def parse(model: bytes, path: str) -> dict[str, Any] | None:
-            network = builder.create_network(0)  # the parser does not keep it alive
+            network = self._network(builder)  # the parser does not keep it alive
             parser = self._trt.OnnxParser(network, self._log)
             return None if parser.parse(model, path) or not parser.num_errors else _error(parser.get_error(0))
 

@@ -30,8 +30,8 @@ CASES = {
     "initializer type": (
         (
             "Failed to import initializer: In node -1 with name:  and operator:  (importInitializers): "
-            "UNSUPPORTED_NODE: Assertion failed: ctx->getWeightsContext().convertOnnxWeights(initializer, &weights): Failed to import "
-            "initializer: wz"
+            "UNSUPPORTED_NODE: Assertion failed: ctx->getWeightsContext().convertOnnxWeights(initializer, &weights): "
+            "Failed to import initializer: wz"
         ),
         "initializer 'wz' has a type that TensorRT does not hold",
     ),
