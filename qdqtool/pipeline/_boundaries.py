@@ -1,6 +1,5 @@
 """Where a model becomes quantized, against the same tensors of a baseline."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from qdqtool.errors import ArgumentError
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.scope import display
-from qdqtool.graph.view import GraphView, Use, Value
+from qdqtool.graph.view import Value
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import expand
@@ -17,13 +16,12 @@ from qdqtool.pipeline._grid import step_widths, unit_roundoff
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._own_core import format_of, granularity_of
 from qdqtool.pipeline._running_error import RunningError
+from qdqtool.pipeline._twins import Twins
 from qdqtool.pipeline.check_report import BoundaryResult
 
 ROUNDINGS = 4
 """Float operations between a weight and its dequantized code: reciprocal or scale, quotient, product, and one spare for
 tools that keep scales in double precision."""
-
-_ADDED_WORDS = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_quantized", "_float", "_QuantizeInput")
 
 
 @dataclass(slots=True)
@@ -153,16 +151,15 @@ class _Distances:
         return cls(quotient, steps, max(unit_roundoff(scale.dtype), unit_roundoff(x.dtype)))
 
 
-def find_boundaries(facts: Facts, baseline: Facts) -> tuple[list[Boundary], list[QdqNode]]:
+def find_boundaries(facts: Facts, twins: Twins) -> tuple[list[Boundary], list[QdqNode]]:
     """Every quantized tensor of a model with its counterpart in a baseline, and those that have none."""
     found: list[Boundary] = []
     lonely: list[QdqNode] = []
-    twins = _Twins(facts, baseline.view)
     for entry in facts.qdq.nodes:
         codes, fmt = _codes(facts, entry), format_of(entry)
         if codes is None or fmt is None:
             continue
-        counterpart = next(twins.of(entry), None)
+        counterpart = next(twins.of(facts.qdq, entry), None)
         if counterpart is None:
             lonely.append(entry)
             continue
@@ -177,41 +174,6 @@ def _codes(facts: Facts, entry: QdqNode) -> Value | None:
         return entry.output
     stored = facts.qdq.quantizer_of(entry) is None and entry.data is not None and facts.is_constant(entry.data)
     return entry.data if stored else None
-
-
-class _Twins:
-    """Finds the tensor of a baseline that a Q or DQ stands for."""
-
-    def __init__(self, facts: Facts, baseline: GraphView) -> None:
-        self._qdq = facts.qdq
-        self._scopes = {scope.path: scope for scope in baseline.scopes}
-        self._nodes = {(node.scope.path, node.key): node for node in baseline.nodes()}
-
-    def of(self, entry: QdqNode) -> Iterator[Value]:
-        """By name, else by where the model's nodes read it, else by names without the words that tools add."""
-        here = self._scopes.get(entry.node.scope.path)
-        if here is None:
-            return
-        if entry.is_quantize and entry.data is not None and entry.data.name in here.values:
-            yield here.values[entry.data.name]
-        readers = self._qdq.readers(entry) if entry.is_quantize else [entry]
-        yield from (value for reader in readers for use in reader.uses if (value := self._read_by(use)) is not None)
-        for name in _names(entry, readers):
-            value = here.resolve(name)
-            if value is not None:
-                yield value
-
-    def _read_by(self, use: Use) -> Value | None:
-        """What the baseline's node with the same outputs reads there."""
-        twin = self._nodes.get((use.node.scope.path, use.node.key))
-        return twin.input(use.index) if twin is not None and twin.op_type == use.node.op_type else None
-
-
-def _names(entry: QdqNode, readers: list[QdqNode]) -> Iterator[str]:
-    outputs = [reader.output.name for reader in readers if reader.output is not None]
-    for name in (*outputs, entry.data.name if entry.data is not None else ""):
-        yield name
-        yield from (name.removesuffix(word) for word in _ADDED_WORDS if name.endswith(word))
 
 
 def _worst(steps: Array) -> tuple[int, ...]:

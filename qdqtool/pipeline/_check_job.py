@@ -15,6 +15,7 @@ from qdqtool.pipeline._constant_nodes import ConstantNodes
 from qdqtool.pipeline._observe import Facts, Observer, Run
 from qdqtool.pipeline._outputs import OutputCheck, output_checks
 from qdqtool.pipeline._own_core import NodeCheck, compare, inputs_of
+from qdqtool.pipeline._twins import Twins
 from qdqtool.pipeline.check_report import Gates
 from qdqtool.pipeline.data import Feeds
 
@@ -45,7 +46,8 @@ class CheckJob:
         self.gates = gates
         self.checks: dict[QdqNode, NodeCheck] = {entry: NodeCheck(entry) for entry in facts.qdq.nodes}
         self.outputs: list[OutputCheck] = output_checks(facts, baseline)
-        self.boundaries, self.lonely = find_boundaries(facts, baseline) if baseline is not None else ([], [])
+        self._twins = Twins(baseline.view) if baseline is not None else None
+        self.boundaries, self.lonely = find_boundaries(facts, self._twins) if self._twins is not None else ([], [])
         self.nonfinite_maker = ""
         self._profile = profile
         self._constant = ConstantNodes(facts, self.checks)
@@ -109,8 +111,9 @@ class CheckJob:
     def _add_boundary(self, boundary: Boundary, watcher: "_Watcher", run: Run, floats: Run) -> None:
         """Count a quantized activation; packed codes stored in the model are constant nodes, and not here."""
         assert watcher.baseline is not None
+        assert self._twins is not None
         for codes, tap, index in watcher.model.occurrences(run, boundary.codes):
-            x = watcher.baseline.at(floats, boundary.baseline, tap, index)
+            x = watcher.baseline.at(floats, boundary.baseline, self._twins.tap(tap), index)
             self._count(boundary, codes, x, lambda value, t=tap, i=index: watcher.model.at(run, value, t, i))
 
     def _count(

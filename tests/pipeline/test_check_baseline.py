@@ -1,5 +1,6 @@
 """Check against a float baseline: outputs, activations and packed weights, in decibels and in steps."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.qdq import constant, pair_model
+from support.qdq import constant, pair_model, text_model
 from support.small import conv_model, matmul_model, run
 
 from qdqtool.backends.ort_cpu import Profile
@@ -18,6 +19,7 @@ from qdqtool.graph.tensors import make_tensor
 from qdqtool.numerics import metrics
 from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.check_report import BoundaryResult, CheckReport, Gates
+from qdqtool.pipeline.insert import insert_plan
 
 T = TensorProto
 
@@ -249,3 +251,50 @@ def test_every_sample_counts(tmp_path: Path) -> None:
     report = check_model(quantized_matmul(), baseline=Model(matmul_model()), data=tmp_path / "d.npz")
     assert report.data.samples == 50
     assert boundary(report, "x").elements == 400
+
+
+SCOPES = """
+<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[2,2] x, bool c, int64 n) => (float[2,2] y, float[2,2] z)
+<float[2,2] w = {0.1, 0.2, -0.5, 1.0}>
+{
+  y = If (c) <
+    then_branch = t () => (float[2,2] yt) { th = Relu (x) yt = MatMul (th, w) },
+    else_branch = e () => (float[2,2] ye) { neg = Neg (x) ye = MatMul (neg, w) }
+  >
+  none = Constant <value = bool {1}> ()
+  z = Loop (n, none, x) <
+    body = b (int64 i, bool ci, float[2,2] v) => (bool co, float[2,2] vo) {
+      co = Identity (ci)
+      r = Relu (v)
+      vo = my.F (r)
+    }
+  >
+}
+<domain: "my", opset_import: ["": 21]>
+F (a) => (b)
+{
+  k = Constant <value = float[2,2] {0.3, -0.2, 0.5, 0.7}> ()
+  s = Tanh (a)
+  b = MatMul (s, k)
+}
+"""
+
+
+def test_branches_loops_and_functions_have_counterparts_though_insert_renamed_their_owner(tmp_path: Path) -> None:
+    onnx.save(text_model(SCOPES).proto, tmp_path / "float.onnx")
+    tensors = [
+        {"tensor": name, "format": "int8", "scale": 0.02} for name in ("x", "w", "th", "neg", "r", "s", "k", "y")
+    ]
+    (tmp_path / "plan.json").write_text(json.dumps({"schema_version": 1, "tensors": tensors}))
+    insert_plan(tmp_path / "float.onnx", tmp_path / "plan.json", tmp_path / "q.onnx")
+    x = np.random.default_rng(0).uniform(-1, 1, (4, 2, 2)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=x, c=np.array([True, False, True, False]), n=np.array([3, 0, 1, 2]))
+    report = check_model(tmp_path / "q.onnx", baseline=tmp_path / "float.onnx", data=tmp_path / "d.npz")
+    assert report.passed, report.failures
+    assert report.not_observed == ()
+    assert {found.tensor for found in report.boundaries} == {"x", "w", "th", "neg", "r", "s", "k", "y"}
+    assert boundary(report, "r").elements == boundary(report, "s").elements == 6 * 4  # six iterations of four
+    assert boundary(report, "th").elements == boundary(report, "neg").elements == 2 * 4
+    # Relu and Neg of x = DQ(Q(x)) are on the grid already, so only the error of x itself is left
+    assert boundary(report, "neg").max_steps <= 0.5 + 1e-4
