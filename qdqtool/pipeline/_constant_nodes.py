@@ -46,8 +46,8 @@ class ConstantNodes:
     def results(self) -> Iterator[tuple[QdqNode, dict[Value, Array], Array | None]]:
         """Each node with its inputs by tensor and what the reference session makes of them, one at a time.
 
-        Results in types that NumPy lacks are widened; the result is None where the constants are too large for one model in
-        memory.
+        Results in types that NumPy lacks are widened; a result is None where the constants are too large for one model
+        in memory.
 
         Raises:
             CapabilityError: ONNX Runtime cannot run a node.
