@@ -20,6 +20,10 @@ class DeadCode:
         self._waiting: list[Value] = []
         self._kept = {value for value in view.values() if value.is_output} | _returned_from_outside(view)
 
+    def suspect(self, value: Value) -> None:
+        """``value`` lost readers before this index was made."""
+        self._waiting.append(value)
+
     def drop_use(self, node: NodeView, index: int) -> None:
         """Input ``index`` of ``node`` no longer reads what it read."""
         value = node.input(index)

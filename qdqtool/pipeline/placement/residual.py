@@ -27,16 +27,19 @@ def decide_add(node: NodeView, facts: Facts, quantized: Collection[NodeView]) ->
         return Skip("an operand is missing")
     if not (facts.is_float(left) and facts.is_float(right)):
         return None
+    obstacle = _obstacle(node, left, right, facts)
+    skip = Skip(obstacle) if obstacle is not None else _skip_input(node, quantized)
+    return skip if isinstance(skip, Skip) else _claim_skip(node, skip, facts)
+
+
+def _obstacle(node: NodeView, left: Value, right: Value, facts: Facts) -> str | None:
     if adds_mask(node, facts):
-        return Skip("it adds an attention mask: beside minus infinity, one scale rounds every score to 0")
+        return "it adds an attention mask: beside minus infinity, one scale rounds every score to 0"
     if facts.is_constant(left) or facts.is_constant(right):
-        return Skip("it adds a constant: it is fused with its neighbour, and a bias stays float")
+        return "it adds a constant: it is fused with its neighbour, and a bias stays float"
     if feeds_softmax(node):
-        return Skip("it makes the scores of a Softmax, which may be masked and are read in float")
-    skip = _skip_input(node, quantized)
-    if isinstance(skip, Skip):
-        return skip
-    return _claim_skip(node, skip, facts)
+        return "it makes the scores of a Softmax, which may be masked and are read in float"
+    return None
 
 
 def _claim_skip(node: NodeView, index: int, facts: Facts) -> Decision:

@@ -1,0 +1,63 @@
+"""Writing fixed dimensions into the inputs of a model."""
+
+from collections.abc import Mapping
+
+import onnx
+
+from qdqtool.errors import UsageError
+from qdqtool.graph.model import Model
+from qdqtool.registry import suggestion
+
+
+def fix_inputs(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Model:
+    """A copy of the model with the dimensions of its inputs fixed.
+
+    Raises:
+        UsageError: A name is no input, or a shape contradicts the model.
+    """
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    stored = {tensor.name for tensor in proto.graph.initializer}
+    inputs = {value.name: value for value in proto.graph.input if value.name not in stored}
+    extents: dict[str, set[int]] = {}
+    for name, shape in input_shapes.items():
+        if name not in inputs:
+            raise UsageError(
+                f"'{name}' is no input of the model; the inputs are {', '.join(inputs)}{suggestion(name, inputs)}"
+            )
+        _fix(inputs[name], shape, extents)
+    for value in inputs.values():
+        _fix_shared(value, extents)
+    return Model(proto, model.path, dict(model.payloads))
+
+
+def _fix(value: onnx.ValueInfoProto, shape: tuple[int, ...], extents: dict[str, set[int]]) -> None:
+    wanted = "x".join(map(str, shape)) or "scalar"
+    if not value.type.HasField("tensor_type"):
+        raise UsageError(f"input '{value.name}' is no tensor; it has no shape to fix")
+    if any(extent < 1 for extent in shape):
+        raise UsageError(f"shape {wanted} of input '{value.name}' has an extent below 1")
+    declared = value.type.tensor_type
+    if not declared.HasField("shape"):
+        for _ in shape:
+            declared.shape.dim.add()
+    dims = declared.shape.dim
+    if len(dims) != len(shape):
+        raise UsageError(f"input '{value.name}' has {len(dims)} dimensions; the shape {wanted} has {len(shape)}")
+    for index, (dim, extent) in enumerate(zip(dims, shape, strict=True)):
+        if dim.HasField("dim_value") and dim.dim_value != extent:
+            raise UsageError(
+                f"dimension {index} of input '{value.name}' is {dim.dim_value} in the model; "
+                f"the shape {wanted} has {extent}"
+            )
+        if dim.dim_param:
+            extents.setdefault(dim.dim_param, set()).add(extent)
+        dim.dim_value = extent
+
+
+def _fix_shared(value: onnx.ValueInfoProto, extents: Mapping[str, set[int]]) -> None:
+    """Fix symbolic dimensions that have the same name as one that was fixed, where there is but one extent for it."""
+    for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
+        known = extents.get(dim.dim_param, set()) if dim.dim_param else set()
+        if len(known) == 1:
+            dim.dim_value = next(iter(known))
