@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import sys
 import warnings
 
@@ -23,7 +24,13 @@ def main(arguments: list[str] | None = None) -> None:
     """
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
+    signal.signal(signal.SIGTERM, _interrupt)
     sys.exit(_run(arguments))
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    # a killed CI job must leave as little behind as Ctrl-C does
+    raise KeyboardInterrupt
 
 
 def _run(arguments: list[str] | None) -> int:

@@ -127,14 +127,15 @@ def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
     assert "evil\\x1b[2J\\n[bold]x" in qdqtool("inspect", path, "--tensors").out
 
 
-def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path, signal: str) -> None:
     model = conv_model()
     path = tmp_path / "m.onnx"
     onnx.save(model, path)
     (tmp_path / "p.toml").write_text('schema_version=1\n[[tensors]]\ntensor="w"\nformat="int8"\nscale=0.1\n')
     code = (
         "import os, signal\nfrom qdqtool.graph import save\nfrom qdqtool.__main__ import main\n"
-        "save.os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"save.os.fsync = lambda handle: os.kill(os.getpid(), signal.{signal})\n"
         f"main(['insert', {str(path)!r}, '--plan', {str(tmp_path / 'p.toml')!r}, '-o', {str(tmp_path / 'q.onnx')!r}])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
