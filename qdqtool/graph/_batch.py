@@ -168,12 +168,17 @@ def sort_edits(view: GraphView, edits: Sequence[Edit]) -> dict[ScopePath, ScopeB
     batches: dict[ScopePath, ScopeBatch] = {}
     for edit in edits:
         if edit.scope not in batches:
-            batches[edit.scope] = _new_batch(view, edit.scope)
+            batches[edit.scope] = new_batch(view, edit.scope)
         batches[edit.scope].add(edit)
     return batches
 
 
-def _new_batch(view: GraphView, path: ScopePath) -> ScopeBatch:
+def new_batch(view: GraphView, path: ScopePath) -> ScopeBatch:
+    """A batch without edits.
+
+    Raises:
+        EditError: The model has no such scope.
+    """
     try:
         scope = view.scope(path)
     except KeyError:

@@ -77,7 +77,7 @@ class _Order:
         """Put a node, and before it those it waits for, depth first without recursion."""
         if index in self._done:
             return
-        stack = [(index, self._awaited(index))]
+        stack = [(index, self._awaited(index, early=False))]
         open_nodes = {index}
         while stack:
             current, awaited = stack[-1]
@@ -89,11 +89,12 @@ class _Order:
             elif maker in open_nodes:
                 raise EditError(f"the edits make a cycle through tensor '{self._nodes[maker].output[0]}'")
             elif maker not in self._done:
-                stack.append((maker, self._awaited(maker)))
+                stack.append((maker, self._awaited(maker, early=True)))
                 open_nodes.add(maker)
 
-    def _awaited(self, index: int) -> Iterator[int]:
+    def _awaited(self, index: int, *, early: bool) -> Iterator[int]:
+        """The nodes that must stand before; of a node that stayed in its place, only new ones can be missing."""
         for name in names_read(self._nodes[index]):
             maker = self._makers.get(name)
-            if maker is not None and (index in self._free or maker >= self._count):
+            if maker is not None and (early or index in self._free or maker >= self._count):
                 yield maker

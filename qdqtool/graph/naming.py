@@ -6,8 +6,6 @@ with ``_Output`` for what they make, ``<t>_scale``, ``<t>_zero_point`` and ``<t>
 
 from collections.abc import Iterator
 
-import onnx
-
 from qdqtool.graph.view import GraphView, Scope
 
 
@@ -51,5 +49,3 @@ def _tensor_names(scope: Scope) -> Iterator[str]:
     yield from scope.output_names()
     for node in scope.nodes:
         yield from node.proto.input  # a name may be read though nothing defines it
-    if isinstance(scope.container, onnx.GraphProto):
-        yield from (sparse.values.name for sparse in scope.container.sparse_initializer)

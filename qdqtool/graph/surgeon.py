@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import onnx
 import onnx_graphsurgeon as gs
 
-from qdqtool.graph._batch import EditError, NodeChange, ScopeBatch, sort_edits
+from qdqtool.graph._batch import EditError, NodeChange, ScopeBatch, new_batch, sort_edits
 from qdqtool.graph._consistency import check_batches
 from qdqtool.graph._copying import copy_model
 from qdqtool.graph._takeover import take_over
@@ -48,9 +48,9 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
     result.proto = copy_model(model.proto, batches[MAIN].old_initializers if MAIN in batches else ())
     containers = dict(walk(result.proto))
     moved = _owners_of_moved(batches.values())
-    for path, batch in sorted(
-        batches.items(), key=lambda entry: -len(entry[0])
-    ):  # bodies first: placing looks into them
+    for path in moved:
+        batches.setdefault(path, new_batch(view, path))
+    for path, batch in sorted(batches.items(), key=lambda entry: -len(entry[0])):  # placing looks into edited bodies
         take_over(containers[path], batch, _edit_nodes(batch), moved.get(path, ()))
         _raise_ir_for(batch, result.proto)
         _import_domains(batch, result.proto)
@@ -70,6 +70,8 @@ def _owners_of_moved(batches: Iterable[ScopeBatch]) -> dict[ScopePath, set[NodeK
 
 def _edit_nodes(batch: ScopeBatch) -> dict[NodeKey, onnx.NodeProto]:
     """The new and changed nodes of the scope after the edits, as graphsurgeon exports them, by their outputs."""
+    if not (batch.added or batch.changes or batch.removed):
+        return {}
     graph = gs.import_onnx(_stand_in(batch))
     tensors = graph.tensors()
 

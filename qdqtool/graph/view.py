@@ -249,6 +249,8 @@ def _define_values(scope: Scope) -> None:
     if isinstance(scope.container, onnx.GraphProto):
         for tensor in scope.container.initializer:
             _value(scope, tensor.name).initializer = tensor
+        for sparse in scope.container.sparse_initializer:
+            _value(scope, sparse.values.name)
 
 
 def _value(scope: Scope, name: str) -> Value:

@@ -42,6 +42,8 @@ def _message_changes(path: str, before: Message, after: Message) -> Iterator[str
             yield from _repeated_changes(here, getattr(before, name), getattr(after, name))
         elif before.HasField(name) != after.HasField(name):
             yield ("+" if after.HasField(name) else "-") + here
+        elif not before.HasField(name):
+            continue
         elif isinstance(getattr(before, name), Message):
             yield from _message_changes(here, getattr(before, name), getattr(after, name))
         elif _bits(getattr(before, name)) != _bits(getattr(after, name)):
