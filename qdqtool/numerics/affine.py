@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.errors import ArgumentError
+from qdqtool.numerics import kernels
 from qdqtool.numerics.division import division
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, FLOAT64, REAL_TYPES, SCALE_TYPES, Array
 from qdqtool.numerics.granularity import Granularity
@@ -53,6 +54,9 @@ def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
     x, scale = _real(x, "x"), _scale(scale)
     divide = division(x.dtype, scale.dtype, None if precision is None else np.dtype(precision))
     zero = _zero_point(zero_point, fmt)
+    plain = divide.work == divide.precision and (saturate or not fmt.has_nan)
+    if plain and scale.dtype == FLOAT32 and kernels.supports(fmt) and kernels.wanted(x):
+        return kernels.quantize(x, scale, fmt, granularity, zero)
     codes = np.empty(x.shape, fmt.dtype)
     with np.errstate(all="ignore"):
         walk = pieces((x, codes), (scale.astype(divide.work), zero), granularity)

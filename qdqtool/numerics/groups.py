@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from qdqtool.numerics import kernels
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis
 
@@ -48,6 +49,8 @@ def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
     Raises:
         ArgumentError: The axis is outside the rank.
     """
+    if x.size and kernels.wanted(x) and kernels.has_ranges(x.shape, granularity):
+        return kernels.ranges(x, granularity)
     values = x.astype(np.float32, copy=False)
     finite = np.isfinite(values)
     if not finite.all():

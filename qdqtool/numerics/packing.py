@@ -36,6 +36,9 @@ def pack(codes: Array, fmt: NumberFormat) -> Bytes:
     flat = np.ascontiguousarray(codes).reshape(-1)
     if fmt.bits >= 8:
         return flat.astype(flat.dtype.newbyteorder("<"), copy=False).view(np.uint8)
+    if fmt.bits == 4 and flat.size % 2 == 0:
+        pairs = flat.view(np.uint8)
+        return (pairs[::2] & np.uint8(15)) | (pairs[1::2] << np.uint8(4))
     elements, width = _group(fmt.bits)
     padded = np.zeros(-(-flat.size // elements) * elements, np.uint8)
     padded[: flat.size] = flat.view(np.uint8) & (2**fmt.bits - 1)

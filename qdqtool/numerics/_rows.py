@@ -1,0 +1,145 @@
+"""Kernels that numba compiles: quantize contiguous rows of float32. Imported only when they are used.
+
+Each does what the NumPy twin in :mod:`qdqtool.numerics.affine` does, operation for operation, so the bits are the same:
+no fast-math, divisions stay divisions. A row goes through the cache once. Rows come in two kinds: one scale for the
+whole row, or one for each element of it.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from qdqtool.numerics.dtypes import Array
+
+SHORT = 64
+"""Elements of a row below which slicing it out costs more than the faster loop over a slice gains."""
+
+
+def compiled(function: Any) -> Any:
+    """``function`` as machine code that divides by zero as IEEE 754 does, cached where numba finds a place to write."""
+    jit: Any = numba.njit
+    try:
+        return jit(nogil=True, error_model="numpy", cache=True)(function)
+    except RuntimeError:  # no writable cache folder
+        return jit(nogil=True, error_model="numpy")(function)
+
+
+def _integer_row(x: Array, scale: Any, zero: Any, bounds: Any, out: Array) -> None:
+    low, high, mask = bounds
+    for i in range(x.size):
+        code = np.rint(x[i] / scale) + zero
+        code = max(low, code)
+        code = min(high, code)
+        out[i] = np.int32(code) & mask
+
+
+def _integer_vector(x: Array, scale: Array, zero: Array, bounds: Any, out: Array) -> None:
+    low, high, mask = bounds
+    for i in range(x.size):
+        code = np.rint(x[i] / scale[i]) + zero[i]
+        code = max(low, code)
+        code = min(high, code)
+        out[i] = np.int32(code) & mask
+
+
+def _encode(value: Any, bounds: Any, layout: Any) -> Any:
+    """A quotient as the bits of a small float, saturated and rounded half to even.
+
+    Normal results round in the integer bits. Subnormal ones are added to a power of two whose last place is their
+    step, so that the addition rounds.
+    """
+    low, high = bounds
+    shift, bias, smallest, magic, base, sign_shift, nan = layout
+    kept = max(low, value)
+    kept = min(high, kept)
+    bits = np.float32(kept).view(np.uint32)
+    size = bits & np.uint32(0x7FFFFFFF)
+    half = (np.uint32(1) << (shift - np.uint32(1))) - np.uint32(1) + ((size >> shift) & np.uint32(1))
+    normal = ((size + half) >> shift) - bias
+    tiny = np.float32(abs(kept) + magic).view(np.uint32) - base
+    code = normal if size >= smallest else tiny
+    code = code if value == value else nan  # noqa: PLR0124 -- NaN
+    return code | (np.float32(value).view(np.uint32) >> np.uint32(31)) << sign_shift
+
+
+integer_row = compiled(_integer_row)
+integer_vector = compiled(_integer_vector)
+encode = compiled(_encode)
+
+
+def _float_row(x: Array, scale: Any, bounds: Any, layout: Any, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = encode(x[i] / scale, bounds, layout)
+
+
+def _float_vector(x: Array, scale: Array, bounds: Any, layout: Any, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = encode(x[i] / scale[i], bounds, layout)
+
+
+float_row = compiled(_float_row)
+float_vector = compiled(_float_vector)
+
+
+def _integer_rows(x: Array, scale: Array, zero: Array, bounds: Any, out: Array, rows: Any) -> None:
+    """One scale a row. ``rows``: first, last + 1, rows in a group, elements in a group, elements in a row."""
+    first, last, per_group, group, step = rows
+    for row in range(first, last):
+        start = (row // per_group) * group + (row % per_group) * step
+        stop = min(start + step, (row // per_group + 1) * group)
+        which = row % scale.size
+        integer_row(x[start:stop], scale[which], zero[which], bounds, out[start:stop])
+
+
+def _integer_vectors(x: Array, scale: Array, zero: Array, bounds: Any, out: Array, rows: Any) -> None:
+    """A scale for each element of a row. ``rows``: first, last + 1, rows in a group, its scale rows, their height."""
+    first, last, per_group, blocks, height = rows
+    for row in range(first, last):
+        which = (row // per_group) * blocks + (row % per_group) // height
+        integer_vector(x[row], scale[which], zero[which], bounds, out[row])
+
+
+def _float_rows(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
+    """As :func:`_integer_rows`."""
+    first, last, per_group, group, step = rows
+    for row in range(first, last):
+        start = (row // per_group) * group + (row % per_group) * step
+        stop = min(start + step, (row // per_group + 1) * group)
+        if step > SHORT:
+            float_row(x[start:stop], scale[row % scale.size], bounds, layout, out[start:stop])
+        else:
+            divisor = scale[row % scale.size]
+            for i in range(start, stop):
+                out[i] = encode(x[i] / divisor, bounds, layout)
+
+
+def _float_vectors(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
+    """As :func:`_integer_vectors`."""
+    first, last, per_group, blocks, height = rows
+    for row in range(first, last):
+        which = (row // per_group) * blocks + (row % per_group) // height
+        float_vector(x[row], scale[which], bounds, layout, out[row])
+
+
+def _range_rows(x: Array, low: Array, high: Array, rows: Any) -> None:
+    """Smallest and largest finite value of each row, on the bits: integers whose order is that of the floats."""
+    first, last, per_group, group, step = rows
+    for row in range(first, last):
+        start = (row // per_group) * group + (row % per_group) * step
+        part = x[start : min(start + step, (row // per_group + 1) * group)]
+        least, most = np.int32(2**31 - 1), np.int32(-(2**31 - 1))
+        for i in range(part.size):
+            bits = part[i] if (part[i] & np.int32(0x7FFFFFFF)) < np.int32(0x7F800000) else np.int32(0)
+            key = bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
+            least = min(least, key)
+            most = max(most, key)
+        low[row] = least ^ ((least >> np.int32(31)) & np.int32(0x7FFFFFFF))
+        high[row] = most ^ ((most >> np.int32(31)) & np.int32(0x7FFFFFFF))
+
+
+range_rows = compiled(_range_rows)
+integer_rows = compiled(_integer_rows)
+integer_vectors = compiled(_integer_vectors)
+float_rows = compiled(_float_rows)
+float_vectors = compiled(_float_vectors)

@@ -1,0 +1,202 @@
+"""Fast quantization of large float32 arrays: compiled kernels on all cores, bit-equal to the NumPy twin.
+
+Compiling takes about a second, once on a machine where numba can keep its cache, so arrays below :data:`WORTH_IT`
+elements wait until something larger has paid for it. Without numba everything runs in NumPy.
+"""
+
+import functools
+import importlib
+import importlib.util
+import itertools
+import math
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from qdqtool.numerics.dtypes import FLOAT32, Array
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, check_scale_shape, normalize_axis
+from qdqtool.numerics.number_format import NumberFormat
+
+WORTH_IT = 10_000_000
+"""Elements from which compiling is worth its second."""
+SMALL = 1 << 17
+"""Elements below which NumPy is as fast as compiled code on several threads."""
+_ROWS = "qdqtool.numerics._rows"
+_PIECE = 1 << 15
+
+Rows = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an array falls into rows of one kind.
+
+    Attributes:
+        vector: Whether each element of a row has a scale of its own.
+        count: Number of rows.
+        rows: The last three numbers that the kernels of that kind take.
+        width: Elements of a row with a scale for each of them; 0 for the other kind.
+    """
+
+    vector: bool
+    count: int
+    rows: Rows
+    width: int = 0
+
+
+def wanted(x: Array) -> bool:
+    """Whether there are kernels for an array of this type, order and size, and they are worth their compilation."""
+    enough = x.size >= (SMALL if _ROWS in sys.modules else WORTH_IT)
+    return enough and x.dtype == FLOAT32 and x.flags.c_contiguous and importlib.util.find_spec("numba") is not None
+
+
+def supports(fmt: NumberFormat) -> bool:
+    """Whether there is a kernel for a format: all but the floats that have no negative zero."""
+    return fmt.kind == "integer" or not fmt.name.endswith("fnuz")
+
+
+def quantize(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity, zero_point: Array | None) -> Array:
+    """Quantize with saturation, as :func:`qdqtool.numerics.affine.quantize` does.
+
+    Args:
+        x: float32, C-contiguous.
+        scale: float32 of the shape that ``granularity`` asks for.
+        fmt: A format that :func:`supports` has.
+        granularity: Over which elements a scale is shared.
+        zero_point: float32 of the scale's shape, or None.
+
+    Raises:
+        ArgumentError: A shape does not fit.
+    """
+    check_scale_shape(scale.shape, x.shape, granularity)
+    codes = np.empty(x.shape, fmt.dtype)
+    layout = _layout(x.shape, granularity)
+    zero = np.zeros_like(scale) if zero_point is None else zero_point
+    call = _integer_call if fmt.kind == "integer" else _float_call
+    _on_all_cores(call(x, scale, zero, fmt, codes, layout), layout)
+    return codes
+
+
+def has_ranges(shape: tuple[int, ...], granularity: Granularity) -> bool:
+    """Whether :func:`ranges` can take that shape: its rows have one scale each."""
+    return not _layout(shape, granularity).vector
+
+
+def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
+    """Smallest and largest finite value of each group, as :func:`qdqtool.numerics.groups.ranges` finds them.
+
+    Args:
+        x: float32, C-contiguous, not empty.
+        granularity: What a group is; one that :func:`has_ranges` allows.
+    """
+    layout = _layout(x.shape, granularity)
+    low, high = np.empty(layout.count, FLOAT32), np.empty(layout.count, FLOAT32)
+    bits = (array.reshape(-1).view(np.int32) for array in (x, low, high))
+    values, least, most = bits
+    kernel: Any = _kernels().range_rows
+    _on_all_cores(lambda rows: kernel(values, least, most, rows), layout)
+    shape = granularity.scale_shape(x.shape)
+    groups = math.prod(shape)
+    lowest, highest = low.reshape(-1, groups).min(axis=0), high.reshape(-1, groups).max(axis=0)
+    return lowest.reshape(shape), highest.reshape(shape)
+
+
+def _integer_call(
+    x: Array, scale: Array, zero: Array, fmt: NumberFormat, codes: Array, layout: Layout
+) -> Callable[[tuple[int, ...]], None]:
+    kernels = _kernels()
+    mask = np.int32(2**fmt.bits - 1 if fmt.bits < 8 else -1)
+    bounds = np.float32(fmt.low), np.float32(fmt.high), mask
+    out = codes.view(_storage(fmt))
+    kernel: Any = kernels.integer_vectors if layout.vector else kernels.integer_rows
+    values, step, offset, target = (_shaped(array, layout) for array in (x, scale, zero, out))
+    return lambda rows: kernel(values, step, offset, bounds, target, rows)
+
+
+def _float_call(
+    x: Array, scale: Array, _zero: Array, fmt: NumberFormat, codes: Array, layout: Layout
+) -> Callable[[tuple[int, ...]], None]:
+    kernels = _kernels()
+    bounds = np.float32(fmt.low), np.float32(fmt.high)
+    kernel: Any = kernels.float_vectors if layout.vector else kernels.float_rows
+    values, step, target = (_shaped(array, layout) for array in (x, scale, codes.view(np.uint8)))
+    return lambda rows: kernel(values, step, bounds, _bit_layout(fmt), target, rows)
+
+
+def _shaped(array: Array, layout: Layout) -> Array:
+    return array.reshape(-1, layout.width) if layout.vector else array.reshape(-1)
+
+
+def _storage(fmt: NumberFormat) -> str:
+    """The NumPy type with the bits of the format's codes: ml_dtypes keeps sub-byte integers in whole bytes."""
+    return f"{'i' if fmt.low < 0 else 'u'}{fmt.dtype.itemsize}"
+
+
+@functools.cache
+def _bit_layout(fmt: NumberFormat) -> tuple[Any, ...]:
+    """What the encoder needs to know of a small float: read off its smallest codes.
+
+    The smallest normal is the first code whose distance to the next doubles later: ``2**mantissa_bits`` steps.
+    """
+    codes = np.arange(2 ** (fmt.bits - 1), dtype=np.uint8).view(fmt.dtype).astype(np.float64)
+    step = codes[1]
+    mantissa = int(np.argmax(np.diff(codes) > step)).bit_length() - 2
+    smallest, magic = _float_bits(step * 2**mantissa), _float_bits(step * 2**23)
+    shift = np.uint32(23 - mantissa)
+    nan = np.array([np.nan if fmt.has_nan else fmt.low], FLOAT32).astype(fmt.dtype).view(np.uint8)[0]
+    bias = (smallest >> shift) - np.uint32(2**mantissa)
+    return shift, bias, smallest, np.float32(step * 2**23), magic, np.uint32(fmt.bits - 1), np.uint32(nan)
+
+
+def _float_bits(value: float) -> np.uint32:
+    return np.uint32(np.array([value], FLOAT32).view(np.uint32)[0])
+
+
+def _layout(shape: tuple[int, ...], granularity: Granularity) -> Layout:
+    size = math.prod(shape)
+    match granularity:
+        case PerTensor():
+            pieces = -(-size // _PIECE)
+            return Layout(False, pieces, (max(1, pieces), size, _PIECE))
+        case PerAxis(axis):
+            inner = math.prod(shape[normalize_axis(axis, len(shape)) + 1 :])
+            if inner > 1:
+                return Layout(False, size // inner, (max(1, size // inner), size, inner))
+            rows = size // max(1, shape[axis])
+            return Layout(True, rows, (max(1, rows), 1, max(1, rows)), max(1, shape[axis]))
+        case Blocked(axis, block):
+            axis = normalize_axis(axis, len(shape))
+            inner, length = math.prod(shape[axis + 1 :]), shape[axis]
+            blocks = -(-length // block)
+            if inner == 1:
+                return Layout(False, size // max(1, length) * blocks, (max(1, blocks), length, block))
+            return Layout(True, size // max(1, inner), (max(1, length), blocks, block), max(1, inner))
+
+
+def _on_all_cores(call: Callable[[tuple[int, ...]], None], layout: Layout) -> None:
+    """Give each core an equal run of rows; the kernels let go of the interpreter lock."""
+    workers = min(_cores(), layout.count)
+    if workers <= 1:
+        call((0, layout.count, *layout.rows))
+        return
+    edges = [layout.count * index // workers for index in range(workers + 1)]
+    with ThreadPoolExecutor(workers) as pool:
+        parts = [(*pair, *layout.rows) for pair in itertools.pairwise(edges)]
+        list(pool.map(call, parts))
+
+
+def _cores() -> int:
+    """Processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _kernels() -> ModuleType:
+    return importlib.import_module(_ROWS)
