@@ -6,8 +6,9 @@ local function leaves through one more output of the function, at every call. No
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import onnx
 from onnx import TensorProto
@@ -23,7 +24,7 @@ FIRST_SCAN_WITHOUT_BATCH = 9
 MAX_TAPS = 1024
 """Most places at which one tensor of a local function is read; nested calls multiply."""
 
-READABLE_AS = {
+READABLE_AS: dict[int, int] = {
     TensorProto.INT4: TensorProto.INT8,
     TensorProto.UINT4: TensorProto.UINT8,
     TensorProto.INT2: TensorProto.INT8,
@@ -248,7 +249,7 @@ def _parent(scope: Scope) -> Scope:
     return scope.parent
 
 
-def _outputs(scope: Scope) -> "Sequence[onnx.ValueInfoProto]":
+def _outputs(scope: Scope) -> Any:
     assert isinstance(scope.container, onnx.GraphProto)
     return scope.container.output
 

@@ -106,7 +106,7 @@ class CheckJob:
             return
         quantizer = None if check.entry.is_quantize else self.facts.qdq.quantizer_of(check.entry)
         for actual, tap, index in observer.occurrences(run, made):
-            compare(check, actual, lambda value, t=tap, i=index: observer.at(run, value, t, i), quantizer)
+            compare(check, actual, observer.reader(run, tap, index), quantizer)
 
     def _add_boundary(self, boundary: Boundary, watcher: "_Watcher", run: Run, floats: Run) -> None:
         """Count a quantized activation; packed codes stored in the model are constant nodes, and not here."""
@@ -114,7 +114,7 @@ class CheckJob:
         assert self._twins is not None
         for codes, tap, index in watcher.model.occurrences(run, boundary.codes):
             x = watcher.baseline.at(floats, boundary.baseline, self._twins.tap(tap), index)
-            self._count(boundary, codes, x, lambda value, t=tap, i=index: watcher.model.at(run, value, t, i))
+            self._count(boundary, codes, x, watcher.model.reader(run, tap, index))
 
     def _count(
         self, boundary: Boundary, codes: Array | None, x: Array | None, read: Callable[[Value], Array | None]

@@ -52,4 +52,4 @@ def unit_roundoff(dtype: np.dtype[np.generic]) -> float:
     """Largest relative error of one rounding to a float type: half its epsilon; of float32 for any wider type."""
     if dtype.itemsize != 2:
         return 2.0**-24
-    return float(ml_dtypes.finfo(dtype).eps) / 2
+    return float(ml_dtypes.finfo(dtype).eps) / 2  # type: ignore[no-untyped-call]

@@ -1,6 +1,6 @@
 """Inner tensors of a model while it runs: what is read from constants, what from taps, and how both line up."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -104,6 +104,10 @@ class Observer:
     def problem(self, value: Value) -> str | None:
         """Why a tensor cannot be read, or not everywhere."""
         return self._tapped.unreachable.get(tensor_key(value))
+
+    def reader(self, run: Run, tap: Tap, index: tuple[int, ...]) -> Callable[[Value], Array | None]:
+        """:meth:`at` for one node, as a function of the tensor alone."""
+        return lambda value: self.at(run, value, tap, index)
 
     def at(self, run: Run, value: Value, tap: Tap, index: tuple[int, ...]) -> Array | None:
         """``value`` as a node saw it that made the tensor of ``tap`` in iteration ``index``.
