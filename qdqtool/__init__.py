@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from qdqtool.arrays import fake_quantize as fake_quantize
     from qdqtool.arrays import quantize as quantize
     from qdqtool.pipeline.build import build_engine as build_engine
+    from qdqtool.pipeline.calibrate import calibrate as calibrate
     from qdqtool.pipeline.check import check_model as check_model
     from qdqtool.pipeline.insert import insert_plan as insert_plan
     from qdqtool.pipeline.inspect import inspect_model as inspect_model
+    from qdqtool.pipeline.quantize import quantize_model as quantize_model
     from qdqtool.pipeline.strip import strip_model as strip_model
     from qdqtool.pipeline.validate import validate_model as validate_model
 
@@ -22,12 +24,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "build_engine": "qdqtool.pipeline.build",
+    "calibrate": "qdqtool.pipeline.calibrate",
     "check_model": "qdqtool.pipeline.check",
     "dequantize": "qdqtool.arrays",
     "fake_quantize": "qdqtool.arrays",
     "insert_plan": "qdqtool.pipeline.insert",
     "inspect_model": "qdqtool.pipeline.inspect",
     "quantize": "qdqtool.arrays",
+    "quantize_model": "qdqtool.pipeline.quantize",
     "strip_model": "qdqtool.pipeline.strip",
     "validate_model": "qdqtool.pipeline.validate",
 }
@@ -35,6 +39,7 @@ _HOMES = {
 __all__ = [
     "__version__",
     "build_engine",
+    "calibrate",
     "check_model",
     "dequantize",
     "fake_quantize",
@@ -42,6 +47,7 @@ __all__ = [
     "inspect_model",
     "interop",
     "quantize",
+    "quantize_model",
     "strip_model",
     "validate_model",
 ]

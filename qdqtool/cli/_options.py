@@ -42,6 +42,17 @@ def external_data_option() -> Callable[[Decorated], Decorated]:
     )
 
 
+def weights_option() -> Callable[[Decorated], Decorated]:
+    """``--weights``: how quantized constants are stored."""
+    return click.option(
+        "--weights",
+        type=click.Choice(["packed", "qdq"]),
+        default="packed",
+        show_default=True,
+        help="Store quantized constants as codes behind a DQ, or as float behind Q and DQ.",
+    )
+
+
 def emit(report: Any, output_format: str, kind: str) -> None:
     """Print a report: JSON, or text by the renderer ``qdqtool.report.text.<kind>``.
 

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli._options import emit, external_data_option, model_argument, output_format_option, output_option
+from qdqtool.cli._options import (
+    emit,
+    external_data_option,
+    model_argument,
+    output_format_option,
+    output_option,
+    weights_option,
+)
 
 
 @click.command(short_help="Put Q/DQ nodes with the constant scales of a plan into a model.")
@@ -16,13 +23,7 @@ from qdqtool.cli._options import emit, external_data_option, model_argument, out
     help="Plan file, TOML or JSON: which tensors, which format, which scales (docs/plan.md).",
 )
 @output_option("The quantized model to write.")
-@click.option(
-    "--weights",
-    type=click.Choice(["packed", "qdq"]),
-    default="packed",
-    show_default=True,
-    help="Store quantized constants as codes behind a DQ, or as float behind Q and DQ.",
-)
+@weights_option()
 @external_data_option()
 @click.option(
     "--verify",

@@ -1,0 +1,42 @@
+"""From what a tensor was seen to hold to the range that its codes should cover: one method a module.
+
+The file name is the public id (``--calibration-method``), ``CALIBRATOR`` the value.
+"""
+
+import functools
+from typing import Protocol
+
+from qdqtool import calibrators as _package
+from qdqtool.errors import ArgumentError
+from qdqtool.ranges import TensorRange
+from qdqtool.registry import load_unit, suggestion, unit_names
+
+DEFAULT = "max"
+
+
+class Calibrator(Protocol):
+    """One method."""
+
+    def amax(self, seen: TensorRange) -> float:
+        """The magnitude that the largest code stands for, from the statistics of one tensor that was seen."""
+        ...
+
+
+def names() -> tuple[str, ...]:
+    """The public ids of all methods, sorted."""
+    return unit_names(_package)
+
+
+@functools.cache
+def get(name: str) -> Calibrator:
+    """The method of that public id.
+
+    Raises:
+        ArgumentError: There is none; the message lists the legal names.
+    """
+    if name not in names():
+        raise ArgumentError(
+            f"calibration method '{name}' is unknown; legal: {', '.join(names())}{suggestion(name, names())}"
+        )
+    found: Calibrator = load_unit(_package, name).CALIBRATOR
+    return found

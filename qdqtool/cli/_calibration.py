@@ -1,0 +1,128 @@
+"""Options of the commands that calibrate."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from qdqtool.pipeline.calibrate import FileData, RandomData, Recipe
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_SELECTING = (
+    ("--nodes-to-quantize", "Only nodes with a matching name or output name."),
+    ("--nodes-to-exclude", "Not these nodes."),
+    (
+        "--op-types-to-quantize",
+        "Only these operators, even one that stays float by default.",
+    ),
+    ("--op-types-to-exclude", "Not these operators."),
+)
+
+
+def data_options() -> Callable[[Decorated], Decorated]:
+    """``--calib-data``, ``--random-calibration``, ``--seed`` and ``--samples``."""
+    options = (
+        click.option(
+            "--calib-data",
+            type=click.Path(path_type=Path),
+            metavar="DATA",
+            help="Calibration data: .npz, .npy, a folder of .npz, ONNX test_data_set_* folders, or SCRIPT.py[:func].",
+        ),
+        click.option(
+            "--random-calibration",
+            is_flag=True,
+            help="Calibrate on random inputs, to try a pipeline out; the model's metadata will say so.",
+        ),
+        click.option("--seed", type=click.IntRange(min=0), help="Seed of --random-calibration.  [default: 0]"),
+        click.option("--samples", type=click.IntRange(min=1), help="Use only so many samples.  [default: all]"),
+    )
+    return _all(options)
+
+
+def make_data(values: dict[str, Any]) -> "FileData | RandomData":
+    """The data that the values of :func:`data_options` ask for; they are taken out of ``values``.
+
+    Raises:
+        UsageError: Not exactly one source is named, or an option does not go with it.
+    """
+    from qdqtool.errors import UsageError
+    from qdqtool.pipeline.calibrate import FileData, RandomData
+
+    path, random = values.pop("calib_data"), values.pop("random_calibration")
+    seed, samples = values.pop("seed"), values.pop("samples")
+    if path is not None and random:
+        raise UsageError("--calib-data and --random-calibration exclude each other")
+    if seed is not None and not random:
+        raise UsageError("--seed goes with --random-calibration only")
+    if random:
+        return RandomData(seed=seed or 0, samples=samples)
+    if path is None:
+        raise UsageError(
+            "no calibration data is given, and nothing is ever calibrated on made-up data unasked",
+            hint="--calib-data DATA; or, to try a pipeline out, --random-calibration",
+        )
+    return FileData(path=path, samples=samples)
+
+
+def recipe_options() -> Callable[[Decorated], Decorated]:
+    """What is quantized, for what, and by which method; :func:`make_recipe` takes their values."""
+    options = (
+        click.option(
+            "--quantize-mode", type=click.Choice(["int8"]), default="int8", show_default=True, help="Number format."
+        ),
+        click.option(
+            "--calibration-method",
+            default="max",
+            show_default=True,
+            metavar="METHOD",
+            help="How ranges are chosen: max.",
+        ),
+        click.option(
+            "--target",
+            default="tensorrt",
+            show_default=True,
+            metavar="TARGET",
+            help="What the model is for: onnx, ort-cpu, tensorrt or tensorrt-rtx.",
+        ),
+        *(click.option(name, multiple=True, metavar="GLOB", help=f"{text} Repeatable.") for name, text in _SELECTING),
+        click.option(
+            "--input-shapes",
+            multiple=True,
+            metavar="NAME:1x3x320x320",
+            help="Fix the shape of an input, and fold what that decides; several with commas, or the option again.",
+        ),
+    )
+    return _all(options)
+
+
+def make_recipe(values: dict[str, Any]) -> "Recipe":
+    """The recipe that the values of :func:`recipe_options` ask for; they are taken out of ``values``.
+
+    Raises:
+        ArgumentError: A name is unknown.
+        UsageError: A shape is malformed.
+    """
+    from qdqtool.pipeline.calibrate import Recipe
+    from qdqtool.pipeline.data.signature import parse_input_shapes
+    from qdqtool.pipeline.placement import Selection
+
+    selecting = {name.strip("-").replace("-", "_"): () for name, _ in _SELECTING}
+    return Recipe(
+        mode=values.pop("quantize_mode"),
+        method=values.pop("calibration_method"),
+        target=values.pop("target"),
+        input_shapes=parse_input_shapes(values.pop("input_shapes")),
+        selection=Selection(**{name: tuple(values.pop(name)) for name in selecting}),
+    )
+
+
+def _all(options: tuple[Callable[[Decorated], Decorated], ...]) -> Callable[[Decorated], Decorated]:
+    def decorate(function: Decorated) -> Decorated:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate

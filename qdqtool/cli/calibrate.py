@@ -1,0 +1,30 @@
+"""``qdqtool calibrate``: the range of every tensor that is to be quantized, from data, into a file."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qdqtool.cli._calibration import data_options, make_data, make_recipe, recipe_options
+from qdqtool.cli._options import emit, model_argument, output_format_option, output_option
+from qdqtool.cli._progress import sample_progress
+
+
+@click.command(short_help="Run a float model over data and keep the ranges of its tensors.")
+@model_argument()
+@output_option("The ranges file to write, JSON.")
+@data_options()
+@recipe_options()
+@output_format_option()
+def command(*, model: Path, output: Path, output_format: str, **values: Any) -> None:
+    """Run MODEL over data and write the range of every tensor that `qdqtool quantize` would quantize.
+
+    `qdqtool quantize --calibration-cache RANGES` then gives the same bytes as quantizing with the data, and runs
+    nothing. Every sample is checked before the first run. docs/calibration.md describes data and ranges files.
+    """
+    from qdqtool.pipeline.calibrate import calibrate_to_file
+
+    recipe, data = make_recipe(values), make_data(values)
+    with sample_progress() as progress:
+        report = calibrate_to_file(model, data, output, recipe, progress)
+    emit(report, output_format, "calibrate")

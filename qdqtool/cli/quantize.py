@@ -1,0 +1,93 @@
+"""``qdqtool quantize``: a float model and data in, the Q/DQ model out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qdqtool.cli._calibration import data_options, make_data, make_recipe, recipe_options
+from qdqtool.cli._options import (
+    emit,
+    external_data_option,
+    model_argument,
+    output_format_option,
+    output_option,
+    weights_option,
+)
+from qdqtool.cli._progress import sample_progress
+
+if TYPE_CHECKING:
+    from qdqtool.pipeline.calibrate import FileData, RandomData
+    from qdqtool.pipeline.quantize import CachedRanges
+
+
+@click.command(short_help="Quantize a float model with calibration data: decide, calibrate, insert, validate.")
+@model_argument()
+@output_option("The quantized model to write.", required=False)
+@data_options()
+@click.option(
+    "--calibration-cache",
+    type=click.Path(path_type=Path),
+    metavar="RANGES",
+    help="Use the ranges that `qdqtool calibrate` wrote, and run nothing.",
+)
+@click.option("--force", is_flag=True, help="Use the ranges although they were found on another model.")
+@recipe_options()
+@weights_option()
+@external_data_option()
+@click.option("--save-ranges", type=click.Path(path_type=Path), metavar="FILE", help="Write the ranges too.")
+@click.option(
+    "--save-plan", type=click.Path(path_type=Path), metavar="FILE.json", help="Write the plan too (docs/plan.md)."
+)
+@click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
+@output_format_option()
+def command(*, model: Path, output: Path | None, output_format: str, list_matches: bool, **values: Any) -> None:
+    """Quantize MODEL, a float model, with calibration data.
+
+    BatchNormalizations are folded if that provably changes nothing, pairs are placed where the target computes in int8,
+    ranges are found on the data, and the result is written if it passes `qdqtool validate` for the target. The same
+    input gives the same bytes. The report names every quantizable node that was left in float, and why.
+    """
+    from qdqtool.errors import UsageError
+    from qdqtool.graph.save import ExternalData
+    from qdqtool.pipeline import quantize
+    from qdqtool.pipeline.placement_edits import WeightStorage
+
+    recipe = make_recipe(values)
+    if list_matches:
+        emit(quantize.list_matches(model, recipe), output_format, "matches")
+        return
+    if output is None:
+        raise UsageError("no output is named", hint="-o OUT.onnx; or --list-matches to see what would be done")
+    data = _source(values)
+    options = quantize.QuantizeOptions(
+        recipe=recipe,
+        weights=WeightStorage(values["weights"]),
+        external_data=ExternalData(values["external_data"]),
+        ranges_file=values["save_ranges"],
+        plan_file=values["save_plan"],
+    )
+    with sample_progress() as progress:
+        report = quantize.quantize_model(model, data, output, options, progress)
+    emit(report, output_format, "quantize")
+
+
+def _source(values: dict[str, Any]) -> "FileData | RandomData | CachedRanges":
+    """Where ranges come from: exactly one source."""
+    from qdqtool.errors import UsageError
+    from qdqtool.pipeline.quantize import CachedRanges
+
+    cache, force = values.pop("calibration_cache"), values.pop("force")
+    named = values["calib_data"] is not None or values["random_calibration"]
+    if force and cache is None:
+        raise UsageError("--force goes with --calibration-cache only")
+    if cache is None and not named:
+        raise UsageError(
+            "no calibration data is given, and nothing is ever calibrated on made-up data unasked",
+            hint="--calib-data DATA or --calibration-cache RANGES; or, to try a pipeline out, --random-calibration",
+        )
+    if cache is None:
+        return make_data(values)
+    if named or values["seed"] is not None or values["samples"] is not None:
+        raise UsageError("--calibration-cache excludes --calib-data, --random-calibration, --seed and --samples")
+    return CachedRanges(path=cache, force=force)

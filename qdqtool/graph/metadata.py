@@ -1,0 +1,17 @@
+"""Notes that a model carries: the key and value pairs of ``metadata_props``."""
+
+from qdqtool.graph.model import Model
+
+
+def read_metadata(model: Model, key: str) -> str | None:
+    """The value of a key; None where the model has no such note."""
+    return next((entry.value for entry in model.proto.metadata_props if entry.key == key), None)
+
+
+def write_metadata(model: Model, key: str, value: str) -> None:
+    """Set a key in place: for a model that the caller has just made. The other notes keep their order."""
+    for entry in model.proto.metadata_props:
+        if entry.key == key:
+            entry.value = value
+            return
+    model.proto.metadata_props.add(key=key, value=value)

@@ -1,0 +1,196 @@
+"""From proposed slots and ranges to a plan: int8 scales for activations and weights."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+
+from qdqtool import calibrators
+from qdqtool.errors import UsageError
+from qdqtool.graph.scope import display
+from qdqtool.graph.view import GraphView, NodeView, Value
+from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule, scale_from_range, scale_from_tensor
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.granularity import Granularity
+from qdqtool.numerics.groups import ranges as group_ranges
+from qdqtool.numerics.scheme import QuantParams
+from qdqtool.pipeline._observe import Facts
+from qdqtool.pipeline.calibrate import NEVER_RUN, Recipe, propose_for
+from qdqtool.pipeline.placement import ProposedSlot, SkippedNode
+from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
+from qdqtool.ranges import Ranges, TensorKey, TensorRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlooredScale:
+    """Scales that are no measure of their values, because there are none but zero, or only tiny ones.
+
+    Attributes:
+        tensor: Name of the tensor.
+        graph: Its scope; empty for the main graph.
+        kind: ``weight`` or ``activation``.
+        scales: How many of its scales.
+        of: How many scales it has.
+        scale: The scale that they were given: 1 for nothing but zeros, else the smallest that is derived.
+    """
+
+    tensor: str
+    graph: str
+    kind: str
+    scales: int
+    of: int
+    scale: float
+
+
+class Planner:
+    """Makes the plan of one model, and remembers what it could not do as asked.
+
+    Args:
+        recipe: What is to be quantized.
+        ranges: What calibration found out.
+
+    Attributes:
+        skipped: Quantizable nodes that the last plan leaves in float.
+        floored: Its scales that are no measure of their values.
+    """
+
+    def __init__(self, recipe: Recipe, ranges: Ranges) -> None:
+        self._recipe = recipe
+        self._ranges = ranges
+        self.skipped: tuple[SkippedNode, ...] = ()
+        self.floored: tuple[FlooredScale, ...] = ()
+
+    def plan(self, view: GraphView) -> QuantPlan:
+        """The plan of a prepared model.
+
+        Raises:
+            UsageError: Nothing can be quantized, the ranges lack a tensor, or a weight is not finite.
+        """
+        facts = Facts.of(view)
+        proposal = propose_for(facts, self._recipe)
+        slots, lost = _without_unseen(proposal.slots, set(self._ranges.unseen()), view)
+        self.skipped = proposal.skipped + lost
+        if not slots:
+            raise _nothing_to_quantize(self.skipped)
+        params = _Params(facts, self._recipe, self._ranges)
+        plan = QuantPlan(tuple(Placement(e.slot, params.of(e, _value(view, e.slot)), e.reason) for e in slots))
+        self.floored = tuple(params.floored)
+        return plan
+
+
+class _Params:
+    """Scales for one slot after another."""
+
+    def __init__(self, facts: Facts, recipe: Recipe, ranges: Ranges) -> None:
+        self._facts = facts
+        self._calibrator = calibrators.get(recipe.method)
+        self._ranges = ranges
+        self.floored: list[FlooredScale] = []
+
+    def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
+        """The constants of a pair: ``amax / 127``, rounded to the type of the tensor."""
+        if entry.kind == "weight":
+            return self._of_weight(entry, value)
+        seen = self._ranges.tensors.get((entry.slot.scope, entry.slot.tensor))
+        if seen is None:
+            raise UsageError(
+                f"the ranges have no tensor '{value.qualified_name}', which is to be quantized",
+                hint="calibrate with the same options: other excludes may need other tensors",
+            )
+        return self._of_activation(entry, value, seen)
+
+    def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
+        amax = np.asarray(self._calibrator.amax(seen))
+        rule = self._rule(value)
+        self._note_floors(entry, amax, rule)
+        return scale_from_range(-amax, amax, entry.scheme, rule)
+
+    def _of_weight(self, entry: ProposedSlot, value: Value) -> QuantParams:
+        weights = self._facts.constant(value)
+        if weights is None:
+            raise UsageError(f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it")
+        if not np.isfinite(weights).all():
+            raise UsageError(
+                f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
+            )
+        rule = self._rule(value)
+        self._note_floors(entry, _magnitudes(weights, entry.scheme.granularity), rule)
+        return scale_from_tensor(weights, entry.scheme, rule)
+
+    def _rule(self, value: Value) -> ScaleRule:
+        elem_type = self._facts.types.elem_type(value)
+        assert elem_type is not None
+        return ScaleRule(dtype=np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type)), narrow_range=True)
+
+    def _note_floors(self, entry: ProposedSlot, amax: Array, rule: ScaleRule) -> None:
+        smallest = SCALE_RANGE[rule.dtype][0]
+        zero, tiny = amax == 0, (amax > 0) & (amax.astype(np.float64) / entry.scheme.format.high < smallest)
+        for which, scale in ((zero, 1.0), (tiny, smallest)):
+            if which.any():
+                self.floored.append(
+                    FlooredScale(
+                        tensor=entry.slot.tensor,
+                        graph=display(entry.slot.scope),
+                        kind=entry.kind,
+                        scales=int(which.sum()),
+                        of=amax.size,
+                        scale=scale,
+                    )
+                )
+
+
+def _magnitudes(weights: Array, granularity: Granularity) -> Array:
+    low, high = group_ranges(weights, granularity)
+    return np.maximum(np.abs(low), np.abs(high))
+
+
+def _value(view: GraphView, slot: Slot) -> Value:
+    return view.scope(slot.scope).values[slot.tensor]
+
+
+def _without_unseen(
+    slots: tuple[ProposedSlot, ...], unseen: set[TensorKey], view: GraphView
+) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
+    """The slots without those of nodes that read a tensor which calibration never saw, and those nodes.
+
+    Such a node loses its other pairs too: quantized on one side only, it would gain nothing.
+    """
+    nodes = {(node.scope.path, node.key): node for node in view.nodes()}
+
+    def readers(use: UseRef) -> set[NodeView]:
+        return set(_computing(nodes[use.scope, use.node]))
+
+    lost: dict[NodeView, str] = {}
+    for entry in slots:
+        if (entry.slot.scope, entry.slot.tensor) in unseen:
+            lost.update({reader: entry.slot.tensor for use in entry.slot.uses or () for reader in readers(use)})
+    kept: list[ProposedSlot] = []
+    for entry in slots:
+        uses = tuple(use for use in entry.slot.uses or () if not readers(use) <= set(lost))
+        if uses:
+            kept.append(replace(entry, slot=replace(entry.slot, uses=uses)))
+    skipped = (
+        SkippedNode(node.label, node.op_type, display(node.scope.path), f"input '{lost[node]}': {NEVER_RUN}")
+        for node in view.nodes()
+        if node in lost
+    )
+    return kept, tuple(skipped)
+
+
+def _computing(node: NodeView) -> Iterator[NodeView]:
+    """The operators that compute with what ``node`` reads: itself, or, if it only moves a weight, those behind it."""
+    output = node.output()
+    if not node.is_op("Identity", "Transpose") or output is None:
+        yield node
+        return
+    for use in output.uses:
+        yield from _computing(use.node)
+
+
+def _nothing_to_quantize(skipped: tuple[SkippedNode, ...]) -> UsageError:
+    if not skipped:
+        return UsageError("nothing can be quantized: the model has no operator that gains from it")
+    first = skipped[0]
+    more = f" (and {len(skipped) - 1} more nodes)" if len(skipped) > 1 else ""
+    return UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason}{more}")

@@ -1,0 +1,244 @@
+"""The calibrate job: run a float model over data, and keep the range of every tensor that is to be quantized."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdqtool import calibrators, targets
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.graph.digest import model_digest
+from qdqtool.graph.load import load_model
+from qdqtool.graph.model import Model
+from qdqtool.graph.save import check_output, write_atomically
+from qdqtool.graph.scope import display
+from qdqtool.graph.specialize import specialize
+from qdqtool.graph.types import TensorTypes
+from qdqtool.graph.view import GraphView
+from qdqtool.pipeline._check_job import Progress
+from qdqtool.pipeline._observe import Facts
+from qdqtool.pipeline._prepare import BatchNormFolding, Prepared, prepare
+from qdqtool.pipeline._statistics import RangeFold
+from qdqtool.pipeline.data import DataDescription, Feeds, input_specs, load_feeds, random_feeds
+from qdqtool.pipeline.placement import Proposal, Selection, propose
+from qdqtool.ranges import CalibrationRecord, Ranges, encode_ranges
+
+MODES = ("int8",)
+"""Quantization modes, by the names of ``--quantize-mode``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileData:
+    """Calibration data that lies in a file or folder, or comes from a script.
+
+    Attributes:
+        path: A file, a folder or ``SCRIPT.py:func`` (``docs/calibration.md``).
+        samples: Only so many samples from the start; None for all.
+    """
+
+    path: Path
+    samples: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomData:
+    """Random calibration data: for trying a pipeline out, never for a model that is used.
+
+    Attributes:
+        seed: Same seed, same data.
+        samples: How many; None for a few.
+    """
+
+    seed: int = 0
+    samples: int | None = None
+
+
+CalibrationData = FileData | RandomData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What is to be quantized, and how ranges become scales.
+
+    Attributes:
+        mode: One of :data:`MODES`.
+        method: Id of a calibrator (:mod:`qdqtool.calibrators`).
+        target: Id of a target (:mod:`qdqtool.targets`).
+        selection: Which nodes.
+        input_shapes: Extents that the user fixes, by input name.
+    """
+
+    mode: str = "int8"
+    method: str = calibrators.DEFAULT
+    target: str = targets.DEFAULT
+    selection: Selection = field(default_factory=Selection)
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ArgumentError(f"quantize mode '{self.mode}' is unknown; legal: {', '.join(MODES)}")
+        calibrators.get(self.method)
+        targets.get(self.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenTensor:
+    """A tensor that took no value on the data, and why."""
+
+    tensor: str
+    graph: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateReport:
+    """What calibrate did.
+
+    Attributes:
+        model: The input.
+        output: The ranges file written.
+        method: What the ranges are for.
+        target: What placement was made for.
+        data: What was run.
+        tensors: How many tensors have a range.
+        unseen: Tensors that have none.
+        batchnorm: What became of BatchNormalizations.
+    """
+
+    model: str
+    output: str
+    method: str
+    target: str
+    data: DataDescription
+    tensors: int
+    unseen: tuple[UnseenTensor, ...]
+    batchnorm: BatchNormFolding
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A float model with the ranges of its tensors.
+
+    Attributes:
+        prepared: The model that was run, ready to be quantized.
+        ranges: The ranges of the tensors that placement proposes.
+        data: What was run; None where the ranges come from a file.
+    """
+
+    prepared: Prepared
+    ranges: Ranges
+    data: DataDescription | None = None
+
+
+def calibrate(
+    model: str | Path | Model,
+    data: str | Path | CalibrationData,
+    recipe: Recipe | None = None,
+    progress: Progress | None = None,
+) -> Ranges:
+    """Run a float model over data and return the range of every tensor that ``quantize_model`` would quantize.
+
+    Args:
+        model: The ``.onnx`` file, or a loaded model.
+        data: Where the samples are, or that they are random.
+        recipe: What is to be quantized; default int8 for TensorRT.
+        progress: Told of every sample.
+
+    Raises:
+        ModelError: The model cannot be read.
+        UsageError: The data does not fit the model, the model fails on a sample, or a tensor is not finite.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+    """
+    source = model if isinstance(model, Model) else load_model(model)
+    return calibrate_model(source, data, recipe or Recipe(), progress).ranges
+
+
+def calibrate_to_file(
+    model: str | Path | Model,
+    data: str | Path | CalibrationData,
+    output: str | Path,
+    recipe: Recipe | None = None,
+    progress: Progress | None = None,
+) -> CalibrateReport:
+    """As :func:`calibrate`, and write the ranges to a file.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    recipe, output = recipe or Recipe(), Path(output)
+    source = model if isinstance(model, Model) else load_model(model)
+    check_output(output, [source.path] if source.path else [])
+    done = calibrate_model(source, data, recipe, progress)
+    write_atomically(output, encode_ranges(done.ranges))
+    assert done.data is not None
+    unseen = done.ranges.unseen()
+    return CalibrateReport(
+        model=str(source.path or ""),
+        output=str(output),
+        method=recipe.method,
+        target=recipe.target,
+        data=done.data,
+        tensors=len(done.ranges.tensors) - len(unseen),
+        unseen=tuple(UnseenTensor(tensor=name, graph=display(scope), reason=NEVER_RUN) for scope, name in unseen),
+        batchnorm=done.prepared.batchnorm,
+    )
+
+
+NEVER_RUN = "it was never computed on the calibration data: its branch or loop body did not run, or nothing can read it"
+
+
+def calibrate_model(
+    source: Model, data: str | Path | CalibrationData, recipe: Recipe, progress: Progress | None = None
+) -> Calibrated:
+    """The calibration of a loaded model, with the model that was really run; arguments and errors as `calibrate`."""
+    model = with_fixed_shapes(source, recipe)
+    feeds = open_feeds(model, data)
+    prepared = prepare(model, feeds)
+    facts = Facts.of(GraphView(prepared.model))
+    proposal = propose_for(facts, recipe)
+    slots = [entry.slot for entry in proposal.slots if entry.kind == "activation"]
+    fold = RangeFold(facts, (facts.view.scope(slot.scope).values[slot.tensor] for slot in slots))
+    fold.run(feeds, progress)
+    record = CalibrationRecord(
+        method=recipe.method,
+        samples=len(feeds),
+        random=feeds.description.seed is not None,
+        seed=feeds.description.seed,
+        data_sha256=fold.digest,
+        model_sha256=model_digest(prepared.model),
+        batchnorm_folded=prepared.batchnorm.folded,
+    )
+    return Calibrated(prepared, Ranges(record, fold.ranges), feeds.description)
+
+
+def with_fixed_shapes(source: Model, recipe: Recipe) -> Model:
+    """The model with the input shapes that the user fixed.
+
+    Raises:
+        UsageError: They do not fit the model.
+    """
+    return specialize(source, recipe.input_shapes) if recipe.input_shapes else source
+
+
+def propose_for(facts: Facts, recipe: Recipe) -> Proposal:
+    """Where pairs go in a prepared model.
+
+    Raises:
+        UsageError: A pattern matches nothing.
+    """
+    return propose(facts.view, facts.types, facts.constants, targets.get(recipe.target), recipe.selection)
+
+
+def open_feeds(model: Model, data: str | Path | CalibrationData) -> Feeds:
+    """The samples, every one of them checked against the inputs of the model.
+
+    Raises:
+        UsageError: They do not fit.
+    """
+    request = FileData(path=Path(data)) if isinstance(data, str | Path) else data
+    if request.samples is not None and request.samples < 1:
+        raise UsageError(f"samples is {request.samples}; it must be at least 1")
+    specs = input_specs(model)
+    if isinstance(request, FileData):
+        return load_feeds(request.path, specs, request.samples)
+    view = GraphView(model)
+    return random_feeds(view, TensorTypes(view), specs, seed=request.seed, samples=request.samples)

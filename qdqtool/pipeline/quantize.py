@@ -1,0 +1,229 @@
+"""The quantize job: a float model and data (or ranges) in, the Q/DQ model for a target out."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdqtool.errors import GateError, UsageError
+from qdqtool.findings import Finding
+from qdqtool.graph.batchnorm import fold_batchnorm
+from qdqtool.graph.digest import model_digest
+from qdqtool.graph.external import model_bytes
+from qdqtool.graph.load import load_model
+from qdqtool.graph.metadata import write_metadata
+from qdqtool.graph.model import Model
+from qdqtool.graph.save import ExternalData, check_output, save_model, write_atomically
+from qdqtool.graph.scope import display
+from qdqtool.graph.view import GraphView
+from qdqtool.pipeline._check_job import Progress
+from qdqtool.pipeline._observe import Facts
+from qdqtool.pipeline._planner import Planner
+from qdqtool.pipeline._prepare import prepare_as_recorded
+from qdqtool.pipeline.calibrate import (
+    Calibrated,
+    CalibrationData,
+    RandomData,
+    Recipe,
+    calibrate_model,
+    propose_for,
+    with_fixed_shapes,
+)
+from qdqtool.pipeline.placement_edits import WeightStorage
+from qdqtool.pipeline.plan_apply import apply_plan
+from qdqtool.pipeline.plan_write import encode_plan
+from qdqtool.pipeline.quantize_report import CalibrationUsed, MatchesReport, NodeToQuantize, QuantizeReport
+from qdqtool.pipeline.sizes import Sizes
+from qdqtool.pipeline.validate import validate_model
+from qdqtool.plan import QuantPlan
+from qdqtool.ranges import CalibrationRecord, encode_ranges, read_ranges
+
+CALIBRATION_KEY = "qdqtool.calibration"
+"""Metadata key under which every quantized model says how its ranges came about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedRanges:
+    """Ranges that were found before.
+
+    Attributes:
+        path: The ranges file.
+        force: Use them although they are of another model.
+    """
+
+    path: Path
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizeOptions:
+    """How a model is quantized and written.
+
+    Attributes:
+        recipe: What is quantized, and how ranges become scales.
+        weights: How quantized constants are stored.
+        external_data: Where weights are stored.
+        ranges_file: Where to write the ranges too.
+        plan_file: Where to write the plan too, as JSON.
+    """
+
+    recipe: Recipe = field(default_factory=Recipe)
+    weights: WeightStorage = WeightStorage.PACKED
+    external_data: ExternalData = ExternalData.AUTO
+    ranges_file: Path | None = None
+    plan_file: Path | None = None
+
+
+def quantize_model(
+    model: str | Path | Model,
+    data: str | Path | CalibrationData | CachedRanges,
+    output: str | Path,
+    options: QuantizeOptions | None = None,
+    progress: Progress | None = None,
+) -> QuantizeReport:
+    """Quantize a float model and write the result, which passes ``validate`` for its target.
+
+    Args:
+        model: The ``.onnx`` file, or a loaded model. It is not changed.
+        data: Calibration data, that it is random, or ranges that were found before.
+        output: The ``.onnx`` file to write.
+        options: What is quantized and how it is stored; default int8 for TensorRT.
+        progress: Told of every calibration sample.
+
+    Raises:
+        ModelError: The model cannot be read.
+        UsageError: Data, ranges or patterns do not fit the model, or nothing can be quantized.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        GateError: The result would not pass ``validate``. Nothing was written.
+        OutputError: An output cannot be written.
+    """
+    options, output = options or QuantizeOptions(), Path(output)
+    source = model if isinstance(model, Model) else load_model(model)
+    _check_outputs(source, data, output, options)
+    used, calibrated = _calibrated(source, data, options.recipe, progress)
+    planner = Planner(options.recipe, calibrated.ranges)
+    plans: list[QuantPlan] = []
+
+    def make_plan(view: GraphView) -> QuantPlan:
+        plans.append(planner.plan(view))
+        return plans[-1]
+
+    quantized, done = apply_plan(calibrated.prepared.model, make_plan, options.weights)
+    write_metadata(quantized, CALIBRATION_KEY, _calibration_note(used))
+    findings = _validated(quantized, source, options.recipe.target)
+    saved = save_model(quantized, output, external_data=options.external_data)
+    if options.ranges_file is not None:
+        write_atomically(options.ranges_file, encode_ranges(calibrated.ranges))
+    if options.plan_file is not None:
+        write_atomically(options.plan_file, encode_plan(plans[-1]))
+    return QuantizeReport(
+        model=str(source.path or ""),
+        output=str(saved.model),
+        external_data=str(saved.data) if saved.data else None,
+        mode=options.recipe.mode,
+        target=options.recipe.target,
+        opset_before=source.default_opset(),
+        opset_after=quantized.default_opset(),
+        calibration=used,
+        batchnorm=calibrated.prepared.batchnorm,
+        quantized=done,
+        skipped=planner.skipped,
+        floored=planner.floored,
+        findings=findings,
+        ranges_file=str(options.ranges_file) if options.ranges_file else None,
+        plan_file=str(options.plan_file) if options.plan_file else None,
+        sizes=Sizes(before=model_bytes(source), after=saved.bytes),
+    )
+
+
+def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> MatchesReport:
+    """What ``quantize_model`` would quantize and skip, without running the model.
+
+    Raises:
+        ModelError: The model cannot be read.
+        UsageError: A pattern matches nothing, or input shapes do not fit.
+    """
+    recipe = recipe or Recipe()
+    source = model if isinstance(model, Model) else load_model(model)
+    folded, _ = fold_batchnorm(with_fixed_shapes(source, recipe))
+    facts = Facts.of(GraphView(folded))
+    proposal = propose_for(facts, recipe)
+    uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.slot.uses or ()}
+    nodes = (node for node in facts.view.nodes() if (node.scope.path, node.key) in uses)
+    return MatchesReport(
+        model=str(source.path or ""),
+        target=recipe.target,
+        patterns=recipe.selection.matches(facts.view),
+        quantized=tuple(
+            NodeToQuantize(node=node.label, op_type=node.op_type, graph=display(node.scope.path)) for node in nodes
+        ),
+        skipped=proposal.skipped,
+    )
+
+
+def _check_outputs(
+    source: Model, data: str | Path | CalibrationData | CachedRanges, output: Path, options: QuantizeOptions
+) -> None:
+    inputs = [source.path] if source.path else []
+    if not isinstance(data, RandomData):
+        inputs.append(Path(data) if isinstance(data, str | Path) else data.path)
+    extra = [path for path in (options.ranges_file, options.plan_file) if path is not None]
+    for path in (output, *extra):
+        check_output(path, inputs)
+    if len({path.resolve() for path in (output, *extra)}) != 1 + len(extra):
+        raise UsageError("two outputs have the same name", hint="name a file for each of them")
+    if options.plan_file is not None and options.plan_file.suffix.lower() != ".json":
+        raise UsageError(f"plan file {options.plan_file} must end in .json", hint="plans are written as JSON")
+
+
+def _calibrated(
+    source: Model, data: str | Path | CalibrationData | CachedRanges, recipe: Recipe, progress: Progress | None
+) -> tuple[CalibrationUsed, Calibrated]:
+    if isinstance(data, CachedRanges):
+        return _from_cache(source, data, recipe)
+    found = calibrate_model(source, data, recipe, progress)
+    assert found.data is not None
+    return _used(found.data.source, found.ranges.record, recipe), found
+
+
+def _from_cache(source: Model, cache: CachedRanges, recipe: Recipe) -> tuple[CalibrationUsed, Calibrated]:
+    ranges = read_ranges(cache.path)
+    prepared = prepare_as_recorded(with_fixed_shapes(source, recipe), folded=ranges.record.batchnorm_folded)
+    foreign = model_digest(prepared.model) != ranges.record.model_sha256
+    if foreign and not cache.force:
+        raise UsageError(
+            f"ranges {cache.path} were found on another model, or with other --input-shapes",
+            hint="calibrate this model, or use them all the same with --force",
+        )
+    return _used(str(cache.path), ranges.record, recipe, forced=foreign), Calibrated(prepared, ranges)
+
+
+def _used(source: str, record: CalibrationRecord, recipe: Recipe, *, forced: bool = False) -> CalibrationUsed:
+    return CalibrationUsed(
+        source=source,
+        method=recipe.method,
+        samples=record.samples,
+        random=record.random,
+        seed=record.seed,
+        forced=forced,
+    )
+
+
+def _calibration_note(used: CalibrationUsed) -> str:
+    return json.dumps({"method": used.method, "samples": used.samples, "random": used.random, "seed": used.seed})
+
+
+def _validated(quantized: Model, source: Model, target: str) -> tuple[Finding, ...]:
+    """What the linter says of the result: no errors."""
+    findings = validate_model(quantized, [target]).findings
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if not errors:
+        return findings
+    first = errors[0]
+    before = {(finding.code, finding.message) for finding in validate_model(source, [target]).findings}
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    known = all((finding.code, finding.message) in before for finding in errors)
+    raise GateError(
+        f"the quantized model would not pass `validate --target {target}`; nothing was written: {first.code} "
+        f"{first.node or first.tensor or ''}: {first.message}{more}",
+        hint="the float model has these errors already: mend it first, or choose another --target" if known else None,
+    )

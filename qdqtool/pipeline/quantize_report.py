@@ -1,0 +1,100 @@
+"""What ``quantize`` did, as data: the JSON report is these classes, key by key."""
+
+from dataclasses import dataclass
+
+from qdqtool.findings import Finding
+from qdqtool.pipeline._planner import FlooredScale
+from qdqtool.pipeline._prepare import BatchNormFolding
+from qdqtool.pipeline.placement import PatternMatch, SkippedNode
+from qdqtool.pipeline.plan_apply import QuantizedTensor
+from qdqtool.pipeline.sizes import Sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationUsed:
+    """Where the ranges came from.
+
+    Attributes:
+        source: The data, ``random``, or the ranges file.
+        method: Id of the calibrator.
+        samples: How many samples were run.
+        random: Whether they were random.
+        seed: Of random samples.
+        forced: Whether the ranges are those of another model, used because the user insisted.
+    """
+
+    source: str
+    method: str
+    samples: int
+    random: bool
+    seed: int | None
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizeReport:
+    """What quantize did.
+
+    Attributes:
+        model: The input.
+        output: The ``.onnx`` file written.
+        external_data: The data file beside it, if any.
+        mode: Quantization mode.
+        target: What the output is for; it passes ``validate`` for it.
+        opset_before: Default-domain opset of the input.
+        opset_after: That of the output.
+        calibration: Where the ranges came from.
+        batchnorm: What became of BatchNormalizations.
+        quantized: Every pair that was put in.
+        skipped: Every operator that could be quantized and was not, with the reason.
+        floored: Scales that are no measure of their values.
+        findings: What ``validate`` says of the output: warnings and advice, never errors.
+        ranges_file: The ranges file written, if any.
+        plan_file: The plan file written, if any.
+        sizes: File sizes.
+    """
+
+    model: str
+    output: str
+    external_data: str | None
+    mode: str
+    target: str
+    opset_before: int
+    opset_after: int
+    calibration: CalibrationUsed
+    batchnorm: BatchNormFolding
+    quantized: tuple[QuantizedTensor, ...]
+    skipped: tuple[SkippedNode, ...]
+    floored: tuple[FlooredScale, ...]
+    findings: tuple[Finding, ...]
+    ranges_file: str | None
+    plan_file: str | None
+    sizes: Sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeToQuantize:
+    """One node that would read a dequantized tensor."""
+
+    node: str
+    op_type: str
+    graph: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchesReport:
+    """What quantize would do, found without running the model.
+
+    Attributes:
+        model: The input.
+        target: What placement is made for.
+        patterns: What each pattern matches.
+        quantized: Nodes that would be quantized.
+        skipped: Quantizable nodes that would not be, with the reason.
+    """
+
+    model: str
+    target: str
+    patterns: tuple[PatternMatch, ...]
+    quantized: tuple[NodeToQuantize, ...]
+    skipped: tuple[SkippedNode, ...]

@@ -1,0 +1,28 @@
+"""The calibrate report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.pipeline.calibrate import CalibrateReport
+from qdqtool.report.terminal import escape, plural
+from qdqtool.report.text._calibration import SHOWN, print_batchnorm
+from qdqtool.report.text._pairs import print_rest
+
+
+def render(report: CalibrateReport, console: Console) -> None:
+    """Print what was run, which tensors were never seen, and where the ranges are."""
+    source = f"random inputs, seed {report.data.seed}" if report.data.seed is not None else escape(report.data.source)
+    console.print(
+        Text.assemble(
+            (f"ranges of {plural(report.tensors, 'tensor')}", "bold"),
+            f" of {escape(report.model)}, {report.method} over {plural(report.data.samples, 'sample')} of {source}",
+        )
+    )
+    if report.data.seed is not None:
+        console.print("RANDOM calibration: the ranges say nothing about real inputs", style="yellow")
+    print_batchnorm(report.batchnorm, console)
+    for tensor in report.unseen[:SHOWN]:
+        scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
+        console.print(f"UNSEEN   {escape(tensor.tensor)}{scope}: {escape(tensor.reason)}", style="yellow")
+    print_rest(len(report.unseen), SHOWN, console)
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))

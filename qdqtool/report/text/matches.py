@@ -1,0 +1,25 @@
+"""What quantize would do, for a terminal."""
+
+from rich.console import Console
+
+from qdqtool.pipeline.quantize_report import MatchesReport
+from qdqtool.report.terminal import escape, plural
+from qdqtool.report.text._calibration import print_skipped
+
+
+def render(report: MatchesReport, console: Console) -> None:
+    """Print what each pattern matches, then every node with what would become of it."""
+    for match in report.patterns:
+        console.print(
+            f"{match.option} '{escape(match.pattern)}' matches {plural(len(match.nodes), 'node')}", style="bold"
+        )
+        for label in match.nodes:
+            console.print(f"  {escape(label)}")
+    console.print(
+        f"{plural(len(report.quantized), 'node')} of {escape(report.model)} would be quantized for {report.target}",
+        style="bold",
+    )
+    for node in report.quantized:
+        scope = f" in {escape(node.graph)}" if node.graph else ""
+        console.print(f"  {escape(node.node)} ({escape(node.op_type)}){scope}")
+    print_skipped(report.skipped, console)

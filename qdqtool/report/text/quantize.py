@@ -1,0 +1,55 @@
+"""The quantize report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.pipeline.quantize_report import CalibrationUsed, QuantizeReport
+from qdqtool.report.terminal import escape, plural
+from qdqtool.report.text._calibration import SHOWN, print_batchnorm, print_skipped
+from qdqtool.report.text._pairs import print_files, print_opset, print_pairs, print_rest
+
+
+def render(report: QuantizeReport, console: Console) -> None:
+    """Print what was quantized and what was not, what the ranges come from, the warnings, and the files."""
+    print_pairs(report.quantized, report.model, console)
+    print_skipped(report.skipped, console)
+    _print_calibration(report.calibration, console)
+    print_batchnorm(report.batchnorm, console)
+    _print_floored(report, console)
+    print_opset(report.opset_before, report.opset_after, console)
+    _print_verdict(report, console)
+    print_files(report.output, report.external_data, report.sizes, console)
+    for what, path in (("ranges", report.ranges_file), ("plan", report.plan_file)):
+        if path is not None:
+            console.print(Text.assemble(f"{what} in ", (escape(path), "bold")))
+
+
+def _print_calibration(used: CalibrationUsed, console: Console) -> None:
+    console.print(f"calibrated with {used.method} over {plural(used.samples, 'sample')} of {escape(used.source)}")
+    if used.random:
+        console.print(
+            f"RANDOM calibration, seed {used.seed}: the scales say nothing about real inputs; the model's metadata says so",
+            style="yellow",
+        )
+    if used.forced:
+        console.print("FORCED: the ranges were found on another model", style="yellow")
+
+
+def _print_floored(report: QuantizeReport, console: Console) -> None:
+    for found in report.floored[:SHOWN]:
+        scope = f" in {escape(found.graph)}" if found.graph else ""
+        what = "holds nothing but zeros" if found.scale == 1 else "holds only tiny values"
+        if found.of > 1:
+            what = f"{found.scales} of {found.of} channels {what.replace('holds', 'hold')}"
+        console.print(f"note     {found.kind} {escape(found.tensor)}{scope}: {what}; scale {found.scale:.3g}")
+    print_rest(len(report.floored), SHOWN, console)
+
+
+def _print_verdict(report: QuantizeReport, console: Console) -> None:
+    counts = (
+        plural(sum(finding.severity == severity for finding in report.findings), severity)
+        for severity in ("warning", "info")
+    )
+    console.print(
+        Text.assemble("validate for ", report.target, ": ", ("pass", "bold green"), f" ({', '.join(counts)})")
+    )
