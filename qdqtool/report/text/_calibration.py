@@ -10,6 +10,7 @@ from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._pairs import print_rest
 
 SHOWN = 20
+SHOWN_NODES = 4
 
 
 def print_batchnorm(folding: BatchNormFolding, console: Console) -> None:
@@ -28,11 +29,15 @@ def print_batchnorm(folding: BatchNormFolding, console: Console) -> None:
 
 
 def print_skipped(skipped: Sequence[SkippedNode], console: Console) -> None:
-    """Print the quantizable nodes that stay float, with their reasons."""
+    """Print the quantizable nodes that stay float, those with the same reason together."""
     if not skipped:
         return
     console.print(f"{plural(len(skipped), 'node')} left in float", style="bold")
-    for node in skipped[:SHOWN]:
-        scope = f" in {escape(node.graph)}" if node.graph else ""
-        console.print(f"  {escape(node.node)} ({escape(node.op_type)}){scope}: {escape(node.reason)}")
-    print_rest(len(skipped), SHOWN, console)
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for node in skipped:
+        label = f"{node.graph}/{node.node}" if node.graph else node.node
+        by_reason.setdefault((node.op_type, node.reason), []).append(escape(label))
+    for (op_type, reason), labels in list(by_reason.items())[:SHOWN]:
+        more = f", … ({len(labels)} in all)" if len(labels) > SHOWN_NODES else ""
+        console.print(f"  {escape(op_type)} {', '.join(labels[:SHOWN_NODES])}{more}: {escape(reason)}")
+    print_rest(len(by_reason), SHOWN, console)

@@ -28,7 +28,7 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
     console.print(f"calibrated with {used.method} over {plural(used.samples, 'sample')} of {escape(used.source)}")
     if used.random:
         console.print(
-            f"RANDOM calibration, seed {used.seed}: the scales say nothing about real inputs; the model's metadata says so",
+            f"RANDOM calibration, seed {used.seed}: the scales say nothing about real inputs, and the metadata says so",
             style="yellow",
         )
     if used.forced:
