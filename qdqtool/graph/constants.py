@@ -90,7 +90,8 @@ class Constants:
                 result = np.asarray(FOLDERS[node.op_type](node, inputs))
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):
             return None  # the chain is malformed; whoever needs the value reports that it is not constant
-        return result if result.size <= MAX_FOLDED_ELEMENTS else None
+        foldable = result.size <= MAX_FOLDED_ELEMENTS and not result.dtype.hasobject
+        return result if foldable else None
 
     def _inputs(self, node: NodeView) -> list[Array | None] | None:
         """The inputs of a node, None for absent ones; None instead of the list where one is too large to fold."""

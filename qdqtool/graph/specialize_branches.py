@@ -18,7 +18,7 @@ from qdqtool.graph.naming import Namer
 from qdqtool.graph.scope import ScopePath, body_path
 from qdqtool.graph.surgeon import IR_WITH_FREE_INITIALIZERS, apply_edits
 from qdqtool.graph.types import TensorTypes
-from qdqtool.graph.view import GraphView, NodeView, Scope
+from qdqtool.graph.view import GraphView, NodeView, Scope, Value
 
 TensorKey = tuple[ScopePath, str]
 
@@ -84,14 +84,21 @@ def _site(node: NodeView, constants: Constants) -> _Site | None:
 def _read_by_dropped(view: GraphView, site: _Site) -> Iterator[TensorKey]:
     """Tensors that may have no reader left: of the condition, of the branch that is not taken, and what the If made."""
     node = view.scope(site.scope).nodes[site.index]
-    dropped = body_path(site.scope, node.proto, site.dropped)
-    readers = [node] + [n for scope in view.scopes if scope.path[: len(dropped)] == dropped for n in scope.nodes]
-    for reader in readers:
-        for index in range(len(reader.proto.input)):
-            value = reader.input(index)
-            if value is not None and value.scope.path[: len(dropped)] != dropped:
-                yield value.scope.path, value.name
     yield from ((site.scope, name) for name in node.key if name)
+    condition = node.input(0)
+    if condition is not None:
+        yield condition.scope.path, condition.name
+    dropped = body_path(site.scope, node.proto, site.dropped)
+    for scope in view.scopes:
+        if scope.path[: len(dropped)] == dropped:
+            for value in _read_in(scope):
+                if value.scope.path[: len(dropped)] != dropped:
+                    yield value.scope.path, value.name
+
+
+def _read_in(scope: Scope) -> Iterator[Value]:
+    names = [*(name for node in scope.nodes for name in node.proto.input if name), *scope.output_names()]
+    yield from (value for name in names if (value := scope.resolve(name)) is not None)
 
 
 def _without_dead_code(model: Model, suspects: Iterable[TensorKey]) -> Model:
