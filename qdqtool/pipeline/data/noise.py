@@ -73,7 +73,7 @@ def _closed(spec: InputSpec, batch_names: set[str]) -> tuple[int, ...]:
     if spec.shape is None:
         raise UsageError(
             f"input '{spec.name}' has no shape in the model, so no random data can be made for it",
-            hint=f"give data with --data, or its shape: --input-shapes {spec.name}:1x...",
+            hint=f"give data, or its shape: --input-shapes {spec.name}:1x...",
         )
     closed = [_extent(dim, index, batch_names) for index, dim in enumerate(spec.shape)]
     if None in closed:
@@ -82,7 +82,7 @@ def _closed(spec: InputSpec, batch_names: set[str]) -> tuple[int, ...]:
         )
         raise UsageError(
             f"input '{spec.name}' has open dimensions ({spec}), so no random data can be made for it",
-            hint=f"give data with --data, or fix them: --input-shapes {spec.name}:{example}",
+            hint=f"give data, or fix them: --input-shapes {spec.name}:{example}",
         )
     return tuple(extent for extent in closed if extent is not None)
 
