@@ -174,7 +174,7 @@ def test_quantize_is_monotone_and_idempotent(name):
 
 
 def test_the_quotient_is_rounded_before_the_code():
-    """8.95 / 0.1 is 89.49999868... exactly and 89.5 in float32; ONNX and ORT round that, to 90."""
+    """8.95 / 0.1 is 89.49999676... exactly and 89.5 in float32; ONNX and ORT round that, to 90."""
     assert affine.quantize(np.float32(8.95), np.float32(0.1), INT8, PerTensor()) == 90
 
 
