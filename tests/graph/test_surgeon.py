@@ -8,6 +8,7 @@ import onnx_ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.rawdiff import changed_fields
+from support.real_feeds import real_feeds
 from support.rich_model import DOMAIN, rich_feeds, rich_model
 from support.small import run
 
@@ -269,25 +270,6 @@ class TestCopiesEverywhere:
         assert changed_fields(model.proto, apply_edits(changed, back).proto) == []
         feeds = real_feeds(model.proto)
         assert all(map(np.array_equal, run(changed.proto, feeds), run(model.proto, feeds)))
-
-
-def real_feeds(model: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Seeded inputs for one of the real models; free dimensions are 1 (batch) and 64."""
-    random = np.random.default_rng(5)
-    known = {"state": (2, 1, 128), "sr": ()}
-    stored = {tensor.name for tensor in model.graph.initializer}
-    feeds: dict[str, np.ndarray] = {}
-    for value in model.graph.input:
-        if value.name in stored:
-            continue
-        kind = value.type.tensor_type
-        free = [1] + [576 if "state" in (other.name for other in model.graph.input) else 64] * 8
-        dims = [dim.dim_value or free[index] for index, dim in enumerate(kind.shape.dim)]
-        dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
-        shape = known.get(value.name, dims)
-        noise = random.standard_normal(shape) if kind.elem_type == TensorProto.FLOAT else random.integers(0, 255, shape)
-        feeds[value.name] = np.asarray(16000 if value.name == "sr" else noise, dtype)
-    return feeds
 
 
 class TestPlacing:
