@@ -6,7 +6,6 @@ elements wait until something larger has paid for it. Without numba everything r
 
 import functools
 import importlib
-import importlib.util
 import itertools
 import math
 import os
@@ -52,8 +51,8 @@ class Layout:
 
 def wanted(x: Array) -> bool:
     """Whether there are kernels for an array of this type, order and size, and they are worth their compilation."""
-    enough = x.size >= (SMALL if _ROWS in sys.modules else WORTH_IT)
-    return enough and x.dtype == FLOAT32 and x.flags.c_contiguous and importlib.util.find_spec("numba") is not None
+    enough = x.size >= (SMALL if sys.modules.get(_ROWS) else WORTH_IT)
+    return enough and x.dtype == FLOAT32 and x.flags.c_contiguous and _available()
 
 
 def supports(fmt: NumberFormat) -> bool:
@@ -196,6 +195,16 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@functools.cache
+def _available() -> bool:
+    """Whether numba can be imported: it may be absent, or refuse the NumPy that is installed."""
+    try:
+        _kernels()
+    except ImportError:
+        return False
+    return True
 
 
 def _kernels() -> ModuleType:

@@ -15,9 +15,12 @@ from onnx.reference import ReferenceEvaluator
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
 from qdqtool.interop import onnx as ours
+from qdqtool.numerics import affine
+from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 OPERATORS = {"QuantizeLinear": ours.quantize_linear, "DequantizeLinear": ours.dequantize_linear}
 X = np.float32([[0.5, 1.5, -300], [2.5, 9, 300]])
+F16 = np.float16
 BF16, E8M0 = ml_dtypes.bfloat16, ml_dtypes.float8_e8m0fnu
 
 
@@ -137,7 +140,37 @@ def test_onnx_runtime_agrees_wherever_it_is_right(name, first, kind):
     np.testing.assert_array_equal(real, found)
 
 
-F16 = np.float16
+@pytest.mark.parametrize("kind", ["tensor", "axis", "block"])
+@pytest.mark.parametrize(("name", "first"), RUNNABLE)
+def test_onnx_runtime_agrees_on_float16_when_the_quotient_is_float32(name, first, kind):
+    """ONNX Runtime divides float16 in float32; with that as the division precision the codes are the same."""
+    fmt, rng = formats.get(name), np.random.default_rng(21)
+    granularity = {"tensor": PerTensor(), "axis": PerAxis(1), "block": Blocked(1, 4)}[kind]
+    attrs = {"tensor": {}, "axis": {"axis": 1}, "block": {"axis": 1, "block_size": 4}}[kind]
+    scale = np.asarray(rng.uniform(0.01, 1, granularity.scale_shape((4, 6)))).astype(F16)
+    zero = np.zeros(scale.shape, fmt.dtype)
+    x = (rng.normal(size=(4, 6)) * min(fmt.high, 1000) * 0.1).astype(F16)
+    opset = max(first, 21 if kind == "block" else 19)
+    codes = affine.quantize(x, scale, fmt, granularity, zero, precision=np.float32)
+    found = run(model_of("QuantizeLinear", (x, scale, zero), opset, **attrs), (x, scale, zero))
+    np.testing.assert_array_equal(codes.astype(np.float32), found)
+    real = ours.dequantize_linear(codes, scale, zero, opset=opset, **attrs)
+    found = run(model_of("DequantizeLinear", (codes, scale, zero), opset, **attrs), (codes, scale, zero))
+    np.testing.assert_array_equal(real.astype(np.float32), found)
+
+
+@pytest.mark.parametrize("scale", [np.float32(0.1), np.float16(0.1)])
+@pytest.mark.parametrize("output", [1, 10])
+def test_onnx_runtime_agrees_on_int32_and_on_outputs_of_another_type(scale, output):
+    rng = np.random.default_rng(22)
+    for codes in (rng.integers(-(2**31), 2**31, 500).astype(np.int32), rng.integers(-128, 128, 500).astype(np.int8)):
+        inputs = (codes, np.asarray(scale))
+        with np.errstate(over="ignore"):
+            real = ours.dequantize_linear(*inputs, output_dtype=output, opset=23)
+        found = run(model_of("DequantizeLinear", inputs, 23, output_dtype=output), inputs)
+        np.testing.assert_array_equal(real.astype(np.float32), found)
+
+
 EXPECTED_DIFFERENCES = [
     # what, x, scale, zero point, attributes, opset, ours, ONNX Runtime's
     ("float16 is divided in float32", F16([4.5]), F16(0.0687), np.int8(0), {}, 21, 66, 65),
