@@ -32,7 +32,9 @@ def place(model: onnx.ModelProto, folder: Path, selection: Selection | None = No
     view = GraphView(Model(model).fork())
     constants = Constants(view)
     builder = PlacementEdits(view, constants, WeightStorage.PACKED)
-    builder.add_plan(QuantPlan(tuple(Placement(slot.slot, _params(slot, view, constants), slot.reason) for slot in slots)))
+    builder.add_plan(
+        QuantPlan(tuple(Placement(slot.slot, _params(slot, view, constants), slot.reason) for slot in slots))
+    )
     save_model(apply_edits(view.model, builder.edits), folder / "placed.onnx")
     placed = onnx.load(folder / "placed.onnx")
     onnx.shape_inference.infer_shapes(placed, check_type=True, strict_mode=True)

@@ -12,6 +12,9 @@ from qdqtool.graph.view import GraphView, NodeView, Value
 from qdqtool.pipeline.placement.selection import Selection
 from qdqtool.targets import Target, type_name
 
+FLOAT_TYPES = frozenset({"bfloat16", "float16", "float32"})
+"""What QuantizeLinear reads by ONNX; a target may take less, or by mistake more."""
+
 
 class Facts:
     """One model as placement sees it.
@@ -66,10 +69,10 @@ class Facts:
         known = self._types.elem_type(value)
         if known is None:
             return f"the type of '{value.name}' is unknown"
-        name = type_name(known)
-        if name in self.target.data_types:
+        name, legal = type_name(known), FLOAT_TYPES & self.target.data_types
+        if name in legal:
             return None
-        return f"'{value.name}' is {name}; {self.target.title} quantizes {', '.join(sorted(self.target.data_types))}"
+        return f"'{value.name}' is {name}; {self.target.title} quantizes {', '.join(sorted(legal))}"
 
     def obstacle(self, value: Value) -> str | None:
         """Why an activation cannot carry a pair; None when it can."""
