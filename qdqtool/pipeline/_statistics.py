@@ -67,7 +67,7 @@ class RangeFold:
         key = tensor_key(value)
         for array in arrays:
             seen = range_of(array)
-            if not (np.isfinite(seen.min) and np.isfinite(seen.max)):
+            if not np.isfinite(seen.amax):
                 raise _nonfinite(value, array, number, self._facts, sample)
             self.ranges[key] = self.ranges[key].merge(seen)
 
