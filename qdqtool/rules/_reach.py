@@ -1,11 +1,16 @@
 """From an operand of a Conv, Gemm or MatMul back to the DQ that it comes from."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from qdqtool import ops
 from qdqtool.graph.qdq import QdqIndex, QdqNode
 from qdqtool.graph.view import NodeView, Value
+from qdqtool.numerics.granularity import PerAxis
 from qdqtool.ops import QuantizableOp
+
+if TYPE_CHECKING:
+    from qdqtool.rules._facts import Facts
 
 MAX_STEPS = 64
 
@@ -55,6 +60,21 @@ class Product:
         """The index of the weight operand."""
         assert self.op.weight_input is not None
         return self.op.weight_input
+
+
+def wrong_axis(facts: "Facts", product: Product) -> tuple[int, int] | None:
+    """The axis of per-axis weight scales and the one that kernels take, where the two differ.
+
+    Such a layer runs in float. The axis is carried through the Transposes between DQ and product.
+    """
+    right = product.right
+    if right is None or not isinstance(right.dequantize.granularity, PerAxis):
+        return None
+    shape, axis = facts.data_shape(right.dequantize), facts.axis(right.dequantize)
+    if shape is None or axis is None:
+        return None
+    here, wanted = right.axis_here(axis, len(shape)), product.op.weight_axis(product.node, len(shape))
+    return (here, wanted) if here is not None and wanted is not None and here != wanted else None
 
 
 def operand(qdq: QdqIndex, value: Value | None) -> Operand | None:

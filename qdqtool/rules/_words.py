@@ -5,9 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 
 from qdqtool import formats
 from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.view import NodeView
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.targets import type_name
 
@@ -33,6 +35,20 @@ def kind(onnx_type: int | None) -> str:
 def format_of(onnx_type: int | None) -> NumberFormat | None:
     """The number format of a quantized type; None for other types."""
     return None if onnx_type is None else formats.by_onnx_type(onnx_type)
+
+
+def accepts(node: NodeView, index: int, onnx_type: int | None) -> bool:
+    """Whether ONNX's definition of the operator takes that type at input ``index``; True where it is not known."""
+    return onnx_type is None or _accepts(node.op_type, node.scope.opset, index, kind(onnx_type))
+
+
+@functools.lru_cache(maxsize=1024)
+def _accepts(op_type: str, opset: int, index: int, name: str) -> bool:
+    try:
+        formal = onnx.defs.get_schema(op_type, opset).inputs
+    except onnx.defs.SchemaError:
+        return True
+    return not formal or f"tensor({name})" in formal[min(index, len(formal) - 1)].types
 
 
 def listed(words: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._blocks import blocks
+from qdqtool.rules._blocks import Blocks, blocks
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import dims
@@ -75,24 +75,31 @@ class BlockSize(Rule):
         """Compare block_size with what the extents say, where exactly one axis is in blocks."""
         tensorrt = target.family == "tensorrt"
         for found in blocks(facts):
-            if len(found.blocked) != 1:
-                continue
-            (axis,) = found.blocked
-            low, high = found.legal_sizes
-            if tensorrt:
-                high = low
-                if found.shape[axis] % found.scale[axis]:
-                    continue  # refused anyway: see axis.block-shape
+            legal = _legal_sizes(found, tensorrt=tensorrt)
             size = found.entry.block_size
-            if low <= size <= high:
+            if legal is None or legal[0] <= size <= legal[1]:
                 continue
+            low, high = legal
             yield Fault(
                 message=(
-                    f"block_size is {size or 'absent'}; scale {dims(found.scale)} divides axis {axis} "
-                    f"of data {dims(found.shape)} into blocks of {low}"
+                    f"block_size is {size or 'absent'}; scale {dims(found.scale)} divides data {dims(found.shape)} "
+                    f"into blocks of {low}"
                 ),
                 node=found.entry.node,
                 tensor=found.entry.scale,
                 found=str(size) if size else "absent",
                 expected=str(low) if low >= high else f"{low} to {high}",
             )
+
+
+def _legal_sizes(found: Blocks, *, tensorrt: bool) -> tuple[int, int] | None:
+    """The smallest and largest legal size; None where the shapes alone are refused (axis.block-shape)."""
+    if not found.blocked:
+        return None if tensorrt else (1, 1)
+    if len(found.blocked) > 1:
+        return None
+    (axis,) = found.blocked
+    low, high = found.legal_sizes
+    if not tensorrt:
+        return low, high
+    return None if found.shape[axis] % found.scale[axis] else (low, low)

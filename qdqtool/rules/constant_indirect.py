@@ -2,9 +2,14 @@
 
 from collections.abc import Iterator
 
+from onnx import TensorProto
+
+from qdqtool.graph.view import NodeView
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import kind
 from qdqtool.targets import Target
+from qdqtool.targets import get as get_target
 
 
 class ConstantIndirect(Rule):
@@ -64,7 +69,7 @@ class ConstantIndirect(Rule):
             data = entry.data
             if data is None or data.producer is None or data.producer.is_op("Constant", "QuantizeLinear"):
                 continue
-            if facts.qdq.maker(data) is None and facts.constants.is_constant(data):
+            if facts.qdq.maker(data) is None and facts.constants.is_constant(data) and not _folds(facts, data.producer):
                 yield Fault(
                     message=f"stored codes reach this DQ through {data.producer.op_type} '{data.producer.label}'",
                     node=entry.node,
@@ -72,3 +77,10 @@ class ConstantIndirect(Rule):
                     found=data.producer.op_type,
                     expected="the initializer or Constant itself",
                 )
+
+
+def _folds(facts: Facts, cast: NodeView) -> bool:
+    """Whether TensorRT makes the codes itself: it folds a Cast to int8 of a constant that is no quantized type."""
+    if not cast.is_op("Cast") or cast.attribute("to") != TensorProto.INT8:
+        return False
+    return kind(facts.elem_type(cast.input(0))) not in get_target("tensorrt").quantize_types

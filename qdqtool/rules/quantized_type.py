@@ -123,8 +123,9 @@ class QuantizedType(Rule):
 def _told_here(facts: Facts, entry: QdqNode) -> bool:
     """Whether no other rule, and no earlier node, reports the type."""
     if entry.is_quantize:
-        given = entry.zero_point is not None or entry.node.attribute("output_dtype")
-        return bool(given) and kind(entry.quantized_type) in get_target("onnx").quantize_types
+        if entry.zero_point is None:
+            return bool(entry.node.attribute("output_dtype"))
+        return kind(entry.quantized_type) in get_target("onnx").quantize_types
     if facts.qdq.quantizer_of(entry) is not None:
         return False
     return not (entry.quantized_type == TensorProto.INT32 and is_bias(entry))

@@ -13,6 +13,7 @@ class ScaleRank(Rule):
 
     Why it matters: rank 0 or one element means per-tensor, rank 1 per-axis, the rank of the data means blocks. A scale
     of shape [1, 1], as exporters write it after broadcasting, is none of these.
+    Scalar data takes a scalar scale in TensorRT.
 
     Bad: a scale of shape [1, 1] for an image of rank 4.
 
@@ -48,15 +49,16 @@ class ScaleRank(Rule):
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Compare the ranks of scale and data."""
-        del target
         for entry in facts.qdq.nodes:
             scale, shape = entry.scale_shape, facts.data_shape(entry)
-            if scale is None or shape is None or len(scale) <= 1 or len(scale) == len(shape):
+            if scale is None or shape is None or len(scale) in {0, len(shape)}:
+                continue
+            if len(scale) == 1 and (shape or target.family != "tensorrt"):
                 continue
             yield Fault(
                 message=f"scale has shape {dims(scale)}, the data {dims(shape)}",
                 node=entry.node,
                 tensor=entry.scale,
                 found=f"rank {len(scale)}",
-                expected=f"rank 0, 1 or {len(shape)}",
+                expected=f"rank 0, 1 or {len(shape)}" if shape else "rank 0",
             )

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterator
 
-import onnx
-
-from qdqtool.graph.view import Scope
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
@@ -51,10 +48,9 @@ class UndefinedTensor(Rule):
         """Resolve every input of every node."""
         del target
         for scope in facts.view.scopes:
-            sparse = _sparse_names(scope)
             for node in scope.nodes:
                 for name in filter(None, node.proto.input):
-                    if name not in scope.values and scope.resolve(name) is None and name not in sparse:
+                    if name not in scope.values and scope.resolve(name) is None:
                         yield Fault(
                             message=f"input '{name}' of this {node.op_type} is defined nowhere",
                             node=node,
@@ -62,12 +58,3 @@ class UndefinedTensor(Rule):
                             found=name,
                             expected="the name of a tensor",
                         )
-
-
-def _sparse_names(scope: Scope | None) -> set[str]:
-    names: set[str] = set()
-    while scope is not None:
-        if isinstance(scope.container, onnx.GraphProto):
-            names.update(sparse.values.name for sparse in scope.container.sparse_initializer)
-        scope = scope.parent
-    return names

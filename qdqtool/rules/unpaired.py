@@ -4,12 +4,37 @@ from collections.abc import Iterator
 
 from qdqtool import ops
 from qdqtool.graph.qdq import QdqNode
-from qdqtool.graph.view import NodeView, Value
+from qdqtool.graph.view import NodeView, Use, Value
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import ADVICE, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules._rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules._words import accepts
 from qdqtool.targets import Target
 
 MAX_STEPS = 64
+
+WITHOUT_INT8 = frozenset(
+    {
+        "Elu",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "GlobalAveragePool",
+        "Log",
+        "LogSoftmax",
+        "LpNormalization",
+        "Pow",
+        "ReduceMean",
+        "Round",
+        "Selu",
+        "Sigmoid",
+        "Sin",
+        "Softmax",
+        "Softplus",
+        "Sqrt",
+        "Tanh",
+    }
+)
+"""Operators that TensorRT for RTX 1.7.1 refuses to compute on int8; others it computes, on the bare codes."""
 
 
 class Unpaired(Rule):
@@ -61,6 +86,16 @@ class Unpaired(Rule):
             """,
         ),
         Example(
+            "a Sigmoid of codes, which has no kernel anywhere",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                a = Sigmoid (q)
+                y = DequantizeLinear (a, s, z)
+            }
+            """,
+        ),
+        Example(
             "nothing reads the codes",
             """
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
@@ -73,12 +108,14 @@ class Unpaired(Rule):
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Look at the readers of each Q and at the maker of what each DQ reads."""
-        del target
         for entry in facts.qdq.nodes:
-            yield from _quantize_faults(facts, entry) if entry.is_quantize else _dequantize_faults(facts, entry)
+            if entry.is_quantize:
+                yield from _quantize_faults(facts, entry, target)
+            else:
+                yield from _dequantize_faults(facts, entry)
 
 
-def _quantize_faults(facts: Facts, entry: QdqNode) -> Iterator[Fault]:
+def _quantize_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Fault]:
     output = entry.output
     if output is None:
         return
@@ -86,9 +123,11 @@ def _quantize_faults(facts: Facts, entry: QdqNode) -> Iterator[Fault]:
         yield Fault(message="nothing reads what this Q makes", node=entry.node, tensor=output, impact=ADVICE)
     for use in output.uses:
         known = ops.get(use.node)
-        reader = facts.qdq.get(use.node)
         weighted = known is not None and known.weighted  # an error of its own: placement.operand-types
-        if reader is not None or weighted or (known is not None and known.commutes) or _hands_on(use.node):
+        if facts.qdq.get(use.node) is not None or weighted or _hands_on(use.node):
+            continue
+        refused = _refuses(use, entry, target)
+        if known is not None and known.commutes and not refused:
             continue
         yield Fault(
             message=f"the codes of this Q are read by {use.node.op_type} '{use.node.label}'",
@@ -96,7 +135,14 @@ def _quantize_faults(facts: Facts, entry: QdqNode) -> Iterator[Fault]:
             tensor=output,
             found=use.node.op_type,
             expected="DequantizeLinear",
+            impact=REFUSED if refused else None,
         )
+
+
+def _refuses(use: Use, entry: QdqNode, target: Target) -> bool:
+    if target.family == "tensorrt":
+        return use.node.op_type in WITHOUT_INT8
+    return not accepts(use.node, use.index, entry.quantized_type)
 
 
 def _hands_on(node: NodeView) -> bool:

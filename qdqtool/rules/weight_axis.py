@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from qdqtool.numerics.granularity import PerAxis
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._reach import wrong_axis
 from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
 
@@ -82,19 +82,15 @@ class WeightAxis(Rule):
         """Follow each weight operand back to its DQ and carry the axis through the Transposes between."""
         del target
         for product in facts.products:
-            node, found = product.node, product.right
-            if found is None or not facts.qdq.is_weight(found.dequantize):
+            axes = wrong_axis(facts, product)
+            if axes is None or product.right is None or not facts.qdq.is_weight(product.right.dequantize):
                 continue
-            entry = found.dequantize
-            shape, axis = facts.data_shape(entry), facts.axis(entry)
-            if not isinstance(entry.granularity, PerAxis) or shape is None or axis is None:
-                continue
-            here, wanted = found.axis_here(axis, len(shape)), product.op.weight_axis(node, len(shape))
-            if here is not None and wanted is not None and here != wanted:
-                yield Fault(
-                    message=f"the weight of {node.op_type} '{node.label}' has its scales on axis {here}",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found=str(here),
-                    expected=f"axis {wanted}",
-                )
+            here, wanted = axes
+            entry = product.right.dequantize
+            yield Fault(
+                message=f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}",
+                node=entry.node,
+                tensor=entry.data,
+                found=str(here),
+                expected=f"axis {wanted}",
+            )

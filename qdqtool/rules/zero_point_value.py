@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind, offenders, short
@@ -76,7 +77,7 @@ class ZeroPointValue(Rule):
         for entry in facts.qdq.nodes:
             zero = facts.array(entry.zero_point)
             quantized = kind(entry.quantized_type)
-            if zero is None or entry.zero_point is None or quantized not in target.symmetric_types:
+            if zero is None or entry.zero_point is None or not _must_be_zero(entry, target):
                 continue
             bounds = facts.bounds(entry.zero_point, zero)
             if bounds.low == bounds.high == 0 or not zero.size:
@@ -92,3 +93,9 @@ class ZeroPointValue(Rule):
                 expected=f"0 for {quantized}",
                 impact=SILENT if ignored else None,
             )
+
+
+def _must_be_zero(entry: QdqNode, target: Target) -> bool:
+    """TensorRT reads a Q's zero point of any other type as int8."""
+    any_type = target.family == "tensorrt" and entry.is_quantize
+    return any_type or kind(entry.quantized_type) in target.symmetric_types

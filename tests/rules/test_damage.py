@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-
-from qdqtool import rules
 from support.ort_verdict import ort_run
 from support.trt_verdict import TrtOracle
+
+from qdqtool import rules
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
 
@@ -188,8 +188,6 @@ def test_tensorrt_builds_it_all_the_same(code: str, title: str, oracle: TrtOracl
 
 
 def test_blocks_that_onnx_reads_differently():
-    y = ort_run(
-        example("QA206", "two blocks of 3 and 1 for ONNX, of 2 and 2 for TensorRT"), np.float32([[0, 0, 1, 0]])
-    )
+    y = ort_run(example("QA206", "two blocks of 3 and 1 for ONNX, of 2 and 2 for TensorRT"), np.float32([[0, 0, 1, 0]]))
 
     np.testing.assert_allclose(y, [[5 * 0.1, 6 * 0.2]], rtol=1e-6)  # TensorRT: 5 * 0.3, 6 * 0.4

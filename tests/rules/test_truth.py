@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import onnx
 import pytest
+from support.ort_verdict import ort_refuses
+from support.trt_verdict import TrtOracle
 
 from qdqtool import rules, targets
 from qdqtool.graph.model import Model
 from qdqtool.rules import Facts
-from support.ort_verdict import ort_refuses
-from support.trt_verdict import TrtOracle
 
 MODELS = [
     pytest.param(example.model(), id=f"{rule.code}-{example.title}")

@@ -1,22 +1,22 @@
-"""QT406: fp4 times fp4 with one scale each."""
+"""QT406: fp4 times fp4 with one scale for the activation."""
 
 from collections.abc import Iterator
 
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import Operand
+from qdqtool.rules._reach import Operand, wrong_axis
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind
 from qdqtool.targets import Target
 
 
-class Fp4PerTensor(Rule):
-    """A MatMul of fp4 with fp4 has block scales.
+class Fp4Product(Rule):
+    """A MatMul of fp4 with fp4 has block scales for the activation.
 
-    Why it matters: with one scale for each operand the builder does not refuse but crashes, and takes the process with
-    it.
+    Why it matters: with one scale for the activation the builder does not refuse but crashes, and takes the process
+    with it, whatever scales the weight has.
 
-    Bad: a per-tensor float4e2m1 pair on both sides of a MatMul.
+    Bad: a per-tensor float4e2m1 pair in front of a MatMul whose weight is float4e2m1 too.
 
     Good: fp4 weights in blocks of 16, and an activation quantized at run time.
     """
@@ -60,17 +60,18 @@ class Fp4PerTensor(Rule):
         del target
         for product in facts.products:
             node = product.node
-            if node.is_op("MatMul", "Gemm") and all(map(_is_plain_fp4, (product.left, product.right))):
+            both = all(map(_is_fp4, (product.left, product.right)))
+            if not both or product.left is None or not node.is_op("MatMul", "Gemm") or wrong_axis(facts, product):
+                continue
+            if product.left.dequantize.granularity == PerTensor():
                 yield Fault(
-                    message=f"{node.op_type} multiplies per-tensor float4e2m1 with per-tensor float4e2m1",
+                    message=f"{node.op_type} multiplies per-tensor float4e2m1 with float4e2m1",
                     node=node,
                     tensor=node.input(product.weight_index),
-                    found="per-tensor scales",
-                    expected="block scales",
+                    found="a per-tensor activation",
+                    expected="block scales for the activation",
                 )
 
 
-def _is_plain_fp4(side: Operand | None) -> bool:
-    if side is None:
-        return False
-    return kind(side.dequantize.quantized_type) == "float4e2m1" and side.dequantize.granularity == PerTensor()
+def _is_fp4(side: Operand | None) -> bool:
+    return side is not None and kind(side.dequantize.quantized_type) == "float4e2m1"

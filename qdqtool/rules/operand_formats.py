@@ -1,0 +1,119 @@
+"""QT405: quantized types that no kernel multiplies with each other."""
+
+from collections.abc import Iterator
+
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._reach import Product, wrong_axis
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import kind
+from qdqtool.targets import Target
+
+
+class OperandFormats(Rule):
+    """The two operands of a Conv, Gemm or MatMul have types that a kernel multiplies.
+
+    Why it matters: apart from int8 activations with int4 weights in a MatMul, kernels multiply a type with itself, and
+    convolutions know int8 and fp8 only. The builder stops deep inside with "Input and filter have to be the same type"
+    and names no node. Different layers of a network may use different types.
+
+    Bad: an int8 activation and an fp8 weight; int4 times int4 in a Conv.
+
+    Good: int8 for both.
+    """
+
+    code = "QT405"
+    name = "target.operand-formats"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "quantize both operands to int8, or both to float8e4m3fn"
+    VALID = (
+        Example(
+            "fp8 for both",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, float8e4m3fn z = {0}, float8e4m3fn[2,2] w = {56,56,56,56}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, s, z)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "an int8 activation and an int4 weight with a scale for each column",
+            """
+            agraph (float[8,2] x) => (float[8,2] y)
+            <float s = {0.1}, int8 z = {0}, int4[2,2] w = {33, 67}, float[2] ws = {0.1, 0.2}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "int8 times fp8",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, float8e4m3fn wz = {0}, float8e4m3fn[2,2] w = {56,56,56,56}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, s, wz)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "int8 times int4 with one scale for the weight",
+            """
+            agraph (float[8,2] x) => (float[8,2] y) <float s = {0.1}, int8 z = {0}, int4[2,2] w = {33, 67}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, s)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "int4 times int4 in a Conv",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int4 z = {0}, int4[2,2,1,1] w = {33, 67}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, s)
+                y = Conv (xd, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look up the two types, unless a wrong weight axis makes the layer run in float anyway."""
+        for product in facts.products:
+            if product.left is None or product.right is None or wrong_axis(facts, product):
+                continue
+            left, right = (kind(side.dequantize.quantized_type) for side in (product.left, product.right))
+            known = {left, right} <= target.quantize_types
+            if known and not _multiplies(product, left, right):
+                yield Fault(
+                    message=f"{product.node.op_type} multiplies {left} with {right}",
+                    node=product.node,
+                    tensor=product.node.input(product.weight_index),
+                    found=f"{left} and {right}",
+                    expected="int8 for both or float8e4m3fn for both",
+                )
+
+
+def _multiplies(product: Product, left: str, right: str) -> bool:
+    """Whether the builder of TensorRT for RTX 1.7.1 takes the two types, as measured over all combinations."""
+    matrix = product.node.is_op("MatMul", "Gemm")
+    if left == right:
+        return matrix or left in {"int8", "float8e4m3fn"}
+    if product.node.is_op("ConvTranspose"):
+        return "int8" in {left, right}  # it runs in float
+    if matrix and (left, right) == ("int8", "int4"):
+        return product.right is not None and product.right.dequantize.granularity != PerTensor()
+    return False

@@ -1,0 +1,179 @@
+"""``validate``, ``rules`` and ``explain`` on the command line."""
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from support.command import qdqtool
+
+from qdqtool import rules
+from qdqtool.report.markdown.rules import pages
+
+DOCS = Path(__file__).parents[2] / "docs" / "rules"
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    path = tmp_path / "bad.onnx"
+    onnx.save(rules.get("QP101").INVALID[0].model(), path)
+    return path
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.onnx"
+    onnx.save(rules.get("QP101").VALID[0].model(), path)
+    return path
+
+
+@pytest.fixture
+def doubtful(tmp_path: Path) -> Path:
+    path = tmp_path / "doubtful.onnx"
+    onnx.save(rules.get("QL302").INVALID[0].model(), path)
+    return path
+
+
+def test_a_clean_model_passes(good: Path):
+    done = qdqtool("validate", good)
+
+    assert done.code == 0
+    assert "for tensorrt: pass" in done.out
+    assert done.out.splitlines()[-1] == "1 model, 0 errors, 0 warnings, 0 infos"
+    assert not done.err
+
+
+def test_a_finding_names_everything_and_the_fix(bad: Path):
+    done = qdqtool("validate", bad)
+
+    assert done.code == 1
+    assert (
+        "error QP101 [refused] DequantizeLinear -> wd: scale 'ws' of this DQ is 0 in channel 1; "
+        "expected finite and greater than 0" in done.out
+    )
+    assert "fix: give the channel any positive finite scale" in done.out
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "model", "code"),
+    [("error", "bad", 1), ("never", "bad", 0), ("error", "doubtful", 0), ("warning", "doubtful", 1)],
+)
+def test_fail_on_is_inclusive(fail_on: str, model: str, code: int, request: pytest.FixtureRequest):
+    assert qdqtool("validate", request.getfixturevalue(model), "--fail-on", fail_on).code == code
+
+
+def test_many_models_and_targets_with_one_unreadable(bad: Path, good: Path, tmp_path: Path):
+    done = qdqtool("validate", bad, tmp_path / "none.onnx", good, "--target", "tensorrt,ort-cpu", "--target=onnx")
+
+    assert done.code == 3
+    assert done.out.count(": fail") == 3
+    assert done.out.count(": pass") == 3
+    assert "none.onnx: unreadable" in done.out
+    assert "3 models, 3 errors, 0 warnings, 0 infos, 1 unreadable" in done.out
+    assert "no such file" in done.err
+
+
+def test_json_is_alone_on_stdout(bad: Path):
+    done = qdqtool("validate", bad, "--output-format", "json", "--target", "tensorrt,onnx")
+    document = json.loads(done.out)
+
+    assert done.code == 1
+    assert [target["target"] for target in document["models"][0]["targets"]] == ["tensorrt", "onnx"]
+
+
+def test_select_and_ignore_take_prefixes_with_commas(bad: Path):
+    assert qdqtool("validate", bad, "--select", "QS,QA").code == 0
+    assert qdqtool("validate", bad, "--ignore", "QP1,QA").code == 0
+    assert qdqtool("validate", bad, "--select", "ALL", "--ignore", "QS").code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--target", "tensort"], "did you mean 'tensorrt'"),
+        (["--select", "XX"], "neither ALL nor the beginning of a rule code"),
+        (["--fail-on", "info"], "Invalid value"),
+    ],
+)
+def test_wrong_usage(words: list[str], said: str, good: Path):
+    done = qdqtool("validate", good, *words)
+
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_no_model_is_wrong_usage():
+    assert qdqtool("validate").code == 2
+
+
+def test_long_lists_are_cut_and_counted(tmp_path: Path):
+    nodes = " ".join(f"q{i} = QuantizeLinear (x, s, z)" for i in range(25))
+    text = f"agraph (float[1,4] x) => (float[1,4] y) <float s = {{-1}}, int8 z = {{0}}> {{ {nodes} y = Relu (x) }}"
+    path = tmp_path / "many.onnx"
+    onnx.save(rules.Example("", text).model(), path)
+    done = qdqtool("validate", path, "--select", "QP101")
+
+    assert done.out.count("error QP101") == 10
+    assert "and 15 more of QP101" in done.out
+
+
+HOSTILE = "\x1b[31m[bold]n\nm\u202e\u0000[/bold]"
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_hostile_names_do_not_reach_the_terminal(output_format: str, tmp_path: Path):
+    model = rules.get("QP101").INVALID[0].model()
+    for node in model.graph.node:
+        node.name = f"{HOSTILE}{node.output[0]}"
+    for tensor in model.graph.initializer:
+        if tensor.name == "ws":
+            tensor.name = HOSTILE
+    model.graph.node[2].input[1] = HOSTILE
+    path = tmp_path / "hostile.onnx"
+    onnx.save(model, path)
+    done = qdqtool("validate", path, "--output-format", output_format)
+
+    assert done.code == 1
+    assert not {"\x1b", "\u0000"} & set(done.out)
+    if output_format == "json":
+        assert json.loads(done.out)["models"][0]["targets"][0]["findings"][0]["tensor"] == HOSTILE
+    else:
+        assert "\u202e" not in done.out
+        assert "[bold]n\\nm\\u202e\\x00[/bold]" in done.out
+
+
+def test_rules_lists_every_rule():
+    done = qdqtool("rules")
+    document = json.loads(qdqtool("rules", "--output-format", "json").out)
+
+    assert done.code == 0
+    assert all(rule.code in done.out for rule in rules.catalogue())
+    assert [card["code"] for card in document["rules"]] == [rule.code for rule in rules.catalogue()]
+
+
+@pytest.mark.parametrize("spelling", ["QP101", "qp101", "parameters.scale-value"])
+def test_explain(spelling: str):
+    done = qdqtool("explain", spelling)
+
+    assert done.code == 0
+    for part in ("QP101 parameters.scale-value", "Why: ", "Bad: ", "Good: ", "Fix: ", "reported: ", "passed: "):
+        assert part in done.out
+
+
+def test_explain_as_json():
+    document = json.loads(qdqtool("explain", "QP101", "--output-format", "json").out)
+
+    assert document["code"] == "QP101"
+    assert document["invalid"][0]["text"].startswith("agraph (float[1,2] x)")
+
+
+def test_explain_an_unknown_rule():
+    done = qdqtool("explain", "QP1O1")
+
+    assert done.code == 2
+    assert "did you mean" in done.err
+
+
+def test_the_pages_in_docs_are_current():
+    """Rebuild them with ``python -m qdqtool.report.markdown.rules docs/rules``."""
+    assert {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")} == pages()
