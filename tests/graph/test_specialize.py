@@ -343,10 +343,11 @@ SILERO = {"input": (1, 576), "state": (2, 1, 128)}
 
 
 @pytest.mark.real
-def test_the_voice_detector_loses_its_branches_and_no_bit(real_model, tmp_path):
+@pytest.mark.parametrize("shapes", [SILERO, {"input": (1, 576)}], ids=["all", "shared batch"])
+def test_the_voice_detector_loses_its_branches_and_no_bit(real_model, shapes, tmp_path):
     if not real_model.stem.startswith("silero"):
         pytest.skip("it has no If")
-    save_model(specialize(load_model(real_model), SILERO), tmp_path / "m.onnx")
+    save_model(specialize(load_model(real_model), shapes), tmp_path / "m.onnx")
     after = onnx.load(tmp_path / "m.onnx")
     onnx.checker.check_model(after, full_check=True)
     assert "If" not in op_types(after)

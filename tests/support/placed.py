@@ -21,8 +21,8 @@ from qdqtool.plan import Placement, QuantPlan
 ACTIVATION_SCALE = 0.05
 
 
-def proposal(model: onnx.ModelProto, selection: Selection | None = None, target: str = "tensorrt") -> Proposal:
-    view = GraphView(Model(model))
+def proposal(model: onnx.ModelProto | Model, selection: Selection | None = None, target: str = "tensorrt") -> Proposal:
+    view = GraphView(model if isinstance(model, Model) else Model(model))
     return propose(view, TensorTypes(view), Constants(view), targets.get(target), selection or Selection())
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from qdqtool import ops
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.light import light_copy
 from qdqtool.graph.model import Model
@@ -85,7 +86,7 @@ class Facts:
 
 
 def _unreachable(view: GraphView, types: TensorTypes, constants: Constants) -> dict[tuple[tuple[str, ...], str], str]:
-    """Why tensors of bodies and functions cannot be observed in a run, for all that nodes there read."""
+    """Why tensors of bodies and functions cannot be observed in a run, for all that quantizable operators read."""
     inner = [value for value in _read_in_bodies(view) if not constants.is_constant(value)]
     if not inner:
         return {}
@@ -95,7 +96,9 @@ def _unreachable(view: GraphView, types: TensorTypes, constants: Constants) -> d
 
 def _read_in_bodies(view: GraphView) -> Iterator[Value]:
     for node in view.nodes():
-        yield from (value for value in _inputs(node) if value.scope.path != MAIN)
+        family = ops.get(node)
+        if family is not None and not family.commutes:
+            yield from (value for value in _inputs(node) if value.scope.path != MAIN)
 
 
 def _inputs(node: NodeView) -> Iterator[Value]:
