@@ -110,7 +110,7 @@ class Session:
         """
         names = list(self.outputs if outputs is None else outputs)
         try:
-            arrays = self._session.run(names, dict(feeds))
+            arrays = self._session.run(names or None, dict(feeds))[: len(names)]  # no names mean all to ONNX Runtime
         except Exception as error:  # noqa: BLE001  the binding's error classes derive from Exception one by one
             raise run_error(error) from None
         return {name: np.asarray(array) for name, array in zip(names, arrays, strict=True)}

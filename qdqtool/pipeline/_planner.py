@@ -16,7 +16,7 @@ from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline.calibrate import NEVER_RUN, Recipe, propose_for
+from qdqtool.pipeline.calibrate import NEVER_RUN, Recipe, propose_for, refuse_nothing
 from qdqtool.pipeline.placement import ProposedSlot, SkippedNode
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.ranges import Ranges, TensorKey, TensorRange
@@ -71,8 +71,7 @@ class Planner:
         proposal = propose_for(facts, self._recipe)
         slots, lost = _without_unseen(proposal.slots, set(self._ranges.unseen()), view)
         self.skipped = proposal.skipped + lost
-        if not slots:
-            raise _nothing_to_quantize(self.skipped)
+        refuse_nothing(slots, self.skipped)
         params = _Params(facts, self._recipe, self._ranges)
         plan = QuantPlan(tuple(Placement(e.slot, params.of(e, _value(view, e.slot)), e.reason) for e in slots))
         self.floored = tuple(params.floored)
@@ -186,11 +185,3 @@ def _computing(node: NodeView) -> Iterator[NodeView]:
         return
     for use in output.uses:
         yield from _computing(use.node)
-
-
-def _nothing_to_quantize(skipped: tuple[SkippedNode, ...]) -> UsageError:
-    if not skipped:
-        return UsageError("nothing can be quantized: the model has no operator that gains from it")
-    first = skipped[0]
-    more = f" (and {len(skipped) - 1} more nodes)" if len(skipped) > 1 else ""
-    return UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason}{more}")

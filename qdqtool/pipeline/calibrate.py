@@ -1,6 +1,6 @@
 """The calibrate job: run a float model over data, and keep the range of every tensor that is to be quantized."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._prepare import BatchNormFolding, Prepared, prepare
 from qdqtool.pipeline._statistics import RangeFold
 from qdqtool.pipeline.data import DataDescription, Feeds, input_specs, load_feeds, random_feeds
-from qdqtool.pipeline.placement import Proposal, Selection, propose
+from qdqtool.pipeline.placement import Proposal, ProposedSlot, Selection, SkippedNode, propose
 from qdqtool.ranges import CalibrationRecord, Ranges, encode_ranges
 
 MODES = ("int8",)
@@ -195,6 +195,7 @@ def calibrate_model(
     prepared = prepare(model, feeds)
     facts = Facts.of(GraphView(prepared.model))
     proposal = propose_for(facts, recipe)
+    refuse_nothing(proposal.slots, proposal.skipped)
     slots = [entry.slot for entry in proposal.slots if entry.kind == "activation"]
     fold = RangeFold(facts, (facts.view.scope(slot.scope).values[slot.tensor] for slot in slots))
     fold.run(feeds, progress)
@@ -226,6 +227,21 @@ def propose_for(facts: Facts, recipe: Recipe) -> Proposal:
         UsageError: A pattern matches nothing.
     """
     return propose(facts.view, facts.types, facts.constants, targets.get(recipe.target), recipe.selection)
+
+
+def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]) -> None:
+    """Raise unless there is something to quantize.
+
+    Raises:
+        UsageError: There is not; the message carries the first reason.
+    """
+    if slots:
+        return
+    if not skipped:
+        raise UsageError("nothing can be quantized: the model has no operator that gains from it")
+    first = skipped[0]
+    more = f" (and {len(skipped) - 1} more nodes)" if len(skipped) > 1 else ""
+    raise UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason}{more}")
 
 
 def open_feeds(model: Model, data: str | Path | CalibrationData) -> Feeds:
