@@ -23,6 +23,20 @@ def require_ir(model: Model, version: int) -> None:
     model.proto.ir_version = max(model.proto.ir_version, version)
 
 
+def require_known_opset(model: Model) -> None:
+    """Refuse a model whose operators mean something that the installed onnx package cannot know.
+
+    Raises:
+        ModelError: It imports a version of the default domain above the newest that onnx defines.
+    """
+    opset, newest = model.default_opset(), onnx.defs.onnx_opset_version()
+    if opset > newest:
+        raise ModelError(
+            f"the model imports opset {opset}; onnx {onnx.__version__} knows versions up to {newest}",
+            hint="export at a lower opset, or update the onnx package",
+        )
+
+
 def upgrade_opset(model: Model, version: int) -> Model:
     """The model with its default domain at ``version``; ``model`` itself where that is no higher than it has.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.model import Model
-from qdqtool.graph.opset import upgrade_opset
+from qdqtool.graph.opset import require_known_opset, upgrade_opset
 from qdqtool.graph.scope import ScopePath, display
 from qdqtool.graph.surgeon import apply_edits
 from qdqtool.graph.view import GraphView
@@ -61,6 +61,7 @@ def apply_plan(
     Returns:
         The quantized model, and every pair that was put in, in the order of the plan.
     """
+    require_known_opset(source)
     view = GraphView(source.fork())
     plan = make_plan(view)
     missing = [needed for place in plan if (needed := needed_opset(place)) > view.scope(place.slot.scope).opset]

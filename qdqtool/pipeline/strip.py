@@ -7,6 +7,7 @@ from qdqtool.graph.constants import Constants
 from qdqtool.graph.external import model_bytes
 from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
+from qdqtool.graph.opset import require_known_opset
 from qdqtool.graph.qdq import QdqIndex
 from qdqtool.graph.save import ExternalData, check_output, save_model
 from qdqtool.graph.scope import display
@@ -105,6 +106,7 @@ def strip_model(
 
 def strip_from(source: Model) -> tuple[Model, tuple[RemovedNode, ...], tuple[KeptNode, ...]]:
     """Take every Q/DQ out of a model in memory, which is not changed."""
+    require_known_opset(source)
     view = GraphView(source.fork())
     types, constants = TensorTypes(view), Constants(view)
     builder = StripEdits(view, types, constants, QdqIndex(view, types, constants))

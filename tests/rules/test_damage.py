@@ -191,3 +191,12 @@ def test_blocks_that_onnx_reads_differently():
     y = ort_run(example("QA206", "two blocks of 3 and 1 for ONNX, of 2 and 2 for TensorRT"), np.float32([[0, 0, 1, 0]]))
 
     np.testing.assert_allclose(y, [[5 * 0.1, 6 * 0.2]], rtol=1e-6)  # TensorRT: 5 * 0.3, 6 * 0.4
+
+
+@pytest.mark.builder
+def test_an_opset_that_nobody_has_defined_passes_the_checker_and_the_builder(oracle: TrtOracle):
+    model = example("QM614", "opset 99")
+
+    onnx.checker.check_model(model, full_check=True)
+
+    assert oracle.judge(model).accepted
