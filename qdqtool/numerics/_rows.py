@@ -13,7 +13,9 @@ import numpy as np
 from qdqtool.numerics.dtypes import Array
 
 SHORT = 64
-"""Elements of a row below which slicing it out costs more than the faster loop over a slice gains."""
+"""Elements up to which a row of small floats counts as short."""
+SPREAD = 4096
+"""Elements whose scales are spread out at a time."""
 
 
 def compiled(function: Any) -> Any:
@@ -100,18 +102,36 @@ def _integer_vectors(x: Array, scale: Array, zero: Array, bounds: Any, out: Arra
         integer_vector(x[row], scale[which], zero[which], bounds, out[row])
 
 
+def _short_float_rows(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
+    """Rows of one scale side by side, with the scales spread out: short loops cost more than reading a scale each."""
+    first, last, per_group, group, step = rows
+    spread = np.empty(SPREAD, np.float32)
+    row = first
+    while row < last:
+        count = min(SPREAD // step, last - row, per_group - row % per_group)
+        start = (row // per_group) * group + (row % per_group) * step
+        stop = min(start + count * step, (row // per_group + 1) * group)
+        for which in range(count):
+            value = scale[(row + which) % scale.size]
+            for i in range(which * step, (which + 1) * step):
+                spread[i] = value
+        float_vector(x[start:stop], spread[: stop - start], bounds, layout, out[start:stop])
+        row += count
+
+
+short_float_rows = compiled(_short_float_rows)
+
+
 def _float_rows(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
     """As :func:`_integer_rows`."""
     first, last, per_group, group, step = rows
+    if step <= SHORT:
+        short_float_rows(x, scale, bounds, layout, out, rows)
+        return
     for row in range(first, last):
         start = (row // per_group) * group + (row % per_group) * step
         stop = min(start + step, (row // per_group + 1) * group)
-        if step > SHORT:
-            float_row(x[start:stop], scale[row % scale.size], bounds, layout, out[start:stop])
-        else:
-            divisor = scale[row % scale.size]
-            for i in range(start, stop):
-                out[i] = encode(x[i] / divisor, bounds, layout)
+        float_row(x[start:stop], scale[row % scale.size], bounds, layout, out[start:stop])
 
 
 def _float_vectors(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
