@@ -1,0 +1,173 @@
+"""``qdqtool calibrate`` and ``qdqtool quantize`` as users run them: exit codes, messages, reports, files."""
+
+import json
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.command import Done
+from support.command import qdqtool as in_a_process
+from support.small import conv_model, make_model
+
+from qdqtool import __main__ as entry
+
+
+@pytest.fixture
+def qdqtool(folder: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """The command in this process, in the folder: as `python -m qdqtool`, but without a second of imports."""
+    monkeypatch.chdir(folder)
+
+    def run(*words: str) -> Done:
+        capsys.readouterr()
+        code = entry._run(list(words))
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.out + printed.err
+        return Done(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    onnx.save(conv_model(), tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(2).normal(size=(4, 3, 8, 8)).astype(np.float32))
+    return tmp_path
+
+
+def test_without_data_nothing_is_quantized_and_the_options_are_named(folder, qdqtool):
+    before = sorted(folder.iterdir())
+    done = qdqtool("quantize", "m.onnx", "-o", "q.onnx")
+    assert done.code == 2
+    assert "no calibration data" in done.err
+    assert all(option in done.err for option in ("--calib-data", "--calibration-cache", "--random-calibration"))
+    assert qdqtool("calibrate", "m.onnx", "-o", "r.json").code == 2
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--calib-data", "d.npz", "--random-calibration"],
+        ["--calib-data", "d.npz", "--seed", "1"],
+        ["--calib-data", "d.npz", "--force"],
+        ["--calibration-cache", "r.json", "--calib-data", "d.npz"],
+        ["--calibration-cache", "r.json", "--samples", "3"],
+        ["--calibration-cache", "absent.json"],
+        ["--calib-data", "absent.npz"],
+        ["--calib-data", "d.npz", "--target", "tensort"],
+        ["--calib-data", "d.npz", "--calibration-method", "maxx"],
+        ["--calib-data", "d.npz", "--nodes-to-exclude", "cnv*"],
+        ["--calib-data", "d.npz", "--input-shapes", "x=3"],
+        ["--calib-data", "d.npz", "--quantize-mode", "int9"],
+        ["--calib-data", "d.npz", "--save-plan", "p.toml"],
+        ["--calib-data", "d.npz", "--save-ranges", "absent/r.json"],
+    ],
+)
+def test_wrong_usage_is_exit_2_with_one_message_and_no_file(words, folder, qdqtool):
+    before = sorted(folder.iterdir())
+    done = qdqtool("quantize", "m.onnx", *words, "-o", "q.onnx")
+    assert done.code == 2, done.err
+    assert done.out == ""
+    assert done.err.strip()
+    assert sorted(folder.iterdir()) == before
+
+
+WRONG = {
+    "name": (lambda x: {"y": x}, "'y' is no input of the model; its inputs: x"),
+    "dtype": (lambda x: {"x": x.astype(np.float64)}, "has type float64; the model takes float32"),
+    "rank": (lambda x: {"x": x[0, 0]}, "has shape [8, 8]"),
+    "shape": (lambda x: {"x": x[:, :, :7]}, "has shape [1, 3, 7, 8]; the model takes x: float32 [1, 3, 8, 8]"),
+    "infinity": (lambda x: {"x": np.where(np.arange(8) == 3, np.inf, x)}, "is inf at [0, 0, 0, 3]"),
+    "no samples": (lambda x: {"x": x[:0]}, "has no samples"),
+    "pickle": (lambda _: {"x": np.array([{}], dtype=object)}, "holds pickled Python objects"),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_wrong_data_is_one_clear_message_and_exit_2_and_leaves_nothing(fault, folder, qdqtool):
+    make, message = WRONG[fault]
+    arrays = make(np.random.default_rng(2).normal(size=(4, 3, 8, 8)).astype(np.float32))
+    if fault == "infinity":
+        arrays = {"x": arrays["x"].astype(np.float32)}
+    np.savez(folder / "bad.npz", **arrays)
+    before = sorted(folder.iterdir())
+    done = qdqtool("quantize", "m.onnx", "--calib-data", "bad.npz", "-o", "q.onnx", "--save-ranges", "r")
+    assert done.code == 2, done.err
+    assert message in done.err
+    assert sum(line.startswith("error:") for line in done.err.splitlines()) == 1
+    assert sorted(folder.iterdir()) == before
+
+
+def test_two_steps_give_the_bytes_of_one(folder, qdqtool):
+    one = qdqtool("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "one.onnx")
+    ranges = qdqtool("calibrate", "m.onnx", "--calib-data", "d.npz", "-o", "r.json")
+    two = qdqtool("quantize", "m.onnx", "--calibration-cache", "r.json", "-o", "two.onnx")
+    assert (one.code, ranges.code, two.code) == (0, 0, 0)
+    assert (folder / "one.onnx").read_bytes() == (folder / "two.onnx").read_bytes()
+    assert "validate for tensorrt: pass" in one.out
+    assert "ranges of 2 tensors" in ranges.out
+
+
+def test_the_json_report_has_what_others_rely_on(folder, qdqtool):
+    words = ["--calib-data", "d.npz", "--nodes-to-exclude", "conv1", "-o", "q.onnx", "--output-format", "json"]
+    done = qdqtool("quantize", "m.onnx", *words)
+    report = json.loads(done.out)
+    assert report["schema_version"] == 1
+    assert report["output"] == "q.onnx"
+    assert [pair["tensor"] for pair in report["quantized"]] == ["r", "v"]
+    assert report["skipped"][0]["node"] == "conv1"
+    assert report["skipped"][0]["reason"]
+    assert report["sizes"]["after"] == (folder / "q.onnx").stat().st_size
+
+
+def test_random_calibration_is_shouted_in_both_formats(folder, qdqtool):
+    words = ["quantize", "m.onnx", "--random-calibration", "--seed", "4", "-o"]
+    text = qdqtool(*words, "a.onnx")
+    data = json.loads(qdqtool(*words, "b.onnx", "--output-format", "json").out)
+    assert "RANDOM calibration, seed 4" in text.out
+    assert (data["calibration"]["random"], data["calibration"]["seed"]) == (True, 4)
+    assert (folder / "a.onnx").read_bytes() == (folder / "b.onnx").read_bytes()
+
+
+def test_list_matches_needs_neither_data_nor_output(folder, qdqtool):
+    done = qdqtool("quantize", "m.onnx", "--list-matches", "--nodes-to-exclude", "conv*")
+    assert done.code == 0, done.err
+    assert "--nodes-to-exclude 'conv*' matches 2 nodes" in done.out
+    assert "0 nodes of m.onnx would be quantized" in done.out
+
+
+def test_nodes_with_hostile_names_are_escaped(folder, qdqtool):
+    proto = make_model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="[/bold]\x1b[31m\n")],
+        {"x": (1, 4)},
+        {"y": (1, 4)},
+        {"w": np.zeros((4, 4), np.float32)},
+    )
+    onnx.save(proto, folder / "h.onnx")
+    for words in (["--list-matches"], ["--random-calibration", "-o", "q.onnx"]):
+        done = qdqtool("quantize", "h.onnx", *words)
+        assert done.code == 0, done.err
+        assert "\x1b" not in done.out + done.err
+    assert "4 of 4 channels hold nothing but zeros" in done.out
+
+
+def test_a_script_that_fails_is_the_user_s_error_not_ours(folder, qdqtool):
+    (folder / "s.py").write_text(
+        textwrap.dedent("""
+        def load_data():
+            raise OSError("the disk is gone")
+    """)
+    )
+    done = qdqtool("quantize", "m.onnx", "--calib-data", "s.py", "-o", "q.onnx")
+    assert done.code == 2
+    assert "load_data() raised OSError in line 3: the disk is gone" in done.err
+
+
+def test_the_whole_command_works_in_a_process_of_its_own(folder):
+    done = in_a_process("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "q.onnx", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert "wrote q.onnx" in done.out

@@ -1,0 +1,68 @@
+"""The trained samples, quantized with nothing but their calibration data, are as good at their task as before."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from support.small import run
+
+from qdqtool.pipeline.quantize import quantize_model
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+POINTS = 0.005
+"""Accuracy that int8 may cost: half a point, 2.7 of 540 digits."""
+
+PERPLEXITY = 0.01
+
+
+@pytest.fixture(scope="module")
+def quantized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("quantized")
+    outputs = {}
+    for sample in ("digits_cnn", "digits_transformer", "char_lm"):
+        outputs[sample] = folder / f"{sample}.onnx"
+        report = quantize_model(SAMPLES / sample / "model.onnx", SAMPLES / sample / "calibration.npz", outputs[sample])
+        assert not report.floored
+    return outputs
+
+
+def labelled(sample: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    with np.load(SAMPLES / sample / "test.npz") as stored:
+        data = dict(stored)
+    return data, data.pop("labels")
+
+
+def perplexity(scores: np.ndarray, labels: np.ndarray) -> float:
+    top = scores.max(axis=-1, keepdims=True)
+    log_sum = np.log(np.exp(scores - top).sum(axis=-1)) + top[..., 0]
+    return float(np.exp(np.mean(log_sum - np.take_along_axis(scores, labels[..., None], axis=-1)[..., 0])))
+
+
+@pytest.mark.parametrize("sample", ["digits_cnn", "digits_transformer"])
+def test_digits_lose_at_most_half_a_point(sample, quantized):
+    data, labels = labelled(sample)
+    before, after = (
+        np.mean(run(str(path), data)[0].argmax(axis=1) == labels)
+        for path in (SAMPLES / sample / "model.onnx", quantized[sample])
+    )
+    assert after >= before - POINTS
+
+
+def test_the_language_model_loses_at_most_one_percent_of_perplexity(quantized):
+    data, labels = labelled("char_lm")
+    before, after = (
+        perplexity(run(str(path), data)[0], labels)
+        for path in (SAMPLES / "char_lm" / "model.onnx", quantized["char_lm"])
+    )
+    assert after <= before * (1 + PERPLEXITY)
+
+
+def test_every_conv_gemm_and_matmul_reads_int8_on_both_sides(quantized):
+    for path in quantized.values():
+        graph = onnx.load(path).graph
+        made = {node.output[0]: node.op_type for node in graph.node}
+        weighted = [node for node in graph.node if node.op_type in {"Conv", "Gemm", "MatMul"}]
+        assert weighted
+        for node in weighted:
+            assert [made[name] for name in node.input[:2]] == ["DequantizeLinear"] * 2, node.name
