@@ -57,7 +57,7 @@ class Matcher:
     def matches(self) -> Iterator[Match]:
         """Every BatchNormalization that can be folded; of two in a row, the first."""
         for node in self._view.nodes():
-            if node.is_op("BatchNormalization") and _in_inference_mode(node):
+            if node.is_op("BatchNormalization") and not node.is_parametric and _in_inference_mode(node):
                 found = self._match(node)
                 if found is not None:
                     yield found
@@ -118,8 +118,8 @@ def _sole_producer(norm: NodeView) -> NodeView | None:
     if value is None or value.producer is None or value.is_output or len(value.uses) != 1:
         return None
     node = value.producer
-    foldable = node.is_op(*FOLDING_OPS) and node.scope is norm.scope and len(node.proto.output) == 1
-    return node if foldable else None
+    alone = node.scope is norm.scope and len(node.proto.output) == 1
+    return node if node.is_op(*FOLDING_OPS) and alone and not node.is_parametric else None
 
 
 def _layout(node: NodeView, weight: onnx.TensorProto) -> tuple[int, int, int]:

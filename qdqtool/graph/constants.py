@@ -37,7 +37,7 @@ class Constants:
         """The stored tensor, if ``value`` is an initializer or the output of a Constant node."""
         if value.initializer is not None:
             return value.initializer
-        if value.producer is not None and value.producer.is_op("Constant"):
+        if value.producer is not None and value.producer.is_op("Constant") and not value.producer.is_parametric:
             found = value.producer.attribute("value")
             return found if isinstance(found, TensorProto) else None
         return None
@@ -68,7 +68,7 @@ class Constants:
         if value.initializer is not None:
             return True
         node = value.producer
-        if node is None or depth == 0:
+        if node is None or depth == 0 or node.is_parametric:
             return False
         if node.is_op("Constant") or self._known_shape(node) is not None:
             return True
@@ -108,8 +108,11 @@ class Constants:
         return inputs
 
     def _known_shape(self, node: NodeView) -> tuple[int, ...] | None:
-        """The shape that a Shape or Size node reads, if the types tell it in full."""
-        if self._types is None or not node.is_op("Shape", "Size"):
+        """The shape that a Shape or Size node reads, if the types tell it in full.
+
+        Not in a local function, whose types are those of one of its calls.
+        """
+        if self._types is None or node.scope.in_function or not node.is_op("Shape", "Size"):
             return None
         source = node.input(0)
         shape = self._types.shape(source) if source is not None else None

@@ -81,6 +81,11 @@ class NodeView:
         """What identifies the node in its scope: its output names."""
         return tuple(self.proto.output)
 
+    @property
+    def is_parametric(self) -> bool:
+        """Whether an attribute has the value that a caller gives: only in local functions."""
+        return any(attribute.ref_attr_name for attribute in self.proto.attribute)
+
     def is_op(self, *op_types: str) -> bool:
         """Whether it is one of these operators of the default domain."""
         return not self.domain and self.op_type in op_types

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 from support.small import make_model, run
 
 from qdqtool.graph.batchnorm import fold_batchnorm
@@ -298,6 +298,22 @@ def test_what_cannot_be_folded_is_left_as_it_is(spoil):
 def test_training_outputs_of_old_opsets_are_left():
     model = conv_norm(opset=9)
     model.graph.node[1].output.extend(["m2", "v2"])
+    assert fold_batchnorm(Model(model))[1] == ()
+
+
+def test_attributes_that_a_caller_gives_are_left():
+    text = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
+    g (float[1,2,1,1] x) => (float[1,2,1,1] y) { y = my.Norm <eps = 0.5> (x) }
+    <domain: "my", opset_import: ["": 17]>
+    Norm <eps> (a) => (b) {
+        w = Constant <value = float[2,2,1,1] {1,2,3,4}> ()
+        v = Constant <value = float[2] {1,2}> ()
+        c = Conv (a, w)
+        b = BatchNormalization <epsilon: float = @eps> (c, v, v, v, v)
+    }
+    """
+    model = parser.parse_model(text)
+    onnx.checker.check_model(model)
     assert fold_batchnorm(Model(model))[1] == ()
 
 

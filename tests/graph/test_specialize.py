@@ -285,6 +285,28 @@ def test_a_dynamic_dimension_keeps_its_arithmetic():
     assert_same_outputs(before, after, {"x": floats(2, 3), "flag": np.array(True)})
 
 
+CALLED_TWICE = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
+g (float[n,2] x, float[m,4] z) => (float[a,b] y, float[c,d] w) {
+    y = my.Raise <by = 1> (x)
+    w = my.Raise <by = 3> (z)
+}
+<domain: "my", opset_import: ["": 17]>
+Raise <by> (a) => (b) {
+    amount = Constant <value_int: int = @by> ()
+    real = Cast <to = 1> (amount)
+    s = Shape (a)
+    wide = Expand (real, s)
+    b = Add (a, wide)
+}
+"""
+
+
+def test_a_function_is_not_specialized_for_one_of_its_calls():
+    before, after = special(CALLED_TWICE, x=(2, 2), z=(3, 4))
+    assert op_types(after) == op_types(before)
+    assert_same_outputs(before, after, {"x": floats(2, 2), "z": floats(3, 4)})
+
+
 def random_model(seed):
     """Ifs in Ifs, whose conditions are constant, by shape or by input, and whose branches share tensor names."""
     rng = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ function, never between them, since those are fused into the Conv. Operators tha
 their own. Everything else computes in float, and a pair in front of it would only round.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from qdqtool import ops
 from qdqtool.graph.constants import Constants
@@ -57,7 +57,7 @@ def propose(
     quantized = {node for node, decision in decisions.items() if isinstance(decision, tuple)}
     for node, _ in candidates:
         if node.op_type == "Add":
-            decisions[node] = _unless_refused(node, facts) or decide_add(node, facts, quantized)
+            decisions[node] = _decide_add(node, facts, quantized)
     ordered = [(node, decisions[node]) for node, _ in candidates]
     return Proposal(share(_claims(ordered)), _skipped(ordered))
 
@@ -65,27 +65,37 @@ def propose(
 def _decide(node: NodeView, family: QuantizableOp, facts: Facts) -> Decision:
     if family.commutes or not _computes_in_float(node, facts):
         return None
-    refusal = _unless_refused(node, facts)
+    reason = _reason_to_leave(node, facts)
+    if reason is not None:
+        return Skip(reason)
+    return decide_weighted(node, family, facts) if family.weighted else _claim_input(node, facts)
+
+
+def _decide_add(node: NodeView, facts: Facts, quantized: Collection[NodeView]) -> Decision:
+    if not _computes_in_float(node, facts):
+        return None
+    reason = _reason_to_leave(node, facts)
+    return Skip(reason) if reason is not None else decide_add(node, facts, quantized)
+
+
+def _reason_to_leave(node: NodeView, facts: Facts) -> str | None:
+    """Why a node stays float whatever its tensors are."""
+    refusal = facts.selection.refusal(node)
     if refusal is not None:
         return refusal
-    if node.op_type in FLOAT_BY_DEFAULT and not facts.selection.asks_for(node):
-        return Skip(f"{FLOAT_BY_DEFAULT[node.op_type]}; {_ASK}")
-    if family.weighted:
-        return decide_weighted(node, family, facts)
+    if node.is_parametric:
+        return "an attribute of it is an argument of the local function; inline the function first"
     if node.op_type == "Concat":
-        return Skip("it only joins tensors; a pair would need one scale for all of them")
-    return _claim_input(node, facts)
+        return "it only joins tensors; a pair would need one scale for all of them"
+    if node.op_type in FLOAT_BY_DEFAULT and not facts.selection.asks_for(node):
+        return f"{FLOAT_BY_DEFAULT[node.op_type]}; {_ASK}"
+    return None
 
 
 def _computes_in_float(node: NodeView, facts: Facts) -> bool:
     """Whether the question arises: not for integers, and not for what is folded before the network runs."""
     value, output = node.input(0), node.output()
     return (value is None or facts.is_float(value)) and not (output is not None and facts.is_constant(output))
-
-
-def _unless_refused(node: NodeView, facts: Facts) -> Skip | None:
-    reason = facts.selection.refusal(node)
-    return Skip(reason) if reason is not None and _computes_in_float(node, facts) else None
 
 
 def _claim_input(node: NodeView, facts: Facts) -> Decision:

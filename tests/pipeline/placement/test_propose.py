@@ -384,6 +384,20 @@ def test_functions_are_quantized_but_for_weights_that_are_arguments():
     assert "may be an argument of the local function" in skipped(model)["second"]
 
 
+def test_an_attribute_that_a_caller_gives_is_named():
+    text = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
+    g (float[2,2] x) => (float[2,2] y) { y = my.Layer <swap = 1> (x) }
+    <domain: "my", opset_import: ["": 17]>
+    Layer <swap> (a) => (b) {
+        own = Constant <value = float[2,2] {1,2,3,4}> ()
+        [turned] b = Gemm <transB: int = @swap> (a, own)
+    }
+    """
+    assert skipped(parser.parse_model(text)) == {
+        "turned": "an attribute of it is an argument of the local function; inline the function first"
+    }
+
+
 def test_an_unknown_type_is_named():
     net = Net(17)
     net.nodes.append(helper.make_node("Mystery", ["x"], ["m"], domain="nowhere"))
