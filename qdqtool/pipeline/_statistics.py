@@ -33,6 +33,7 @@ class RangeFold:
 
     Attributes:
         ranges: What was seen so far.
+        unreadable: Why a tensor could not be read everywhere; such a tensor counts as unseen.
         digest: Of the samples that were run.
     """
 
@@ -41,6 +42,7 @@ class RangeFold:
         self._values = list(dict.fromkeys(values))
         self._digest = hashlib.sha256()
         self.ranges: dict[TensorKey, TensorRange] = {tensor_key(value): UNSEEN for value in self._values}
+        self.unreadable: dict[TensorKey, str] = {}
 
     @property
     def digest(self) -> str:
@@ -62,6 +64,8 @@ class RangeFold:
                 run = run_sample(observer, sample, number, feeds)
                 for value in self._values:
                     self._add(value, list(_arrays(value, observer, run, sample)), number, sample)
+            self.unreadable = {tensor_key(v): why for v in inner if (why := observer.problem(v)) is not None}
+        self.ranges.update(dict.fromkeys(self.unreadable, UNSEEN))  # half a range would be worse than none
 
     def _add(self, value: Value, arrays: list[Array], number: int, sample: Mapping[str, Array]) -> None:
         key = tensor_key(value)

@@ -20,7 +20,7 @@ from qdqtool.pipeline._prepare import BatchNormFolding, Prepared, prepare
 from qdqtool.pipeline._statistics import RangeFold
 from qdqtool.pipeline.data import DataDescription, Feeds, input_specs, load_feeds, random_feeds
 from qdqtool.pipeline.placement import Proposal, ProposedSlot, Selection, SkippedNode, propose
-from qdqtool.ranges import CalibrationRecord, Ranges, encode_ranges
+from qdqtool.ranges import CalibrationRecord, Ranges, TensorKey, encode_ranges
 
 MODES = ("int8",)
 """Quantization modes, by the names of ``--quantize-mode``."""
@@ -122,11 +122,13 @@ class Calibrated:
         prepared: The model that was run, ready to be quantized.
         ranges: The ranges of the tensors that placement proposes.
         data: What was run; None where the ranges come from a file.
+        unreadable: Why tensors could not be read while the model ran.
     """
 
     prepared: Prepared
     ranges: Ranges
     data: DataDescription | None = None
+    unreadable: Mapping[TensorKey, str] = field(default_factory=dict)
 
 
 def calibrate(
@@ -178,7 +180,10 @@ def calibrate_to_file(
         target=recipe.target,
         data=done.data,
         tensors=len(done.ranges.tensors) - len(unseen),
-        unseen=tuple(UnseenTensor(tensor=name, graph=display(scope), reason=NEVER_RUN) for scope, name in unseen),
+        unseen=tuple(
+            UnseenTensor(tensor=name, graph=display(scope), reason=done.unreadable.get((scope, name), NEVER_RUN))
+            for scope, name in unseen
+        ),
         batchnorm=done.prepared.batchnorm,
     )
 
@@ -208,7 +213,7 @@ def calibrate_model(
         model_sha256=model_digest(prepared.model),
         batchnorm_folded=prepared.batchnorm.folded,
     )
-    return Calibrated(prepared, Ranges(record, fold.ranges), feeds.description)
+    return Calibrated(prepared, Ranges(record, fold.ranges), feeds.description, fold.unreadable)
 
 
 def with_fixed_shapes(source: Model, recipe: Recipe) -> Model:

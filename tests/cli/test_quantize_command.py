@@ -167,7 +167,9 @@ def test_a_script_that_fails_is_the_user_s_error_not_ours(folder, qdqtool):
     assert "load_data() raised OSError in line 3: the disk is gone" in done.err
 
 
-def test_the_whole_command_works_in_a_process_of_its_own(folder):
+def test_a_process_of_its_own_writes_the_same_bytes(folder, qdqtool):
     done = in_a_process("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "q.onnx", cwd=folder)
     assert (done.code, done.err) == (0, "")
     assert "wrote q.onnx" in done.out
+    qdqtool("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "here.onnx")
+    assert (folder / "q.onnx").read_bytes() == (folder / "here.onnx").read_bytes()

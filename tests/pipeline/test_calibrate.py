@@ -190,6 +190,36 @@ def test_a_tensor_inside_a_loop_has_the_range_of_all_iterations(tmp_path):
     assert found == {"state": TensorRange(2.0, 16.0, 16.0, 12)}
 
 
+def test_a_tensor_that_changes_its_shape_in_a_loop_counts_as_unseen_with_the_reason(tmp_path):
+    """Each turn appends a row, so what enters the product has 1, 2 and 3 rows and cannot be stacked."""
+    body = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["state", "w"], ["product"], name="matmul"),
+            helper.make_node("Concat", ["product", "x"], ["next"], axis=0),
+            helper.make_node("Identity", ["go"], ["still"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, ()),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("state", F32, ("rows", 4)),
+        ],
+        [
+            helper.make_tensor_value_info("still", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("next", F32, ("rows", 4)),
+        ],
+    )
+    nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], body=body)]
+    constants = {"times": np.array(3), "yes": np.array(True), "w": np.eye(4, dtype=np.float32)}
+    onnx.save(make_model(nodes, {"x": (1, 4)}, {"y": ("rows", 4)}, constants), tmp_path / "m.onnx")
+    data = npz(tmp_path, x=np.ones((1, 4), np.float32))
+    report = calibrate_to_file(tmp_path / "m.onnx", data, tmp_path / "r.json")
+    assert report.tensors == 0
+    (unseen,) = report.unseen
+    assert (unseen.tensor, unseen.graph) == ("state", "y.body")
+    assert "shape changes between iterations" in unseen.reason
+
+
 def overflowing_model() -> onnx.ModelProto:
     """y = exp(x) W: exp overflows beyond 88.7."""
     nodes = [helper.make_node("Exp", ["x"], ["e"], name="exp"), helper.make_node("MatMul", ["e", "w"], ["y"])]
