@@ -44,20 +44,22 @@ class FlooredScale:
 
 
 class Planner:
-    """Makes the plan of one model, and remembers what it could not do as asked.
+    """Makes the plan of one model, and remembers the last one with what could not be done as asked.
 
     Args:
         recipe: What is to be quantized.
         ranges: What calibration found out.
 
     Attributes:
-        skipped: Quantizable nodes that the last plan leaves in float.
+        made: The last plan.
+        skipped: Quantizable nodes that it leaves in float.
         floored: Its scales that are no measure of their values.
     """
 
     def __init__(self, recipe: Recipe, ranges: Ranges) -> None:
         self._recipe = recipe
         self._ranges = ranges
+        self.made = QuantPlan(())
         self.skipped: tuple[SkippedNode, ...] = ()
         self.floored: tuple[FlooredScale, ...] = ()
 
@@ -73,9 +75,9 @@ class Planner:
         self.skipped = proposal.skipped + lost
         refuse_nothing(slots, self.skipped)
         params = _Params(facts, self._recipe, self._ranges)
-        plan = QuantPlan(tuple(Placement(e.slot, params.of(e, _value(view, e.slot)), e.reason) for e in slots))
+        self.made = QuantPlan(tuple(Placement(e.slot, params.of(e, _value(view, e.slot)), e.reason) for e in slots))
         self.floored = tuple(params.floored)
-        return plan
+        return self.made
 
 
 class _Params:

@@ -35,7 +35,7 @@ from qdqtool.pipeline.quantize_report import CalibrationUsed, MatchesReport, Nod
 from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.validate import validate_model
 from qdqtool.plan import QuantPlan
-from qdqtool.ranges import CalibrationRecord, encode_ranges, read_ranges
+from qdqtool.ranges import CalibrationRecord, Ranges, encode_ranges, read_ranges
 
 CALIBRATION_KEY = "qdqtool.calibration"
 """Metadata key under which every quantized model says how its ranges came about."""
@@ -101,20 +101,11 @@ def quantize_model(
     _check_outputs(source, data, output, options)
     used, calibrated = _calibrated(source, data, options.recipe, progress)
     planner = Planner(options.recipe, calibrated.ranges)
-    plans: list[QuantPlan] = []
-
-    def make_plan(view: GraphView) -> QuantPlan:
-        plans.append(planner.plan(view))
-        return plans[-1]
-
-    quantized, done = apply_plan(calibrated.prepared.model, make_plan, options.weights)
+    quantized, done = apply_plan(calibrated.prepared.model, planner.plan, options.weights)
     write_metadata(quantized, CALIBRATION_KEY, _calibration_note(used))
     findings = _validated(quantized, source, options.recipe.target)
     saved = save_model(quantized, output, external_data=options.external_data)
-    if options.ranges_file is not None:
-        write_atomically(options.ranges_file, encode_ranges(calibrated.ranges))
-    if options.plan_file is not None:
-        write_atomically(options.plan_file, encode_plan(plans[-1]))
+    _save_extras(options, calibrated.ranges, planner.made)
     return QuantizeReport(
         model=str(source.path or ""),
         output=str(saved.model),
@@ -173,6 +164,13 @@ def _check_outputs(
         raise UsageError("two outputs have the same name", hint="name a file for each of them")
     if options.plan_file is not None and options.plan_file.suffix.lower() != ".json":
         raise UsageError(f"plan file {options.plan_file} must end in .json", hint="plans are written as JSON")
+
+
+def _save_extras(options: QuantizeOptions, ranges: Ranges, plan: QuantPlan) -> None:
+    if options.ranges_file is not None:
+        write_atomically(options.ranges_file, encode_ranges(ranges))
+    if options.plan_file is not None:
+        write_atomically(options.plan_file, encode_plan(plan))
 
 
 def _calibrated(
