@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.batchnorm import batchnorm_model
 from support.small import F32, conv_model, make_model, run
 
 from qdqtool.errors import ArgumentError, UsageError
@@ -270,26 +271,6 @@ def test_an_unknown_target_method_or_mode_is_refused():
     for words in ({"target": "tensort"}, {"method": "maxx"}, {"mode": "int9"}):
         with pytest.raises(ArgumentError, match="is unknown; legal: "):
             Recipe(**words)
-
-
-def batchnorm_model(variance: float, epsilon: float = 1e-5) -> onnx.ModelProto:
-    """x -> Conv -> BatchNormalization -> Relu -> Conv."""
-    rng = np.random.default_rng(6)
-    weights = {
-        "w": rng.normal(size=(4, 3, 3, 3)).astype(np.float32),
-        "v": rng.normal(size=(2, 4, 1, 1)).astype(np.float32),
-        "scale": rng.normal(size=4).astype(np.float32),
-        "bias": rng.normal(size=4).astype(np.float32),
-        "mean": np.full(4, 1.0, np.float32),
-        "var": np.full(4, variance, np.float32),
-    }
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], name="conv1", pads=[1, 1, 1, 1]),
-        helper.make_node("BatchNormalization", ["c", "scale", "bias", "mean", "var"], ["n"], epsilon=epsilon),
-        helper.make_node("Relu", ["n"], ["r"], name="relu1"),
-        helper.make_node("Conv", ["r", "v"], ["y"], name="conv2"),
-    ]
-    return make_model(nodes, {"x": (1, 3, 8, 8)}, {"y": (1, 2, 8, 8)}, weights)
 
 
 def test_batchnorm_is_folded_when_outputs_stay_within_the_limit(tmp_path):

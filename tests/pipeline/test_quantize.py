@@ -8,6 +8,7 @@ import onnx
 import onnx_ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.batchnorm import batchnorm_model
 from support.small import conv_model, make_model, run
 
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
@@ -97,6 +98,16 @@ def test_calibrating_first_gives_the_same_bytes_as_one_step(weights, model, data
     cached = QuantizeOptions(weights=weights)
     quantize_model(model, CachedRanges(path=tmp_path / "ranges.json"), tmp_path / "two.onnx", cached)
     assert (tmp_path / "saved.json").read_bytes() == (tmp_path / "ranges.json").read_bytes()
+    assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes()
+
+
+def test_two_steps_fold_batchnorm_as_one_step_does(data, tmp_path):
+    path = saved(batchnorm_model(variance=1.0), tmp_path)
+    one = quantize_model(path, data, tmp_path / "one.onnx")
+    calibrate_to_file(path, data, tmp_path / "r.json")
+    two = quantize_model(path, CachedRanges(path=tmp_path / "r.json"), tmp_path / "two.onnx")
+    assert one.batchnorm.folded
+    assert two.batchnorm.folded
     assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes()
 
 
