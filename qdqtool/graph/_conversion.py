@@ -1,9 +1,10 @@
 """One graph through onnx's version converter, and what the converter changed, as edits of the real graph."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 import onnx
-from onnx import AttributeProto, version_converter
+from onnx import AttributeProto, shape_inference, version_converter
 
 from qdqtool.errors import ModelError
 from qdqtool.graph._converter_faults import check_convertible, mend
@@ -14,6 +15,15 @@ from qdqtool.graph.scope import ScopePath, body_path, display, node_bodies
 from qdqtool.graph.view import DEFAULT_DOMAINS, GraphView, NodeView, Scope
 
 Imports = Iterable[onnx.OperatorSetIdProto]
+
+_FAILURES = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    IndexError,
+    version_converter.ConvertError,
+    shape_inference.InferenceError,
+)
 
 
 def convert_scope(view: GraphView, scope: Scope, imports: Imports, namer: Namer, version: int) -> list[Edit]:
@@ -42,7 +52,7 @@ def _convert(stand_in: StandIn, scope: Scope, imports: Imports, version: int) ->
     others = [entry for entry in imports if entry.domain not in DEFAULT_DOMAINS]
     try:
         return _run_converter(stand_in.graph, scope.opset, others, version)
-    except (RuntimeError, ValueError) as error:
+    except _FAILURES as error:
         culprit = _culprit(stand_in, scope.opset, others, version)
         what = f"node '{culprit.label}' ({culprit.op_type})" if culprit else "an operator"
         where = f" in {display(scope.path)}" if scope.path else ""
@@ -67,14 +77,15 @@ def _culprit(stand_in: StandIn, before: int, others: Imports, version: int) -> N
         alone.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name)
         try:
             _run_converter(alone, before, others, version)
-        except (RuntimeError, ValueError):
+        except _FAILURES:
             return stand_in.nodes[tuple(node.output)]
     return None
 
 
 def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rsplit("failed: ", 1)[-1] if lines else type(error).__name__
+    """The first line of an error message of the converter without the place in its source."""
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return re.sub(r"^\S+\.(h|cc):\d+: ", "", first).rsplit("failed: ", 1)[-1]
 
 
 class _Difference:
@@ -94,6 +105,8 @@ class _Difference:
         waiting: list[onnx.NodeProto] = []
         for node in after.node:
             key = tuple(node.output)
+            if not any(key):
+                continue
             if key not in old:
                 waiting.append(node)  # the node it was made for comes next and names it
                 continue

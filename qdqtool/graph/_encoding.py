@@ -4,14 +4,15 @@ The converter makes up tensor names such as ``_v_4`` and ``<output>_intermediate
 has them already. In the stand-in every tensor of every scope has a name of its own that cannot be made up.
 """
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from dataclasses import dataclass, field
 
 import onnx
 from onnx import AttributeProto, TensorProto
 
+from qdqtool.errors import ModelError
 from qdqtool.graph.edits import NodeKey
-from qdqtool.graph.scope import body_path, node_bodies
+from qdqtool.graph.scope import body_path, display, node_bodies
 from qdqtool.graph.tensors import is_external, is_pending, nbytes, read_bytes
 from qdqtool.graph.view import GraphView, NodeView, Scope
 
@@ -44,6 +45,9 @@ def encode(view: GraphView, scope: Scope) -> StandIn:
         view: The index of the model.
         scope: The main graph, a local function, or a body of a node of another domain. What it reads from scopes
             around it becomes an input.
+
+    Raises:
+        ModelError: A name is read that nothing defines, or is defined twice.
     """
     encoder = _Encoder(view)
     encoder.encode(scope, encoder.stand_in.graph, ChainMap())
@@ -57,6 +61,7 @@ class _Encoder:
         self._captured: dict[str, str] = {}
 
     def encode(self, scope: Scope, graph: onnx.GraphProto, outer: _Names) -> None:
+        _check_single_definitions(scope)
         names = outer.new_child({name: self._make_up(name) for name in scope.values})
         self._encode_interface(scope, graph, names)
         for node in scope.nodes:
@@ -67,11 +72,13 @@ class _Encoder:
         self.stand_in.names[made_up] = real
         return made_up
 
-    def _resolve(self, name: str, names: _Names) -> str:
+    def _resolve(self, name: str, scope: Scope, names: _Names) -> str:
         if not name:
             return ""
         if name in names:
             return names[name]
+        if scope.resolve(name) is None:
+            raise ModelError(f"{_where(scope)} reads tensor '{name}', which nothing defines")
         if name not in self._captured:
             self._captured[name] = self._make_up(name)
             self.stand_in.graph.input.add(name=self._captured[name])
@@ -81,25 +88,26 @@ class _Encoder:
         container = scope.container
         if isinstance(container, onnx.FunctionProto):
             graph.input.extend(onnx.ValueInfoProto(name=names[name]) for name in container.input)
-            graph.output.extend(onnx.ValueInfoProto(name=self._resolve(name, names)) for name in container.output)
+            graph.output.extend(
+                onnx.ValueInfoProto(name=self._resolve(name, scope, names)) for name in container.output
+            )
             return
         graph.name = container.name or "body"
-        for source, target in (
-            (container.input, graph.input),
-            (container.output, graph.output),
-            (container.value_info, graph.value_info),
-        ):
+        for source, target in ((container.input, graph.input), (container.output, graph.output)):
             for info in source:
-                target.add(name=self._resolve(info.name, names), type=info.type)
+                target.add(name=self._resolve(info.name, scope, names), type=info.type)
+        for info in container.value_info:
+            if info.name in scope.values:  # files often describe tensors that they no longer have
+                graph.value_info.add(name=names[info.name], type=info.type)
         for tensor in container.initializer:
             self._encode_tensor(tensor, graph.initializer.add())
             graph.initializer[-1].name = names[tensor.name]
 
     def _encode_node(self, node: NodeView, target: onnx.NodeProto, names: _Names) -> None:
-        source = node.proto
+        source, scope = node.proto, node.scope
         target.op_type, target.domain, target.overload = source.op_type, node.domain, source.overload
-        target.input.extend(self._resolve(name, names) for name in source.input)
-        target.output.extend(self._resolve(name, names) for name in source.output)
+        target.input.extend(self._resolve(name, scope, names) for name in source.input)
+        target.output.extend(self._resolve(name, scope, names) for name in source.output)
         self.stand_in.nodes[tuple(target.output)] = node
         for attribute in source.attribute:
             if attribute.type not in _GRAPHS:
@@ -107,7 +115,7 @@ class _Encoder:
         if not node.domain:
             for name, _ in node_bodies(source):
                 body = target.attribute.add(name=name, type=AttributeProto.GRAPH).g
-                self.encode(self._view.scope(body_path(node.scope.path, source, name)), body, names)
+                self.encode(self._view.scope(body_path(scope.path, source, name)), body, names)
 
     def _encode_attribute(self, source: AttributeProto, target: AttributeProto) -> None:
         if source.type != AttributeProto.TENSOR:
@@ -128,3 +136,15 @@ class _Encoder:
         else:
             target.data_location = TensorProto.EXTERNAL
             target.external_data.add(key="location", value="left-out")
+
+
+def _check_single_definitions(scope: Scope) -> None:
+    made = Counter(name for node in scope.nodes for name in node.key if name)
+    given = [name for name, value in scope.values.items() if value.is_input or value.initializer is not None]
+    twice = next((name for name, count in (made + Counter(given)).items() if count > 1), None)
+    if twice is not None:
+        raise ModelError(f"{_where(scope)} defines tensor '{twice}' twice")
+
+
+def _where(scope: Scope) -> str:
+    return display(scope.path) or "the main graph"

@@ -1,5 +1,6 @@
 """Raising the opset and the IR version of a model."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import onnx
@@ -10,7 +11,7 @@ from qdqtool.graph._conversion import convert_scope
 from qdqtool.graph.edits import Edit
 from qdqtool.graph.model import Model
 from qdqtool.graph.naming import Namer
-from qdqtool.graph.scope import function_path
+from qdqtool.graph.scope import display, function_path
 from qdqtool.graph.surgeon import apply_edits
 from qdqtool.graph.view import DEFAULT_DOMAINS, GraphView, Scope
 
@@ -60,6 +61,7 @@ def upgrade_opset(model: Model, version: int) -> Model:
     if version <= model.default_opset():
         return model
     view = GraphView(model)
+    _check_distinct_scopes(view)
     _check_dense(view)
     result = apply_edits(model, _conversion_edits(view, version))
     _raise_imports(result.proto, version)
@@ -96,6 +98,13 @@ def _raise_imports(proto: onnx.ModelProto, version: int) -> None:
 
 def _ir_needed(version: int) -> int:
     return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", version)], ignore_unknown=True))
+
+
+def _check_distinct_scopes(view: GraphView) -> None:
+    counts = Counter(scope.path for scope in view.scopes)
+    twice = next((path for path, count in counts.items() if count > 1), None)
+    if twice is not None:
+        raise ModelError(f"the model defines '{display(twice)}' twice: a function, or a body of one node")
 
 
 def _check_dense(view: GraphView) -> None:

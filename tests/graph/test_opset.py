@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -359,3 +360,73 @@ def test_a_failure_that_no_single_node_shows_is_one_clear_line() -> None:
     with pytest.raises(ModelError, match=r"cannot be converted from opset 6 to 13: \S") as caught:
         upgrade_opset(model, 13)
     assert "\n" not in caught.value.message
+
+
+RELU = "g (float[4] x) => (float[4] y) { y = Relu(x) }"
+
+
+def break_attribute(model: onnx.ModelProto) -> None:
+    """The converter reads a list where a string is, and ends the process."""
+    node = model.graph.node[0]
+    node.op_type = "ReduceSum"
+    node.attribute.add(name="axes", type=onnx.AttributeProto.STRING, s=b"0")
+
+
+def add_body(model: onnx.ModelProto) -> None:
+    model.graph.node[0].attribute.add(name="body", type=onnx.AttributeProto.GRAPH).g.name = "body"
+
+
+def repeat_function(model: onnx.ModelProto) -> None:
+    imports = [helper.make_opsetid("", 11)]
+    function = helper.make_function(
+        "com.example", "Twice", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], imports
+    )
+    model.functions.extend([function, function])
+
+
+BROKEN: dict[str, tuple[Callable[[onnx.ModelProto], object], str]] = {
+    "attribute of the wrong type": (break_attribute, "attribute 'axes' of node 'ReduceSum -> y' .* has the wrong type"),
+    "body where none belongs": (add_body, r"attribute 'body' of node 'Relu -> y' \(Relu\) has the wrong type"),
+    "unknown operator": (
+        lambda model: model.graph.node.add(op_type="Rleu", input=["x"], output=["z"]),
+        r"'Rleu -> z' \(Rleu\) cannot be converted: opset 11 has no such operator",
+    ),
+    "opset that no integer holds": (
+        lambda model: setattr(model.opset_import[0], "version", -(1 << 62)),
+        "cannot be converted: opset -4611686018427387904 has no such operator",
+    ),
+    "name that nothing defines": (
+        lambda model: model.graph.node.add(op_type="Relu", input=["nothing"], output=["z"]),
+        "the main graph reads tensor 'nothing', which nothing defines",
+    ),
+    "name that is defined twice": (
+        lambda model: model.graph.node.add(op_type="Relu", input=["x"], output=["y"]),
+        "the main graph defines tensor 'y' twice",
+    ),
+    "missing input": (
+        lambda model: model.graph.node.add(op_type="Unsqueeze", output=["z"]),
+        r"'Unsqueeze -> z' \(Unsqueeze\) cannot be converted from opset 11 to 13: .*Input 0 is out of bounds",
+    ),
+    "function that is defined twice": (repeat_function, "the model defines 'com.example::Twice' twice"),
+}
+
+
+@pytest.mark.parametrize(("damage", "message"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_model_is_refused_in_one_line(damage: Callable[[onnx.ModelProto], object], message: str) -> None:
+    model = text_model(RELU)
+    damage(model.proto)
+    with pytest.raises(ModelError, match=message) as caught:
+        upgrade_opset(model, 13)
+    assert "\n" not in caught.value.message
+
+
+def test_a_node_without_outputs_is_left_alone() -> None:
+    model = text_model(RELU)
+    model.proto.graph.node.add(op_type="Print", domain="com.example", input=["x"])
+    assert upgrade_opset(model, 13).proto.graph.node == model.proto.graph.node
+
+
+def test_types_of_tensors_that_are_no_more_do_no_harm() -> None:
+    model = text_model(RELU)
+    model.proto.graph.value_info.add(name="gone")
+    assert changed_fields(model.proto, upgrade_opset(model, 13).proto) == ["opset_import[].version"]

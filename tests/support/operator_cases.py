@@ -211,6 +211,5 @@ REFUSED: list[tuple[OperatorCase, int]] = [
     (C("GroupNormalization", 18, {"num_groups": 2}, [_X, floats(2), floats(2)]), 21),
     (C("Resize", 10, {"mode": "nearest"}, [_X, scales(1, 1, 0.5, 2)]), 11),
     (C("BatchNormalization", 8, {"spatial": 0}, [floats(2, 3), floats(3), floats(3), floats(3), np.abs(floats(3))]), 9),
-    (C("NoSuchOperator", 13, {}, [_X]), 14),
 ]
 """What cannot be converted, and the first opset that it cannot reach."""
