@@ -60,6 +60,11 @@ class QdqNode:
         return self.node.output()
 
     @property
+    def output_dtype(self) -> int | None:
+        """The attribute of that name; None where it is absent or 0, which means absent."""
+        return integer_attribute(self.node, "output_dtype") or None
+
+    @property
     def granularity(self) -> Granularity | None:
         """How ONNX reads the scale; None where its shape is unknown or it has more than one axis but no block size.
 
@@ -155,7 +160,7 @@ class QdqIndex:
         return source is not None and self._constants.is_constant(source)
 
     def _read(self, node: NodeView) -> QdqNode:
-        axis = _integer(node, "axis")
+        axis = integer_attribute(node, "axis")
         default = 1 if node.domain or node.scope.opset >= FIRST_OPSET_WITH_AXIS else 0
         scale, zero_point = node.input(1), node.input(2)
         return QdqNode(
@@ -167,7 +172,7 @@ class QdqIndex:
             quantized_type=self._quantized_type(node, zero_point),
             axis=default if axis is None else axis,
             axis_given=axis is not None,
-            block_size=_integer(node, "block_size") or 0,
+            block_size=integer_attribute(node, "block_size") or 0,
             scale_shape=self._shape(scale),
         )
 
@@ -180,7 +185,7 @@ class QdqIndex:
             return self._elem_type(data)
         if zero_point is not None:
             return self._elem_type(zero_point)
-        return _integer(node, "output_dtype") or TensorProto.UINT8
+        return integer_attribute(node, "output_dtype") or TensorProto.UINT8
 
     def _elem_type(self, value: Value | None) -> int | None:
         if value is None:
@@ -233,6 +238,7 @@ def consumers(entries: Iterable[QdqNode]) -> Iterator[tuple[QdqNode, Use]]:
             yield entry, use
 
 
-def _integer(node: NodeView, name: str) -> int | None:
+def integer_attribute(node: NodeView, name: str) -> int | None:
+    """The value of an integer attribute; None where it is absent or of another type."""
     found = node.attribute(name)
     return found if isinstance(found, int) else None

@@ -30,6 +30,8 @@ class Bounds:
     high: float
 
 
+MAX_STEPS = 64
+
 NO_BOUNDS = Bounds(1.0, 1.0)
 """Of empty constants: what they lack is told by another rule."""
 
@@ -42,6 +44,9 @@ class Facts:
 
     Args:
         model: The model, as read from its file.
+
+    Raises:
+        ModelError: It has names that are not UTF-8.
 
     Attributes:
         model: The model.
@@ -56,8 +61,9 @@ class Facts:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.view = GraphView(model)
+        _check_names(self.view)
         self.constants = Constants(self.view)
-        self.types = TensorTypes(self.view)
+        self.types = _types(self.view)
         self.qdq = QdqIndex(self.view, self.types, self.constants)
         self.nodes: tuple[NodeView, ...] = tuple(self.view.nodes())
         self.unreadable: dict[Value, str] = {}
@@ -105,17 +111,24 @@ class Facts:
             self._elem_types[value] = self._elem_type(value)
         return self._elem_types[value]
 
-    def _elem_type(self, value: Value) -> int | None:
-        entry = self.qdq.maker(value)
-        if entry is not None:
-            return entry.quantized_type if entry.is_quantize else self.output_type(entry)
+    def _elem_type(self, start: Value) -> int | None:
+        value: Value | None = start
+        for _ in range(MAX_STEPS):
+            entry = self.qdq.maker(value)
+            if value is None or entry is None:
+                break
+            given = entry.quantized_type if entry.is_quantize else entry.output_dtype
+            if entry.is_quantize or given is not None:
+                return given
+            value = entry.scale  # whose own maker may be a DQ again
+        if value is None:
+            return None
         stored = self.constants.direct(value)
         return stored.data_type if stored is not None else self.types.elem_type(value)
 
     def output_type(self, dequantize: QdqNode) -> int | None:
         """The type that a DQ makes: ``output_dtype``, else that of its scale."""
-        given = dequantize.node.attribute("output_dtype")
-        return given if isinstance(given, int) and given else self.elem_type(dequantize.scale)
+        return dequantize.output_dtype or self.elem_type(dequantize.scale)
 
     def shape(self, value: Value | None) -> Shape | None:
         """The shape of a tensor, or None where not even its rank is known."""
@@ -161,6 +174,24 @@ class Facts:
     def functions(self) -> dict[tuple[str, str, str], Scope]:
         """The scopes of the local functions by domain, name and overload."""
         return {function_id(scope): scope for scope in self.view.scopes if scope.is_function}
+
+
+def _check_names(view: GraphView) -> None:
+    for scope in view.scopes:
+        for node in scope.nodes:
+            proto = node.proto
+            names = (proto.name, proto.op_type, proto.domain, proto.overload, *proto.input, *proto.output)
+            if any(isinstance(name, bytes) for name in names):
+                raise ModelError(f"node {node.index} of the model has a name that is not UTF-8")
+        if any(isinstance(name, bytes) for name in (*scope.path, *scope.values)):
+            raise ModelError("the model has a tensor whose name is not UTF-8")
+
+
+def _types(view: GraphView) -> TensorTypes:
+    try:
+        return TensorTypes(view)
+    except UnicodeDecodeError as error:
+        raise ModelError("the model has text that is not UTF-8") from error
 
 
 def function_id(scope: Scope) -> tuple[str, str, str]:

@@ -32,10 +32,10 @@ class Operand:
         for node in reversed(self.between):
             if node.is_op("Identity", "Cast"):
                 continue
-            order = node.attribute("perm", list(reversed(range(rank))))
-            if not node.is_op("Transpose") or axis not in order:
+            order = node.attribute("perm", range(rank - 1, -1, -1))
+            if not node.is_op("Transpose") or not isinstance(order, list | range) or axis not in order:
                 return None
-            axis = list(order).index(axis)
+            axis = order.index(axis)
         return axis
 
 

@@ -124,7 +124,7 @@ def _told_here(facts: Facts, entry: QdqNode) -> bool:
     """Whether no other rule, and no earlier node, reports the type."""
     if entry.is_quantize:
         if entry.zero_point is None:
-            return bool(entry.node.attribute("output_dtype"))
+            return bool(entry.output_dtype)
         return kind(entry.quantized_type) in get_target("onnx").quantize_types
     if facts.qdq.quantizer_of(entry) is not None:
         return False

@@ -15,7 +15,7 @@ from qdqtool.rules._words import format_of, offenders, short
 from qdqtool.targets import Target
 
 FIRST_OPSET_WITH_FLOAT16 = 19
-E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
+FLOATS = frozenset(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16, np.float64)))
 
 
 class ScaleRange(Rule):
@@ -87,7 +87,7 @@ class ScaleRange(Rule):
         """Look at every finite positive scale, in the type it is used in."""
         for entry in facts.qdq.nodes:
             scale = facts.array(entry.scale)
-            if scale is None or entry.scale is None or scale.dtype.kind not in "fV" or scale.dtype == E8M0:
+            if scale is None or entry.scale is None or scale.dtype not in FLOATS:
                 continue
             yield from _tiny(facts, entry, scale, target)
             yield from _huge(facts, entry, scale)

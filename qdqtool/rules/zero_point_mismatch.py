@@ -91,7 +91,7 @@ def _type_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Fault
     given = facts.elem_type(entry.zero_point)
     if given is None:
         return
-    stated = entry.node.attribute("output_dtype") if entry.is_quantize else entry.quantized_type
+    stated = entry.output_dtype if entry.is_quantize else entry.quantized_type
     lenient = target.family == "tensorrt"
     if entry.is_quantize and kind(given) not in get_target("onnx").quantize_types:
         expected, impact = "a quantized type", SILENT if lenient else None

@@ -58,7 +58,7 @@ class ZeroPointMissing(Rule):
         """Look for a Q with neither."""
         del target
         for entry in facts.qdq.quantizers():
-            if not entry.node.input_name(2) and not entry.node.attribute("output_dtype"):
+            if not entry.node.input_name(2) and not entry.output_dtype:
                 yield Fault(
                     message="neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8",
                     node=entry.node,
