@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx
 
+from qdqtool.errors import ModelError
 from qdqtool.graph.edits import (
     AddInitializer,
     AddNode,
@@ -178,9 +179,14 @@ def new_batch(view: GraphView, path: ScopePath) -> ScopeBatch:
 
     Raises:
         EditError: The model has no such scope.
+        ModelError: Two nodes of the scope make the same tensors, so that none of them can be told from the other.
     """
     try:
         scope = view.scope(path)
     except KeyError:
         raise EditError(f"the model has no {where(path)}") from None
-    return ScopeBatch(scope, {node.key: node for node in scope.nodes})
+    nodes: dict[NodeKey, NodeView] = {}
+    for node in scope.nodes:
+        if nodes.setdefault(node.key, node) is not node and any(node.key):
+            raise ModelError(f"{where(path)} defines tensor '{next(filter(None, node.key))}' twice")
+    return ScopeBatch(scope, nodes)

@@ -40,6 +40,7 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
 
     Raises:
         EditError: The edits do not fit the model, or leave a name without a definition or with two.
+        ModelError: Two nodes of a scope that is edited make the same tensor.
     """
     result = model.fork()
     view = GraphView(model)

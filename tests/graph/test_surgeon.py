@@ -12,6 +12,7 @@ from support.real_feeds import real_feeds
 from support.rich_model import DOMAIN, rich_feeds, rich_model
 from support.small import run
 
+from qdqtool.errors import ModelError
 from qdqtool.graph.edits import (
     AddInitializer,
     AddNode,
@@ -535,3 +536,10 @@ def test_a_body_goes_with_its_owner() -> None:
     changed = apply_edits(text_model(BODIES), edits).proto
     assert [node.op_type for node in changed.graph.node] == ["Abs"]
     assert not changed.graph.initializer
+
+
+def test_nodes_that_make_the_same_tensor_cannot_be_edited() -> None:
+    model = text_model(CHAIN)
+    model.proto.graph.node.add(op_type="Neg", input=["x"], output=["a"])
+    with pytest.raises(ModelError, match="the main graph defines tensor 'a' twice"):
+        apply_edits(model, [SetNodeName(MAIN, ("y",), "last")])
