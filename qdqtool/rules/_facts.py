@@ -99,7 +99,7 @@ class Facts:
     def bounds(self, value: Value, array: Array) -> Bounds:
         """The bounds of ``array``, the constant that ``value`` folds to."""
         if value not in self._bounds:
-            reals = array.astype(np.float64)
+            reals = as_reals(array)
             self._bounds[value] = Bounds(float(reals.min()), float(reals.max())) if reals.size else NO_BOUNDS
         return self._bounds[value]
 
@@ -192,6 +192,12 @@ def _types(view: GraphView) -> TensorTypes:
         return TensorTypes(view)
     except UnicodeDecodeError as error:
         raise ModelError("the model has text that is not UTF-8") from error
+
+
+def as_reals(array: Array) -> npt.NDArray[np.float64]:
+    """``array`` as float64; damaged constants may hold NaN of a kind that warns when it is converted."""
+    with np.errstate(all="ignore"):
+        return array.astype(np.float64)
 
 
 def function_id(scope: Scope) -> tuple[str, str, str]:

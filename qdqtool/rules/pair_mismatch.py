@@ -6,7 +6,7 @@ import numpy as np
 
 from qdqtool.graph.qdq import QdqPair
 from qdqtool.graph.view import Value
-from qdqtool.rules._facts import Array, Facts
+from qdqtool.rules._facts import Array, Facts, as_reals
 from qdqtool.rules._rule import SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import dims, number
 from qdqtool.targets import Target
@@ -97,7 +97,7 @@ def _zero_points(facts: Facts, pair: QdqPair) -> Iterator[Fault]:
     values = [np.zeros((), np.int64) if each is None else facts.array(each) for each in (made, read)]
     if values[0] is None or values[1] is None:
         return
-    first, second = (np.asarray(each).astype(np.float64) for each in values)
+    first, second = (as_reals(np.asarray(each)) for each in values)
     one_sided = made is None or read is None
     if one_sided and not first.any() and not second.any():
         return
@@ -121,7 +121,7 @@ def _difference(made: Array, read: Array) -> tuple[str, str] | None:
     """The first difference as (Q's, DQ's) words; None where they mean the same."""
     if made.size != read.size or (made.shape != read.shape and made.size != 1):
         return f"shape {dims(made.shape)}", f"shape {dims(read.shape)}"
-    first, second = made.astype(np.float64).reshape(-1), read.astype(np.float64).reshape(-1)
+    first, second = as_reals(made).reshape(-1), as_reals(read).reshape(-1)
     unequal = np.flatnonzero(~((first == second) | (np.isnan(first) & np.isnan(second))))
     if not len(unequal):
         return None

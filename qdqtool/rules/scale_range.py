@@ -9,7 +9,7 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Array, Facts
+from qdqtool.rules._facts import Array, Facts, as_reals
 from qdqtool.rules._rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import format_of, offenders, short
 from qdqtool.targets import Target
@@ -101,10 +101,11 @@ def _tiny(facts: Facts, entry: QdqNode, scale: Array, target: Target) -> Iterato
     assert entry.scale is not None
     if facts.bounds(entry.scale, scale).low >= smallest:
         return
-    values = scale.astype(np.float64)
+    values = as_reals(scale)
     bad = (values > 0) & (values < smallest)
     if bad.any():
-        vanishes = bool(np.any(values[bad].astype(dtype).astype(np.float64) == 0))
+        with np.errstate(under="ignore"):
+            vanishes = bool(np.any(values[bad].astype(dtype).astype(np.float64) == 0))
         yield Fault(
             message=(
                 f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}, "
@@ -124,7 +125,7 @@ def _huge(facts: Facts, entry: QdqNode, scale: Array) -> Iterator[Fault]:
     assert entry.scale is not None
     if fmt is None or facts.bounds(entry.scale, scale).high * fmt.high <= largest:
         return
-    values = scale.astype(np.float64)
+    values = as_reals(scale)
     bad = np.isfinite(values) & (values * fmt.high > largest)
     if bad.any():
         yield Fault(

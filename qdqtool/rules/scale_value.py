@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
+from qdqtool.rules._facts import Facts, as_reals
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import offenders, short
 from qdqtool.targets import Target
@@ -103,7 +103,7 @@ class ScaleValue(Rule):
             bounds = facts.bounds(entry.scale, scale)
             if bounds.low > 0 and np.isfinite(bounds.high):
                 continue
-            values = scale.astype(np.float64)
+            values = as_reals(scale)
             bad = ~(np.isfinite(values) & (values > 0))
             quiet = target.family == "tensorrt" and not _parser_refuses(facts, entry, values)
             yield Fault(

@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
+from qdqtool.rules._facts import Facts, as_reals
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind, offenders, short
 from qdqtool.targets import Target
@@ -82,7 +80,7 @@ class ZeroPointValue(Rule):
             bounds = facts.bounds(entry.zero_point, zero)
             if bounds.low == bounds.high == 0 or not zero.size:
                 continue
-            values = zero.astype(np.float64)
+            values = as_reals(zero)
             bad = values != 0  # NaN too
             ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
             yield Fault(

@@ -6,12 +6,16 @@ from pathlib import Path
 import onnx
 import onnx.parser
 import pytest
+from support.generated_plan import write_generated_plan
 
 import qdqtool
 from qdqtool import rules, targets
 from qdqtool.errors import ArgumentError, ModelError
 from qdqtool.findings import Finding
+from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
+from qdqtool.pipeline.insert import InsertOptions, insert_plan
+from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.validate import validate_model, validate_models
 from qdqtool.report import json as json_report
 
@@ -248,3 +252,12 @@ def test_sparse_weights_are_reported():
 
     assert [finding.code for finding in validate_model(Model(model), ["tensorrt"]).findings] == ["QM609"]
     assert not validate_model(Model(model), ["onnx"]).findings
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("weights", list(WeightStorage))
+def test_what_insert_writes_is_clean_everywhere(real_model: Path, weights: WeightStorage, tmp_path: Path):
+    plan = write_generated_plan(load_model(real_model), tmp_path)
+    insert_plan(real_model, plan, tmp_path / "q.onnx", InsertOptions(weights=weights))
+
+    assert not validate_model(tmp_path / "q.onnx", EVERY).findings
