@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qdqtool.cli._options import shapes_option
+
 if TYPE_CHECKING:
     from qdqtool.pipeline.calibrate import FileData, RandomData, Recipe
 
@@ -88,12 +90,7 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
             help="What the model is for: onnx, ort-cpu, tensorrt or tensorrt-rtx.",
         ),
         *(click.option(name, multiple=True, metavar="GLOB", help=f"{text} Repeatable.") for name, text in _SELECTING),
-        click.option(
-            "--input-shapes",
-            multiple=True,
-            metavar="NAME:1x3x320x320",
-            help="Fix the shape of an input, and fold what that decides; several with commas, or the option again.",
-        ),
+        shapes_option("--input-shapes", "Fix the shape of an input, and fold what that decides"),
     )
     return _all(options)
 
@@ -106,7 +103,7 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         UsageError: A shape is malformed.
     """
     from qdqtool.pipeline.calibrate import Recipe
-    from qdqtool.pipeline.data.signature import parse_input_shapes
+    from qdqtool.pipeline.input_shapes import parse_shapes
     from qdqtool.pipeline.placement import Selection
 
     selecting = {name.strip("-").replace("-", "_"): () for name, _ in _SELECTING}
@@ -114,7 +111,7 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         mode=values.pop("quantize_mode"),
         method=values.pop("calibration_method"),
         target=values.pop("target"),
-        input_shapes=parse_input_shapes(values.pop("input_shapes")),
+        input_shapes=parse_shapes(values.pop("input_shapes"), "--input-shapes"),
         selection=Selection(**{name: tuple(values.pop(name)) for name in selecting}),
     )
 

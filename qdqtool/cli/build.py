@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qdqtool.cli._options import emit, model_argument, output_format_option, output_option
+from qdqtool.cli._options import emit, model_argument, output_format_option, output_option, shapes_option
 
 if TYPE_CHECKING:
     from qdqtool.pipeline.build import BuildOptions
     from qdqtool.pipeline.profiles import ShapeOptions
-
-_SHAPES = "Shapes, as name:1x3x320x320, several separated by commas."
 
 
 @click.command(short_help="Build a TensorRT engine and report the precision of each quantized node.")
@@ -24,10 +22,10 @@ _SHAPES = "Shapes, as name:1x3x320x320, several separated by commas."
     show_default=True,
     help="TensorRT (needs a GPU), TensorRT for RTX (needs none), or the first of them that is installed.",
 )
-@click.option("--min-shapes", help=f"Smallest shapes of dynamic inputs. {_SHAPES}")
-@click.option("--opt-shapes", help=f"Shapes to optimize for; alone they are the only ones. {_SHAPES}")
-@click.option("--max-shapes", help=f"Largest shapes of dynamic inputs. {_SHAPES}")
-@click.option("--input-shapes", help=f"The only shapes of dynamic inputs. {_SHAPES}")
+@shapes_option("--min-shapes", "Smallest shapes of dynamic inputs")
+@shapes_option("--opt-shapes", "Shapes to optimize for; alone they are the only ones")
+@shapes_option("--max-shapes", "Largest shapes of dynamic inputs")
+@shapes_option("--input-shapes", "Fix the shape of an input, and fold what that decides")
 @click.option(
     "--compute-capabilities",
     help="GPUs to build for, as 8.6,8.9 or sm86,sm89. Default for tensorrt-rtx: 8.0,8.6,8.9,12.0,12.1, less those "
@@ -77,7 +75,7 @@ def _options(
     verbose_log: Path | None,
     skip_validate: bool,
     timeout: float,
-    **shapes: str | None,
+    **shapes: tuple[str, ...],
 ) -> "BuildOptions":
     from qdqtool.backends._trt_targets import parse
     from qdqtool.pipeline.build import BuildOptions
@@ -94,12 +92,11 @@ def _options(
     )
 
 
-def _shapes(**texts: str | None) -> "ShapeOptions":
-    from qdqtool.pipeline.profiles import ShapeOptions, parse_shapes
+def _shapes(**words: tuple[str, ...]) -> "ShapeOptions":
+    from qdqtool.pipeline.input_shapes import parse_shapes
+    from qdqtool.pipeline.profiles import ShapeOptions
 
-    found = {
-        key: parse_shapes(text, f"--{key.replace('_', '-')}") if text is not None else {} for key, text in texts.items()
-    }
+    found = {key: parse_shapes(given, f"--{key.replace('_', '-')}") for key, given in words.items()}
     return ShapeOptions(
         min=found["min_shapes"], opt=found["opt_shapes"], max=found["max_shapes"], fixed=found["input_shapes"]
     )

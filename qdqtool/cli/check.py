@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli._options import emit, model_argument, output_format_option
+from qdqtool.cli._options import emit, model_argument, output_format_option, shapes_option
 
 
 @click.command(short_help="Check a model's numbers against ONNX Runtime on the CPU and a float baseline.")
@@ -21,12 +21,7 @@ from qdqtool.cli._options import emit, model_argument, output_format_option
 @click.option(
     "--samples", type=click.IntRange(min=1), help="Use only so many samples.  [default: all, or 4 random ones]"
 )
-@click.option(
-    "--input-shapes",
-    multiple=True,
-    metavar="NAME:1x3x320x320",
-    help="Fix the shape of an input; several with commas, or the option again.",
-)
+@shapes_option("--input-shapes", "Fix the shape of an input")
 @click.option("--min-sqnr", type=float, metavar="DB", help="Gate: signal to noise ratio of every float output.")
 @click.option("--min-cosine", type=float, metavar="X", help="Gate: cosine of every float output with the baseline's.")
 @click.option("--max-steps", type=float, metavar="K", help="Gate: distance of every quantized tensor, in steps.")
@@ -74,10 +69,10 @@ def command(  # noqa: PLR0913 -- one argument for each option
     from qdqtool.backends.ort_cpu import Profile
     from qdqtool.pipeline.check import DataRequest, check_model
     from qdqtool.pipeline.check_report import Gates
-    from qdqtool.pipeline.data.signature import parse_input_shapes
+    from qdqtool.pipeline.input_shapes import parse_shapes
 
     gates = Gates(min_sqnr=min_sqnr, min_cosine=min_cosine, max_steps=max_steps, max_weight_steps=max_weight_steps)
-    shapes = parse_input_shapes(input_shapes)
+    shapes = parse_shapes(input_shapes, "--input-shapes")
     request = DataRequest(path=data, seed=seed, samples=samples, input_shapes=shapes)
     with _progress() as progress:
         report = check_model(

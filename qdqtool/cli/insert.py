@@ -10,6 +10,7 @@ from qdqtool.cli._options import (
     model_argument,
     output_format_option,
     output_option,
+    shapes_option,
     weights_option,
 )
 
@@ -30,12 +31,7 @@ from qdqtool.cli._options import (
     is_flag=True,
     help="Where the opset is raised, run the model before and after: ONNX Runtime must give equal bits.",
 )
-@click.option(
-    "--input-shapes",
-    multiple=True,
-    metavar="NAME:1x3x320x320",
-    help="Shapes of dynamic inputs for --verify.",
-)
+@shapes_option("--input-shapes", "Shapes of dynamic inputs for --verify")
 @output_format_option()
 def command(  # noqa: PLR0913 -- one argument for each option
     *,
@@ -56,10 +52,10 @@ def command(  # noqa: PLR0913 -- one argument for each option
     """
     from qdqtool.graph.save import ExternalData
     from qdqtool.pipeline.check import DataRequest
-    from qdqtool.pipeline.data.signature import parse_input_shapes
+    from qdqtool.pipeline.input_shapes import parse_shapes
     from qdqtool.pipeline.insert import InsertOptions, insert_plan
     from qdqtool.pipeline.placement_edits import WeightStorage
 
-    request = DataRequest(input_shapes=parse_input_shapes(input_shapes)) if verify else None
+    request = DataRequest(input_shapes=parse_shapes(input_shapes, "--input-shapes")) if verify else None
     options = InsertOptions(weights=WeightStorage(weights), external_data=ExternalData(external_data), verify=request)
     emit(insert_plan(model, plan, output, options), output_format, "insert")

@@ -1,6 +1,5 @@
-"""Shapes to build for: reading shape options, and resolving every dynamic input of a model to a profile."""
+"""Shapes to build for: every dynamic input of a model resolved to a profile."""
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +8,11 @@ import onnx
 
 from qdqtool.backends._engine import InputProfile
 from qdqtool.errors import ModelError, UsageError
+from qdqtool.pipeline.input_shapes import Shapes
 from qdqtool.registry import suggestion
 
-Shapes = Mapping[str, tuple[int, ...]]
 Dims = tuple[int | str | None, ...]
 
-_ENTRY = re.compile(r"(?P<name>[^,].*?):(?P<dims>\d+(?:x\d+)*|\[[\d, ]*\])\s*(?:,|$)", re.DOTALL)
-_SYNTAX = "write it as name:1x3x320x320, several separated by commas"
 _EXAMPLE = {4: 224, 5: 32}
 _EXAMPLE_ELSE = 128
 
@@ -35,36 +32,6 @@ class ShapeOptions:
     opt: Shapes = field(default_factory=dict)
     max: Shapes = field(default_factory=dict)
     fixed: Shapes = field(default_factory=dict)
-
-
-def parse_shapes(text: str, option: str) -> dict[str, tuple[int, ...]]:
-    """``x:1x3x320x320,mask:[1,320]`` as shapes by name.
-
-    A name may hold colons; the shape is what follows the last one. ``[]`` is a scalar.
-
-    Args:
-        text: What the user wrote.
-        option: The option that it was given to, for messages.
-
-    Raises:
-        UsageError: It does not read so, a size is 0, or a name comes twice.
-    """
-    found: dict[str, tuple[int, ...]] = {}
-    position = 0
-    while position < len(text):
-        match = _ENTRY.match(text, position)
-        if match is None:
-            raise UsageError(f"{option} '{text}' cannot be read from '{text[position:]}' on", hint=_SYNTAX)
-        name, dims = match["name"].strip(), tuple(int(dim) for dim in re.findall(r"\d+", match["dims"]))
-        if 0 in dims:
-            raise UsageError(f"{option} gives '{name}' a dimension of 0; each must be at least 1")
-        if name in found:
-            raise UsageError(f"{option} names '{name}' twice")
-        found[name] = dims
-        position = match.end()
-    if not found:
-        raise UsageError(f"{option} is empty", hint=_SYNTAX)
-    return found
 
 
 def resolve_profiles(proto: onnx.ModelProto, options: ShapeOptions) -> tuple[InputProfile, ...]:

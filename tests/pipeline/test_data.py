@@ -15,7 +15,6 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
 from qdqtool.pipeline.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, with_shapes
-from qdqtool.pipeline.data.signature import parse_input_shapes
 
 F32 = np.dtype(np.float32)
 SPECS = (InputSpec("image", F32, (1, 3, 4)), InputSpec("length", np.dtype(np.int64), ()))
@@ -145,16 +144,6 @@ def test_a_truncated_archive_and_a_lying_header_are_refused(tmp_path: Path) -> N
 
 
 # --- shapes ---
-
-
-def test_input_shapes_are_read_with_colons_in_names() -> None:
-    assert parse_input_shapes(["a:1x3,b:0:7", "s:"]) == {"a": (1, 3), "b:0": (7,), "s": ()}
-
-
-@pytest.mark.parametrize("word", ["x", "x:1x", "x:1xN", "x:-1", ":3", "x:0x2"])
-def test_malformed_input_shapes_are_refused(word: str) -> None:
-    with pytest.raises(UsageError, match="form name:1x3x320x320"):
-        parse_input_shapes([word])
 
 
 def test_input_shapes_must_fit_the_model() -> None:

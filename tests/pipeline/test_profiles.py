@@ -1,11 +1,12 @@
-"""Shapes to build for: the options, and what becomes of dynamic dimensions."""
+"""Shapes to build for: what becomes of dynamic dimensions."""
 
 import pytest
 from onnx import TensorProto, helper
 
 from qdqtool.backends._engine import InputProfile
 from qdqtool.errors import ModelError, UsageError
-from qdqtool.pipeline.profiles import ShapeOptions, parse_shapes, resolve_profiles
+from qdqtool.pipeline.input_shapes import parse_shapes
+from qdqtool.pipeline.profiles import ShapeOptions, resolve_profiles
 
 
 def model(**inputs):
@@ -20,38 +21,6 @@ IMAGE = model(x=("batch", 3, "height", "width"))
 
 def resolve(proto, **options):
     return resolve_profiles(proto, ShapeOptions(**options))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("x:1x3x320x320", {"x": (1, 3, 320, 320)}),
-        ("x:[1,3,320,320]", {"x": (1, 3, 320, 320)}),
-        ("x:1x3,mask:[1, 3],n:7", {"x": (1, 3), "mask": (1, 3), "n": (7,)}),
-        ("input:0:1x3", {"input:0": (1, 3)}),
-        ("a/b.c:2x2,model:x:1:4", {"a/b.c": (2, 2), "model:x:1": (4,)}),
-        ("scalar:[]", {"scalar": ()}),
-    ],
-)
-def test_spellings(text, expected):
-    assert parse_shapes(text, "--opt-shapes") == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        ("x", "cannot be read from 'x' on"),
-        ("x:1xfoo", "cannot be read"),
-        ("x:1x3,y", "cannot be read from 'y' on"),
-        ("x:-1x3", "cannot be read"),
-        ("x:0x3", "dimension of 0"),
-        ("x:1,x:2", "names 'x' twice"),
-    ],
-)
-def test_what_cannot_be_read(text, message):
-    with pytest.raises(UsageError, match=message):
-        parse_shapes(text, "--opt-shapes")
 
 
 def test_static_inputs_need_no_profile():
@@ -96,7 +65,7 @@ def test_a_missing_shape_ends_with_the_option_to_paste():
     ) as caught:
         resolve(IMAGE)
     option = caught.value.hint.split("--opt-shapes ")[1].split(" ")[0]
-    assert resolve(IMAGE, opt=parse_shapes(option, "--opt-shapes"))[0].opt == (1, 3, 224, 224)
+    assert resolve(IMAGE, opt=parse_shapes([option], "--opt-shapes"))[0].opt == (1, 3, 224, 224)
 
 
 def test_the_option_to_paste_names_all_inputs_that_lack_a_size_and_quotes_odd_names():

@@ -67,22 +67,6 @@ def with_shapes(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]])
     return tuple(_fixed(spec, shapes[spec.name]) if spec.name in shapes else spec for spec in specs)
 
 
-def parse_input_shapes(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Read ``name:1x3x320x320`` words, several of which may be joined by commas.
-
-    Raises:
-        UsageError: A word is not of that form.
-    """
-    shapes: dict[str, tuple[int, ...]] = {}
-    for word in (part for words_of in words for part in words_of.split(",")):
-        name, colon, dims = word.rpartition(":")
-        extents = dims.lower().split("x") if dims else []
-        if not colon or not name or not all(e.isascii() and e.isdigit() and int(e) > 0 for e in extents):
-            raise UsageError(f"--input-shapes '{word}' is not of the form name:1x3x320x320")
-        shapes[name] = tuple(int(extent) for extent in extents)
-    return shapes
-
-
 def _legal(names: Sequence[str]) -> str:
     return f"the inputs are {', '.join(names)}" if names else "the model has no inputs"
 

@@ -1,0 +1,49 @@
+"""Reading the shape options of the command line, the same for every command that takes them."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from qdqtool.errors import UsageError
+
+Shapes = Mapping[str, tuple[int, ...]]
+"""Extents by input name."""
+
+_ENTRY = re.compile(r"(?P<name>[^,].*?):(?P<dims>\d+(?:[xX]\d+)*|\[[\d, ]*\])\s*(?:,|$)", re.DOTALL | re.ASCII)
+_SYNTAX = "write it as name:1x3x320x320, several separated by commas"
+
+
+def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
+    """``x:1x3x320x320,mask:[1,320]`` as shapes by name.
+
+    A name may hold colons; the shape is what follows the last one. ``[]`` is a scalar.
+
+    Args:
+        words: What the user wrote: one word for each time that the option was given, with one entry or several.
+        option: The option, for messages.
+
+    Raises:
+        UsageError: A word does not read so, a size is 0, or a name comes twice.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for word in words:
+        for name, shape in _entries(word, option):
+            if 0 in shape:
+                raise UsageError(f"{option} gives '{name}' a dimension of 0; each must be at least 1")
+            if name in found:
+                raise UsageError(f"{option} names '{name}' twice")
+            found[name] = shape
+    return found
+
+
+def _entries(word: str, option: str) -> list[tuple[str, tuple[int, ...]]]:
+    found: list[tuple[str, tuple[int, ...]]] = []
+    position = 0
+    while position < len(word):
+        match = _ENTRY.match(word, position)
+        if match is None:
+            raise UsageError(f"{option} '{word}' cannot be read from '{word[position:]}' on", hint=_SYNTAX)
+        found.append((match["name"].strip(), tuple(int(dim) for dim in re.findall(r"\d+", match["dims"]))))
+        position = match.end()
+    if not found:
+        raise UsageError(f"{option} is empty", hint=_SYNTAX)
+    return found
