@@ -1,4 +1,4 @@
-"""The main job on a real network, as ``make demo`` runs it: a plan of constant scales, all the way to an engine.
+"""The main job on a real network, as ``make demo`` runs it: from a float model and some data to an engine.
 
 Every step is the command that a user would type, run as a process of its own and shown with its own output. The same
 command with ``--output-format json`` then leaves its report in the demo's folder, and the summary is read from those
@@ -21,7 +21,8 @@ import numpy as np
 import onnxruntime
 
 SAMPLE = Path("sample_models/digits_cnn")
-FLOAT_MODEL, PLAN, TEST_DATA = SAMPLE / "model.onnx", SAMPLE / "plan.toml", SAMPLE / "test.npz"
+FLOAT_MODEL = SAMPLE / "model.onnx"
+CALIBRATION_DATA, TEST_DATA = SAMPLE / "calibration.npz", SAMPLE / "test.npz"
 MAX_LOSS_POINTS = 0.5
 MIN_SQNR = 30
 EXIT_MISSING_CAPABILITY = 4
@@ -57,7 +58,7 @@ class Files:
     def all(self) -> list[Path]:
         """Everything that a complete run leaves in the folder."""
         manifest = self.engine.with_name(f"{self.engine.name}.manifest.json")
-        reports = [self.report(command) for command in ("insert", "validate", "check", "build")]
+        reports = [self.report(command) for command in ("quantize", "validate", "check", "build")]
         return [self.model, self.engine, manifest, *reports]
 
     def report(self, command: str) -> Path:
@@ -154,7 +155,8 @@ def main() -> int:
     for path in files.all:
         path.unlink(missing_ok=True)
     try:
-        qdqtool(files, "insert", FLOAT_MODEL, "--plan", PLAN, "-o", files.model)
+        int8 = ("--quantize-mode", "int8", "--calib-data", CALIBRATION_DATA)
+        qdqtool(files, "quantize", FLOAT_MODEL, *int8, "-o", files.model)
         found = qdqtool(files, "validate", files.model, "--target", "tensorrt-rtx")
         against = ("--baseline", FLOAT_MODEL, "--data", TEST_DATA, "--min-sqnr", str(MIN_SQNR))
         checked = qdqtool(files, "check", files.model, *against)
