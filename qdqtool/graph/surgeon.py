@@ -82,15 +82,15 @@ def _edit_nodes(batch: ScopeBatch) -> dict[NodeKey, onnx.NodeProto]:
         return tensors[name] if name else gs.Variable.empty()
 
     nodes = {tuple(output.name for output in node.outputs): node for node in graph.nodes}
-    for key in batch.removed:
-        nodes[key].inputs.clear()
-        nodes[key].outputs.clear()
-    for key, change in batch.changes.items():
-        if key not in batch.removed:
-            _change_node(nodes[key], change, tensor)
-    added = [_new_node(node, tensor) for node in batch.added]
-    removed = {id(nodes[key]) for key in batch.removed}
-    graph.nodes = [node for node in graph.nodes if id(node) not in removed] + added
+    kept: list[gs.Node] = []
+    for key, node in nodes.items():  # in file order, in which graphsurgeon finds a consumer of a tensor at once
+        if key in batch.removed:
+            node.inputs.clear()
+            node.outputs.clear()
+        else:
+            _change_node(node, batch.changes[key], tensor)
+            kept.append(node)
+    graph.nodes = [*kept, *(_new_node(node, tensor) for node in batch.added)]
     exported = gs.export_onnx(graph, do_type_check=False)
     return {tuple(node.output): node for node in exported.graph.node}
 
