@@ -7,6 +7,7 @@ process where a list is a string.
 
 import functools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import onnx
@@ -70,7 +71,8 @@ def _attribute_types(op_type: str, opset: int) -> dict[str, int] | None:
         schema = onnx.defs.get_schema(op_type, opset)
     except (onnx.defs.SchemaError, TypeError):  # TypeError: a version that no C++ int holds
         return None
-    return {name: int(attribute.type.value) for name, attribute in schema.attributes.items()}
+    types: dict[str, Any] = {name: attribute.type for name, attribute in schema.attributes.items()}
+    return {name: int(kind.value) for name, kind in types.items()}
 
 
 def _means_the_same(node: NodeView) -> bool:
