@@ -28,6 +28,9 @@ class Finding:
         expected: The legal value or values, for display.
         found: The value found, for display.
         fixable: Whether ``--fix`` knows a remedy.
+        context: The node between what it reads from and what reads it, in one line; empty for findings about the model.
+        fingerprint: What the finding is recognized by in another run, from its rule, names and value.
+        structure: The same from the operators around the node, for models whose names have changed.
     """
 
     code: str
@@ -42,3 +45,6 @@ class Finding:
     expected: str | None = None
     found: str | None = None
     fixable: bool = False
+    context: str = ""
+    fingerprint: str = ""
+    structure: str = ""

@@ -12,6 +12,7 @@ from qdqtool.errors import ArgumentError
 from qdqtool.registry import load_unit, suggestion, unit_names
 from qdqtool.rules._facts import Facts as Facts
 from qdqtool.rules._rule import Example as Example
+from qdqtool.rules._rule import Fault as Fault
 from qdqtool.rules._rule import Rule as Rule
 
 
@@ -37,29 +38,53 @@ def get(code_or_name: str) -> Rule:
     )
 
 
-def choose(select: Iterable[str] | None, ignore: Iterable[str] | None) -> tuple[Rule, ...]:
-    """The rules whose code begins with one of ``select`` (default every rule) and with none of ``ignore``.
+def choose(
+    select: Iterable[str] | None, ignore: Iterable[str] | None, extend_select: Iterable[str] = ()
+) -> tuple[Rule, ...]:
+    """The rules that are selected, by the beginnings of their codes.
 
-    ``ALL`` stands for every rule; a dotted name, or the part before its dot, is a prefix too.
+    ``ALL`` stands for every rule; a dotted name, or the part before its dot, is a prefix too. A rule that is both
+    selected and ignored goes with the prefix that fits fewer rules, and is ignored where both fit as many.
+
+    Args:
+        select: Prefixes; None for every rule.
+        ignore: Prefixes.
+        extend_select: Prefixes besides ``select``.
 
     Raises:
         ArgumentError: A prefix fits no rule.
     """
-    selected = catalogue() if select is None else _matching(select)
-    ignored = _matching(ignore or ())
-    return tuple(rule for rule in selected if rule not in ignored)
+    selected = _widths([*(["ALL"] if select is None else select), *extend_select])
+    ignored = _widths(ignore or ())
+    return tuple(
+        rule for rule in catalogue() if rule in selected and selected[rule] < ignored.get(rule, len(catalogue()) + 1)
+    )
 
 
-def _matching(prefixes: Iterable[str]) -> tuple[Rule, ...]:
-    wanted = list(prefixes)
-    for prefix in wanted:
-        if not any(_matches(rule, prefix) for rule in catalogue()):
-            legal = [word for rule in catalogue() for word in (rule.code, rule.name)]
-            raise ArgumentError(
-                f"'{prefix}' is neither ALL nor the beginning of a rule code{suggestion(prefix, legal)}",
-                hint="qdqtool rules lists them all",
-            )
-    return tuple(rule for rule in catalogue() if any(_matches(rule, prefix) for prefix in wanted))
+@functools.cache
+def matching(prefix: str) -> tuple[Rule, ...]:
+    """The rules that a prefix stands for.
+
+    Raises:
+        ArgumentError: It fits none.
+    """
+    found = tuple(rule for rule in catalogue() if _matches(rule, prefix))
+    if not found:
+        legal = [word for rule in catalogue() for word in (rule.code, rule.name)]
+        raise ArgumentError(
+            f"'{prefix}' is neither ALL nor the beginning of a rule code{suggestion(prefix, legal)}",
+            hint="qdqtool rules lists them all",
+        )
+    return found
+
+
+def _widths(prefixes: Iterable[str]) -> dict[Rule, int]:
+    """Each rule that a prefix fits, with the number of rules that the narrowest such prefix fits."""
+    widths: dict[Rule, int] = {}
+    for found in map(matching, prefixes):
+        for rule in found:
+            widths[rule] = min(len(found), widths.get(rule, len(found)))
+    return widths
 
 
 def _matches(rule: Rule, prefix: str) -> bool:

@@ -116,11 +116,15 @@ class Rule(ABC):
 
     def run(self, facts: Facts, target: Target) -> Iterator[Finding]:
         """The findings of the model for ``target``."""
+        return (finding for finding, _ in self.locate(facts, target))
+
+    def locate(self, facts: Facts, target: Target) -> Iterator[tuple[Finding, Fault]]:
+        """The findings of the model for ``target``, each with the fault that it tells of."""
         usual = self.impact(target)
         if usual is None:
             return
         for fault in self.check(facts, target):
-            yield self._finding(fault, fault.impact or usual)
+            yield self._finding(fault, fault.impact or usual), fault
 
     def _finding(self, fault: Fault, impact: Impact) -> Finding:
         node, tensor = fault.node, fault.tensor

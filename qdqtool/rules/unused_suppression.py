@@ -1,0 +1,90 @@
+"""QM901: suppressions that suppress nothing."""
+
+from collections.abc import Iterator
+
+from qdqtool import targets
+from qdqtool.errors import ArgumentError
+from qdqtool.graph.suppressions import Suppression, read_suppressions
+from qdqtool.graph.view import NodeView
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+_HEADER = '<ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.ignore": "{note}"]>\n'
+
+
+class UnusedSuppression(Rule):
+    """A suppression stored in the model suppresses something.
+
+    Why it matters: a note that fits no finding any more, or no rule, hides the next fault of that kind.
+
+    Bad: qdqtool.ignore = "QP101: known" on a node whose scales are all positive.
+
+    Good: notes only where a rule really reports something, for one target at least.
+    """
+
+    code = "QM901"
+    name = "model.unused-suppression"
+    affects = impacts(onnx=CAUTION, ort_cpu=CAUTION, tensorrt=CAUTION)
+    remedy = "take the code out of the metadata_props entry qdqtool.ignore"
+    VALID = (
+        Example(
+            "the note fits a finding",
+            _HEADER.format(note="QS002: the default axis is meant")
+            + """agraph (float[1,2] x) => (float[1,2] y)
+<int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+    wd = DequantizeLinear (w, ws, wz)
+    y = MatMul (x, wd)
+}""",
+        ),
+    )
+    INVALID = (
+        Example(
+            "a note that fits nothing",
+            _HEADER.format(note="QP101: known")
+            + """agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+    q = QuantizeLinear (x, s, z)
+    y = DequantizeLinear (q, s, z)
+}""",
+        ),
+        Example(
+            "a note for a rule that does not exist",
+            _HEADER.format(note="QX999: known")
+            + """agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+    q = QuantizeLinear (x, s, z)
+    y = DequantizeLinear (q, s, z)
+}""",
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Apply each rule that a note names, for every target, and see whether it reports anything there."""
+        del target
+        places: dict[str, list[NodeView | None]] = {}
+        for suppression in read_suppressions(facts.view):
+            for prefix in suppression.prefixes:
+                if prefix not in places:
+                    places[prefix] = list(self._places(facts, prefix))
+                if not any(map(suppression.covers, places[prefix])):
+                    yield _fault(suppression, prefix)
+
+    def _places(self, facts: Facts, prefix: str) -> Iterator[NodeView | None]:
+        from qdqtool import rules  # the package walks its modules, this one too
+
+        try:
+            named = rules.matching(prefix)
+        except ArgumentError:
+            return
+        for rule in named:
+            if rule.code != self.code:
+                for name in targets.names():
+                    yield from (fault.node for _, fault in rule.locate(facts, targets.get(name)))
+
+
+def _fault(suppression: Suppression, prefix: str) -> Fault:
+    return Fault(
+        message=f"{suppression.place} suppresses '{prefix}', but there is no such finding",
+        node=suppression.node,
+        found=prefix,
+        expected="no such note",
+    )
