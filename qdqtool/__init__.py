@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from qdqtool.arrays import dequantize as dequantize
     from qdqtool.arrays import fake_quantize as fake_quantize
     from qdqtool.arrays import quantize as quantize
+    from qdqtool.arrays import scale_from_range as scale_from_range
+    from qdqtool.arrays import scale_from_tensor as scale_from_tensor
     from qdqtool.pipeline.build import build_engine as build_engine
     from qdqtool.pipeline.calibrate import calibrate as calibrate
     from qdqtool.pipeline.check import check_model as check_model
@@ -32,6 +34,8 @@ _HOMES = {
     "inspect_model": "qdqtool.pipeline.inspect",
     "quantize": "qdqtool.arrays",
     "quantize_model": "qdqtool.pipeline.quantize",
+    "scale_from_range": "qdqtool.arrays",
+    "scale_from_tensor": "qdqtool.arrays",
     "strip_model": "qdqtool.pipeline.strip",
     "validate_model": "qdqtool.pipeline.validate",
 }
@@ -48,6 +52,8 @@ __all__ = [
     "interop",
     "quantize",
     "quantize_model",
+    "scale_from_range",
+    "scale_from_tensor",
     "strip_model",
     "validate_model",
 ]

@@ -84,7 +84,9 @@ def _dequantize(node: NodeView, inputs: Inputs) -> Any:
     zero_point = inputs[2] if len(inputs) > 2 else None
     if formats.by_dtype(codes.dtype) is None and codes.dtype != np.int32:
         raise ValueError("not a quantized type")
-    return dequantize(codes, scale, _granularity(node, scale, codes.shape), zero_point)
+    output = node.attribute("output_dtype", 0)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(output) if output else None
+    return dequantize(codes, scale, _granularity(node, scale, codes.shape), zero_point, output_dtype=dtype)
 
 
 def _granularity(node: NodeView, scale: Array, shape: tuple[int, ...]) -> Granularity:

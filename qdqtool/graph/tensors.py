@@ -21,6 +21,8 @@ _SUB_BYTE_BITS: dict[int, int] = {
     TensorProto.FLOAT4E2M1: 4,
     TensorProto.INT2: 2,
     TensorProto.UINT2: 2,
+    TensorProto.FLOAT6E2M3: 6,
+    TensorProto.FLOAT6E3M2: 6,
 }
 
 

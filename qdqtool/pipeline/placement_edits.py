@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 
 from qdqtool.errors import UsageError
@@ -15,8 +14,10 @@ from qdqtool.graph.edits import AddInitializer, AddNode, Edit, RemoveInitializer
 from qdqtool.graph.model import Model, Payload
 from qdqtool.graph.naming import Namer
 from qdqtool.graph.tensors import element_count, make_tensor, pending_tensor, read_array
+from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, Use, Value
 from qdqtool.numerics.affine import quantize
+from qdqtool.numerics.dtypes import FLOAT8E8M0, Array
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.plan import Placement, QuantPlan
@@ -48,6 +49,7 @@ class PlacementEdits:
     packed: dict[Placement, str] = field(default_factory=dict)
     _namer: Namer = field(init=False)
     _moved: dict[Value, set[Use]] = field(default_factory=dict)
+    _types: TensorTypes | None = None
 
     def __post_init__(self) -> None:
         self._namer = Namer(self.view)
@@ -102,21 +104,52 @@ class PlacementEdits:
         self.edits.append(RenameOutput(value.scope.path, value.producer.key, index, name))
         return name
 
-    def _add_constants(self, placement: Placement, value: Value) -> tuple[str, str]:
-        params, scope = placement.params, value.scope.path
-        scale_name = self._namer.tensor(f"{value.name}_scale")
+    def _add_constants(self, placement: Placement, value: Value) -> tuple[str, ...]:
+        """Add the scale, and the zero point unless the nodes name the type; the names of both, in this order."""
+        params = placement.params
+        scale_name = self._add_scale(params, value)
+        if not has_zero_point(params):
+            return (scale_name,)
         zero_name = self._namer.tensor(f"{value.name}_zero_point")
-        scale_type = onnx.helper.np_dtype_to_tensor_dtype(params.scale.dtype)
-        self.edits.append(AddInitializer(scope, make_tensor(scale_name, params.scale, scale_type)))
         fmt = params.scheme.format
         codes = params.zero_point if params.zero_point is not None else np.zeros(params.scale.shape, fmt.dtype)
-        self.edits.append(AddInitializer(scope, make_tensor(zero_name, codes, fmt.onnx_type)))
+        self.edits.append(AddInitializer(value.scope.path, make_tensor(zero_name, codes, fmt.onnx_type)))
         return scale_name, zero_name
 
+    def _add_scale(self, params: QuantParams, value: Value) -> str:
+        """Add the scale: a constant, or, where scales are quantized, their codes behind a DQ of their own."""
+        scope, name = value.scope.path, self._namer.tensor(f"{value.name}_scale")
+        outer = params.scale_params
+        if outer is None:
+            self.edits.append(AddInitializer(scope, make_tensor(name, params.scale, _onnx_type(params.scale))))
+            return name
+        fmt = outer.scheme.format
+        codes_name = self._namer.tensor(f"{name}_quantized")
+        outer_name = self._namer.tensor(f"{name}_scale")
+        codes = quantize(params.scale, outer.scale, fmt, outer.scheme.granularity)
+        self.edits.append(AddInitializer(scope, make_tensor(codes_name, codes, fmt.onnx_type)))
+        self.edits.append(AddInitializer(scope, make_tensor(outer_name, outer.scale, _onnx_type(outer.scale))))
+        node = self._namer.node(f"{name}_DequantizeLinear")
+        self.edits.append(AddNode(scope, "DequantizeLinear", (codes_name, outer_name), (name,), node))
+        return name
+
     def _add_node(self, op_type: str, placement: Placement, value: Value, inputs: tuple[str, ...], output: str) -> None:
-        name = self._namer.node(f"{value.name}_{op_type}")
-        attributes = qdq_attributes(placement.params)
+        name, params = self._namer.node(f"{value.name}_{op_type}"), placement.params
+        attributes = qdq_attributes(params)
+        if op_type == "QuantizeLinear":
+            attributes |= quantize_attributes(params)
+        elif params.scheme.scale_scheme is not None:
+            attributes["output_dtype"] = self._data_type(value)
         self.edits.append(AddNode(value.scope.path, op_type, inputs, (output,), name, attributes=attributes))
+
+    def _data_type(self, value: Value) -> int:
+        """``TensorProto.DataType`` of a tensor that is quantized."""
+        stored = self.constants.direct(value)
+        if stored is not None:
+            return stored.data_type
+        if self._types is None:
+            self._types = TensorTypes(self.view)
+        return self._types.elem_type(value) or onnx.TensorProto.FLOAT
 
     def _move(self, placement: Placement, value: Value, output: str) -> None:
         for use in self._chosen(placement, value):
@@ -152,12 +185,34 @@ def qdq_attributes(params: QuantParams) -> dict[str, Any]:
             return {"axis": axis, "block_size": block_size}
 
 
+def has_zero_point(params: QuantParams) -> bool:
+    """Whether Q and DQ get a zero point input.
+
+    Without one the nodes name the quantized type, which takes opset 21: so where scales have a format of their own,
+    whose blocks are so small that zeros for each would cost what the format saves.
+    """
+    return params.zero_point is not None or params.scheme.scale_scheme is None
+
+
+def quantize_attributes(params: QuantParams) -> dict[str, Any]:
+    """The attributes that only the Q has: its type without a zero point, and in what it divides by float8e8m0."""
+    attributes: dict[str, Any] = {}
+    if not has_zero_point(params):
+        attributes["output_dtype"] = params.scheme.format.onnx_type
+    if params.scale.dtype == FLOAT8E8M0:
+        attributes["precision"] = onnx.TensorProto.FLOAT
+    return attributes
+
+
+def _onnx_type(array: Array) -> int:
+    return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
 def _codes_payload(model: Model, stored: onnx.TensorProto, params: QuantParams) -> Payload:
     fmt = params.scheme.format
 
     def make() -> bytes:
-        weights: npt.NDArray[np.generic] = read_array(model, stored)
-        codes = quantize(weights, params.scale, fmt, params.scheme.granularity, params.zero_point)
+        codes = quantize(read_array(model, stored), params.scale, fmt, params.scheme.granularity, params.zero_point)
         return make_tensor("codes", codes, fmt.onnx_type).raw_data
 
     return Payload(fmt.stored_bytes(element_count(stored)), make)

@@ -16,6 +16,8 @@ from qdqtool.plan import Placement, QuantPlan
 OPSET_WITH_AXIS = 13
 OPSET_WITH_BLOCKS = 21
 OPSET_WITH_HALF_SCALES = 19
+OPSET_WITH_TYPES_APART = 23
+"""The first in which data and scale may have different types, and a DQ names the type of its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +87,9 @@ def needed_opset(placement: Placement) -> int:
         needs.append(OPSET_WITH_BLOCKS)
     if scale.dtype.itemsize == 2:
         needs.append(OPSET_WITH_HALF_SCALES)
+    inner = scheme.scale_scheme
+    if inner is not None:
+        needs += [OPSET_WITH_TYPES_APART, inner.format.first_opset.scale or inner.format.first_opset.dequantize or 1]
     return max(needs)
 
 

@@ -31,6 +31,8 @@ class PlanEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         tensor: Tensor name, or a glob over tensor names.
         format: Public id of a number format.
         scale: A number, nested lists of numbers, or a reference to a stored array.
+        scale_format: Public id of the format that the scales themselves are stored in; absent for the type of the data.
+        scale_scale: Real value of one step of the scales, where they are quantized; one number.
         zero_point: As ``scale``, in codes; absent for zero.
         axis: For per-axis and blocked scales.
         block_size: For blocked scales.
@@ -42,6 +44,8 @@ class PlanEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     tensor: str
     format: str
     scale: float | list[Any] | ArrayRef
+    scale_format: str | None = None
+    scale_scale: float | ArrayRef | None = None
     zero_point: int | list[Any] | ArrayRef | None = None
     axis: int | None = None
     block_size: int | None = None

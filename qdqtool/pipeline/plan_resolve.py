@@ -17,6 +17,7 @@ from qdqtool.graph.view import GraphView, NodeView, Use, Value
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, check_scale_shape, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.pipeline._plan_scales import stored_scale
 from qdqtool.pipeline.plan_file import PlanEntry, PlanFile, read_numbers
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.registry import suggestion
@@ -166,14 +167,16 @@ def _params(entry: PlanEntry, value: Value, types: TensorTypes, folder: Path) ->
     shape = types.shape(value)
     given = read_numbers(entry.scale, folder, f"scale of tensor '{value.name}'")
     granularity = _granularity(entry, given, len(shape) if shape is not None else None)
-    scale = _spread(_stored_scale(given, types.elem_type(value)), granularity, shape)
+    stored = stored_scale(entry, given, types.elem_type(value), folder)
+    scale = _spread(stored.scale, granularity, shape)
     _check_shape(scale, granularity, shape)
     zero_point = None
     if entry.zero_point is not None:
         codes = read_numbers(entry.zero_point, folder, f"zero_point of tensor '{value.name}'")
         zero_point = _codes(codes, fmt, scale.shape)
     symmetric = zero_point is None or not zero_point.astype(np.float32).any()
-    return QuantParams(QuantScheme(fmt, granularity, symmetric), scale, zero_point)
+    scheme = QuantScheme(fmt, granularity, symmetric, stored.scheme)
+    return QuantParams(scheme, scale, zero_point, stored.params)
 
 
 def _granularity(entry: PlanEntry, scale: npt.NDArray[np.generic], rank: int | None) -> Granularity:
@@ -187,20 +190,6 @@ def _granularity(entry: PlanEntry, scale: npt.NDArray[np.generic], rank: int | N
         raise ArgumentError(f"axis is {entry.axis}, but the tensor's rank is unknown; count it from the front")
     axis = normalize_axis(entry.axis, rank) if rank is not None else entry.axis
     return PerAxis(axis) if entry.block_size is None else Blocked(axis, entry.block_size)
-
-
-def _stored_scale(scale: npt.NDArray[np.generic], elem_type: int | None) -> npt.NDArray[np.generic]:
-    """The scale rounded to the type that the model stores, that of the data, so that Q and DQ use what is stored."""
-    assert elem_type is not None
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
-    with np.errstate(all="ignore"):
-        stored = scale.astype(np.float32).astype(dtype)
-    vanished = (scale.astype(np.float64) > 0) & (stored.astype(np.float32) == 0)
-    if vanished.any():
-        raise ArgumentError(
-            f"scale {scale[vanished].flat[0]:g} is 0 when stored as {dtype.name}, the type of the tensor"
-        )
-    return stored
 
 
 def _spread(

@@ -34,6 +34,11 @@ def _entry(placement: Placement) -> dict[str, Any]:
         case Blocked(axis, block_size):
             entry |= {"axis": axis, "block_size": block_size}
     entry["scale"] = params.scale.astype(np.float64).tolist()
+    inner = params.scheme.scale_scheme
+    if inner is not None:
+        entry["scale_format"] = inner.format.name
+    if params.scale_params is not None:
+        entry["scale_scale"] = float(params.scale_params.scale)
     if params.zero_point is not None:
         entry["zero_point"] = params.zero_point.astype(np.int64).tolist()
     return {**entry, "reason": placement.reason}

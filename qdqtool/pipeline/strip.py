@@ -25,8 +25,9 @@ class RemovedNode:
     Attributes:
         node: Label of the node.
         graph: Its scope; empty for the main graph.
-        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for stored codes that became float again.
-        tensor: The float tensor that is read now.
+        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for stored codes that became float again, ``scale`` for a
+            DQ that made the scales of others.
+        tensor: The float tensor that is read now; for ``scale`` the scales that nothing reads any more.
     """
 
     node: str

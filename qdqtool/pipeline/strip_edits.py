@@ -15,6 +15,7 @@ from qdqtool.graph.tensors import element_count, make_tensor, pending_tensor, re
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, NodeView, Value
 from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
 
 _PACKED_SUFFIX = "_quantized"
 
@@ -26,8 +27,9 @@ class Removal:
     Attributes:
         node: Label of the DQ.
         graph: Its scope path.
-        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for codes that became float again.
-        tensor: The float tensor that its consumers read now.
+        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for codes that became float again, ``scale`` for a DQ that
+            made the scales of others.
+        tensor: The float tensor that its consumers read now; for ``scale`` the scales that nothing reads any more.
     """
 
     node: NodeView
@@ -74,18 +76,39 @@ class StripEdits:
     def add_all(self) -> None:
         """Take out every DQ that can go, then each Q and constant that nothing reads any more."""
         # graph outputs first: they may rename the tensor that other DQs of the same Q stand for
+        scales = [entry for entry in self.index.dequantizers() if self._makes_scales(entry)]
         for entry in sorted(self.index.dequantizers(), key=_is_inner):
+            if entry in scales:
+                continue
             quantizer = self.index.quantizer_of(entry)
             if quantizer is not None:
                 self._bypass(entry, quantizer)
             else:
                 self._unpack(entry)
         self._remove_unread_quantizers()
+        self._remove_unread_scales(scales)
         self.edits.extend(self._unread_constants())
         gone = {(node.scope.path, node.key) for node in self._gone}
         self.edits = [
             edit for edit in self.edits if not (isinstance(edit, SetInput) and (edit.scope, edit.node) in gone)
         ]
+
+    def _makes_scales(self, entry: QdqNode) -> bool:
+        """Whether all that reads a DQ of stored codes are Q and DQ nodes, as their scale."""
+        output = entry.output
+        if output is None or output.is_output or not output.uses or self.index.quantizer_of(entry) is not None:
+            return False
+        return all(self.index.get(use.node) is not None and use.index == 1 for use in output.uses)
+
+    def _remove_unread_scales(self, scales: list[QdqNode]) -> None:
+        for entry in scales:
+            assert entry.output is not None
+            if not {use.node for use in entry.uses} <= self._gone:
+                self._keep(entry, "the scales that it makes are still read")
+                continue
+            self.edits.append(RemoveNode(entry.node.scope.path, entry.node.key))
+            self._gone.add(entry.node)
+            self.removed.append(Removal(entry.node, "scale", entry.output.name))
 
     def _bypass(self, entry: QdqNode, quantizer: QdqNode) -> None:
         source, output = quantizer.data, entry.output
@@ -122,7 +145,8 @@ class StripEdits:
             return None
         if scale.shape not in {granularity.scale_shape(tuple(stored.dims)), (1,), ()}:
             return None
-        output_type = entry.node.attribute("output_dtype", 0) or onnx.helper.np_dtype_to_tensor_dtype(scale.dtype)
+        default = FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
+        output_type = entry.node.attribute("output_dtype", 0) or onnx.helper.np_dtype_to_tensor_dtype(default)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(output_type)
         model = self.view.model
 
