@@ -8,6 +8,7 @@ from qdqtool.backends.ort_cpu import Profile, reference
 from qdqtool.errors import UsageError
 from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
+from qdqtool.graph.soundness import require_sound
 from qdqtool.graph.view import GraphView
 from qdqtool.pipeline._check_job import CheckJob, Progress
 from qdqtool.pipeline._check_verdict import verdict
@@ -76,7 +77,9 @@ def check_model(
 
 
 def _facts(model: str | Path | Model) -> Facts:
-    return Facts.of(GraphView(model if isinstance(model, Model) else load_model(model)))
+    view = GraphView(model if isinstance(model, Model) else load_model(model))
+    require_sound(view)
+    return Facts.of(view)
 
 
 def _feeds(facts: Facts, baseline: Facts | None, request: DataRequest) -> Feeds:

@@ -7,6 +7,7 @@ from qdqtool.graph.constants import Constants
 from qdqtool.graph.model import Model
 from qdqtool.graph.opset import require_known_opset, upgrade_opset
 from qdqtool.graph.scope import ScopePath, display
+from qdqtool.graph.soundness import require_sound
 from qdqtool.graph.surgeon import apply_edits
 from qdqtool.graph.view import GraphView
 from qdqtool.numerics.granularity import Blocked, PerAxis
@@ -65,6 +66,7 @@ def apply_plan(
     """
     require_known_opset(source)
     view = GraphView(source.fork())
+    require_sound(view)
     plan = make_plan(view)
     missing = [needed for place in plan if (needed := needed_opset(place)) > view.scope(place.slot.scope).opset]
     if missing:

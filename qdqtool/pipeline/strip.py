@@ -11,6 +11,7 @@ from qdqtool.graph.opset import require_known_opset
 from qdqtool.graph.qdq import QdqIndex
 from qdqtool.graph.save import ExternalData, check_output, save_model
 from qdqtool.graph.scope import display
+from qdqtool.graph.soundness import require_sound
 from qdqtool.graph.surgeon import apply_edits
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
@@ -109,6 +110,7 @@ def strip_from(source: Model) -> tuple[Model, tuple[RemovedNode, ...], tuple[Kep
     """Take every Q/DQ out of a model in memory, which is not changed."""
     require_known_opset(source)
     view = GraphView(source.fork())
+    require_sound(view)
     types, constants = TensorTypes(view), Constants(view)
     builder = StripEdits(view, types, constants, QdqIndex(view, types, constants))
     builder.add_all()
