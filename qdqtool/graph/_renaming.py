@@ -16,8 +16,10 @@ def rename_in_graph(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
     """
     for node in graph.node:
         _rename_in_node(node, names)
-    for described in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
-        described.name = names.get(described.name, described.name)
+    for tensor in graph.initializer:
+        tensor.name = names.get(tensor.name, tensor.name)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        value.name = names.get(value.name, value.name)
     for annotation in graph.quantization_annotation:
         annotation.tensor_name = names.get(annotation.tensor_name, annotation.tensor_name)
         for entry in annotation.quant_parameter_tensor_names:
@@ -34,4 +36,4 @@ def _rename_in_node(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
 
 def _defined_in(graph: onnx.GraphProto) -> set[str]:
     names = {name for node in graph.node for name in node.output}
-    return names | {described.name for described in (*graph.input, *graph.initializer)}
+    return names | {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
