@@ -5,12 +5,14 @@ Every sample of a file is checked against the model's inputs before anything run
 
 from qdqtool.pipeline.data.feeds import DataDescription, Feeds, load_feeds
 from qdqtool.pipeline.data.noise import random_feeds
+from qdqtool.pipeline.data.sample import Sample
 from qdqtool.pipeline.data.signature import InputSpec, input_specs, with_shapes
 
 __all__ = [
     "DataDescription",
     "Feeds",
     "InputSpec",
+    "Sample",
     "input_specs",
     "load_feeds",
     "random_feeds",

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline.data import readers
+from qdqtool.pipeline.data.sample import Sample
 from qdqtool.pipeline.data.signature import InputSpec
 from qdqtool.registry import load_unit, suggestion, unit_names
 
@@ -19,6 +20,15 @@ class Samples(Protocol):
     """Samples that can be gone through again and again without being kept in memory."""
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]: ...
+
+
+@runtime_checkable
+class LabelledSamples(Samples, Protocol):
+    """Samples that may have the right answers beside them."""
+
+    def with_labels(self) -> Samples:
+        """The same ones, as :class:`~qdqtool.pipeline.data.sample.Sample` with labels."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +63,10 @@ class Feeds:
     def __len__(self) -> int:
         return self.description.samples
 
-    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+    def __iter__(self) -> Iterator[Sample]:
         given = 0
         for sample in islice(self.samples, len(self)):
-            yield sample
+            yield sample if isinstance(sample, Sample) else Sample(sample)
             given += 1
         if given < len(self):
             raise UsageError(
@@ -69,18 +79,22 @@ class Feeds:
         return replace(self, description=replace(self.description, samples=min(count, len(self))))
 
 
-def load_feeds(path: Path, specs: Sequence[InputSpec], limit: int | None = None) -> Feeds:
+def load_feeds(path: Path, specs: Sequence[InputSpec], limit: int | None = None, *, labels: bool = False) -> Feeds:
     """Open data and check every sample of it, in one pass, before anything runs.
 
     Args:
         path: A file, a folder or ``SCRIPT.py:func``; the reader is chosen by what it is.
         specs: Inputs of the model.
         limit: Use only so many samples from the start.
+        labels: Whether the right answers are wanted as well.
 
     Raises:
-        UsageError: The file is unreadable, or a sample does not fit the model; the message names the input.
+        UsageError: The file is unreadable, a sample does not fit the model, which the message names, or there are no
+            labels.
     """
     samples = _reader(path)(path, specs)
+    if labels:
+        samples = _labelled(samples, path)
     count, shapes = 0, dict[str, tuple[int, ...]]()
     for sample in islice(samples, limit):
         _check_sample(sample, specs, f"{path}, sample {count}")
@@ -101,6 +115,15 @@ def _reader(path: Path) -> "readers.Reader":
     if not path.exists():
         raise UsageError(f"data {path}: no such file or folder", hint=f"data may be: {legal}")
     raise UsageError(f"data {path} is of no known kind; legal: {legal}")
+
+
+def _labelled(samples: Samples, path: Path) -> Samples:
+    if isinstance(samples, LabelledSamples):
+        return samples.with_labels()
+    raise UsageError(
+        f"{path} has no place for the right answers to measure by",
+        hint="save the samples as .npz, with the answers under the key 'labels'",
+    )
 
 
 def _check_sample(sample: Mapping[str, Array], specs: Sequence[InputSpec], where: str) -> None:

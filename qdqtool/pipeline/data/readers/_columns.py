@@ -7,7 +7,7 @@ axis more holds one complete input in each row; that is for inputs whose first a
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -16,6 +16,7 @@ import numpy as np
 
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
+from qdqtool.pipeline.data.sample import Sample
 from qdqtool.pipeline.data.signature import InputSpec
 
 
@@ -30,6 +31,7 @@ class Column:
         fortran: Whether it is stored column by column, and can only be read whole.
         rows: Rows that one run takes.
         batched: Whether those rows are a batch; else the one row is the whole input.
+        fill: Whether a last batch that is not full is filled up with its last row.
     """
 
     name: str
@@ -38,11 +40,17 @@ class Column:
     fortran: bool
     rows: int
     batched: bool
+    fill: bool = True
 
     @property
     def samples(self) -> int | None:
         """How many runs it is enough for; None for a scalar, which is the same in every run."""
         return -(-self.shape[0] // self.rows) if self.shape else None
+
+    @property
+    def filler(self) -> int:
+        """Rows that the last batch lacks."""
+        return -self.shape[0] % self.rows if self.shape else 0
 
 
 def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> Column:
@@ -83,6 +91,12 @@ def common_count(columns: Sequence[Column], path: Path) -> int:
     return next(iter(counts.values()), 1)
 
 
+def make_sample(arrays: Mapping[str, Array], columns: Sequence[Column], *, is_last: bool) -> Sample:
+    """The sample that the columns give to one run, with what is known of its batch."""
+    short = next((column for column in columns if column.filler), None) if is_last else None
+    return Sample(arrays, batch=short.rows, filler=short.filler) if short is not None else Sample(arrays)
+
+
 def read_rows(stream: IO[bytes], column: Column) -> Iterator[Array]:
     """What one run after the other takes from a column; endless for a scalar.
 
@@ -114,7 +128,7 @@ def _filled(part: Array, column: Column) -> Array:
     """The rows of one run: a batch of full length, or the one row without its axis."""
     if not column.batched:
         return part.reshape(column.shape[1:])
-    missing = column.rows - len(part)
+    missing = column.rows - len(part) if column.fill else 0
     return np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) if missing else part
 
 

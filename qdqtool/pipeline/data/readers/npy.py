@@ -1,12 +1,12 @@
 """``.npy`` files, for models with one input: samples along the first axis, read a sample at a time, as from npz."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.errors import UsageError
-from qdqtool.numerics.dtypes import Array
-from qdqtool.pipeline.data.readers._columns import Column, common_count, read_column, read_rows
+from qdqtool.pipeline.data.readers._columns import Column, common_count, make_sample, read_column, read_rows
+from qdqtool.pipeline.data.sample import Sample
 from qdqtool.pipeline.data.signature import InputSpec
 
 ACCEPTS = ".npy file (models with one input)"
@@ -25,11 +25,11 @@ class NpySamples:
     column: Column
     count: int
 
-    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+    def __iter__(self) -> Iterator[Sample]:
         with self.path.open("rb") as stream:
             rows = read_rows(stream, self.column)
-            for _ in range(self.count):
-                yield {self.column.name: next(rows)}
+            for number in range(1, self.count + 1):
+                yield make_sample({self.column.name: next(rows)}, [self.column], is_last=number == self.count)
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> NpySamples:

@@ -6,13 +6,15 @@ Files are read a sample at a time; nothing is unpickled. How rows become runs st
 
 import contextlib
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from qdqtool.errors import UsageError
-from qdqtool.numerics.dtypes import Array
-from qdqtool.pipeline.data.readers._columns import Column, common_count, read_column, read_rows
+from qdqtool.pipeline.data.readers._columns import Column, common_count, make_sample, read_column, read_rows
+from qdqtool.pipeline.data.sample import Sample
 from qdqtool.pipeline.data.signature import InputSpec
 
 ACCEPTS = ".npz file"
@@ -27,18 +29,62 @@ def accepts(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NpzSamples:
-    """The samples of one file."""
+    """The samples of one file.
+
+    Attributes:
+        path: The file.
+        columns: One for each input.
+        count: How many runs they are enough for.
+        labels: The right answers, if they were asked for.
+    """
 
     path: Path
     columns: tuple[Column, ...]
     count: int
+    labels: Column | None = None
 
-    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+    def __iter__(self) -> Iterator[Sample]:
         with contextlib.ExitStack() as stack:
             archive = stack.enter_context(_open(self.path))
-            streams = [read_rows(stack.enter_context(archive.open(f"{c.name}.npy")), c) for c in self.columns]
-            for _ in range(self.count):
-                yield {column.name: next(rows) for column, rows in zip(self.columns, streams, strict=True)}
+            wanted = [*self.columns, *([self.labels] if self.labels is not None else [])]
+            streams = {c.name: read_rows(stack.enter_context(archive.open(f"{c.name}.npy")), c) for c in wanted}
+            for number in range(1, self.count + 1):
+                arrays = {column.name: next(streams[column.name]) for column in self.columns}
+                sample = make_sample(arrays, self.columns, is_last=number == self.count)
+                if self.labels is not None:
+                    sample.labels = next(streams[LABELS])
+                yield sample
+
+    def with_labels(self) -> "NpzSamples":
+        """The same samples with the array :data:`LABELS`, which has a row for each row of the batches.
+
+        Raises:
+            UsageError: There is none, it holds no integers, or it has another number of rows.
+        """
+        names = [column.name for column in self.columns]
+        if LABELS in names:
+            raise UsageError(f"{self.path}: '{LABELS}' is an input of the model, so it cannot hold the right answers")
+        with _open(self.path) as archive:
+            if f"{LABELS}.npy" not in archive.namelist():
+                keys = ", ".join(f"{name}=..." for name in names)
+                raise UsageError(
+                    f"{self.path} has no right answers to measure by",
+                    hint=f"add them under the key '{LABELS}', integers: numpy.savez(file, {keys}, {LABELS}=...)",
+                )
+            spec = InputSpec(LABELS, np.dtype(np.int64), None)
+            column = _column(archive, f"{LABELS}.npy", spec, self.path)
+        return replace(self, labels=self._fitted(column))
+
+    def _fitted(self, labels: Column) -> Column:
+        """The labels, with as many rows a run as the inputs take."""
+        if labels.dtype.kind not in "iu" or not labels.shape:
+            raise UsageError(f"{self.path}: '{LABELS}' is {labels.dtype} {list(labels.shape)}; it must hold integers")
+        for rows in sorted({column.rows for column in self.columns if column.shape} or {1}, reverse=True):
+            fitted = replace(labels, rows=rows)
+            if fitted.samples == self.count and fitted.filler in {column.filler for column in self.columns}:
+                return replace(fitted, fill=False)
+        counts = ", ".join(f"{column.name} {column.shape[0]}" for column in self.columns if column.shape)
+        raise UsageError(f"{self.path}: '{LABELS}' has {labels.shape[0]} rows, and the inputs have others: {counts}")
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
@@ -60,9 +106,19 @@ def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
 
 @contextlib.contextmanager
 def _open(path: Path) -> Iterator[zipfile.ZipFile]:
+    with readable(path), zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Whatever goes wrong with the archive inside the block is one message.
+
+    Raises:
+        UsageError: It is damaged or cannot be opened.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
-            yield archive
+        yield
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise UsageError(f"{path} is not a readable .npz file: {error}") from None
     except OSError as error:

@@ -1,12 +1,12 @@
 """Folders of ``.npz`` files, each with one sample or more; they are taken in the order of their names."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline.data.readers import npz
 from qdqtool.pipeline.data.readers._order import by_number
+from qdqtool.pipeline.data.sample import Sample
 from qdqtool.pipeline.data.signature import InputSpec
 
 ACCEPTS = "folder of .npz files"
@@ -23,10 +23,16 @@ class FolderSamples:
 
     files: tuple[Path, ...]
     specs: tuple[InputSpec, ...]
+    labelled: bool = False
 
-    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+    def __iter__(self) -> Iterator[Sample]:
         for file in self.files:
-            yield from npz.read(file, self.specs)
+            samples = npz.read(file, self.specs)
+            yield from samples.with_labels() if self.labelled else samples
+
+    def with_labels(self) -> "FolderSamples":
+        """The same samples with the right answers that every file has beside them."""
+        return replace(self, labelled=True)
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> FolderSamples:
