@@ -27,7 +27,7 @@ class Finding:
         graph: Scope of the node: empty for the main graph, else the path of the body or function.
         expected: The legal value or values, for display.
         found: The value found, for display.
-        fixable: Whether ``--fix`` knows a remedy.
+        fixable: Whether ``--fix`` knows a remedy, which may need ``--unsafe-fixes``.
         context: The node between what it reads from and what reads it, in one line; empty for findings about the model.
         fingerprint: What the finding is recognized by in another run, from its rule, names and value.
         structure: The same from the operators around the node, for models whose names have changed.

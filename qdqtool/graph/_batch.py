@@ -17,6 +17,7 @@ from qdqtool.graph.edits import (
     RenameOutput,
     SetAttribute,
     SetDomain,
+    SetElementType,
     SetInput,
     SetNodeName,
     SetOperator,
@@ -62,6 +63,7 @@ class ScopeBatch:
         changes: What changes at nodes that stay.
         new_initializers: Constants to add.
         old_initializers: Names of constants to take out.
+        element_types: New element types by tensor.
     """
 
     scope: Scope
@@ -71,6 +73,7 @@ class ScopeBatch:
     changes: dict[NodeKey, NodeChange] = field(default_factory=dict)
     new_initializers: list[onnx.TensorProto] = field(default_factory=list)
     old_initializers: set[str] = field(default_factory=set)
+    element_types: dict[str, int] = field(default_factory=dict)
 
     def new_names(self) -> Iterator[str]:
         """Every tensor name that the batch defines, repetitions included."""
@@ -115,6 +118,8 @@ class ScopeBatch:
             case RemoveNode(node=key):
                 self._check_node(key)
                 self.removed.add(key)
+            case SetElementType(tensor=name, onnx_type=onnx_type):
+                self._set_type(name, onnx_type)
             case SetInput() | RenameOutput() | SetAttribute() | SetNodeName() | SetDomain() | SetOperator():
                 self._change(edit)
 
@@ -138,6 +143,12 @@ class ScopeBatch:
                 change.domain = domain
             case SetOperator(op_type=op_type):
                 change.op_type = op_type
+
+    def _set_type(self, name: str, onnx_type: int) -> None:
+        if name not in self.scope.values:
+            raise EditError(f"{self._where()} has no tensor '{name}'")
+        if self.element_types.setdefault(name, onnx_type) != onnx_type:
+            raise EditError(f"tensor '{name}' of {self._where()} is given two types")
 
     def _check_node(self, key: NodeKey) -> None:
         if key not in self.nodes or not any(key):

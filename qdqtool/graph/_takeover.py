@@ -28,6 +28,7 @@ def take_over(container: Container, batch: ScopeBatch, exported: Exported, moved
     _remove_nodes(container, batch.removed)
     _remove_constants(container, batch.old_initializers)
     _forget(container, batch.vanished_names())
+    _set_types(container, batch.element_types)
     touched = batch.changes.keys() | set(moved)
     positions = [index for index, node in enumerate(container.node) if tuple(node.output) in touched]
     for index in positions:
@@ -95,6 +96,12 @@ def _forget(container: Container, names: Collection[str]) -> None:
     if isinstance(container, onnx.GraphProto):
         annotations = container.quantization_annotation
         _delete(annotations, [annotation.tensor_name in names for annotation in annotations])
+
+
+def _set_types(container: Container, types: Mapping[str, int]) -> None:
+    for value in container.value_info:
+        if value.name in types and value.type.HasField("tensor_type"):
+            value.type.tensor_type.elem_type = types[value.name]
 
 
 def _delete(items: MutableSequence[Any], doomed: list[bool]) -> None:

@@ -125,6 +125,19 @@ class SetOperator:
     op_type: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SetElementType:
+    """Correct the element type that the scope states of a tensor in between; nothing where it states none.
+
+    For an edit that changes what a tensor holds. Inputs and outputs of a scope are a contract with whoever calls it and
+    stay as they are.
+    """
+
+    scope: ScopePath
+    tensor: str
+    onnx_type: int
+
+
 Edit = (
     AddInitializer
     | RemoveInitializer
@@ -136,4 +149,5 @@ Edit = (
     | SetNodeName
     | SetDomain
     | SetOperator
+    | SetElementType
 )

@@ -13,6 +13,7 @@ from qdqtool.findings import Effect, Finding, Severity
 from qdqtool.graph.scope import display
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Fix, Offer
 from qdqtool.targets import Target
 
 EXAMPLE_HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
@@ -72,6 +73,7 @@ class Fault:
         expected: The legal value or values.
         found: The value found.
         impact: What it means here, where that differs from the rule's usual impact on the target.
+        fixes: Ways to remove it, the best one first; a later one serves where the earlier ones do not fit.
     """
 
     message: str
@@ -80,6 +82,7 @@ class Fault:
     expected: str | None = None
     found: str | None = None
     impact: Impact | None = None
+    fixes: tuple[Fix, ...] = ()
 
 
 class Rule(ABC):
@@ -94,6 +97,7 @@ class Rule(ABC):
         since: The version of qdqtool that it came with.
         affects: What a fault means, by target id or target family; targets that are not listed are not checked.
         remedy: What to do about it, in one line.
+        offers: The kinds of fix that ``--fix`` knows for it, the best one first.
         VALID: Models that it passes. Where it affects TensorRT, TensorRT for RTX really builds them.
         INVALID: Models that it reports.
     """
@@ -103,6 +107,7 @@ class Rule(ABC):
     since: ClassVar[str] = "0.1.0"
     affects: ClassVar[Mapping[str, Impact]]
     remedy: ClassVar[str]
+    offers: ClassVar[tuple[Offer, ...]] = ()
     VALID: ClassVar[tuple[Example, ...]]
     INVALID: ClassVar[tuple[Example, ...]]
 
@@ -140,4 +145,5 @@ class Rule(ABC):
             graph=display(node.scope.path) if node is not None else "",
             expected=fault.expected,
             found=fault.found,
+            fixable=bool(fault.fixes),
         )
