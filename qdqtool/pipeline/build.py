@@ -30,7 +30,8 @@ from qdqtool.graph.save import check_output, write_atomically
 from qdqtool.pipeline import manifest
 from qdqtool.pipeline.precision_gate import GateResult, PrecisionGate, achieved_counts, judge, planned_counts
 from qdqtool.pipeline.profiles import ShapeOptions, resolve_profiles
-from qdqtool.pipeline.validate import Summary, validate_model
+from qdqtool.pipeline.validate import validate_model
+from qdqtool.pipeline.validate_report import Summary
 
 DEFAULT_TIMEOUT = 1800.0
 

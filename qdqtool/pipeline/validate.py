@@ -1,87 +1,15 @@
-"""The linter as one job: models, targets and a choice of rules in, findings out."""
+"""The linter as one job: models and a policy in, findings out."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from qdqtool import rules, targets
-from qdqtool.errors import ArgumentError, ModelError
-from qdqtool.findings import SEVERITIES, Finding, Severity
+from qdqtool import targets as _targets
+from qdqtool.errors import ArgumentError
 from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
-from qdqtool.rules import Facts, Rule
-from qdqtool.targets import Target
-
-Verdict = Literal["pass", "fail"]
-
-
-@dataclass(frozen=True, slots=True)
-class TargetReport:
-    """What was found for one target.
-
-    Attributes:
-        target: Its id.
-        verdict: ``fail`` when a finding is an error.
-        findings: Errors first, then in the order of the rules and of the nodes.
-    """
-
-    target: str
-    verdict: Verdict
-    findings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelReport:
-    """What was found in one model.
-
-    Attributes:
-        path: Its file; ``<memory>`` for a model that has none.
-        targets: One report for each target; empty for a model that cannot be read.
-        error: Why it cannot be read, or None.
-    """
-
-    path: str
-    targets: tuple[TargetReport, ...]
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """How many findings there are over all models and targets."""
-
-    errors: int = 0
-    warnings: int = 0
-    infos: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ValidateReport:
-    """The findings of a run.
-
-    Attributes:
-        models: One report for each model, in the order asked for.
-        summary: The counts.
-    """
-
-    models: tuple[ModelReport, ...]
-    summary: Summary
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """All findings of all models and targets."""
-        return tuple(finding for model in self.models for target in model.targets for finding in target.findings)
-
-    @property
-    def unreadable(self) -> tuple[ModelReport, ...]:
-        """The models that could not be read."""
-        return tuple(model for model in self.models if model.error is not None)
-
-    def reaches(self, severity: Severity) -> bool:
-        """Whether there is a finding of ``severity`` or worse."""
-        worst = SEVERITIES[: SEVERITIES.index(severity) + 1]
-        return any(finding.severity in worst for finding in self.findings)
+from qdqtool.pipeline._workers import judge_files
+from qdqtool.pipeline.policy import Judge, Policy
+from qdqtool.pipeline.validate_report import ValidateReport, validate_report
 
 
 def validate_model(
@@ -105,9 +33,9 @@ def validate_model(
         ArgumentError: A target or a prefix is unknown.
         ModelError: The model cannot be read.
     """
-    chosen = _Choice.of(targets, select, ignore)
+    judge = Judge(_policy(targets, select, ignore))
     model = path_or_model if isinstance(path_or_model, Model) else load_model(Path(path_or_model))
-    return _report([chosen.judge(model)])
+    return validate_report([judge.model(model)])
 
 
 def validate_models(
@@ -122,41 +50,27 @@ def validate_models(
     Raises:
         ArgumentError: A target or a prefix is unknown.
     """
-    chosen = _Choice.of(targets, select, ignore)
-    found: list[ModelReport] = []
-    for path in paths:
-        try:
-            found.append(chosen.judge(load_model(path)))
-        except ModelError as error:
-            found.append(ModelReport(str(path), (), f"{error.message}; {error.hint}" if error.hint else error.message))
-    return _report(found)
+    return validate_files(paths, _policy(targets, select, ignore))
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    targets: tuple[Target, ...]
-    rules: tuple[Rule, ...]
+def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int = 1) -> ValidateReport:
+    """The findings of many files under one policy, in the order of ``paths``.
 
-    @classmethod
-    def of(cls, names: Sequence[str], select: Iterable[str] | None, ignore: Iterable[str] | None) -> "_Choice":
-        if isinstance(names, str) or not names:
-            raise ArgumentError(
-                f"targets is {names!r}; it must be a list of one or more of {', '.join(targets.names())}"
-            )
-        return cls(tuple(targets.get(name) for name in dict.fromkeys(names)), rules.choose(select, ignore))
+    Args:
+        paths: The files; one that cannot be read is reported and does not stop the others.
+        policy: Targets and rules.
+        jobs: Processes to share the files among. With more than one, a script that calls this needs the usual
+            ``if __name__ == "__main__"``.
 
-    def judge(self, model: Model) -> ModelReport:
-        facts = Facts(model)
-        reports = tuple(self._judge_for(facts, target) for target in self.targets)
-        return ModelReport(str(model.path) if model.path is not None else "<memory>", reports)
-
-    def _judge_for(self, facts: Facts, target: Target) -> TargetReport:
-        found = [finding for rule in self.rules for finding in rule.run(facts, target)]
-        found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-        failed = any(finding.severity == "error" for finding in found)
-        return TargetReport(target.id, "fail" if failed else "pass", tuple(found))
+    Raises:
+        ArgumentError: The policy names a target or a rule that does not exist.
+    """
+    return validate_report(judge_files([*paths], policy, jobs))
 
 
-def _report(models: list[ModelReport]) -> ValidateReport:
-    counts = Counter(finding.severity for model in models for target in model.targets for finding in target.findings)
-    return ValidateReport(tuple(models), Summary(counts["error"], counts["warning"], counts["info"]))
+def _policy(targets: Sequence[str], select: Iterable[str] | None, ignore: Iterable[str] | None) -> Policy:
+    if isinstance(targets, str) or not targets:
+        raise ArgumentError(
+            f"targets is {targets!r}; it must be a list of one or more of {', '.join(_targets.names())}"
+        )
+    return Policy(targets=tuple(targets), select=None if select is None else tuple(select), ignore=tuple(ignore or ()))

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from qdqtool import rules
 from qdqtool.findings import Finding, Severity
-from qdqtool.pipeline.validate import ModelReport, TargetReport, ValidateReport
+from qdqtool.pipeline.validate_report import ModelReport, TargetReport, ValidateReport
 from qdqtool.report.terminal import escape, plural
 
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
