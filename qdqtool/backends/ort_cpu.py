@@ -49,6 +49,8 @@ class Reference:
         cpu_features: Instruction sets that change which kernels run, where the system tells.
         opset: Opset of the default domain of the checked model.
         ir_version: Its IR version.
+        path: ``onnxruntime``, or ``onnxruntime+qdqtool`` where nodes that ONNX Runtime cannot run are evaluated by our
+            own core.
     """
 
     runtime: str
@@ -60,6 +62,7 @@ class Reference:
     cpu_features: tuple[str, ...]
     opset: int
     ir_version: int
+    path: str = "onnxruntime"
 
 
 class Session:

@@ -18,6 +18,9 @@ Array = npt.NDArray[np.generic]
 
 MAX_DEPTH = 64
 
+FOLDABLE = frozenset(FOLDERS)
+"""Operators that :func:`fold_node` knows."""
+
 
 class Constants:
     """Folded constants of one model, each computed once.
@@ -86,8 +89,7 @@ class Constants:
             inputs = self._inputs(node)
             if inputs is None:
                 return None
-            with np.errstate(all="ignore"):
-                result = np.asarray(FOLDERS[node.op_type](node, inputs))
+            result = fold_node(node, inputs)
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):
             return None  # the chain is malformed; whoever needs the value reports that it is not constant
         foldable = result.size <= MAX_FOLDED_ELEMENTS and not result.dtype.hasobject
@@ -124,6 +126,16 @@ class Constants:
         if stored is not None and element_count(stored) > MAX_FOLDED_ELEMENTS:
             return None
         return self.array(value)
+
+
+def fold_node(node: NodeView, inputs: list[Array | None]) -> Array:
+    """What a node of :data:`FOLDABLE` makes of ``inputs``, None for absent ones.
+
+    Raises:
+        ValueError: The inputs do not fit (or another of the errors that NumPy raises then).
+    """
+    with np.errstate(all="ignore"):
+        return np.asarray(FOLDERS[node.op_type](node, inputs))
 
 
 def _constant_attribute(node: NodeView) -> Array | None:

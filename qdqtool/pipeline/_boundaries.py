@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from qdqtool.backends.own_nodes import granularity_of
 from qdqtool.errors import ArgumentError
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.scope import display
@@ -14,7 +15,7 @@ from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.pipeline._grid import step_widths, unit_roundoff
 from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline._own_core import format_of, granularity_of
+from qdqtool.pipeline._own_core import format_of
 from qdqtool.pipeline._running_error import RunningError
 from qdqtool.pipeline._twins import Twins
 from qdqtool.pipeline.check_report import BoundaryResult

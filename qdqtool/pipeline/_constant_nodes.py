@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
-from qdqtool.backends.ort_cpu import Session
+from qdqtool.backends.own_evaluator import open_session
 from qdqtool.graph.model import Model
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.scope import MAIN
@@ -78,7 +78,7 @@ class ConstantNodes:
         elem_type = self._facts.elem_type(entry.output) if entry.output is not None else None
         tapped = tap_tensors(view, [made], lambda _: elem_type)
         name = tapped.taps[MAIN, made.name][0].output
-        with Session(tapped.model) as session:
+        with open_session(tapped.model, Facts.of(view).split()) as session:
             return session.run({}, [name])[name]
 
 

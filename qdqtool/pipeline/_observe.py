@@ -7,7 +7,9 @@ from typing import Self
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.backends.ort_cpu import Profile, Session
+from qdqtool.backends.ort_cpu import Profile
+from qdqtool.backends.own_evaluator import open_session
+from qdqtool.backends.own_support import Split, plan_split
 from qdqtool.errors import GateError
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.qdq import QdqIndex
@@ -36,6 +38,14 @@ class Facts:
         """Index a model."""
         types, constants = TensorTypes(view), Constants(view)
         return cls(view, types, constants, QdqIndex(view, types, constants))
+
+    def split(self) -> Split | None:
+        """How the model is divided between ONNX Runtime and our own core; None where ONNX Runtime runs all of it.
+
+        Raises:
+            CapabilityError: A node can be run by neither.
+        """
+        return plan_split(self.view, self.types, self.qdq, self.constants)
 
     def elem_type(self, value: Value) -> int | None:
         """The ``TensorProto.DataType`` of a tensor, as its Q or DQ says, else as inferred."""
@@ -127,6 +137,10 @@ class Observer:
         nearest = max(around, key=lambda own: len(own.hops))
         return np.asarray(run[nearest.output][index[: nearest.stacked]])
 
+    def output(self, run: Run, value: Value) -> Array | None:
+        """What an output of the model was in a run."""
+        return self.at(run, value, Tap(value.name), ())
+
     def occurrences(self, run: Run, value: Value) -> Iterator[tuple[Array, Tap, tuple[int, ...]]]:
         """Each array that ``value`` was in a run: one for each call and loop iteration around it."""
         for tap in self.taps(value):
@@ -137,7 +151,7 @@ class Observer:
 
     def _open(self, values: Iterable[Value]) -> None:
         self._tapped: TappedModel = tap_tensors(self._facts.view, values, self._facts.elem_type)
-        self._session = Session(self._tapped.model, self._profile)
+        self._session = open_session(self._tapped.model, self._facts.split(), self._profile)
         self._outputs = tuple(dict.fromkeys(tap.output for taps in self._tapped.taps.values() for tap in taps))
 
     def _stacked(self) -> list[Value]:

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import onnx
 
 from qdqtool import formats
 from qdqtool.backends.ort_cpu_faults import QuantizeCall, expected_codes
+from qdqtool.backends.own_nodes import granularity_of, output_type_of, precision_of
 from qdqtool.errors import ArgumentError
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.scope import display
 from qdqtool.graph.view import Value
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, expand
+from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.pipeline._grid import code_steps
 from qdqtool.pipeline.check_report import NodeDifference
@@ -38,6 +38,8 @@ class NodeCheck:
         pair_example: The first of them, in words.
         faults: Documented faults of the reference that were met, with elements.
         problem: Why nothing was compared.
+        own: Why our own core evaluated the node, and ONNX Runtime did not; empty where it did. There is nothing to
+            compare then, but for a DQ with the constants of its Q.
     """
 
     entry: QdqNode
@@ -49,6 +51,7 @@ class NodeCheck:
     pair_example: str = ""
     faults: Counter[str] = field(default_factory=Counter)
     problem: str = "it did not run on this data"
+    own: str = ""
 
     def difference(self) -> NodeDifference:
         """The finding for the report."""
@@ -69,19 +72,6 @@ def inputs_of(entry: QdqNode) -> Iterator[Value]:
     yield from (value for value in (entry.data, entry.scale, entry.zero_point) if value is not None)
 
 
-def granularity_of(entry: QdqNode, scale: Array) -> Granularity:
-    """How ONNX reads a scale of that shape at this node.
-
-    Raises:
-        ArgumentError: The scale has more than one axis and the node no block size.
-    """
-    if scale.ndim <= 1 and scale.size == 1:
-        return PerTensor()
-    if scale.ndim == 1:
-        return PerAxis(entry.axis)
-    return Blocked(entry.axis, entry.block_size)
-
-
 def compare(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | None) -> None:
     """Compare one result of a node with our own core's, and a DQ also with what the constants of its Q give.
 
@@ -97,7 +87,9 @@ def compare(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | No
         check.problem = "one of its inputs could not be observed"
         return
     try:
-        if entry.is_quantize:
+        if check.own:
+            _count_own(check, actual, read, quantizer)
+        elif entry.is_quantize:
             _compare_quantize(check, actual, read)
         else:
             _compare_dequantize(check, actual, read, quantizer)
@@ -120,7 +112,7 @@ def _compare_quantize(check: NodeCheck, actual: Array, read: Read) -> None:
         fmt=fmt,
         granularity=granularity_of(entry, scale),
         saturate=bool(entry.node.attribute("saturate", 1)),
-        precision=_precision(entry),
+        precision=precision_of(entry),
     )
     expected = expected_codes(call)
     check.faults.update(expected.faults)
@@ -146,13 +138,23 @@ def _compare_dequantize(check: NodeCheck, actual: Array, read: Read, quantizer: 
         _compare_pair(check, actual, q, quantizer, read)
 
 
+def _count_own(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | None) -> None:
+    check.elements += actual.size
+    if quantizer is not None and check.entry.data is not None:
+        q = read(check.entry.data)
+        assert q is not None
+        _compare_pair(check, actual, q, quantizer, read)
+
+
 def _compare_pair(check: NodeCheck, actual: Array, q: Array, quantizer: QdqNode, read: Read) -> None:
     """A DQ undoes the Q before it exactly when the Q's own constants dequantize to the same bits."""
     scale = read(quantizer.scale) if quantizer.scale is not None else None
     zero_point = read(quantizer.zero_point) if quantizer.zero_point is not None else None
     if scale is None:
         return
-    undone = dequantize(q, scale, granularity_of(quantizer, scale), zero_point, output_dtype=actual.dtype)
+    own_scale = read(check.entry.scale) if check.entry.scale is not None else scale
+    made = output_type_of(check.entry, scale if own_scale is None else own_scale)
+    undone = dequantize(q, scale, granularity_of(quantizer, scale), zero_point, output_dtype=made).astype(actual.dtype)
     wrong = differing(undone, actual)
     if wrong.any() and not check.pair_example:
         index = _first(wrong)
@@ -168,11 +170,6 @@ def _parameters(entry: QdqNode, read: Read) -> tuple[Array, Array, Array | None]
     if data is None or scale is None:
         raise ArgumentError("data or scale is absent")
     return data, scale, read(entry.zero_point) if entry.zero_point is not None else None
-
-
-def _precision(entry: QdqNode) -> np.dtype[np.generic] | None:
-    given = entry.node.attribute("precision", 0)
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(given)) if given else None
 
 
 def _count(check: NodeCheck, wrong: Array, values: tuple[Array, Array], distance: Callable[[], Array]) -> None:

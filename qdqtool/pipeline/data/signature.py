@@ -8,6 +8,7 @@ import onnx
 
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.graph.model import Model
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32
 from qdqtool.registry import suggestion
 
 Dim = int | str | None
@@ -21,7 +22,7 @@ class InputSpec:
 
     Attributes:
         name: Its name.
-        dtype: NumPy type of what it takes.
+        dtype: NumPy type of what it takes; float32 for bfloat16, to which it is rounded.
         shape: One entry for each dimension: an extent, the name of a symbolic one, or None for an unnamed one. None
             instead of the tuple where the model does not even state the rank.
     """
@@ -79,6 +80,8 @@ def _spec(value: onnx.ValueInfoProto) -> InputSpec:
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
     except KeyError:
         raise CapabilityError(f"input '{value.name}' has no element type") from None
+    if dtype == BFLOAT16:
+        dtype = FLOAT32
     if dtype.kind not in _FEEDABLE:
         raise CapabilityError(f"input '{value.name}' has type {dtype}, which cannot be fed to ONNX Runtime from NumPy")
     return InputSpec(value.name, dtype, _shape(tensor) if tensor.HasField("shape") else None)
