@@ -6,7 +6,8 @@ from rich.text import Text
 from qdqtool import rules
 from qdqtool.findings import Finding, Severity
 from qdqtool.pipeline.validate_report import ModelReport, TargetReport, ValidateReport
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
+from qdqtool.report.validate._words import counts
 
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
@@ -14,37 +15,45 @@ SHOWN = 10
 """Findings of one rule that are printed for one target; the rest is counted."""
 
 
-def render(report: ValidateReport, console: Console) -> None:
-    """Print every model with its findings, then one line that sums up."""
+def render(report: ValidateReport, console: Console, *, show_context: bool = False) -> None:
+    """Print every model with its findings, then one line that sums up.
+
+    Args:
+        report: The findings.
+        console: Where to print.
+        show_context: Also print what each node reads from and what reads it.
+    """
     for model in report.models:
-        _model(model, console)
+        _model(model, console, show_context=show_context)
     console.print(_summary(report))
 
 
-def _model(model: ModelReport, console: Console) -> None:
+def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
     if model.error is not None:
         console.print(Text.assemble((escape(model.path), "bold"), ": ", ("unreadable", "bold red")))
         console.print(f"  {escape(model.error)}")
         console.print()
     for target in model.targets:
-        _target(model, target, console)
+        _target(model, target, console, show_context=show_context)
 
 
-def _target(model: ModelReport, target: TargetReport, console: Console) -> None:
+def _target(model: ModelReport, target: TargetReport, console: Console, *, show_context: bool) -> None:
     verdict = ("fail", "bold red") if target.verdict == "fail" else ("pass", "bold green")
     console.print(Text.assemble((escape(model.path), "bold"), f" for {target.target}: ", verdict))
     by_rule: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in target.findings:
         by_rule.setdefault((finding.severity, finding.code), []).append(finding)
     for findings in by_rule.values():
-        _rule(findings, console)
+        _rule(findings, console, show_context=show_context)
     if target.findings:
         console.print()
 
 
-def _rule(findings: list[Finding], console: Console) -> None:
+def _rule(findings: list[Finding], console: Console, *, show_context: bool) -> None:
     for finding in findings[:SHOWN]:
         console.print(_line(finding))
+        if show_context and finding.context:
+            console.print(Text(f"    graph: {escape(finding.context)}", "dim"))
     if len(findings) > SHOWN:
         console.print(f"    ... and {len(findings) - SHOWN} more of {findings[0].code} (--output-format json has all)")
     console.print(Text(f"    fix: {rules.get(findings[0].code).remedy}", "dim"))
@@ -67,14 +76,5 @@ def _line(finding: Finding) -> Text:
 
 
 def _summary(report: ValidateReport) -> Text:
-    counts = report.summary
-    words = [
-        plural(len(report.models), "model"),
-        plural(counts.errors, "error"),
-        plural(counts.warnings, "warning"),
-        plural(counts.infos, "info"),
-    ]
-    if report.unreadable:
-        words.append(f"{len(report.unreadable)} unreadable")
-    good = not counts.errors and not report.unreadable
-    return Text(", ".join(words), "bold green" if good else "bold red")
+    good = not report.summary.errors and not report.unreadable
+    return Text(counts(report), "bold green" if good else "bold red")
