@@ -1,9 +1,11 @@
 """``qdqtool validate``: find every Q/DQ fault of models, without a GPU."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from qdqtool.cli._fix_options import fix_options, run_fixes, wants_fixes
 from qdqtool.cli._options import emit, output_format_option
 
 EXIT_FINDINGS = 1
@@ -38,10 +40,12 @@ def _words(_context: click.Context, _parameter: click.Parameter, values: tuple[s
     show_default=True,
     help="Exit with 1 on a finding of this severity or worse.",
 )
+@fix_options
 @output_format_option()
 @click.pass_context
 def command(  # noqa: PLR0913 -- one argument for each option
     context: click.Context,
+    /,
     *,
     models: tuple[Path, ...],
     targets: list[str],
@@ -49,6 +53,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     ignore: list[str],
     fail_on: str,
     output_format: str,
+    **fixing: Any,
 ) -> None:
     """Find every Q/DQ fault of each MODEL.
 
@@ -58,7 +63,12 @@ def command(  # noqa: PLR0913 -- one argument for each option
 
     Exit code 1 on findings, 3 when a model cannot be read (the others are reported all the same).
     """
+    from qdqtool.pipeline.policy import Policy
     from qdqtool.pipeline.validate import validate_models
+
+    if wants_fixes(fixing):
+        policy = Policy(targets=tuple(targets), select=tuple(select) or None, ignore=tuple(ignore))
+        context.exit(run_fixes(models, fixing, policy, fail_on=fail_on, output_format=output_format))
 
     report = validate_models(models, targets, select=select or None, ignore=ignore)
     emit(report, output_format, "findings")

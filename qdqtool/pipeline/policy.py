@@ -15,7 +15,7 @@ from qdqtool.graph.suppressions import Suppression, read_suppressions
 from qdqtool.graph.view import NodeView
 from qdqtool.pipeline.fingerprints import Fingerprints
 from qdqtool.pipeline.validate_report import ModelReport, TargetReport, target_report
-from qdqtool.rules import Facts, Rule
+from qdqtool.rules import Facts, Fault, Rule
 from qdqtool.targets import Target
 
 
@@ -83,6 +83,15 @@ class Judge:
         prints = Fingerprints()
         reports = tuple(self._judge(facts, target, chosen, quiet, prints) for target in self._targets)
         return ModelReport(str(model.path) if model.path is not None else "<memory>", reports)
+
+    def fixable(self, facts: Facts) -> Iterator[tuple[Finding, Fault]]:
+        """Every finding that a fix is known for and that is not suppressed, target by target, with its fault."""
+        quiet = _Quiet.of(read_suppressions(facts.view), self._node_ignores)
+        for target in self._targets:
+            for rule in self._rules_for(facts.model.path):
+                for finding, fault in rule.locate(facts, target):
+                    if fault.fixes and not quiet.about(finding.code, fault.node):
+                        yield finding, fault
 
     def _judge(
         self, facts: Facts, target: Target, chosen: tuple[Rule, ...], quiet: "_Quiet", prints: Fingerprints

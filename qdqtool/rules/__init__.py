@@ -13,10 +13,10 @@ from qdqtool.registry import load_unit, suggestion, unit_names
 from qdqtool.rules._facts import Facts as Facts
 from qdqtool.rules._fix import Draft as Draft
 from qdqtool.rules._fix import Fix as Fix
+from qdqtool.rules._fix import Label as Label
 from qdqtool.rules._fix import Offer as Offer
 from qdqtool.rules._fix import UnfitError as UnfitError
 from qdqtool.rules._rule import Example as Example
-from qdqtool.rules._rule import Fault as Fault
 from qdqtool.rules._rule import Fault as Fault
 from qdqtool.rules._rule import Rule as Rule
 
