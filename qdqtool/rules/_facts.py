@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from qdqtool.graph.qdq import QdqIndex, QdqNode
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, NodeView, Scope, Value
 from qdqtool.ops import QuantizableOp
+from qdqtool.rules._memo import Memo
 from qdqtool.rules._reach import Product, operand
 
 Array = npt.NDArray[np.generic]
@@ -71,6 +73,11 @@ class Facts:
         self._bounds: dict[Value, Bounds] = {}
         self._shapes: dict[Value, Shape | None] = {}
         self._elem_types: dict[Value, int | None] = {}
+        self._memos: dict[str, Memo[Any]] = defaultdict(Memo)
+
+    def memo(self, code: str) -> Memo[Any]:
+        """What the rule of that code has found in the model so far."""
+        return self._memos[code]
 
     @cached_property
     def products(self) -> tuple[Product, ...]:

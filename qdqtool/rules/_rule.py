@@ -14,6 +14,7 @@ from qdqtool.graph.scope import display
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._fix import Fix, Offer
+from qdqtool.rules._memo import Memo
 from qdqtool.targets import Target
 
 EXAMPLE_HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
@@ -128,7 +129,8 @@ class Rule(ABC):
         usual = self.impact(target)
         if usual is None:
             return
-        for fault in self.check(facts, target):
+        memo: Memo[Fault] = facts.memo(self.code)
+        for fault in memo.recall(target, lambda watched: self.check(facts, watched)):
             yield self._finding(fault, fault.impact or usual), fault
 
     def _finding(self, fault: Fault, impact: Impact) -> Finding:
