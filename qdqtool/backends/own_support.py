@@ -92,7 +92,7 @@ def _obstacles(entry: QdqNode, types: TensorTypes, index: QdqIndex) -> Iterator[
         yield f"ONNX Runtime has no opset above {NEWEST_OPSET}"
     for what, found, legal in _types_of(entry, types, index):
         if found is not None and type_name(found) not in legal:
-            yield f"ONNX Runtime has no {entry.node.op_type} for {what} of type {type_name(found)}"
+            yield f"ONNX Runtime has no kernel for {what} of type {type_name(found)}"
     if not entry.is_quantize:
         return
     data, scale = (_type(value, types, index) if value is not None else None for value in (entry.data, entry.scale))

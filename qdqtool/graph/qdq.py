@@ -159,6 +159,13 @@ class QdqIndex:
         source = self.source(dequantize)
         return source is not None and self._constants.is_constant(source)
 
+    def makes_scales(self, dequantize: QdqNode) -> bool:
+        """Whether a DQ of stored codes only makes the scales of other Q and DQ nodes, as in NVFP4."""
+        output = dequantize.output
+        if output is None or output.is_output or not output.uses or self.quantizer_of(dequantize) is not None:
+            return False
+        return all(self.get(use.node) is not None and use.index == 1 for use in output.uses)
+
     def _read(self, node: NodeView) -> QdqNode:
         axis = integer_attribute(node, "axis")
         default = 1 if node.domain or node.scope.opset >= FIRST_OPSET_WITH_AXIS else 0

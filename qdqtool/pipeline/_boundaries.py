@@ -170,11 +170,12 @@ def find_boundaries(facts: Facts, twins: Twins) -> tuple[list[Boundary], list[Qd
 
 
 def _codes(facts: Facts, entry: QdqNode) -> Value | None:
-    """The quantized tensor of a Q, or of a DQ that reads stored codes; None for a DQ whose Q is a boundary itself."""
+    """The quantized tensor of a Q, or of a DQ of stored weights; None for a DQ whose Q is a boundary itself."""
     if entry.is_quantize:
         return entry.output
-    stored = facts.qdq.quantizer_of(entry) is None and entry.data is not None and facts.is_constant(entry.data)
-    return entry.data if stored else None
+    if entry.data is None or facts.qdq.quantizer_of(entry) is not None or facts.qdq.makes_scales(entry):
+        return None
+    return entry.data if facts.is_constant(entry.data) else None
 
 
 def _worst(steps: Array) -> tuple[int, ...]:

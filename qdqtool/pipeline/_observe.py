@@ -55,8 +55,9 @@ class Facts:
         return self.types.elem_type(value)
 
     def is_float(self, value: Value) -> bool:
-        """Whether a tensor is known to hold float32, float16 or float64."""
-        return self.elem_type(value) in {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
+        """Whether a tensor is known to hold float32, float16, bfloat16 or float64."""
+        floats = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
+        return self.elem_type(value) in floats
 
     def is_constant(self, value: Value) -> bool:
         """Whether a tensor can be read without running the model."""

@@ -76,7 +76,7 @@ class StripEdits:
     def add_all(self) -> None:
         """Take out every DQ that can go, then each Q and constant that nothing reads any more."""
         # graph outputs first: they may rename the tensor that other DQs of the same Q stand for
-        scales = [entry for entry in self.index.dequantizers() if self._makes_scales(entry)]
+        scales = [entry for entry in self.index.dequantizers() if self.index.makes_scales(entry)]
         for entry in sorted(self.index.dequantizers(), key=_is_inner):
             if entry in scales:
                 continue
@@ -92,13 +92,6 @@ class StripEdits:
         self.edits = [
             edit for edit in self.edits if not (isinstance(edit, SetInput) and (edit.scope, edit.node) in gone)
         ]
-
-    def _makes_scales(self, entry: QdqNode) -> bool:
-        """Whether all that reads a DQ of stored codes are Q and DQ nodes, as their scale."""
-        output = entry.output
-        if output is None or output.is_output or not output.uses or self.index.quantizer_of(entry) is not None:
-            return False
-        return all(self.index.get(use.node) is not None and use.index == 1 for use in output.uses)
 
     def _remove_unread_scales(self, scales: list[QdqNode]) -> None:
         for entry in scales:
