@@ -22,6 +22,23 @@ from qdqtool.cli._options import emit, model_argument, output_format_option, sha
     "--samples", type=click.IntRange(min=1), help="Use only so many samples.  [default: all, or 4 random ones]"
 )
 @shapes_option("--input-shapes", "Fix the shape of an input")
+@click.option(
+    "--outputs",
+    type=click.Path(path_type=Path),
+    metavar="FILE.npz",
+    help="Outputs for the same --data that were computed elsewhere, to compare with the reference.",
+)
+@click.option(
+    "--save-outputs",
+    type=click.Path(path_type=Path),
+    metavar="FILE.npz",
+    help="Write the outputs of the reference, in the layout that --outputs reads.",
+)
+@click.option(
+    "--metric",
+    metavar="NAME[:OUTPUT]",
+    help="Measure the task by the array 'labels' in --data: top-1 or perplexity.",
+)
 @click.option("--min-sqnr", type=float, metavar="DB", help="Gate: signal to noise ratio of every float output.")
 @click.option("--min-cosine", type=float, metavar="X", help="Gate: cosine of every float output with the baseline's.")
 @click.option("--max-steps", type=float, metavar="K", help="Gate: distance of every quantized tensor, in steps.")
@@ -34,6 +51,12 @@ from qdqtool.cli._options import emit, model_argument, output_format_option, sha
     help="Gate: distance of packed weights that are not clipped; 'inf' for weights that were not rounded to nearest.",
 )
 @click.option(
+    "--max-metric-loss",
+    type=float,
+    metavar="X",
+    help="Gate: loss of the metric against the baseline; percentage points for top-1, percent for perplexity.",
+)
+@click.option(
     "--profile",
     type=click.Choice(["semantic", "deployed"]),
     default="semantic",
@@ -44,6 +67,7 @@ from qdqtool.cli._options import emit, model_argument, output_format_option, sha
 @click.pass_context
 def command(  # noqa: PLR0913 -- one argument for each option
     context: click.Context,
+    /,
     *,
     model: Path,
     baseline: Path | None,
@@ -51,33 +75,35 @@ def command(  # noqa: PLR0913 -- one argument for each option
     seed: int,
     samples: int | None,
     input_shapes: tuple[str, ...],
-    min_sqnr: float | None,
-    min_cosine: float | None,
-    max_steps: float | None,
-    max_weight_steps: float,
+    outputs: Path | None,
+    save_outputs: Path | None,
+    metric: str | None,
     profile: str,
     output_format: str,
+    **limits: float | None,
 ) -> None:
     """Check the numbers of MODEL.
 
     Every QuantizeLinear and DequantizeLinear is evaluated by qdqtool's own core on the values it really had in the
     ONNX Runtime CPU reference, and must agree in every bit. Every DQ must undo the Q before it, and no output may have
-    NaN or infinities. With --baseline, outputs, activations and packed weights are compared with the float model.
+    NaN or infinities. With --baseline, outputs, activations and packed weights are compared with the float model; with
+    --outputs, what another machine made of the same --data is compared with the reference.
 
     Exit code 1 when a gate is missed; docs/check.md explains each of them.
     """
     from qdqtool.backends.ort_cpu import Profile
     from qdqtool.pipeline.check import DataRequest, check_model
+    from qdqtool.pipeline.check_options import CheckOptions
     from qdqtool.pipeline.check_report import Gates
     from qdqtool.pipeline.input_shapes import parse_shapes
 
-    gates = Gates(min_sqnr=min_sqnr, min_cosine=min_cosine, max_steps=max_steps, max_weight_steps=max_weight_steps)
+    options = CheckOptions(
+        gates=Gates(**limits), profile=Profile(profile), outputs=outputs, save_outputs=save_outputs, metric=metric
+    )
     shapes = parse_shapes(input_shapes, "--input-shapes")
     request = DataRequest(path=data, seed=seed, samples=samples, input_shapes=shapes)
     with _progress() as progress:
-        report = check_model(
-            model, baseline=baseline, data=request, gates=gates, profile=Profile(profile), progress=progress
-        )
+        report = check_model(model, baseline=baseline, data=request, options=options, progress=progress)
     emit(report, output_format, "check")
     context.exit(0 if report.passed else 1)
 

@@ -87,13 +87,24 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     return SavedFiles(path, data_path, sum(file.stat().st_size for file in files))
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a small file whole or not at all.
+@contextlib.contextmanager
+def open_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of ``path`` when the block ends well, and vanishes when it does not.
 
     Raises:
         OutputError: The folder is missing or cannot be written, or the disk is full. Nothing is left behind.
     """
     with _output_errors(path), _replacing(path) as file:
+        yield file
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a small file whole or not at all.
+
+    Raises:
+        OutputError: As :func:`open_atomically`.
+    """
+    with open_atomically(path) as file:
         file.write(data)
 
 

@@ -13,11 +13,12 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._boundaries import Boundary, find_boundaries
 from qdqtool.pipeline._constant_nodes import ConstantNodes
 from qdqtool.pipeline._observe import Facts, Observer, Run
+from qdqtool.pipeline._output_extras import OutputExtras
 from qdqtool.pipeline._outputs import OutputCheck, output_checks
 from qdqtool.pipeline._own_core import NodeCheck, compare, inputs_of
 from qdqtool.pipeline._twins import Twins
-from qdqtool.pipeline.check_report import Gates
-from qdqtool.pipeline.data import Feeds
+from qdqtool.pipeline.check_options import CheckOptions
+from qdqtool.pipeline.data import Feeds, Sample
 
 Progress = Callable[[int, int], None]
 """Called with the samples done and their total."""
@@ -29,27 +30,33 @@ class CheckJob:
     Args:
         facts: The model.
         baseline: The float model, if there is one.
-        gates: The limits; they decide nothing here, but weights are counted against theirs.
-        profile: Which session computes the outputs that are compared with the baseline.
+        options: What was asked for. The limits decide nothing here, but weights are counted against theirs.
 
     Attributes:
+        split: How the model is divided between ONNX Runtime and our own core; None where it is not.
         checks: What was found at each Q and DQ.
         outputs: What was found at each output.
         boundaries: What was found at each quantized tensor that has a counterpart in the baseline.
         lonely: Q and DQ nodes that have none.
+        extras: What else was done with the outputs.
         nonfinite_maker: The node that first made NaN or infinity, in words; empty where the outputs are finite.
     """
 
-    def __init__(self, facts: Facts, baseline: Facts | None, gates: Gates, profile: Profile) -> None:
+    def __init__(self, facts: Facts, baseline: Facts | None, options: CheckOptions) -> None:
         self.facts = facts
         self.baseline = baseline
-        self.gates = gates
-        self.checks: dict[QdqNode, NodeCheck] = {entry: NodeCheck(entry) for entry in facts.qdq.nodes}
+        self.gates = options.gates
+        self.split = facts.split()
+        own = {node.entry: node.reason for node in self.split.own.values()} if self.split is not None else {}
+        self.checks: dict[QdqNode, NodeCheck] = {
+            entry: NodeCheck(entry, own=own.get(entry, "")) for entry in facts.qdq.nodes
+        }
         self.outputs: list[OutputCheck] = output_checks(facts, baseline)
         self._twins = Twins(baseline.view) if baseline is not None else None
         self.boundaries, self.lonely = find_boundaries(facts, self._twins) if self._twins is not None else ([], [])
         self.nonfinite_maker = ""
-        self._profile = profile
+        self.extras = OutputExtras(options, self.outputs)
+        self._profile = options.profile
         self._constant = ConstantNodes(facts, self.checks)
         self._boundary_of = {boundary.entry: boundary for boundary in self.boundaries}
         self._running = [check for entry, check in self.checks.items() if entry not in self._constant]
@@ -62,12 +69,14 @@ class CheckJob:
         """
         is_random = feeds.description.seed is not None
         with ExitStack() as stack:
+            stack.enter_context(self.extras)
             watcher = _Watcher(self, self._profile, stack, is_random=is_random)
             for done, sample in enumerate(feeds):
                 if progress is not None:
                     progress(done, len(feeds))
                 self._add_sample(sample, watcher)
             self._note_problems(watcher.model)
+            self.extras.finish()
         self._add_constants()
 
     def watched(self) -> list[Value]:
@@ -85,20 +94,33 @@ class CheckJob:
         values += [boundary.baseline for boundary in self.boundaries if not facts.is_constant(boundary.baseline)]
         return list(dict.fromkeys(values))
 
-    def _add_sample(self, sample: Mapping[str, Array], watcher: "_Watcher") -> None:
+    def _add_sample(self, sample: Sample, watcher: "_Watcher") -> None:
         run = watcher.run_model(sample)
         for check in self._running:
             self._add_node(check, watcher.model, run)
         results = watcher.run_outputs(sample, run)
         floats = watcher.run_baseline(sample)
-        for output in self.outputs:
-            output.add(watcher.outputs, results, watcher.baseline, floats)
+        self._add_outputs(sample, watcher, results, floats)
         if watcher.baseline is not None:
             for check in self._running:
                 if check.entry in self._boundary_of:
                     self._add_boundary(self._boundary_of[check.entry], watcher, run, floats)
         if not self.nonfinite_maker and any(output.nonfinite for output in self.outputs):
             self.nonfinite_maker = first_nonfinite(self.facts, sample)
+
+    def _add_outputs(self, sample: Sample, watcher: "_Watcher", results: Run, floats: Run) -> None:
+        found: dict[str, Array] = {}
+        wanted: dict[str, Array] = {}
+        for output in self.outputs:
+            name = output.value.name
+            actual = watcher.outputs.output(results, output.value)
+            expected = None
+            if watcher.baseline is not None and output.baseline is not None:
+                expected = watcher.baseline.output(floats, output.baseline)
+            output.add(actual, expected)
+            found |= {name: actual} if actual is not None else {}
+            wanted |= {name: expected} if expected is not None else {}
+        self.extras.add(sample, found, wanted)
 
     def _add_node(self, check: NodeCheck, observer: Observer, run: Run) -> None:
         made = check.entry.output

@@ -10,12 +10,15 @@ from qdqtool.graph.scope import display
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.pipeline._check_job import CheckJob
+from qdqtool.pipeline._distance_gates import distance_gates
+from qdqtool.pipeline._metric import metric_gates
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._outputs import OutputCheck
 from qdqtool.pipeline._own_core import NodeCheck
 from qdqtool.pipeline.check_report import (
     BoundaryResult,
     CheckReport,
+    EvaluatedNode,
     GateResult,
     KnownFault,
     NotObserved,
@@ -30,7 +33,13 @@ def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> Check
     failures: list[str] = []
     outputs = tuple(output.result() for output in job.outputs)
     boundaries = _sorted_boundaries(job)
-    gates = tuple(_gates(job, outputs, boundaries, failures))
+    saved = job.extras.saved.report() if job.extras.saved is not None else None
+    metric = job.extras.metric.result() if job.extras.metric is not None else None
+    gates = [*_gates(job, outputs, boundaries, failures)]
+    if job.extras.saved is not None and saved is not None:
+        gates += job.extras.saved.gates(saved, job.gates, failures)
+    if metric is not None and job.gates.max_metric_loss is not None:
+        gates += metric_gates(metric, job.gates.max_metric_loss, failures)
     checks = list(job.checks.values())
     return CheckReport(
         passed=all(gate.passed for gate in gates),
@@ -38,11 +47,15 @@ def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> Check
         baseline=str(job.baseline.view.model.path or "") if job.baseline is not None else None,
         reference=reference,
         data=data,
-        gates=gates,
+        gates=tuple(gates),
         failures=tuple(failures),
         outputs=outputs,
+        saved_outputs=saved,
+        written=str(job.extras.written) if job.extras.written is not None else None,
+        metric=metric,
         boundaries=boundaries,
-        qdq=QdqCount(total=len(checks), checked=sum(_was_checked(check) for check in checks)),
+        qdq=_count(checks),
+        evaluated=tuple(_evaluated(job)),
         differences=tuple(check.difference() for check in checks if check.different),
         known_faults=_known_faults(checks),
         not_observed=tuple(_not_observed(job)),
@@ -64,21 +77,7 @@ def _gates(
     if gates.max_weight_steps is not None and any(boundary.is_packed for boundary in job.boundaries):
         yield _weights(job, gates.max_weight_steps, failures)
     floats = [result for result, check in zip(outputs, job.outputs, strict=True) if check.is_float]
-    if gates.min_sqnr is not None:
-        values = [(result.name, _ratio(result)) for result in floats]
-        yield _at_least("min-sqnr", gates.min_sqnr, " dB", values, failures)
-    if gates.min_cosine is not None:
-        values = [(result.name, 1.0 if result.exact else (result.cosine or 0.0)) for result in floats]
-        yield _at_least("min-cosine", gates.min_cosine, "", values, failures)
-    if gates.max_steps is not None:
-        yield _max_steps(outputs, boundaries, gates.max_steps, failures)
-
-
-def _ratio(result: OutputResult) -> float:
-    """The signal to noise ratio as a number that can be compared: equal is infinitely good, undefined is bad."""
-    if result.exact:
-        return float("inf")
-    return result.sqnr_db if result.sqnr_db is not None else float("-inf")
+    yield from distance_gates(floats, outputs, gates, failures, boundaries=boundaries)
 
 
 def _own_core(job: CheckJob, failures: list[str]) -> GateResult:
@@ -90,9 +89,12 @@ def _own_core(job: CheckJob, failures: list[str]) -> GateResult:
             f"{node.op_type} '{node.label}'{_where(check)}: {check.different} of {check.elements} elements differ from "
             f"our core, by up to {check.max_steps:g} steps; {check.example}"
         )
-    checked = sum(_was_checked(check) for check in checks)
-    skipped = f", {len(checks) - checked} SKIPPED" if checked < len(checks) else ""
-    detail = f"{len(wrong)} of {checked} differ{skipped}" if wrong else f"{checked} of {len(checks)} agree{skipped}"
+    count = _count(list(checks))
+    missing = count.total - count.checked - count.own
+    rest = f", {count.own} that ONNX Runtime cannot run evaluated by our own core alone" if count.own else ""
+    rest += f", {missing} SKIPPED" if missing else ""
+    found = f"{len(wrong)} of {count.checked} differ" if wrong else f"{count.checked} of {count.total} agree"
+    detail = found + rest
     return GateResult(
         name="own-core",
         requires="every Q and DQ in the reference equals our own core, bit for bit",
@@ -111,7 +113,7 @@ def _finite(job: CheckJob, failures: list[str]) -> GateResult:
 
 
 def _as_in_baseline(baseline: Value | None, output: OutputCheck) -> bool:
-    return baseline is not None and output.error.nonfinite_mismatches == 0
+    return baseline is not None and output.deviation.error.nonfinite_mismatches == 0
 
 
 def _pairs(job: CheckJob, failures: list[str]) -> GateResult:
@@ -179,32 +181,31 @@ def _weights(job: CheckJob, limit: float, failures: list[str]) -> GateResult:
     )
 
 
-def _at_least(name: str, limit: float, unit: str, values: list[tuple[str, float]], failures: list[str]) -> GateResult:
-    low = [(output, value) for output, value in values if not value >= limit]
-    failures.extend(f"output '{output}': {name} is {limit:g}{unit}, found {value:.6g}{unit}" for output, value in low)
-    worst = min(values, key=lambda entry: entry[1], default=None)
-    detail = f"worst {worst[1]:.6g}{unit} at '{worst[0]}'" if worst is not None else "no float output"
-    return GateResult(
-        name=name, requires=f"at least {limit:g}{unit} at every float output", passed=not low, detail=detail
-    )
-
-
-def _max_steps(
-    outputs: tuple[OutputResult, ...], boundaries: tuple[BoundaryResult, ...], limit: float, failures: list[str]
-) -> GateResult:
-    found = [(f"output '{result.name}'", result.max_steps) for result in outputs if result.max_steps is not None]
-    found += [(f"{result.kind} '{result.tensor}' at '{result.node}'", result.max_steps) for result in boundaries]
-    far = [(place, steps) for place, steps in found if steps > limit]
-    failures.extend(f"{place} is {steps:.6g} steps from the baseline; max-steps is {limit:g}" for place, steps in far)
-    worst = max(found, key=lambda entry: entry[1], default=None)
-    detail = f"worst {worst[1]:.6g} at {worst[0]}" if worst is not None else "nothing quantized was compared"
-    wanted = f"no quantized tensor is further than {limit:g} steps from the baseline"
-    return GateResult(name="max-steps", requires=wanted, passed=not far, detail=detail)
-
-
 def _sorted_boundaries(job: CheckJob) -> tuple[BoundaryResult, ...]:
     compared = [boundary.result() for boundary in job.boundaries if boundary.error.elements]
     return tuple(sorted(compared, key=lambda result: -result.max_steps))
+
+
+def _count(checks: list[NodeCheck]) -> QdqCount:
+    ran = [check for check in checks if _was_checked(check)]
+    own = sum(bool(check.own) for check in ran)
+    return QdqCount(total=len(checks), checked=len(ran) - own, own=own)
+
+
+def _evaluated(job: CheckJob) -> Iterator[EvaluatedNode]:
+    if job.split is None:
+        return
+    for own in job.split.own.values():
+        yield _evaluated_by("qdqtool", own.node, own.reason)
+    for node in job.facts.view.main.nodes:
+        if node.key in job.split.widened:
+            reason = "ONNX Runtime computes nothing in bfloat16; the float32 result is rounded to it"
+            yield _evaluated_by("onnxruntime-float32", node, reason)
+
+
+def _evaluated_by(evaluator: str, node: NodeView, reason: str) -> EvaluatedNode:
+    graph = display(node.scope.path)
+    return EvaluatedNode(node=node.label, op_type=node.op_type, graph=graph, evaluated_by=evaluator, reason=reason)
 
 
 def _was_checked(check: NodeCheck) -> bool:
@@ -250,6 +251,11 @@ def _warnings(job: CheckJob) -> Iterator[str]:
         yield "the model has no QuantizeLinear or DequantizeLinear: only its outputs were looked at"
     if job.baseline is not None and job.baseline.qdq.nodes:
         yield "the baseline has Q/DQ nodes itself: it is no float model"
+    if job.extras.saved is not None and not job.gates.bounds_outputs():
+        yield (
+            "no limit was given for the saved outputs: only names, types, shapes and finiteness were judged "
+            "(--min-sqnr, --min-cosine, --max-steps and --max-metric-loss set limits)"
+        )
     for output in job.outputs:
         if output.nonfinite and _as_in_baseline(output.baseline, output):
             yield f"output '{output.value.name}' has {output.nonfinite} NaN or infinite elements, as in the baseline"

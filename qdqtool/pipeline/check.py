@@ -1,19 +1,21 @@
 """The check job: a model's numbers against our own core, the ONNX Runtime CPU reference and, if given, a baseline."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool.backends.ort_cpu import Profile, reference
+from qdqtool.backends.ort_cpu import reference
 from qdqtool.errors import UsageError
 from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
+from qdqtool.graph.save import check_output
 from qdqtool.graph.soundness import require_sound
 from qdqtool.graph.view import GraphView
 from qdqtool.pipeline._check_job import CheckJob, Progress
 from qdqtool.pipeline._check_verdict import verdict
 from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline.check_report import CheckReport, Gates
+from qdqtool.pipeline.check_options import CheckOptions
+from qdqtool.pipeline.check_report import CheckReport
 from qdqtool.pipeline.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, with_shapes
 
 
@@ -39,8 +41,7 @@ def check_model(
     *,
     baseline: str | Path | Model | None = None,
     data: DataRequest | str | Path | None = None,
-    gates: Gates | None = None,
-    profile: Profile = Profile.SEMANTIC,
+    options: CheckOptions | None = None,
     progress: Progress | None = None,
 ) -> CheckReport:
     """Check the numbers of a model.
@@ -53,27 +54,30 @@ def check_model(
         model: The ``.onnx`` file, or a loaded model.
         baseline: The float model.
         data: A data file, or what to feed in full; default seeded random inputs.
-        gates: Limits beyond those that are always kept.
-        profile: Which session computes the outputs that are compared with the baseline. Q and DQ nodes, and the
-            baseline, are always run in the semantic one.
+        options: Limits, and what else to do with the outputs.
         progress: Told of every sample.
 
     Raises:
-        UsageError: The data does not fit the model, or gates need a baseline that was not given.
+        UsageError: Data or saved outputs do not fit the model, or options lack what they need.
         ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
         GateError: The model fails while it runs.
+        OutputError: The outputs cannot be saved.
     """
-    gates = gates or Gates()
-    if baseline is None and any(limit is not None for limit in (gates.min_sqnr, gates.min_cosine, gates.max_steps)):
-        raise UsageError("--min-sqnr, --min-cosine and --max-steps compare with a baseline", hint="give --baseline")
+    options = options or CheckOptions()
     request = data if isinstance(data, DataRequest) else DataRequest(path=Path(data) if data is not None else None)
+    options.require_sense(has_baseline=baseline is not None, has_data=request.path is not None)
+    if options.save_outputs is not None:
+        check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs))
     facts = _facts(model)
     compared = _facts(baseline) if baseline is not None else None
-    feeds = _feeds(facts, compared, request)
-    job = CheckJob(facts, compared, gates, profile)
+    feeds = _feeds(facts, compared, request, labels=options.metric is not None)
+    job = CheckJob(facts, compared, options)
     job.run(feeds, progress)
-    return verdict(job, reference(facts.view.model, profile), feeds.description)
+    used = reference(facts.view.model, options.profile)
+    if job.split is not None:
+        used = replace(used, path=f"{used.path}+qdqtool")
+    return verdict(job, used, feeds.description)
 
 
 def _facts(model: str | Path | Model) -> Facts:
@@ -82,14 +86,19 @@ def _facts(model: str | Path | Model) -> Facts:
     return Facts.of(view)
 
 
-def _feeds(facts: Facts, baseline: Facts | None, request: DataRequest) -> Feeds:
+def _paths(*sources: str | Path | Model | None) -> list[Path]:
+    paths = [source.path if isinstance(source, Model) else source for source in sources]
+    return [Path(path) for path in paths if path is not None]
+
+
+def _feeds(facts: Facts, baseline: Facts | None, request: DataRequest, *, labels: bool) -> Feeds:
     specs = with_shapes(input_specs(facts.view.model), request.input_shapes)
     if baseline is not None:
         _check_same_inputs(specs, input_specs(baseline.view.model))
     if request.samples is not None and request.samples < 1:
         raise UsageError(f"--samples is {request.samples}; it must be at least 1")
     if request.path is not None:
-        return load_feeds(request.path, specs, request.samples)
+        return load_feeds(request.path, specs, request.samples, labels=labels)
     return random_feeds(facts.view, facts.types, specs, seed=request.seed, samples=request.samples)
 
 

@@ -68,12 +68,38 @@ def test_a_missed_gate_ends_with_code_1_and_says_by_how_much(folder: Path) -> No
     assert "min-sqnr is 90 dB, found" in done.out
 
 
+def test_outputs_go_to_another_machine_and_back(folder: Path) -> None:
+    common = ("check", "good.onnx", "--data", "data.npz")
+    done = qdqtool(*common, "--save-outputs", "o.npz", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert "outputs of the reference in o.npz" in done.out
+    done = qdqtool(*common, "--outputs", "o.npz", "--output-format", "json", cwd=folder)
+    report = json.loads(done.out)
+    assert (done.code, done.err) == (0, "")
+    assert report["saved_outputs"]["file"] == "o.npz"
+    assert report["saved_outputs"]["outputs"][0]["exact"] is True
+
+
+def test_a_task_is_measured(folder: Path) -> None:
+    np.savez(folder / "labelled.npz", x=np.eye(4, dtype=np.float32), labels=np.arange(4))
+    node = helper.make_node("Identity", ["x"], ["y"])
+    onnx.save(make_model([node], {"x": ("n", 4)}, {"y": ("n", 4)}, {}), folder / "scores.onnx")
+    words = ("check", "scores.onnx", "--data", "labelled.npz", "--metric", "top-1", "--max-metric-loss", "0.5")
+    done = qdqtool(*words, "--baseline", "scores.onnx", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert "top-1 100 % at 'y', 4 predictions" in done.out
+    assert "baseline 100 %: the model loses 0 percentage points" in done.out
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (("missing.onnx",), 3, "no such file"),
         (("good.onnx", "--min-cosine", "0.9"), 2, "compare with a baseline"),
         (("good.onnx", "--data", "none.npz"), 2, "no such file"),
+        (("good.onnx", "--data", "data.npz", "--metric", "top-1"), 2, "add them under the key 'labels'"),
+        (("good.onnx", "--data", "data.npz", "--metric", "top-5"), 2, "did you mean 'top-1'"),
+        (("good.onnx", "--data", "data.npz", "--outputs", "data.npz"), 2, "'x' is no output of the model"),
         (("good.onnx", "--data", "float.onnx"), 2, "of no known kind"),
         (("good.onnx", "--input-shapes", "y:3"), 2, "no input"),
         (("good.onnx", "--samples", "0"), 2, "--samples"),
@@ -88,12 +114,30 @@ def test_mistakes_give_one_line_and_the_right_code(
     assert done.out == ""
 
 
-def test_what_onnxruntime_cannot_run_ends_with_code_4_and_names_the_node(tmp_path: Path) -> None:
+def test_what_onnxruntime_cannot_run_is_evaluated_by_our_own_core_and_said_so(tmp_path: Path) -> None:
     model = pair_model(TensorProto.FLOAT4E2M1).proto
     model.opset_import[0].version, model.ir_version = 23, 11
     onnx.save(model, tmp_path / "fp4.onnx")
     done = qdqtool("check", "fp4.onnx", cwd=tmp_path)
+    assert done.code == 0
+    assert "2 nodes by qdqtool (ONNX Runtime has no " in done.out
+    assert "0 of 2 Q/DQ nodes checked, 2 evaluated by qdqtool alone" in done.out
+    found = json.loads(qdqtool("check", "fp4.onnx", "--output-format", "json", cwd=tmp_path).out)
+    assert found["reference"]["path"] == "onnxruntime+qdqtool"
+    assert [(node["node"], node["evaluated_by"]) for node in found["evaluated"]] == [
+        ("quant", "qdqtool"),
+        ("dequant", "qdqtool"),
+    ]
+    assert found["qdq"] == {"total": 2, "checked": 0, "own": 2}
+
+
+def test_what_nothing_can_run_ends_with_code_4_and_names_the_node(tmp_path: Path) -> None:
+    model = pair_model(TensorProto.FLOAT4E2M1).proto
+    model.opset_import[0].version, model.ir_version = 23, 11
+    del model.graph.node[0]
+    model.graph.node.insert(0, helper.make_node("Cast", ["x"], ["q"], name="to fp4", to=TensorProto.FLOAT4E2M1))
+    onnx.save(model, tmp_path / "fp4.onnx")
+    done = qdqtool("check", "fp4.onnx", cwd=tmp_path)
     assert done.code == 4
-    assert "no kernel for QuantizeLinear" in done.err
-    assert "'quant'" in done.err
+    assert "'to fp4' (Cast) reads or makes float4e2m1" in done.err
     assert len(done.err.strip().splitlines()) == 2

@@ -18,6 +18,7 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.tensors import make_tensor
 from qdqtool.numerics import metrics
 from qdqtool.pipeline.check import check_model
+from qdqtool.pipeline.check_options import CheckOptions
 from qdqtool.pipeline.check_report import BoundaryResult, CheckReport, Gates
 from qdqtool.pipeline.insert import insert_plan
 
@@ -76,7 +77,9 @@ def test_clipped_weights_are_counted_and_do_not_fail() -> None:
 
 def test_the_weight_gate_can_be_widened_for_weights_that_were_not_rounded_to_nearest() -> None:
     moved = packed_conv(scale_factor=1.02)
-    assert check_model(moved, baseline=Model(conv_model()), gates=Gates(max_weight_steps=5)).passed
+    assert check_model(
+        moved, baseline=Model(conv_model()), options=CheckOptions(gates=Gates(max_weight_steps=5))
+    ).passed
 
 
 def test_codes_made_with_a_rounded_reciprocal_pass() -> None:
@@ -192,7 +195,9 @@ def test_clipped_activations_are_counted(tmp_path: Path) -> None:
 def test_gates_on_request_pass_and_fail_and_are_listed(name: str, loose: float, tight: float) -> None:
     for limit, passed in ((loose, True), (tight, False)):
         report = check_model(
-            quantized_matmul(), baseline=Model(matmul_model()), gates=replace(Gates(), **{name: limit})
+            quantized_matmul(),
+            baseline=Model(matmul_model()),
+            options=CheckOptions(gates=replace(Gates(), **{name: limit})),
         )
         assert gate(report, name.replace("_", "-")) is passed
         assert report.passed is passed
@@ -201,7 +206,9 @@ def test_gates_on_request_pass_and_fail_and_are_listed(name: str, loose: float, 
 
 def test_a_model_against_itself_is_exact_and_keeps_every_gate() -> None:
     model = Model(conv_model())
-    report = check_model(model, baseline=model, gates=Gates(min_sqnr=300, min_cosine=1, max_steps=0))
+    report = check_model(
+        model, baseline=model, options=CheckOptions(gates=Gates(min_sqnr=300, min_cosine=1, max_steps=0))
+    )
     assert report.passed, report.failures
     assert report.outputs[0].exact
     assert report.outputs[0].sqnr_db is None
@@ -209,7 +216,7 @@ def test_a_model_against_itself_is_exact_and_keeps_every_gate() -> None:
 
 def test_gates_that_compare_need_a_baseline() -> None:
     with pytest.raises(UsageError, match="baseline"):
-        check_model(pair_model(T.INT8), gates=Gates(min_sqnr=30))
+        check_model(pair_model(T.INT8), options=CheckOptions(gates=Gates(min_sqnr=30)))
 
 
 def test_a_baseline_of_another_network_is_refused() -> None:
@@ -239,7 +246,7 @@ def test_the_deployed_profile_shows_what_default_optimizations_do() -> None:
     model = Model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
     same = check_model(model, baseline=model)
     assert same.outputs[0].exact
-    fused = check_model(model, baseline=model, profile=Profile.DEPLOYED)
+    fused = check_model(model, baseline=model, options=CheckOptions(profile=Profile.DEPLOYED))
     assert fused.reference.profile == "deployed"
     # MatMulNBits at its default accuracy quantizes the activations to int8
     assert fused.outputs[0].sqnr_db is not None

@@ -1,9 +1,11 @@
 """The check report for a terminal."""
 
+from collections import Counter
+
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.check_report import BoundaryResult, CheckReport, OutputResult
+from qdqtool.pipeline.check_report import BoundaryResult, CheckReport, MetricResult, OutputResult
 from qdqtool.report.terminal import escape, make_table, plural
 
 SHOWN = 10
@@ -15,6 +17,8 @@ def render(report: CheckReport, console: Console) -> None:
     _print_setup(report, console)
     _print_gates(report, console)
     _print_outputs(report, console)
+    if report.metric is not None:
+        _print_metric(report.metric, console)
     if report.boundaries:
         _print_boundaries(report.boundaries, console)
     _print_notes(report, console)
@@ -33,11 +37,20 @@ def _print_setup(report: CheckReport, console: Console) -> None:
         f"  reference  {reference.runtime} {reference.version} {', '.join(reference.providers)}, profile "
         f"{reference.profile}; opset {reference.opset}, IR {reference.ir_version}"
     )
+    if report.evaluated:
+        console.print(f"  evaluated  {_evaluators(report)}")
     console.print(f"  options    {options}", style="dim")
     console.print(f"  processor  {escape(reference.cpu)}: {features}", style="dim")
     shapes = ", ".join(f"{escape(name)} {list(shape)}" for name, shape in data.shapes.items())
     source = f"random inputs, seed {data.seed}" if data.seed is not None else escape(data.source)
     console.print(f"  data       {source}: {plural(data.samples, 'sample')}; {shapes or 'no inputs'}")
+
+
+def _evaluators(report: CheckReport) -> str:
+    """In one line, what ONNX Runtime did not run as it is, and why."""
+    by = Counter((found.evaluated_by, found.reason) for found in report.evaluated)
+    parts = (f"{plural(count, 'node')} by {evaluator} ({escape(reason)})" for (evaluator, reason), count in by.items())
+    return "; ".join(parts)
 
 
 def _print_gates(report: CheckReport, console: Console) -> None:
@@ -53,12 +66,38 @@ def _print_outputs(report: CheckReport, console: Console) -> None:
     console.print()
     if report.baseline is None:
         names = ", ".join(escape(output.name) for output in report.outputs)
-        console.print(f"outputs  {names} (no --baseline: not compared)")
-        return
-    table = make_table("output", "SQNR dB", "cosine", "max abs", "max steps")
-    for output in report.outputs:
+        console.print(f"outputs  {names} (no --baseline: not compared with one)")
+    else:
+        _print_comparison("output", report.outputs, console)
+    if report.saved_outputs is not None:
+        console.print()
+        console.print(f"outputs in {escape(report.saved_outputs.file)} against the reference", style="bold")
+        _print_comparison("saved output", report.saved_outputs.outputs, console)
+
+
+def _print_comparison(what: str, outputs: tuple[OutputResult, ...], console: Console) -> None:
+    table = make_table(what, "SQNR dB", "cosine", "max abs", "max steps")
+    for output in outputs:
         table.add_row(*_output_row(output))
     console.print(table)
+
+
+def _print_metric(metric: MetricResult, console: Console) -> None:
+    console.print()
+    unit = f" {metric.unit}" if metric.unit else ""
+    console.print(
+        Text.assemble(
+            (metric.name, "bold"),
+            f" {metric.value:.6g}{unit} at '{escape(metric.output)}', {plural(metric.predictions, 'prediction')}",
+        )
+    )
+    for what, value, loss in (
+        ("baseline", metric.baseline, metric.loss),
+        ("saved outputs", metric.saved, metric.saved_loss),
+    ):
+        if value is not None:
+            worse = "the model loses" if what == "baseline" else "they lose"
+            console.print(f"  {what} {value:.6g}{unit}: {worse} {_number(loss, '.4g')} {metric.loss_unit}")
 
 
 def _output_row(output: OutputResult) -> tuple[str, ...]:
@@ -107,6 +146,8 @@ def _print_notes(report: CheckReport, console: Console) -> None:
     for fault in report.known_faults:
         where = plural(len(fault.nodes), "node")
         console.print(f"note     ONNX Runtime {fault.fault}: {plural(fault.elements, 'element')} at {where}")
+    if report.written is not None:
+        console.print(f"outputs of the reference in {escape(report.written)}")
     for warning in report.warnings:
         console.print(f"warning  {escape(warning)}", style="yellow")
 
@@ -116,7 +157,8 @@ def _print_verdict(report: CheckReport, console: Console) -> None:
     for failure in report.failures:
         console.print(Text.assemble(("FAIL     ", "bold red"), escape(failure)))
     skipped = f", {len(report.not_observed)} SKIPPED" if report.not_observed else ""
-    count = f"{report.qdq.checked} of {plural(report.qdq.total, 'Q/DQ node')} checked{skipped}"
+    own = f", {report.qdq.own} evaluated by qdqtool alone" if report.qdq.own else ""
+    count = f"{report.qdq.checked} of {plural(report.qdq.total, 'Q/DQ node')} checked{own}{skipped}"
     if report.passed:
         console.print(Text.assemble(("PASSED", "bold green"), f"   {plural(len(report.gates), 'gate')} held; {count}"))
     else:

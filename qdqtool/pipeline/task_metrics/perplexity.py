@@ -1,0 +1,43 @@
+"""Perplexity: ``exp(mean(-log p))`` over predictions, where ``p`` is the probability that the right class was given.
+
+Scores are logits: ``-log p = log(sum(exp(scores))) - scores[label]``, in float64 with the largest score taken out, so
+that nothing overflows. Lower is better and 1 is perfect. A loss is counted in percent of the reference's perplexity.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.numerics.dtypes import FLOAT64, Array
+
+
+@dataclass(frozen=True, slots=True)
+class Perplexity:
+    """The metric."""
+
+    unit: str = ""
+    loss_unit: str = "%"
+
+    def total(self, scores: Array, labels: Array) -> float:
+        """The sum of ``-log p``; NaN where scores are not finite."""
+        exact = scores.astype(FLOAT64)
+        if not np.isfinite(exact).all():
+            return math.nan
+        top = np.max(exact, axis=-1, keepdims=True)
+        log_sum = np.log(np.sum(np.exp(exact - top), axis=-1)) + top[:, 0]
+        return float(np.sum(log_sum - np.take_along_axis(exact, labels[:, None], axis=-1)[:, 0]))
+
+    def value(self, mean: float) -> float:
+        """``exp(mean)``; infinite beyond the range of float64."""
+        try:
+            return math.exp(mean)
+        except OverflowError:
+            return math.inf
+
+    def loss(self, value: float, reference: float) -> float:
+        """In percent of the reference."""
+        return 100 * (value / reference - 1)
+
+
+METRIC = Perplexity()
