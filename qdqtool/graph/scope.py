@@ -56,8 +56,6 @@ def _walk_scope(
         here, scope = pending.pop()
         yield here, scope
         bodies = [
-            (body_path(here, node, attribute), graph)
-            for node in scope.node
-            for attribute, graph in node_bodies(node)
+            (body_path(here, node, attribute), graph) for node in scope.node for attribute, graph in node_bodies(node)
         ]
         pending.extend(reversed(bodies))

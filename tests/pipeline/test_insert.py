@@ -218,7 +218,7 @@ def test_verify_runs_the_model_before_and_after_the_upgrade(tmp_path: Path, monk
     (tmp_path / "p.json").write_text(json.dumps({"schema_version": 1, "tensors": [entry]}))
     options = InsertOptions(verify=DataRequest(samples=2))
     report = insert_plan(tmp_path / "m.onnx", tmp_path / "p.json", tmp_path / "q.onnx", options)
-    assert report.verified == "opset 11 and 13 give equal bits at 1 outputs, 2 samples"
+    assert report.verified == "opset 11 and 13 give equal bits (outputs: 1, samples: 2)"
     (tmp_path / "q.onnx").unlink()
     monkeypatch.setattr(insert_module, "upgrade_opset", _broken_upgrade)
     with pytest.raises(GateError, match="from opset 11 to 13 changes output 'y'"):
