@@ -5,6 +5,7 @@ from pathlib import Path
 
 from qdqtool.backends.ort_cpu import Profile
 from qdqtool.errors import UsageError
+from qdqtool.pipeline import task_metrics
 from qdqtool.pipeline.check_report import Gates
 
 
@@ -31,8 +32,11 @@ class CheckOptions:
         """Raise unless the options fit each other and what else there is.
 
         Raises:
+            ArgumentError: The metric is unknown.
             UsageError: A limit has nothing to compare with, or a file of data is needed.
         """
+        if self.metric is not None:
+            task_metrics.get(self.metric.partition(":")[0])
         gates = self.gates
         compares = has_baseline or self.outputs is not None
         if not compares and any(limit is not None for limit in (gates.min_sqnr, gates.min_cosine, gates.max_steps)):
