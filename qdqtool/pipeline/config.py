@@ -1,6 +1,7 @@
 """Settings of a project: ``qdqtool.toml``, or ``[tool.qdqtool]`` in ``pyproject.toml``."""
 
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -46,7 +47,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     per_node_ignores: dict[str, list[str]] | None = None
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
     """What a run is done with, after file and command line are put together.
 
     Attributes:

@@ -1,0 +1,207 @@
+"""The options of ``validate``: what to apply, what is known, and how to report."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from qdqtool.cli._options import output_format_option
+from qdqtool.registry import unit_names
+from qdqtool.report import validate as _formats
+
+if TYPE_CHECKING:
+    from qdqtool.pipeline.config import Settings
+    from qdqtool.pipeline.validate_report import ValidateReport
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+EXIT_FINDINGS = 1
+EXIT_UNREADABLE = 3
+MOST_JOBS = 8
+
+
+def validate_options(function: Decorated) -> Decorated:
+    """The options of ``validate`` less those that fix models."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def _words(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> list[str]:
+    """Every word of an option that takes commas and may be repeated."""
+    return [word.strip() for value in values for word in value.split(",") if word.strip()]
+
+
+def _list_option(name: str, metavar: str, text: str) -> Callable[[Decorated], Decorated]:
+    return click.option(*name.split(), multiple=True, callback=_words, metavar=f"{metavar},...", help=text)
+
+
+_FILE = click.Path(path_type=Path)
+
+_OPTIONS = (
+    _list_option(
+        "--target targets",
+        "TARGET",
+        "What the model is for: onnx, ort-cpu, tensorrt, tensorrt-rtx. Several with commas.  [default: tensorrt]",
+    ),
+    _list_option("--select", "CODE", "Only rules whose code begins so; ALL for all."),
+    _list_option("--extend-select", "CODE", "These rules besides the selected ones."),
+    _list_option("--ignore", "CODE", "No rules whose code begins so, unless --select names them more closely."),
+    click.option(
+        "--fail-on",
+        type=click.Choice(["error", "warning", "never"]),
+        help="Exit with 1 on a finding of this severity or worse.  [default: error]",
+    ),
+    click.option("--baseline", type=_FILE, metavar="FILE", help="Report only findings that FILE does not hold."),
+    click.option("--write-baseline", type=_FILE, metavar="FILE", help="Store the findings in FILE and exit with 0."),
+    click.option("--isolated", is_flag=True, help="Read no qdqtool.toml or pyproject.toml."),
+    click.option("--show-settings", is_flag=True, help="Print the settings in force and stop."),
+    click.option(
+        "--jobs", type=click.IntRange(min=1), metavar="N", help="Models to validate at once.  [default: one per CPU]"
+    ),
+    click.option("--show-context", is_flag=True, help="Text: also print what each node reads and what reads it."),
+    click.option("--statistics", is_flag=True, help="Print how often each rule reported, not the findings."),
+    click.option("--output-file", type=_FILE, metavar="FILE", help="Write the report to FILE."),
+    output_format_option("text", "json", *unit_names(_formats)),
+)
+
+
+def settings_of(options: dict[str, Any]) -> "Settings":
+    """The settings of the run: those of the nearest file, with what the command line replaces.
+
+    Raises:
+        UsageError: The file cannot be read, or options contradict each other.
+    """
+    from qdqtool.errors import UsageError
+    from qdqtool.pipeline.config import Config, settle
+
+    if options["baseline"] is not None and options["write_baseline"] is not None:
+        raise UsageError(
+            "--baseline and --write-baseline exclude each other", hint="--write-baseline writes all findings"
+        )
+    if options["statistics"] and options["output_format"] not in {"text", "json"}:
+        raise UsageError(f"--statistics has no output format {options['output_format']}", hint="use text or json")
+    given = Config(
+        targets=options["targets"] or None,
+        select=options["select"] or None,
+        extend_select=options["extend_select"],
+        ignore=options["ignore"] or None,
+        fail_on=options["fail_on"],
+        baseline=str(options["baseline"]) if options["baseline"] is not None else None,
+    )
+    return settle(given, isolated=options["isolated"])
+
+
+def jobs_of(options: dict[str, Any]) -> int:
+    """How many models to validate at once."""
+    return options["jobs"] or min(os.cpu_count() or 1, MOST_JOBS)
+
+
+def refuse_with_fixes(options: dict[str, Any]) -> None:
+    """Raise where an option is given that does not go with ``--fix`` or ``--diff``.
+
+    Raises:
+        UsageError: There is one.
+    """
+    from qdqtool.errors import UsageError
+
+    given = [name for name in ("baseline", "write_baseline", "statistics", "output_file") if options[name]]
+    if options["output_format"] not in {"text", "json"}:
+        given.append("output_format")
+    if given:
+        raise UsageError(
+            f"--{given[0].replace('_', '-')} does not go with --fix or --diff", hint="validate again after"
+        )
+
+
+def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, Any]) -> int:
+    """Print the report, or write what was asked for, and return the exit code.
+
+    Raises:
+        UsageError: The baseline cannot be read.
+        OutputError: A file cannot be written.
+    """
+    if options["write_baseline"] is not None:
+        from qdqtool.pipeline.baseline import write_baseline
+
+        count = write_baseline(report, options["write_baseline"])
+        _say(f"{count} findings written to {options['write_baseline']}")
+    else:
+        report = _without_known(report, settings)
+        _print(report, options)
+    for model in report.unreadable:
+        _say(f"error: {model.error}")
+    if report.unreadable:
+        return EXIT_UNREADABLE
+    if options["write_baseline"] is not None or settings.fail_on == "never":
+        return 0
+    return EXIT_FINDINGS if report.reaches(settings.fail_on) else 0
+
+
+def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateReport":
+    if settings.baseline is None:
+        return report
+    from qdqtool.pipeline.baseline import read_baseline, without_known
+
+    compared = without_known(report, read_baseline(settings.baseline), settings.baseline.parent)
+    if compared.gone:
+        _say(f"{compared.gone} findings of {settings.baseline} are gone; --write-baseline takes them out")
+    return compared.report
+
+
+def _print(report: "ValidateReport", options: dict[str, Any]) -> None:
+    output_format, path = options["output_format"], options["output_file"]
+    text = _rendered(report, options)
+    if path is not None:
+        from qdqtool.graph.save import write_atomically
+
+        write_atomically(path, text.encode() if text.endswith("\n") else f"{text}\n".encode())
+    elif output_format != "text":
+        click.echo(text)
+    if output_format == "github":
+        _append_summary(report)
+
+
+def _rendered(report: "ValidateReport", options: dict[str, Any]) -> str:
+    """The report as text; of the format ``text``, for a terminal, it is printed at once unless it goes to a file."""
+    import importlib
+    import io
+
+    output_format = options["output_format"]
+    shown: Any = report
+    kind, choice = "findings", {"show_context": options["show_context"]}
+    if options["statistics"]:
+        from qdqtool.pipeline.statistics import statistics
+
+        shown, kind, choice = statistics(report), "statistics", {}
+    if output_format == "text":
+        from qdqtool.report.terminal import make_console
+
+        buffer = io.StringIO()
+        console = make_console(buffer if options["output_file"] is not None else None)
+        importlib.import_module(f"qdqtool.report.text.{kind}").render(shown, console, **choice)
+        return buffer.getvalue()
+    home = "qdqtool.report" if output_format == "json" else _formats.__name__
+    return str(importlib.import_module(f"{home}.{output_format}").render(shown))
+
+
+def _append_summary(report: "ValidateReport") -> None:
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    from qdqtool.errors import OutputError
+    from qdqtool.report.validate import markdown
+
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(f"{markdown.render(report)}\n")
+    except OSError as error:
+        raise OutputError(f"job summary {path} cannot be written: {error.strerror}") from None
+
+
+def _say(text: str) -> None:
+    from qdqtool.report.terminal import escape
+
+    click.echo(escape(text), err=True)

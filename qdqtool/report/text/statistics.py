@@ -1,0 +1,20 @@
+"""The counts of ``validate --statistics`` for a terminal."""
+
+from rich.console import Console
+
+from qdqtool.pipeline.statistics import Statistics
+from qdqtool.report.terminal import make_table
+
+
+def render(report: Statistics, console: Console) -> None:
+    """Print a line for each rule, then the sum."""
+    table = make_table("findings", "code", "name", "severity", "fixable")
+    for row in report.rules:
+        table.add_row(str(row.count), row.code, row.name, row.severity, str(row.fixable or ""))
+    if report.rules:
+        console.print(table)
+    summary = report.summary
+    console.print(
+        f"{summary.errors} errors, {summary.warnings} warnings, {summary.infos} infos,"
+        f" {summary.suppressed} suppressed, {summary.known} in the baseline"
+    )
