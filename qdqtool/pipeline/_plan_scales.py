@@ -21,8 +21,7 @@ class StoredScale:
     """Scales after rounding to what the model stores.
 
     Attributes:
-        scale: Their real values, in the plan's shape: of the data's type; float8e8m0 where they are stored so; float32
-            where they are quantized.
+        scale: Their real values, in the plan's shape and the type of the data, or float8e8m0 where they are stored so.
         scheme: How they are stored; None for the type of the data.
         params: With which constants they are quantized; None where they are not.
     """
@@ -44,11 +43,11 @@ def stored_scale(entry: PlanEntry, given: Array, elem_type: int | None, folder: 
     Raises:
         ArgumentError: A scale cannot be stored so, or ``scale_format`` and ``scale_scale`` do not go together.
     """
+    assert elem_type is not None
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
     if entry.scale_format is None:
         if entry.scale_scale is not None:
             raise ArgumentError("scale_scale needs scale_format, the format that it scales")
-        assert elem_type is not None
-        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
         return StoredScale(_rounded(given, dtype, f"{dtype.name}, the type of the tensor"))
     fmt = _scale_format(entry.scale_format)
     scheme = QuantScheme(fmt, PerTensor())
@@ -57,7 +56,7 @@ def stored_scale(entry: PlanEntry, given: Array, elem_type: int | None, folder: 
             raise ArgumentError(f"scale_scale is set, but {fmt} stores scales as they are; leave it out")
         return StoredScale(_rounded(given, fmt.dtype, fmt.name), scheme)
     params = QuantParams(scheme, _scale_of_scales(entry, fmt, folder))
-    return StoredScale(_quantized(given, params), scheme, params)
+    return StoredScale(_quantized(given, params, dtype), scheme, params)
 
 
 def _scale_format(name: str) -> NumberFormat:
@@ -76,11 +75,11 @@ def _scale_of_scales(entry: PlanEntry, fmt: NumberFormat, folder: Path) -> Array
     return _rounded(given.reshape(()), FLOAT32, "float32")
 
 
-def _quantized(given: Array, params: QuantParams) -> Array:
-    """What the scales are once they were quantized and dequantized again, float32."""
+def _quantized(given: Array, params: QuantParams, dtype: np.dtype[np.generic]) -> Array:
+    """What the scales are once they were quantized and dequantized again to the type of the data."""
     fmt, step = params.scheme.format, params.scale
     codes = quantize(_rounded(given, FLOAT32, "float32"), step, fmt, PerTensor())
-    scale = dequantize(codes, step, PerTensor())
+    scale = dequantize(codes, step, PerTensor(), output_dtype=dtype)
     beyond = given.astype(FLOAT64) > fmt.high * float(step)
     if beyond.any():
         raise ArgumentError(
@@ -88,6 +87,9 @@ def _quantized(given: Array, params: QuantParams) -> Array:
             f"scale_scale {float(step):g}"
         )
     _check_not_zero(given, scale, f"{fmt} with scale_scale {float(step):g}")
+    lost = quantize(scale.astype(FLOAT32), step, fmt, PerTensor()) != codes
+    if lost.any():
+        raise ArgumentError(f"scale {given[lost].flat[0]:g} is too coarse in {dtype.name}, the type of the tensor")
     return scale
 
 

@@ -17,7 +17,7 @@ from qdqtool.graph.tensors import element_count, make_tensor, pending_tensor, re
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, Use, Value
 from qdqtool.numerics.affine import quantize
-from qdqtool.numerics.dtypes import FLOAT8E8M0, Array
+from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.plan import Placement, QuantPlan
@@ -126,11 +126,13 @@ class PlacementEdits:
         fmt = outer.scheme.format
         codes_name = self._namer.tensor(f"{name}_quantized")
         outer_name = self._namer.tensor(f"{name}_scale")
-        codes = quantize(params.scale, outer.scale, fmt, outer.scheme.granularity)
+        codes = quantize(params.scale.astype(FLOAT32), outer.scale, fmt, outer.scheme.granularity)
         self.edits.append(AddInitializer(scope, make_tensor(codes_name, codes, fmt.onnx_type)))
         self.edits.append(AddInitializer(scope, make_tensor(outer_name, outer.scale, _onnx_type(outer.scale))))
         node = self._namer.node(f"{name}_DequantizeLinear")
-        self.edits.append(AddNode(scope, "DequantizeLinear", (codes_name, outer_name), (name,), node))
+        attributes = _output_type(outer.scale, _onnx_type(params.scale))
+        edit = AddNode(scope, "DequantizeLinear", (codes_name, outer_name), (name,), node, attributes=attributes)
+        self.edits.append(edit)
         return name
 
     def _add_node(self, op_type: str, placement: Placement, value: Value, inputs: tuple[str, ...], output: str) -> None:
@@ -139,7 +141,7 @@ class PlacementEdits:
         if op_type == "QuantizeLinear":
             attributes |= quantize_attributes(params)
         elif params.scheme.scale_scheme is not None:
-            attributes["output_dtype"] = self._data_type(value)
+            attributes |= _output_type(params.scale, self._data_type(value))
         self.edits.append(AddNode(value.scope.path, op_type, inputs, (output,), name, attributes=attributes))
 
     def _data_type(self, value: Value) -> int:
@@ -202,6 +204,11 @@ def quantize_attributes(params: QuantParams) -> dict[str, Any]:
     if params.scale.dtype == FLOAT8E8M0:
         attributes["precision"] = onnx.TensorProto.FLOAT
     return attributes
+
+
+def _output_type(scale: Array, wanted: int) -> dict[str, Any]:
+    """The attribute of a DQ whose result is not of its scale's type."""
+    return {} if _onnx_type(scale) == wanted else {"output_dtype": wanted}
 
 
 def _onnx_type(array: Array) -> int:

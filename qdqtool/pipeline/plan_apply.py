@@ -17,8 +17,10 @@ from qdqtool.plan import Placement, QuantPlan
 OPSET_WITH_AXIS = 13
 OPSET_WITH_BLOCKS = 21
 OPSET_WITH_HALF_SCALES = 19
-OPSET_WITH_TYPES_APART = 23
-"""The first in which data and scale may have different types, and a DQ names the type of its result."""
+OPSET_WITH_Q_TYPE = 21
+"""The first in which a Q without a zero point names the type of its result."""
+OPSET_WITH_DQ_TYPE = 23
+"""The first in which a DQ does: where its scale has another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +91,12 @@ def needed_opset(placement: Placement) -> int:
         needs.append(OPSET_WITH_BLOCKS)
     if scale.dtype.itemsize == 2:
         needs.append(OPSET_WITH_HALF_SCALES)
-    inner = scheme.scale_scheme
-    if inner is not None:
-        needs += [OPSET_WITH_TYPES_APART, inner.format.first_opset.scale or inner.format.first_opset.dequantize or 1]
+    if scheme.scale_scheme is not None:
+        first = scheme.scale_scheme.format.first_opset
+        needs += [OPSET_WITH_Q_TYPE, first.scale or first.dequantize or 1]
+    outer = placement.params.scale_params
+    if outer is not None and outer.scale.dtype != scale.dtype:
+        needs.append(OPSET_WITH_DQ_TYPE)
     return max(needs)
 
 
