@@ -24,6 +24,14 @@ from qdqtool.cli._options import (
     help="Plan file, TOML or JSON: which tensors, which format, which scales (docs/plan.md).",
 )
 @output_option("The quantized model to write.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TARGET,...",
+    help="Refuse what one of these does not take, with the nearest that it does: onnx, ort-cpu, tensorrt, "
+    "tensorrt-rtx. Without it the report only notes who does not take the result.",
+)
 @weights_option()
 @external_data_option()
 @click.option(
@@ -38,6 +46,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     model: Path,
     plan: Path,
     output: Path,
+    targets: tuple[str, ...],
     weights: str,
     external_data: str,
     verify: bool,
@@ -57,5 +66,10 @@ def command(  # noqa: PLR0913 -- one argument for each option
     from qdqtool.pipeline.placement_edits import WeightStorage
 
     request = DataRequest(input_shapes=parse_shapes(input_shapes, "--input-shapes")) if verify else None
-    options = InsertOptions(weights=WeightStorage(weights), external_data=ExternalData(external_data), verify=request)
+    options = InsertOptions(
+        weights=WeightStorage(weights),
+        external_data=ExternalData(external_data),
+        targets=tuple(word.strip() for value in targets for word in value.split(",") if word.strip()),
+        verify=request,
+    )
     emit(insert_plan(model, plan, output, options), output_format, "insert")

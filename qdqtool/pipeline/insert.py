@@ -1,6 +1,6 @@
 """The insert job: put the Q/DQ pairs of a plan file into a model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from qdqtool.errors import GateError
@@ -17,6 +17,7 @@ from qdqtool.pipeline.plan_apply import QuantizedTensor, apply_plan
 from qdqtool.pipeline.plan_file import PlanFile, read_plan_file
 from qdqtool.pipeline.plan_resolve import resolve_plan
 from qdqtool.pipeline.sizes import Sizes
+from qdqtool.pipeline.target_fit import RefusedBy, refused_by_any, require_targets
 from qdqtool.plan import QuantPlan
 
 
@@ -27,11 +28,13 @@ class InsertOptions:
     Attributes:
         weights: How quantized constants are stored.
         external_data: Where weights are stored.
+        targets: Who is to load the result: what one of them does not take is refused. Empty for no such check.
         verify: Feeds with which the model is run before and after an opset upgrade; None to trust the upgrade.
     """
 
     weights: WeightStorage = WeightStorage.PACKED
     external_data: ExternalData = ExternalData.AUTO
+    targets: tuple[str, ...] = ()
     verify: DataRequest | None = None
 
 
@@ -47,6 +50,7 @@ class InsertReport:
         opset_after: That of the output.
         verified: What ``verify`` showed; None where it was not asked for.
         quantized: Every pair that was put in.
+        refused_by: For each target that does not take the result, the first reason.
         skipped: Always empty for a plan file: what a plan names and cannot be done is an error.
         sizes: File sizes.
     """
@@ -58,6 +62,7 @@ class InsertReport:
     opset_after: int
     verified: str | None
     quantized: tuple[QuantizedTensor, ...]
+    refused_by: tuple[RefusedBy, ...]
     skipped: tuple[()] = ()
     sizes: Sizes
 
@@ -78,7 +83,7 @@ def insert_plan(
 
     Raises:
         ModelError: The model cannot be read.
-        UsageError: The plan is malformed or does not fit the model.
+        UsageError: The plan is malformed, does not fit the model, or has something that a target does not take.
         OutputError: The output cannot be written.
         GateError: The opset upgrade was to be verified and changes an output.
     """
@@ -87,7 +92,8 @@ def insert_plan(
     plan_file = read_plan_file(plan)
     source = model if isinstance(model, Model) else load_model(model)
     check_output(output, [source.path] if source.path else [])
-    quantized, done = insert_into(source, plan_file, plan.parent, options.weights)
+    planner = _Planner(plan_file, plan.parent, options.targets)
+    quantized, done = apply_plan(source, planner, options.weights)
     verified = verify_upgrade(source, quantized.default_opset(), options.verify) if options.verify else None
     saved = save_model(quantized, output, external_data=options.external_data)
     return InsertReport(
@@ -98,29 +104,33 @@ def insert_plan(
         opset_after=quantized.default_opset(),
         verified=verified,
         quantized=done,
+        refused_by=planner.refused_by,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
     )
 
 
-def insert_into(
-    source: Model, plan_file: PlanFile, folder: Path, weights: WeightStorage = WeightStorage.PACKED
-) -> tuple[Model, tuple[QuantizedTensor, ...]]:
-    """Put the pairs of a decoded plan into a model in memory; opset and IR version are raised only as far as needed.
+@dataclass(slots=True)
+class _Planner:
+    """Makes the plan of a file for a model, and asks the targets about it.
 
-    Args:
-        source: The model; it is not changed.
+    Attributes:
         plan_file: The decoded plan.
         folder: What array references of the plan are relative to.
-        weights: How quantized constants are stored.
-
-    Raises:
-        UsageError: The plan does not fit the model.
+        targets: Who must take it.
+        refused_by: Who does not take the plan that was made last.
     """
 
-    def make_plan(view: GraphView) -> QuantPlan:
-        return resolve_plan(plan_file, view, TensorTypes(view), folder)
+    plan_file: PlanFile
+    folder: Path
+    targets: tuple[str, ...]
+    refused_by: tuple[RefusedBy, ...] = field(default=())
 
-    return apply_plan(source, make_plan, weights)
+    def __call__(self, view: GraphView) -> QuantPlan:
+        types = TensorTypes(view)
+        plan = resolve_plan(self.plan_file, view, types, self.folder)
+        require_targets(plan, view, types, self.targets)
+        self.refused_by = refused_by_any(plan, view, types)
+        return plan
 
 
 def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:

@@ -5,6 +5,10 @@ import functools
 from qdqtool import targets as _package
 from qdqtool.errors import ArgumentError
 from qdqtool.registry import load_unit, suggestion, unit_names
+from qdqtool.targets._alternatives import Refusal as Refusal
+from qdqtool.targets._alternatives import refusals as refusals
+from qdqtool.targets._capability import capabilities as capabilities
+from qdqtool.targets._capability import capability_name as capability_name
 from qdqtool.targets._target import Target as Target
 from qdqtool.targets._target import type_name as type_name
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from onnx import TensorProto
 
@@ -39,7 +39,13 @@ class Target:
         follows_opset: Whether it refuses what the model's opset does not have yet.
         max_opset: Newest opset of the default domain that it loads; None for no limit.
         max_ir: Newest IR version that it loads; None for no limit.
-        min_compute_capability: First GPU generation (major times 10 plus minor) with kernels for a quantized type.
+        block_axes: Axes along which blocks may lie, counted from the end; None for any.
+        whole_blocks: Whether it refuses a shorter last block.
+        min_block: Smallest block.
+        even_sub_bytes: Whether it refuses tensors of less than 8 bits with an odd number of elements.
+        min_compute_capability: First GPU generation (major times 10 plus minor) with hardware for a type.
+        known_compute_capabilities: Those that it can build for; None for all.
+        compute_capabilities: Those that were asked for; empty where it does not matter.
     """
 
     id: str
@@ -55,4 +61,14 @@ class Target:
     follows_opset: bool = True
     max_opset: int | None = None
     max_ir: int | None = None
+    block_axes: frozenset[int] | None = None
+    whole_blocks: bool = False
+    min_block: int = 1
+    even_sub_bytes: bool = False
     min_compute_capability: Mapping[str, int] = field(default_factory=dict)
+    known_compute_capabilities: frozenset[int] | None = None
+    compute_capabilities: tuple[int, ...] = ()
+
+    def on(self, compute_capabilities: tuple[int, ...]) -> "Target":
+        """The same target, asked about these GPUs; 86 for 8.6."""
+        return replace(self, compute_capabilities=compute_capabilities)

@@ -19,3 +19,9 @@ INITIALIZER_TYPES = FLOAT_TYPES | {
 """Types that the parser imports as initializers, used or not."""
 
 SYMMETRIC_TYPES = frozenset({"int8", "uint8", "int4", "float8e4m3fn", "float4e2m1"})
+
+BLOCK_AXES = frozenset({-1, -2})
+"""The parser: "the blocking dimension must be the last or second to last dimension"."""
+
+MIN_BLOCK = 2
+"""A scale for every element is no block to the parser."""

@@ -1,7 +1,14 @@
 """TensorRT 11: always strongly typed, so the Q/DQ nodes alone decide which layers are quantized."""
 
 from qdqtool.targets._target import Target
-from qdqtool.targets._tensorrt_family import FLOAT_TYPES, INITIALIZER_TYPES, QUANTIZE_TYPES, SYMMETRIC_TYPES
+from qdqtool.targets._tensorrt_family import (
+    BLOCK_AXES,
+    FLOAT_TYPES,
+    INITIALIZER_TYPES,
+    MIN_BLOCK,
+    QUANTIZE_TYPES,
+    SYMMETRIC_TYPES,
+)
 
 TARGET = Target(
     id="tensorrt",
@@ -15,5 +22,9 @@ TARGET = Target(
     initializer_types=INITIALIZER_TYPES,
     symmetric_types=SYMMETRIC_TYPES,
     follows_opset=False,
-    min_compute_capability={"int8": 75, "int4": 80, "float8e4m3fn": 89, "float4e2m1": 100},
+    block_axes=BLOCK_AXES,
+    whole_blocks=True,
+    min_block=MIN_BLOCK,
+    even_sub_bytes=True,
+    min_compute_capability={"int8": 75, "int4": 80, "bfloat16": 80, "float8e4m3fn": 89, "float4e2m1": 100},
 )

@@ -17,6 +17,7 @@ from qdqtool.errors import UsageError
 from qdqtool.pipeline.insert import InsertOptions, insert_plan
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.strip import strip_model
+from qdqtool.pipeline.validate import validate_model
 
 QUANTIZABLE = [name for name in formats.names() if formats.get(name).first_opset.quantize is not None]
 W = np.random.default_rng(1).uniform(-1, 1, (64, 32)).astype(np.float32)
@@ -187,3 +188,42 @@ def test_activation_with_two_dequantizers_is_stripped(tmp_path: Path) -> None:
 def test_wrong_scale_formats_are_refused(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         insert(tmp_path, model_of(TensorProto.FLOAT), {"tensor": "w", "format": "int8", "scale": 0.5, **keys})
+
+
+@pytest.mark.parametrize(
+    ("keys", "message", "hint"),
+    [
+        ({"format": "uint8", "zero_point": 128}, "tensor 'w': tensorrt takes no uint8", "int8 with zero point 0"),
+        ({"format": "int16"}, "tensor 'w': tensorrt takes no int16", "none; leave the tensor in float"),
+        ({"format": "int4", "axis": 0, "block_size": 48}, "64 elements in blocks of 48", "blocks of 32"),
+    ],
+)
+def test_a_target_refuses_with_the_nearest_alternative(
+    tmp_path: Path, keys: dict[str, Any], message: str, hint: str
+) -> None:
+    (tmp_path / "m.onnx").write_bytes(model_of(TensorProto.FLOAT).SerializeToString())
+    plan = {"schema_version": 1, "tensors": [{"tensor": "w", "scale": 0.5, **keys}]}
+    (tmp_path / "p.json").write_text(json.dumps(plan))
+    files = tmp_path / "m.onnx", tmp_path / "p.json", tmp_path / "q.onnx"
+    with pytest.raises(UsageError, match=message) as caught:
+        insert_plan(*files, InsertOptions(targets=("onnx", "tensorrt")))
+    assert hint in (caught.value.hint or "")
+    assert not files[2].exists()
+    report = insert_plan(*files)
+    assert [found.target for found in report.refused_by] == ["tensorrt", "tensorrt-rtx"]
+    with pytest.raises(UsageError, match="target 'tensort' is unknown"):
+        insert_plan(*files, InsertOptions(targets=("tensort",)))
+
+
+def test_what_the_linter_says_of_the_result_agrees_with_the_remark(tmp_path: Path) -> None:
+    """Plans without a remark about TensorRT pass its linter; those with one do not."""
+    for fmt in QUANTIZABLE:
+        for scales in ({"block_size": 16}, NVFP4, MX):
+            (tmp_path / "m.onnx").write_bytes(model_of(TensorProto.FLOAT).SerializeToString())
+            plan = {"schema_version": 1, "tensors": [entry(fmt, **scales)]}
+            (tmp_path / "p.json").write_text(json.dumps(plan))
+            report = insert_plan(tmp_path / "m.onnx", tmp_path / "p.json", tmp_path / "q.onnx")
+            refused = {found.target for found in report.refused_by}
+            for target in ("tensorrt", "tensorrt-rtx"):
+                errors = [f for f in validate_model(tmp_path / "q.onnx", [target]).findings if f.severity == "error"]
+                assert bool(errors) == (target in refused), (fmt, scales, errors)

@@ -3,6 +3,7 @@
 from rich.console import Console
 
 from qdqtool.pipeline.insert import InsertReport
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._pairs import print_files, print_opset, print_pairs
 
 
@@ -12,4 +13,8 @@ def render(report: InsertReport, console: Console) -> None:
     print_opset(report.opset_before, report.opset_after, console)
     if report.verified:
         console.print(f"verified: {report.verified}")
+    for found in report.refused_by:
+        alternative = f"; nearest: {found.alternative}" if found.alternative else ""
+        tensor = f"{found.graph}/{found.tensor}" if found.graph else found.tensor
+        console.print(f"note: {found.target} {found.reason} (tensor {escape(tensor)}){alternative}", style="dim")
     print_files(report.output, report.external_data, report.sizes, console)
