@@ -7,10 +7,13 @@ import numpy as np
 
 from qdqtool.backends.ort_cpu import Profile, Session
 from qdqtool.errors import QdqError
+from qdqtool.graph.absorbed import absorbs_relu
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.model import Model
+from qdqtool.graph.naming import Namer
 from qdqtool.graph.qdq import QdqIndex
 from qdqtool.graph.scope import walk
+from qdqtool.graph.surgeon import apply_edits
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
 from qdqtool.numerics.dtypes import Array
@@ -21,6 +24,7 @@ from qdqtool.pipeline.check import DataRequest
 from qdqtool.pipeline.data import Feeds, input_specs, load_feeds, random_feeds, with_shapes
 from qdqtool.pipeline.fix_report import OutputChange
 from qdqtool.pipeline.strip import strip_from
+from qdqtool.rules import Draft, Facts
 
 Sample = dict[str, Array]
 
@@ -127,10 +131,21 @@ def _equal(left: Array, right: Array) -> bool:
 
 def _twin_run(original: Model, prover: Prover) -> Run:
     try:
-        twin, _, _ = strip_from(original)
+        twin, _, _ = strip_from(_with_relus(original))
     except QdqError as error:
         return Run(failure=_reason(error))
     return prover.run(twin)
+
+
+def _with_relus(model: Model) -> Model:
+    """The model with the Relus written out that its quantizer left to the Q nodes."""
+    facts = Facts(model.fork())
+    draft = Draft(facts, Namer(facts.view))
+    for entry in facts.qdq.quantizers():
+        if absorbs_relu(entry, facts.qdq, facts.constants):
+            source = entry.node.input_name(0)
+            draft.set_input(entry.node, 0, draft.add(entry.node, "Relu", (source,), source))
+    return apply_edits(facts.model, draft.edits) if draft.edits else model
 
 
 def _output_change(

@@ -1,12 +1,16 @@
 """QS002: scales of an axis that is not named."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from qdqtool.graph.qdq import FIRST_OPSET_WITH_AXIS
+from qdqtool.graph.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
 from qdqtool.rules._words import dims, short
 from qdqtool.targets import Target
+
+AXIS = Offer("safe", "writes the axis that is in force")
 
 
 class AxisImplicit(Rule):
@@ -24,6 +28,7 @@ class AxisImplicit(Rule):
     name = "spec.axis-implicit"
     affects = impacts(onnx=ADVICE, tensorrt=CAUTION)
     remedy = "write the axis attribute, even where it is 1"
+    offers = (AXIS,)
     VALID = (
         Example(
             "axis is written",
@@ -72,4 +77,9 @@ class AxisImplicit(Rule):
                     tensor=entry.scale,
                     found="absent",
                     expected="axis",
+                    fixes=(Fix(AXIS, f"writes axis = {entry.axis}", partial(_write, entry)),),
                 )
+
+
+def _write(entry: QdqNode, draft: Draft) -> None:
+    draft.set_attribute(entry.node, "axis", entry.axis)

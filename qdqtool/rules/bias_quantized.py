@@ -6,6 +6,7 @@ from onnx import TensorProto
 
 from qdqtool.rules._bias import is_bias
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._float import FLOAT, float_fix
 from qdqtool.rules._rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind
 from qdqtool.targets import Target
@@ -26,6 +27,7 @@ class BiasQuantized(Rule):
     name = "placement.bias"
     affects = impacts(tensorrt=REFUSED)
     remedy = "store the bias as float (in ONNX Runtime: QuantizeBias=False)"
+    offers = (FLOAT,)
     VALID = (
         Example(
             "a float bias",
@@ -85,4 +87,5 @@ class BiasQuantized(Rule):
                     found=stored,
                     expected="a float bias",
                     impact=None if entry.quantized_type == TensorProto.INT32 else CAUTION,
+                    fixes=(float_fix(entry),),
                 )

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from qdqtool.rules._blocks import Blocks, blocks
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._reblock import REBLOCKED, SIZED, SPLIT, reblock_fixes
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._scalar import SCALAR, scalar_fixes
 from qdqtool.rules._words import dims
 from qdqtool.targets import Target
 
@@ -25,6 +27,7 @@ class BlockSize(Rule):
     name = "axis.block-size"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=SILENT)
     remedy = "set block_size to the extent divided by the number of blocks; pad the axis where it does not divide"
+    offers = (SCALAR, SIZED, SPLIT, REBLOCKED)
     VALID = (
         Example(
             "two blocks of 2",
@@ -89,6 +92,7 @@ class BlockSize(Rule):
                 tensor=found.entry.scale,
                 found=str(size) if size else "absent",
                 expected=str(low) if low >= high else f"{low} to {high}",
+                fixes=scalar_fixes(found.entry) or reblock_fixes(found),
             )
 
 

@@ -1,15 +1,21 @@
 """QL312: stored codes that reach their DQ through another operator."""
 
 from collections.abc import Iterator
+from functools import partial
 
+import onnx
 from onnx import TensorProto
 
+from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.view import NodeView
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
+
+STORED = Offer("safe", "stores what the operators between make of the codes")
 
 
 class ConstantIndirect(Rule):
@@ -27,6 +33,7 @@ class ConstantIndirect(Rule):
     name = "placement.constant-indirect"
     affects = impacts(tensorrt=REFUSED)
     remedy = "move the operator behind the DQ, or store its result"
+    offers = (STORED,)
     VALID = (
         Example(
             "the Transpose comes after",
@@ -76,7 +83,18 @@ class ConstantIndirect(Rule):
                     tensor=data,
                     found=data.producer.op_type,
                     expected="the initializer or Constant itself",
+                    fixes=(Fix(STORED, "stores the codes as they reach the DQ", partial(_store, entry)),),
                 )
+
+
+def _store(entry: QdqNode, draft: Draft) -> None:
+    assert entry.data is not None
+    codes, onnx_type = draft.facts.constants.array(entry.data), entry.quantized_type
+    if codes is None or onnx_type is None:
+        raise UnfitError("the constant is too large to fold, or its type is unknown")
+    like = onnx.TensorProto(data_type=onnx_type, dims=codes.shape)
+    name = draft.weights(entry.node.scope, f"{entry.data.name}_stored", like, lambda: codes)
+    draft.set_input(entry.node, 0, name)
 
 
 def _folds(facts: Facts, cast: NodeView) -> bool:

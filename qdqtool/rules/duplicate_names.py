@@ -1,10 +1,16 @@
 """QM605: nodes that share a name."""
 
 from collections.abc import Iterator
+from functools import partial
 
+from qdqtool.graph.edits import SetNodeName
+from qdqtool.graph.view import NodeView
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
+
+RENAMED = Offer("safe", "gives the second node a name of its own")
 
 
 class DuplicateNames(Rule):
@@ -22,6 +28,7 @@ class DuplicateNames(Rule):
     name = "model.duplicate-node-name"
     affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "rename one of them, or clear both names"
+    offers = (RENAMED,)
     VALID = (
         Example(
             "empty names",
@@ -60,5 +67,10 @@ class DuplicateNames(Rule):
                         node=node,
                         found=name,
                         expected="a name of its own",
+                        fixes=(Fix(RENAMED, f"renames this {node.op_type}", partial(_rename, node)),),
                     )
                 first.setdefault(name, node.op_type)
+
+
+def _rename(node: NodeView, draft: Draft) -> None:
+    draft.edits.append(SetNodeName(node.scope.path, node.key, draft.namer.node(node.proto.name)))

@@ -1,12 +1,17 @@
 """QM606: stored tensors of types that the target cannot hold."""
 
 from collections.abc import Iterator
+from functools import partial
 
+from qdqtool.graph.edits import RemoveInitializer
 from qdqtool.graph.view import Value
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind, listed
 from qdqtool.targets import Target
+
+TAKEN_OUT = Offer("safe", "takes out an initializer that nothing reads")
 
 
 class InitializerType(Rule):
@@ -24,6 +29,7 @@ class InitializerType(Rule):
     name = "model.initializer-type"
     affects = impacts(tensorrt=REFUSED)
     remedy = "take the initializer out where nothing reads it, else store it in another type"
+    offers = (TAKEN_OUT,)
     VALID = (
         Example(
             "an unused float",
@@ -63,7 +69,18 @@ class InitializerType(Rule):
                 node=value.uses[0].node if value.uses else None,
                 found=kind(tensor.data_type),
                 expected=listed(legal),
+                fixes=_fixes(value),
             )
+
+
+def _fixes(value: Value) -> tuple[Fix, ...]:
+    if value.uses or value.is_output or value.is_input:
+        return ()
+    return (Fix(TAKEN_OUT, f"takes out initializer '{value.name}'", partial(_take_out, value)),)
+
+
+def _take_out(value: Value, draft: Draft) -> None:
+    draft.edits.append(RemoveInitializer(value.scope.path, value.name))
 
 
 def _reported(facts: Facts, value: Value) -> bool:

@@ -1,14 +1,19 @@
 """QM608: constants that a caller could replace."""
 
 from collections.abc import Iterator
+from functools import partial
 
+from qdqtool.graph.edits import AddInitializer, RemoveInitializer
 from qdqtool.graph.view import Value
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import short
 from qdqtool.targets import Target
 
 FIRST_IR_WITH_PLAIN_INITIALIZERS = 4
+
+FIXED = Offer("safe", "takes the name out of the graph inputs; the stored value stays")
 
 
 class Overridable(Rule):
@@ -26,6 +31,7 @@ class Overridable(Rule):
     name = "model.overridable-parameter"
     affects = impacts(tensorrt=SUSPECT)
     remedy = "take the name out of the graph inputs"
+    offers = (FIXED,)
     VALID = (
         Example(
             "an initializer alone",
@@ -66,4 +72,11 @@ class Overridable(Rule):
                     tensor=value,
                     found="initializer and graph input",
                     expected="an initializer alone",
+                    fixes=(Fix(FIXED, f"takes '{value.name}' out of the graph inputs", partial(_close, value)),),
                 )
+
+
+def _close(value: Value, draft: Draft) -> None:
+    assert value.initializer is not None
+    draft.edits.append(RemoveInitializer(value.scope.path, value.name))
+    draft.edits.append(AddInitializer(value.scope.path, value.initializer))

@@ -7,7 +7,9 @@ from onnx import TensorProto
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._bias import is_bias
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._float import FLOAT
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.rules._symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.rules._words import kind, listed, short
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
@@ -29,6 +31,7 @@ class QuantizedType(Rule):
     name = "parameters.quantized-type"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "quantize again to a type that the target computes with"
+    offers = (EXACT, SYMMETRIC, FLOAT)
     VALID = (
         Example(
             "int8",
@@ -117,6 +120,7 @@ class QuantizedType(Rule):
                 found=quantized,
                 expected=listed(legal),
                 impact=_impact(entry, target),
+                fixes=symmetric_fixes(facts, entry) if target.family == "tensorrt" else (),
             )
 
 

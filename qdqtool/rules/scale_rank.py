@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._scalar import SCALAR, scalar_fixes
 from qdqtool.rules._words import dims
 from qdqtool.targets import Target
 
@@ -24,6 +25,7 @@ class ScaleRank(Rule):
     name = "axis.scale-rank"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "make a one-element scale a scalar, a per-axis scale 1-D"
+    offers = (SCALAR,)
     VALID = (
         Example(
             "a scale of one element",
@@ -61,4 +63,5 @@ class ScaleRank(Rule):
                 tensor=entry.scale,
                 found=f"rank {len(scale)}",
                 expected=f"rank 0, 1 or {len(shape)}" if shape else "rank 0",
+                fixes=scalar_fixes(entry),
             )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.graph.view import Value
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._folded import STORED, folded_fixes
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import short
 from qdqtool.targets import Target
@@ -24,6 +25,7 @@ class ZeroPointConstant(Rule):
     name = "parameters.zero-point-constant"
     affects = impacts(tensorrt=REFUSED)
     remedy = "store the zero point as an initializer"
+    offers = (STORED,)
     VALID = (
         Example(
             "behind an Identity",
@@ -75,6 +77,7 @@ class ZeroPointConstant(Rule):
                 tensor=zero,
                 found=maker,
                 expected="an initializer or a Constant",
+                fixes=folded_fixes(facts, entry, 2),
             )
 
 

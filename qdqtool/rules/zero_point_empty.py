@@ -1,11 +1,16 @@
 """QT404: a zero point that is given as the empty name."""
 
 from collections.abc import Iterator
+from functools import partial
 
+from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import short
 from qdqtool.targets import Target
+
+LEFT_OUT = Offer("safe", "leaves the third input out")
 
 
 class ZeroPointEmpty(Rule):
@@ -23,6 +28,7 @@ class ZeroPointEmpty(Rule):
     name = "target.zero-point-empty-name"
     affects = impacts(tensorrt=REFUSED)
     remedy = "leave the third input out, or give a zero point of zeros"
+    offers = (LEFT_OUT,)
     VALID = (
         Example(
             "left out",
@@ -56,4 +62,9 @@ class ZeroPointEmpty(Rule):
                     node=entry.node,
                     found="''",
                     expected="a tensor, or two inputs only",
+                    fixes=(Fix(LEFT_OUT, "leaves the third input out", partial(_leave_out, entry)),),
                 )
+
+
+def _leave_out(entry: QdqNode, draft: Draft) -> None:
+    draft.set_input(entry.node, 2, "")

@@ -1,14 +1,24 @@
 """QS003: zero points whose type or shape does not fit."""
 
 from collections.abc import Iterator
+from functools import partial
 from math import prod
 
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
 from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.rules._facts import Array, Facts, as_reals
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import dims, kind, short
+from qdqtool.rules._words import dims, format_of, kind, short
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
+
+SPREAD = Offer("safe", "repeats a zero point that is the same everywhere, so that it has the scale's shape")
+CAST = Offer("unsafe", "stores the zero point in the quantized type, where that holds it")
 
 
 class ZeroPointMismatch(Rule):
@@ -26,6 +36,7 @@ class ZeroPointMismatch(Rule):
     name = "spec.zero-point-mismatch"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "give zero points the quantized type and the scale's shape"
+    offers = (SPREAD, CAST)
     VALID = (
         Example(
             "one zero point a channel; a scalar and a one-element tensor count as equal",
@@ -106,7 +117,16 @@ def _type_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Fault
         found=kind(given),
         expected=expected,
         impact=impact,
+        fixes=_type_fixes(entry, stated),
     )
+
+
+def _type_fixes(entry: QdqNode, stated: int | None) -> tuple[Fix, ...]:
+    legal = get_target("onnx").quantize_types
+    onnx_type = stated if stated and kind(stated) in legal else TensorProto.INT8 if entry.is_quantize else None
+    if onnx_type is None:
+        return ()
+    return (Fix(CAST, f"stores the zero point as {kind(onnx_type)}", partial(_cast, entry, onnx_type)),)
 
 
 def _shape_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Fault]:
@@ -124,4 +144,29 @@ def _shape_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Faul
         tensor=entry.zero_point,
         found=dims(given),
         expected=f"the scale's shape {dims(wanted)}",
+        fixes=(Fix(SPREAD, f"repeats the zero point to {dims(wanted)}", partial(_spread, entry)),),
     )
+
+
+def _spread(entry: QdqNode, draft: Draft) -> None:
+    zero = draft.facts.array(entry.zero_point)
+    onnx_type = draft.facts.elem_type(entry.zero_point)
+    shape = tuple(dim for dim in entry.scale_shape or () if isinstance(dim, int))
+    if zero is None or onnx_type is None or not zero.size or np.any(as_reals(zero) != as_reals(zero).reshape(-1)[0]):
+        raise UnfitError("the zero points differ, or are not constant")
+    _store(entry, np.broadcast_to(zero.reshape(-1)[:1], (prod(shape),)).reshape(shape), onnx_type, draft)
+
+
+def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
+    zero, fmt = draft.facts.array(entry.zero_point), format_of(onnx_type)
+    if zero is None or fmt is None or fmt.kind != "integer" or not _holds(fmt, as_reals(zero)):
+        raise UnfitError("the zero point is not constant, or is no value of that type")
+    _store(entry, zero.astype(fmt.dtype), onnx_type, draft)
+
+
+def _holds(fmt: NumberFormat, values: npt.NDArray[np.float64]) -> bool:
+    return bool(np.all((values >= fmt.low) & (values <= fmt.high) & (values == np.round(values))))
+
+
+def _store(entry: QdqNode, zero: Array, onnx_type: int, draft: Draft) -> None:
+    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, entry.node.input_name(2), zero, onnx_type))

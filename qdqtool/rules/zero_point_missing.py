@@ -1,10 +1,19 @@
 """QS001: a Q that does not say what it quantizes to."""
 
 from collections.abc import Iterator
+from functools import partial
 
+import numpy as np
+from onnx import TensorProto, helper
+
+from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._rule import SILENT, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
+
+UINT8 = Offer("safe", "writes the uint8 zero point that ONNX implies")
+TYPED = Offer("unsafe", "gives the Q the zero point of its DQ, where that has one of another type than uint8")
 
 
 class ZeroPointMissing(Rule):
@@ -22,6 +31,7 @@ class ZeroPointMissing(Rule):
     name = "spec.quantized-type-missing"
     affects = impacts(tensorrt=SILENT)
     remedy = "add a zero point of the type you mean (int8 zeros), or output_dtype from opset 21"
+    offers = (TYPED, UINT8)
     VALID = (
         Example(
             "a zero point",
@@ -65,4 +75,28 @@ class ZeroPointMissing(Rule):
                     tensor=entry.output,
                     found="absent",
                     expected="a zero point or output_dtype",
+                    fixes=_fixes(facts, entry),
                 )
+
+
+def _fixes(facts: Facts, entry: QdqNode) -> tuple[Fix, ...]:
+    typed = next((reader for reader in facts.qdq.readers(entry) if reader.zero_point is not None), None)
+    if typed is not None and typed.zero_point is not None and facts.elem_type(typed.zero_point) != TensorProto.UINT8:
+        name = typed.node.input_name(2)
+        return (Fix(TYPED, f"reads the zero point '{name}' of its DQ", partial(_share, entry, name)),)
+    return (Fix(UINT8, "writes the zero point 0 of type uint8", partial(_write, entry)),)
+
+
+def _share(entry: QdqNode, name: str, draft: Draft) -> None:
+    if entry.node.scope.resolve(name) is None:
+        raise UnfitError(f"the zero point '{name}' is of another graph")
+    draft.set_input(entry.node, 2, name)
+
+
+def _write(entry: QdqNode, draft: Draft) -> None:
+    shape = tuple(dim for dim in entry.scale_shape or () if isinstance(dim, int))
+    if entry.scale_shape is None or len(shape) != len(entry.scale_shape):
+        raise UnfitError("the shape of the scale is unknown")
+    name = f"{entry.node.input_name(1)}_zero_point"
+    zeros = np.zeros(shape, helper.tensor_dtype_to_np_dtype(TensorProto.UINT8))
+    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, name, zeros, TensorProto.UINT8))

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts, as_reals
+from qdqtool.rules._float import FLOAT
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.rules._words import kind, offenders, short
 from qdqtool.targets import Target
 
@@ -26,6 +28,7 @@ class ZeroPointValue(Rule):
     name = "parameters.zero-point-value"
     affects = impacts(onnx=SILENT, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "quantize symmetrically (in ONNX Runtime: ActivationSymmetric and WeightSymmetric, type QInt8)"
+    offers = (EXACT, SYMMETRIC, FLOAT)
     VALID = (
         Example(
             "int8, zero point 0",
@@ -90,6 +93,7 @@ class ZeroPointValue(Rule):
                 found=offenders(values, bad),
                 expected=f"0 for {quantized}",
                 impact=SILENT if ignored else None,
+                fixes=symmetric_fixes(facts, entry),
             )
 
 

@@ -1,0 +1,25 @@
+"""From computed scales and zero points to stored ones."""
+
+from functools import partial
+
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
+
+STORED = Offer("safe", "stores the value that the constant operators compute")
+
+
+def folded_fixes(facts: Facts, entry: QdqNode, index: int) -> tuple[Fix, ...]:
+    """Store input ``index`` of a Q or DQ, where it folds."""
+    value = entry.node.input(index)
+    if value is None or not facts.constants.is_constant(value):
+        return ()
+    return (Fix(STORED, f"stores '{value.name}' as an initializer", partial(_store, entry, index)),)
+
+
+def _store(entry: QdqNode, index: int, draft: Draft) -> None:
+    value = entry.node.input(index)
+    array, onnx_type = draft.facts.array(value), draft.facts.elem_type(value)
+    if value is None or array is None or onnx_type is None:
+        raise UnfitError("it does not fold")
+    draft.set_input(entry.node, index, draft.constant(entry.node.scope, value.name, array, onnx_type))
