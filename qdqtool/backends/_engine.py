@@ -145,6 +145,7 @@ class BuildRefusedError(GateError):
     Attributes:
         refusals: Every reason that it gave, the decisive one first.
         stage: Where.
+        remark: Whether the float model is refused too; empty where that is not known.
     """
 
     def __init__(self, title: str, refusals: tuple[Refusal, ...], stage: Stage, *, hint: str | None = None) -> None:
@@ -154,6 +155,7 @@ class BuildRefusedError(GateError):
         super().__init__(f"{title} refuses{where}: {first.reason}{more}", hint=hint or first.hint)
         self.refusals = refusals
         self.stage = stage
+        self.remark = ""
 
 
 class BuilderFailedError(GateError):

@@ -179,7 +179,7 @@ _KNOWN = (
     _known(
         r"(Assertion tScope\.getType\(\) != ScopeType::kUNDEFINED failed)",
         "the builder fails with an internal error in the control flow (If, Loop) of the model, quantized or not ({0})",
-        "export the model with static shapes and with its If nodes folded",
+        "fix the input shapes, so that If nodes can be folded: --input-shapes NAME:1x3x320x320",
     ),
     _known(
         r"within workspace|Could not find any implementation for node (.+?)\.",

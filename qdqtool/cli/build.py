@@ -8,7 +8,7 @@ import click
 from qdqtool.cli._options import emit, model_argument, output_format_option, output_option, shapes_option
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.build import BuildOptions
+    from qdqtool.pipeline.build_options import BuildOptions
     from qdqtool.pipeline.profiles import ShapeOptions
 
 
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 @shapes_option("--opt-shapes", "Shapes to optimize for; alone they are the only ones")
 @shapes_option("--max-shapes", "Largest shapes of dynamic inputs")
 @shapes_option("--input-shapes", "Fix the shape of an input, and fold what that decides")
+@click.option(
+    "--calib-data",
+    type=click.Path(path_type=Path),
+    metavar="DATA",
+    help="Take the shapes of dynamic inputs from this calibration data: smallest, most frequent and largest.",
+)
 @click.option(
     "--compute-capabilities",
     help="GPUs to build for, as 8.6,8.9 or sm86,sm89. Default for tensorrt-rtx: 8.0,8.6,8.9,12.0,12.1, less those "
@@ -52,10 +58,11 @@ def command(
 
     MODEL is validated for the backend first. Parsing and building run in a process of their own, so that a crash or a
     time-out ends in a message. The first dimension of a dynamic input becomes 1 unless a shape is given; every other
-    dynamic dimension needs one.
+    dynamic dimension needs one. --input-shapes writes shapes into the model and folds what that decides.
     """
     from qdqtool.backends._engine import BuildRefusedError
-    from qdqtool.pipeline.build import build_engine, refused_report
+    from qdqtool.pipeline.build import build_engine
+    from qdqtool.pipeline.build_report import refused_report
 
     try:
         report = build_engine(model, output, backend=backend, options=_options(**words))
@@ -67,8 +74,9 @@ def command(
         ctx.exit(1)
 
 
-def _options(
+def _options(  # noqa: PLR0913 -- one argument for each option
     *,
+    calib_data: Path | None,
     compute_capabilities: str | None,
     require_precision: tuple[str, ...],
     export_layer_info: Path | None,
@@ -78,11 +86,12 @@ def _options(
     **shapes: tuple[str, ...],
 ) -> "BuildOptions":
     from qdqtool.backends._trt_targets import parse
-    from qdqtool.pipeline.build import BuildOptions
+    from qdqtool.pipeline.build_options import BuildOptions
     from qdqtool.pipeline.precision_gate import parse_gate
 
     return BuildOptions(
         shapes=_shapes(**shapes),
+        calib_data=calib_data,
         compute_capabilities=parse(compute_capabilities) if compute_capabilities is not None else (),
         timeout=timeout,
         skip_validate=skip_validate,

@@ -5,7 +5,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,8 @@ from qdqtool.backends._engine import (
     Built,
     EngineBuilder,
     EngineRequest,
-    Evidence,
-    InputProfile,
     NodePrecision,
     Refusal,
-    Stage,
     as_json,
 )
 from qdqtool.errors import OutputError, UsageError
@@ -28,115 +25,13 @@ from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import check_output, write_atomically
 from qdqtool.pipeline import manifest
-from qdqtool.pipeline.precision_gate import GateResult, PrecisionGate, achieved_counts, judge, planned_counts
-from qdqtool.pipeline.profiles import ShapeOptions, resolve_profiles
+from qdqtool.pipeline._build_model import Prepared, prepared
+from qdqtool.pipeline._refusal import explain
+from qdqtool.pipeline.build_options import BuildOptions
+from qdqtool.pipeline.build_report import EngineReport
+from qdqtool.pipeline.precision_gate import achieved_counts, judge, planned_counts
 from qdqtool.pipeline.validate import validate_model
 from qdqtool.pipeline.validate_report import Summary
-
-DEFAULT_TIMEOUT = 1800.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOptions:
-    """How to build.
-
-    Attributes:
-        shapes: Shapes of dynamic inputs.
-        compute_capabilities: Targets such as ``8.6``; empty for the backend's default.
-        timeout: Seconds that parsing and building may take together.
-        skip_validate: Build without the validate gate; the report says so.
-        require_precision: Gates on the share of nodes that run as planned. A missed one leaves no engine.
-        layer_info: Where to write the layers of the engine, if anywhere.
-        verbose_log: Where to write the builder's whole log, if anywhere.
-    """
-
-    shapes: ShapeOptions = field(default_factory=ShapeOptions)
-    compute_capabilities: tuple[str, ...] = ()
-    timeout: float = DEFAULT_TIMEOUT
-    skip_validate: bool = False
-    require_precision: tuple[PrecisionGate, ...] = ()
-    layer_info: Path | None = None
-    verbose_log: Path | None = None
-
-    def __post_init__(self) -> None:
-        if not self.timeout > 0:
-            raise UsageError(f"timeout is {self.timeout:g} s; it must be greater than 0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineReport:
-    """What was built.
-
-    Attributes:
-        model: The model file.
-        engine: The engine file; None when a gate was missed, which leaves none.
-        passed: Whether all gates were met.
-        backend: Public id of the builder.
-        version: Its version.
-        evidence: Where the actual types come from: the builder's ahead-of-time layer dump, the engine inspector on a
-            GPU, or nothing.
-        targets: Compute capabilities that the engine is for; empty for the GPU in this machine.
-        profiles: Shapes that it accepts for dynamic inputs.
-        seconds: Time in parser and builder.
-        bytes: Size of the engine.
-        planned: Number of quantized nodes by the type that their Q/DQ ask for.
-        achieved: How many of these run in it.
-        nodes: Every quantized node.
-        gates: Precision gates that were asked for.
-        warnings: What the builder said that matters.
-        findings: How many warnings and remarks ``validate`` has for this backend; None when it was skipped.
-        skipped: Steps that were left out because the user asked for it.
-        manifest: The manifest file, None without an engine.
-        layer_info: The layer file, if one was asked for.
-    """
-
-    model: str
-    engine: str | None
-    passed: bool
-    backend: str
-    version: str
-    evidence: Evidence
-    targets: tuple[str, ...]
-    profiles: tuple[InputProfile, ...]
-    seconds: float
-    bytes: int
-    planned: dict[str, int]
-    achieved: dict[str, int]
-    nodes: tuple[NodePrecision, ...]
-    gates: tuple[GateResult, ...]
-    warnings: tuple[str, ...]
-    findings: Summary | None
-    skipped: tuple[str, ...]
-    manifest: str | None
-    layer_info: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedReport:
-    """A build that the validate gate, the parser or the builder refused.
-
-    Attributes:
-        model: The model file.
-        engine: None, always.
-        passed: False, always.
-        stage: ``validate``, ``parse`` or ``build``.
-        message: What happened, in one line.
-        refusals: Every reason, the decisive one first.
-    """
-
-    model: str
-    engine: None
-    passed: bool
-    stage: Stage
-    message: str
-    refusals: tuple[Refusal, ...]
-
-
-def refused_report(model: str | Path, error: BuildRefusedError) -> RefusedReport:
-    """The error of :func:`build_engine` as a report."""
-    return RefusedReport(
-        model=str(model), engine=None, passed=False, stage=error.stage, message=error.message, refusals=error.refusals
-    )
 
 
 def build_engine(
@@ -172,21 +67,22 @@ class _Job:
 
     def run(self) -> EngineReport:
         self._check_outputs()
-        profiles = resolve_profiles(self._model.proto, self._options.shapes)
-        targets = self._builder.resolve_targets(self._options.compute_capabilities, self._model)
-        findings = None if self._options.skip_validate else _validate(self._model, self._builder)
-        with _temporary(self._output) as temporary:
+        with prepared(self._model, self._options) as ready, _temporary(self._output) as temporary:
             request = EngineRequest(
-                model=self._model,
+                model=ready.file,
                 engine=temporary,
-                targets=targets,
-                profiles=profiles,
+                targets=self._builder.resolve_targets(self._options.compute_capabilities, ready.model),
+                profiles=ready.profiles,
                 timeout=self._options.timeout,
                 verbose_log=self._options.verbose_log,
             )
-            built = self._builder.build(request)
+            findings = None if self._options.skip_validate else _validate(ready.model, self._builder)
+            try:
+                built = self._builder.build(request)
+            except BuildRefusedError as error:
+                raise explain(error, self._builder, request, is_specialized=ready.specialized is not None) from None
             self._write_layer_info(built)
-            report = self._report(built, request, findings)
+            report = self._report(built, request, ready, findings)
             if report.passed:
                 _write_manifest(self._model, report, temporary, self._output)
                 temporary.replace(self._output)
@@ -196,6 +92,8 @@ class _Job:
         assert self._model.path is not None
         inputs = [self._model.path, *external_files(self._model.proto, self._model.folder)]
         outputs = [self._output, manifest.manifest_path(self._output)]
+        if self._options.calib_data is not None:
+            inputs.append(self._options.calib_data)
         extra = [path for path in (self._options.layer_info, self._options.verbose_log) if path is not None]
         for path in [*outputs, *extra]:
             check_output(path, inputs)
@@ -211,8 +109,8 @@ class _Job:
         facts = {"Layers": [as_json(kernel) for kernel in built.kernels], "Dump": built.layer_dump}
         write_atomically(self._options.layer_info, manifest.encode(facts))
 
-    def _report(self, built: Built, request: EngineRequest, findings: Summary | None) -> EngineReport:
-        nodes = self._builder.precision(self._model, built)
+    def _report(self, built: Built, request: EngineRequest, ready: Prepared, findings: Summary | None) -> EngineReport:
+        nodes = self._builder.precision(ready.model, built)
         gates = tuple(judge(gate, nodes) for gate in self._options.require_precision)
         passed = all(gate.passed for gate in gates)
         return EngineReport(
@@ -223,6 +121,7 @@ class _Job:
             version=built.version,
             evidence=built.evidence,
             targets=request.targets,
+            specialized=ready.specialized,
             profiles=request.profiles,
             seconds=round(built.parse_seconds + built.build_seconds, 3),
             bytes=request.engine.stat().st_size,
@@ -260,6 +159,7 @@ def _write_manifest(model: Model, report: EngineReport, engine: Path, output: Pa
         "backend": report.backend,
         "versions": manifest.describe_tools(report.backend, report.version),
         "targets": report.targets,
+        "specialized": asdict(report.specialized) if report.specialized is not None else None,
         "profiles": [asdict(profile) for profile in report.profiles],
         "skipped": report.skipped,
         "evidence": report.evidence,

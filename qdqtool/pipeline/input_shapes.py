@@ -1,4 +1,4 @@
-"""Reading the shape options of the command line, the same for every command that takes them."""
+"""Shapes as words: reading the shape options, the same for every command that takes them, and spelling shapes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -33,6 +33,16 @@ def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]
                 raise UsageError(f"{option} names '{name}' twice")
             found[name] = shape
     return found
+
+
+def spell_shape(shape: tuple[int, ...]) -> str:
+    """``1x3x320x320``, and ``[]`` for a scalar: what :func:`parse_shapes` reads."""
+    return "x".join(map(str, shape)) or "[]"
+
+
+def spell_shapes(shapes: Shapes) -> str:
+    """Shapes by name as one word."""
+    return ",".join(f"{name}:{spell_shape(shape)}" for name, shape in shapes.items())
 
 
 def _entries(word: str, option: str) -> list[tuple[str, tuple[int, ...]]]:

@@ -8,7 +8,7 @@ import onnx
 
 from qdqtool.backends._engine import InputProfile
 from qdqtool.errors import ModelError, UsageError
-from qdqtool.pipeline.input_shapes import Shapes
+from qdqtool.pipeline.input_shapes import Shapes, spell_shape
 from qdqtool.registry import suggestion
 
 Dims = tuple[int | str | None, ...]
@@ -34,7 +34,19 @@ class ShapeOptions:
     fixed: Shapes = field(default_factory=dict)
 
 
-def resolve_profiles(proto: onnx.ModelProto, options: ShapeOptions) -> tuple[InputProfile, ...]:
+def check_shapes(proto: onnx.ModelProto, options: ShapeOptions) -> None:
+    """Raise unless the shapes that the user gave fit the inputs.
+
+    Raises:
+        UsageError: A name is no input, or a shape does not fit its input.
+        ModelError: An input declares no shape.
+    """
+    _check_given(_input_dims(proto), options)
+
+
+def resolve_profiles(
+    proto: onnx.ModelProto, options: ShapeOptions, measured: Mapping[str, InputProfile] | None = None
+) -> tuple[InputProfile, ...]:
     """A profile for each dynamic input; none for static ones.
 
     A symbolic first dimension is the batch and becomes 1 unless a shape is given, wherever its symbol stands; a symbol
@@ -43,6 +55,7 @@ def resolve_profiles(proto: onnx.ModelProto, options: ShapeOptions) -> tuple[Inp
     Args:
         proto: The model.
         options: What the user gave. The missing ones of an input's three shapes are filled from those that are there.
+        measured: The shapes that data has, for inputs that the user does not name.
 
     Raises:
         UsageError: A name is no input, a shape does not fit its input, min <= opt <= max does not hold, or a dynamic
@@ -52,7 +65,10 @@ def resolve_profiles(proto: onnx.ModelProto, options: ShapeOptions) -> tuple[Inp
     inputs = _input_dims(proto)
     _check_given(inputs, options)
     given = {name: profile for name in inputs if (profile := _given(name, options)) is not None}
-    symbols = _symbols(inputs, given)
+    settled = _settled(inputs, given)
+    for name, profile in (measured or {}).items():
+        given.setdefault(name, _adapted(profile, inputs[name], settled))
+    symbols = _with_batch(inputs, _settled(inputs, given))
     dynamic = [name for name, dims in inputs.items() if not all(isinstance(dim, int) for dim in dims)]
     missing = [name for name in dynamic if name not in given and _filled(inputs[name], symbols, "opt") is None]
     if missing:
@@ -98,7 +114,9 @@ def _check_given(inputs: Mapping[str, Dims], options: ShapeOptions) -> None:
 def _check_shape(option: str, name: str, shape: tuple[int, ...], dims: Dims) -> None:
     declared = _declared(dims)
     if len(shape) != len(dims):
-        raise UsageError(f"{option} gives '{name}' rank {len(shape)} ({_spell(shape)}); the model declares {declared}")
+        raise UsageError(
+            f"{option} gives '{name}' rank {len(shape)} ({spell_shape(shape)}); the model declares {declared}"
+        )
     for axis, (size, dim) in enumerate(zip(shape, dims, strict=True)):
         if isinstance(dim, int) and size != dim:
             raise UsageError(f"{option} gives dimension {axis} of '{name}' size {size}; the model declares {declared}")
@@ -119,7 +137,17 @@ def _given(name: str, options: ShapeOptions) -> InputProfile | None:
     return profile
 
 
-def _symbols(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> dict[str, dict[str, int]]:
+def _adapted(profile: InputProfile, dims: Dims, settled: Mapping[str, Mapping[str, int]]) -> InputProfile:
+    """Measured shapes, except for symbols that a given shape settles."""
+
+    def adapt(kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(settled.get(str(dim), {}).get(kind, size) for dim, size in zip(dims, shape, strict=True))
+
+    low, best, high = adapt("min", profile.min), adapt("opt", profile.opt), adapt("max", profile.max)
+    return InputProfile(profile.name, low, best, high)
+
+
+def _settled(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> dict[str, dict[str, int]]:
     """What is known of each symbolic dimension: its size in ``min``, ``opt`` and ``max``."""
     symbols: dict[str, dict[str, int]] = {}
     for name, profile in given.items():
@@ -127,6 +155,11 @@ def _symbols(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> d
             if isinstance(dim, str):
                 sizes = {"min": profile.min[axis], "opt": profile.opt[axis], "max": profile.max[axis]}
                 symbols.setdefault(dim, sizes)
+    return symbols
+
+
+def _with_batch(inputs: Mapping[str, Dims], symbols: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """The same, with 1 for symbols that stand first in an input and are not settled."""
     for dims in inputs.values():
         if dims and isinstance(dims[0], str):
             symbols.setdefault(dims[0], {"min": 1, "opt": 1, "max": 1})
@@ -163,11 +196,11 @@ def _missing(names: list[str], inputs: Mapping[str, Dims], symbols: Mapping[str,
         if axis and not isinstance(dim, int) and (dim is None or dim not in symbols)
     ]
     more = f", and {len(names) - 1} more inputs have some" if len(names) > 1 else ""
-    example = ",".join(f"{entry}:{_spell(_example(inputs[entry], symbols))}" for entry in names)
+    example = ",".join(f"{entry}:{spell_shape(_example(inputs[entry], symbols))}" for entry in names)
     return UsageError(
         f"input '{name}' {_declared(inputs[name])} has dynamic dimensions without a size: {', '.join(unknown)}{more}",
         hint=f"give your sizes, for example: --opt-shapes {shlex.quote(example)}"
-        " (and --min-shapes, --max-shapes for a range)",
+        " (and --min-shapes, --max-shapes for a range; --input-shapes to fix them and fold If nodes; or --calib-data)",
     )
 
 
@@ -175,10 +208,6 @@ def _example(dims: Dims, symbols: Mapping[str, Mapping[str, int]]) -> tuple[int,
     usual = _EXAMPLE.get(len(dims), _EXAMPLE_ELSE)
     known = (symbols.get(dim, {}).get("opt") if isinstance(dim, str) else dim for dim in dims)
     return tuple(size if size is not None else usual if axis else 1 for axis, size in enumerate(known))
-
-
-def _spell(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape)) or "[]"
 
 
 def _declared(dims: Dims) -> str:

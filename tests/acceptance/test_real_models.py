@@ -16,7 +16,8 @@ from qdqtool.graph.load import load_model
 from qdqtool.graph.opset import upgrade_opset
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
-from qdqtool.pipeline.build import BuildOptions, build_engine
+from qdqtool.pipeline.build import build_engine
+from qdqtool.pipeline.build_options import BuildOptions
 from qdqtool.pipeline.check import DataRequest, check_model
 from qdqtool.pipeline.data import input_specs, random_feeds, with_shapes
 from qdqtool.pipeline.insert import InsertOptions, insert_plan

@@ -8,7 +8,8 @@ import ctypes
 import pytest
 from support.engine_models import conv, matmul, save
 
-from qdqtool.pipeline.build import BuildOptions, build_engine
+from qdqtool.pipeline.build import build_engine
+from qdqtool.pipeline.build_options import BuildOptions
 
 pytestmark = pytest.mark.gpu
 

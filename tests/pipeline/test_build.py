@@ -13,7 +13,8 @@ import qdqtool
 from qdqtool.backends._engine import BuilderFailedError, BuildRefusedError
 from qdqtool.errors import ArgumentError, CapabilityError, ModelError, OutputError, UsageError
 from qdqtool.graph.load import load_model
-from qdqtool.pipeline.build import BuildOptions, build_engine
+from qdqtool.pipeline.build import build_engine
+from qdqtool.pipeline.build_options import BuildOptions
 from qdqtool.pipeline.insert import insert_plan
 from qdqtool.pipeline.precision_gate import PrecisionGate, judge, parse_gate
 from qdqtool.pipeline.profiles import ShapeOptions

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from qdqtool.pipeline.build import BuildOptions, build_engine
+from qdqtool.pipeline.build import build_engine
+from qdqtool.pipeline.build_options import BuildOptions
 from qdqtool.pipeline.calibrate import RandomData, Recipe
 from qdqtool.pipeline.check import DataRequest, check_model
 from qdqtool.pipeline.quantize import QuantizeOptions, quantize_model

@@ -7,7 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from qdqtool.backends._engine import InputProfile, NodePrecision
-from qdqtool.pipeline.build import EngineReport
+from qdqtool.pipeline.build_report import EngineReport, Specialized
+from qdqtool.pipeline.input_shapes import spell_shape
 from qdqtool.report.terminal import escape, human_bytes, make_table, plural
 
 SHOWN = 20
@@ -37,6 +38,8 @@ def _head(report: EngineReport, console: Console) -> None:
     targets = ", ".join(report.targets) or "the GPU in this machine"
     console.print(Text(escape(report.model), "bold"))
     console.print(f"  {report.backend} {escape(report.version)}; compute capability {targets}")
+    if report.specialized is not None:
+        console.print(f"  {_specialized(report.specialized)}")
     for profile in report.profiles:
         console.print(f"  {_profile(profile)}")
     if report.findings is not None:
@@ -48,8 +51,13 @@ def _head(report: EngineReport, console: Console) -> None:
         console.print(Text.assemble("  ", ("warning: ", "yellow"), escape(warning)))
 
 
+def _specialized(done: Specialized) -> str:
+    shapes = ", ".join(f"{escape(name)} {spell_shape(shape)}" for name, shape in done.input_shapes.items())
+    return f"specialized for {shapes}: {done.nodes_before} nodes became {done.nodes_after}"
+
+
 def _profile(profile: InputProfile) -> str:
-    shapes = ["x".join(map(str, shape)) or "[]" for shape in (profile.min, profile.opt, profile.max)]
+    shapes = [spell_shape(shape) for shape in (profile.min, profile.opt, profile.max)]
     name = escape(profile.name)
     if len(set(shapes)) == 1:
         return f"input {name}: {shapes[0]}"

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.backends._engine import Refusal
-from qdqtool.pipeline.build import RefusedReport
+from qdqtool.pipeline.build_report import RefusedReport
 from qdqtool.report.terminal import escape
 
 _STAGES = {"validate": "validate gate", "parse": "parser", "build": "builder"}
