@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qdqtool.cli._options import output_format_option
-from qdqtool.registry import unit_names
+from qdqtool.cli._options import emit, output_format_option
+from qdqtool.registry import suggestion, unit_names
 from qdqtool.report import validate as _formats
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 EXIT_FINDINGS = 1
 EXIT_UNREADABLE = 3
 MOST_JOBS = 8
+FORMATS = ("text", "json", *unit_names(_formats))
 
 
 def validate_options(function: Decorated) -> Decorated:
@@ -36,6 +37,20 @@ def _words(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 
 def _list_option(name: str, metavar: str, text: str) -> Callable[[Decorated], Decorated]:
     return click.option(*name.split(), multiple=True, callback=_words, metavar=f"{metavar},...", help=text)
+
+
+def _reports(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, Path], ...]:
+    """Format and file of each report."""
+    found = []
+    for value in values:
+        output_format, equals, path = value.partition("=")
+        if output_format not in FORMATS or not equals or not path:
+            near = suggestion(output_format, FORMATS)
+            raise click.BadParameter(f"'{value}' is not FORMAT=FILE with one of {', '.join(FORMATS)}{near}")
+        found.append((output_format, Path(path)))
+    return tuple(found)
 
 
 _FILE = click.Path(path_type=Path)
@@ -63,8 +78,15 @@ _OPTIONS = (
     ),
     click.option("--show-context", is_flag=True, help="Text: also print what each node reads and what reads it."),
     click.option("--statistics", is_flag=True, help="Print how often each rule reported, not the findings."),
-    click.option("--output-file", type=_FILE, metavar="FILE", help="Write the report to FILE."),
-    output_format_option("text", "json", *unit_names(_formats)),
+    click.option(
+        "--report",
+        "reports",
+        multiple=True,
+        callback=_reports,
+        metavar="FORMAT=FILE",
+        help="Also write the report to FILE, in any output format; may be repeated.",
+    ),
+    output_format_option(*FORMATS),
 )
 
 
@@ -107,7 +129,7 @@ def refuse_with_fixes(options: dict[str, Any]) -> None:
     """
     from qdqtool.errors import UsageError
 
-    given = [name for name in ("baseline", "write_baseline", "statistics", "output_file") if options[name]]
+    given = [name for name in ("baseline", "write_baseline", "statistics", "reports") if options[name]]
     if options["output_format"] not in {"text", "json"}:
         given.append("output_format")
     if given:
@@ -152,39 +174,41 @@ def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateR
 
 
 def _print(report: "ValidateReport", options: dict[str, Any]) -> None:
-    output_format, path = options["output_format"], options["output_file"]
-    text = _rendered(report, options)
-    if path is not None:
-        from qdqtool.graph.save import write_atomically
+    """Write the files that were asked for, then print."""
+    from qdqtool.graph.save import write_atomically
 
-        write_atomically(path, text.encode() if text.endswith("\n") else f"{text}\n".encode())
-    elif output_format != "text":
-        click.echo(text)
+    for output_format, path in options["reports"]:
+        text = _rendered(report, output_format)
+        write_atomically(path, f"{text.rstrip()}\n".encode())
+    output_format = options["output_format"]
+    if options["statistics"]:
+        from qdqtool.pipeline.statistics import statistics
+
+        emit(statistics(report), output_format, "statistics")
+    elif output_format == "text":
+        from qdqtool.report.terminal import make_console
+        from qdqtool.report.text import findings
+
+        findings.render(report, make_console(), show_context=options["show_context"])
+    else:
+        click.echo(_rendered(report, output_format))
     if output_format == "github":
         _append_summary(report)
 
 
-def _rendered(report: "ValidateReport", options: dict[str, Any]) -> str:
-    """The report as text; of the format ``text``, for a terminal, it is printed at once unless it goes to a file."""
+def _rendered(report: "ValidateReport", output_format: str) -> str:
     import importlib
     import io
 
-    output_format = options["output_format"]
-    shown: Any = report
-    kind, choice = "findings", {"show_context": options["show_context"]}
-    if options["statistics"]:
-        from qdqtool.pipeline.statistics import statistics
-
-        shown, kind, choice = statistics(report), "statistics", {}
     if output_format == "text":
         from qdqtool.report.terminal import make_console
+        from qdqtool.report.text import findings
 
         buffer = io.StringIO()
-        console = make_console(buffer if options["output_file"] is not None else None)
-        importlib.import_module(f"qdqtool.report.text.{kind}").render(shown, console, **choice)
+        findings.render(report, make_console(buffer), show_context=True)
         return buffer.getvalue()
     home = "qdqtool.report" if output_format == "json" else _formats.__name__
-    return str(importlib.import_module(f"{home}.{output_format}").render(shown))
+    return str(importlib.import_module(f"{home}.{output_format}").render(report))
 
 
 def _append_summary(report: "ValidateReport") -> None:

@@ -1,0 +1,35 @@
+"""``qdqtool diff``: what changed in Q/DQ between two models."""
+
+from pathlib import Path
+
+import click
+
+from qdqtool.cli._options import emit, model_argument, output_format_option
+
+EXIT_LOST = 1
+
+
+@click.command(short_help="Show what changed in Q/DQ between two models.")
+@model_argument("before")
+@model_argument("after")
+@click.option(
+    "--assert-preserved", is_flag=True, help="Exit with 1 when AFTER lacks a pair of BEFORE or has it with changes."
+)
+@output_format_option()
+@click.pass_context
+def command(
+    context: click.Context, /, *, before: Path, after: Path, assert_preserved: bool, output_format: str
+) -> None:
+    """Show which Q/DQ pairs of BEFORE are gone, different or elsewhere in AFTER, and which are new.
+
+    Nodes are matched by name and by structure, so renamed tensors make no difference. A weight stored as codes and one
+    behind Q and DQ are equal when codes and scales are.
+
+    With --assert-preserved the exit code is 1 when a pair of BEFORE is removed or changed: a gate for simplifiers,
+    optimizers and exporters. Added and moved pairs pass.
+    """
+    from qdqtool.pipeline.diff import diff_models
+
+    report = diff_models(before, after)
+    emit(report, output_format, "diff")
+    context.exit(EXIT_LOST if assert_preserved and not report.preserved else 0)
