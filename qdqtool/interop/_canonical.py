@@ -7,7 +7,7 @@ import numpy as np
 
 from qdqtool.interop._graph import GraphPiece, Part, tensor_type
 from qdqtool.numerics import affine
-from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
 
@@ -53,16 +53,24 @@ class Dequantize:
         return affine.dequantize(self.q, self.scale, self.granularity, self.zero_point, output_dtype=self.output)
 
     def graph(self) -> GraphPiece:
-        """A DequantizeLinear, with ``output_dtype`` where the scale has another type."""
+        """A DequantizeLinear, and what it takes to make another type than the scale's.
+
+        Behind a float32 scale a Cast does: the product is rounded to float32 first anyway, and TensorRT for RTX does
+        not build every DequantizeLinear that names another type. Else it is ``output_dtype``.
+        """
         constants = {"scale": self.scale}
         if self.zero_point is not None:
             constants["zero_point"] = self.zero_point
         found = attributes(self.granularity, self.q.ndim)
         opset = max(first_opset(self.granularity, self.scale), self.fmt.first_opset.dequantize or 0)
-        if self.output != self.scale.dtype:
-            found, opset = {**found, "output_dtype": tensor_type(self.output)}, max(opset, 23)
-        part = Part("DequantizeLinear", tuple(constants), found)
-        return GraphPiece((part,), constants, self.fmt.onnx_type, tensor_type(self.output), opset)
+        made = tensor_type(self.output)
+        casts: tuple[Part, ...] = ()
+        if self.output != self.scale.dtype and self.scale.dtype == FLOAT32:
+            casts = (Part("Cast", (), {"to": made}),)
+        elif self.output != self.scale.dtype:
+            found, opset = {**found, "output_dtype": made}, max(opset, 23)
+        parts = (Part("DequantizeLinear", tuple(constants), found), *casts)
+        return GraphPiece(parts, constants, self.fmt.onnx_type, made, opset)
 
 
 def attributes(granularity: Granularity, rank: int) -> dict[str, int]:

@@ -40,6 +40,7 @@ class GraphPiece:
         input_type: ``TensorProto.DataType`` of what the chain reads.
         output_type: ``TensorProto.DataType`` of what it makes.
         opset: The lowest opset that has everything in it.
+        doc: What it means, in words, where the system's own texts disagree; the first node carries it too.
     """
 
     parts: tuple[Part, ...]
@@ -47,6 +48,7 @@ class GraphPiece:
     input_type: int
     output_type: int
     opset: int
+    doc: str = ""
 
     def nodes(self, source: str, target: str, prefix: str = "") -> list[onnx.NodeProto]:
         """The nodes between the tensors ``source`` and ``target``; ``prefix`` goes before every new name."""
@@ -57,6 +59,7 @@ class GraphPiece:
                 [names[index], *(prefix + name for name in part.constants)],
                 [names[index + 1]],
                 name=f"{prefix}{part.op_type}_{index}",
+                doc_string=None if index else self.doc or None,
                 **part.attributes,
             )
             for index, part in enumerate(self.parts)

@@ -9,6 +9,7 @@ unless ``zero_point_sign="subtract"``.
 """
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -24,6 +25,13 @@ from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.number_format import NumberFormat
 
 Sign = Literal["add", "subtract"]
+
+FORMULAS: dict[Sign, str] = {
+    "add": "pypto.dequantize: (float(input) + zero_points) * scale, as its reference page has it",
+    "subtract": "pypto.dequantize: (float(input) - zero_points) * scale, as its kernels and tests have it",
+}
+"""Which sign was used, in words: what :func:`dequantize_graph` writes into ``doc`` and into the first node."""
+
 MAX_ELEMENTS = 2**31 - 1
 
 
@@ -44,7 +52,7 @@ def dequantize(
         otype: float32.
         axis: The collapsed dimension: one of the last two.
         zero_points: float32 of the scale's shape, may be fractional; None for zero.
-        zero_point_sign: ``add`` as the page has it, or ``subtract``.
+        zero_point_sign: ``add`` as the page has it, or ``subtract``; :data:`FORMULAS` spells both out.
 
     Returns:
         float32 values of the input's shape.
@@ -76,6 +84,7 @@ def dequantize_graph(
 
     A DequantizeLinear where the zero point can be said in ONNX, that is, where its negative is an integer in the range
     of the codes: per-axis for rank 2, else blocked with one block over the whole axis. Otherwise Cast, Add and Mul.
+    ``doc`` of the piece says which sign the zero points were given.
     """
     codes, fmt = _codes(input)
     _check_otype(otype)
@@ -83,12 +92,12 @@ def dequantize_graph(
     step = _parameter(scale_like(scale, FLOAT32), "scale", codes.shape, collapsed)
     if zero_points is None:
         return _linear(codes, fmt, collapsed, step, None)
-    added = _zero(zero_points, codes.shape, collapsed, zero_point_sign)
+    added, doc = _zero(zero_points, codes.shape, collapsed, zero_point_sign), FORMULAS[zero_point_sign]
     if np.array_equal(added, np.rint(added)) and (-added >= fmt.low).all() and (-added <= fmt.high).all():
-        return _linear(codes, fmt, collapsed, step, (-added).astype(fmt.dtype))
+        return replace(_linear(codes, fmt, collapsed, step, (-added).astype(fmt.dtype)), doc=doc)
     constants = {name: np.expand_dims(array, collapsed) for name, array in (("added", added), ("scale", step))}
     parts = (Part("Cast", (), {"to": 1}), Part("Add", ("added",)), Part("Mul", ("scale",)))
-    return GraphPiece(parts, constants, fmt.onnx_type, 1, 13)
+    return GraphPiece(parts, constants, fmt.onnx_type, 1, 13, doc)
 
 
 def _linear(codes: Array, fmt: NumberFormat, collapsed: int, scale: Array, zero: Array | None) -> GraphPiece:

@@ -5,8 +5,9 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from support.trt_verdict import TrtOracle
 
 from qdqtool.interop import pypto, tensorrt, torch, tripy
 
@@ -130,7 +131,8 @@ def test_the_opset_is_raised_only_as_far_as_needed():
     assert tripy.dequantize_graph(Q8, 1.0, "float32").opset == 13
     assert tripy.dequantize_graph(Q8, 1.0, "float16").opset == 19
     assert tripy.dequantize_graph(I4, BLOCKS, "float32").opset == 21
-    assert tensorrt.dequantize_graph(Q8, 1.0, "float16").opset == 23
+    assert tensorrt.dequantize_graph(Q8, 1.0, "float16").opset == 13
+    assert tensorrt.dequantize_graph(Q8, np.float16(1), "float32").opset == 23
 
 
 @pytest.mark.parametrize(
@@ -139,3 +141,30 @@ def test_the_opset_is_raised_only_as_far_as_needed():
 def test_qint32_with_a_zero_point_has_no_graph(graph):
     with pytest.raises(ValueError, match=r"qint8, quint8|int32 allows only 0"):
         graph(torch.quantize_per_tensor([1.0], 1.0, 3, "qint32"))
+
+
+@pytest.mark.parametrize("zero", [np.float32([-2, 0, 2]), np.float32([0.5, 0, 0])])
+def test_a_pypto_graph_says_which_sign_it_used(zero):
+    added = pypto.dequantize_graph(P2, ROWS, "float32", -1, zero)
+    subtracted = pypto.dequantize_graph(P2, ROWS, "float32", -1, zero, zero_point_sign="subtract")
+    assert "(float(input) + zero_points) * scale" in added.doc
+    assert "(float(input) - zero_points) * scale" in subtracted.doc
+    assert subtracted.nodes("x", "y")[0].doc_string == subtracted.doc
+    assert pypto.dequantize_graph(P2, ROWS, "float32", -1).doc == ""
+    np.testing.assert_array_equal(run(subtracted, P2), run(pypto.dequantize_graph(P2, ROWS, "float32", -1, -zero), P2))
+
+
+@pytest.mark.builder
+def test_tensorrt_for_rtx_builds_what_it_allows():
+    """All of tripy's and TensorRT's own; of pypto what has neither a zero point nor int16 in a DequantizeLinear."""
+    oracle = TrtOracle()
+    try:
+        for module, name, arguments in [*TRIPY, *TENSORRT, *PYPTO]:
+            piece = getattr(module, f"{name}_graph")(*arguments)
+            first = piece.parts[0]
+            zero = piece.constants.get("zero_point") if "zero_point" in first.constants else None
+            legal = piece.input_type != TensorProto.INT16 and (zero is None or not zero.astype(np.float32).any())
+            verdict = oracle.judge(piece.model(np.shape(arguments[0])))
+            assert verdict.accepted == legal, (module.__name__, name, piece.parts, verdict.stage, verdict.message)
+    finally:
+        oracle.close()
