@@ -2,6 +2,9 @@
 
 from qdqtool.graph.model import Model
 
+CALIBRATION_KEY = "qdqtool.calibration"
+"""Key under which every quantized model says how its ranges came about, as JSON."""
+
 
 def read_metadata(model: Model, key: str) -> str | None:
     """The value of a key; None where the model has no such note."""

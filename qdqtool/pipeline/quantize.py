@@ -10,7 +10,7 @@ from qdqtool.graph.batchnorm import fold_batchnorm
 from qdqtool.graph.digest import model_digest
 from qdqtool.graph.external import model_bytes
 from qdqtool.graph.load import load_model
-from qdqtool.graph.metadata import write_metadata
+from qdqtool.graph.metadata import CALIBRATION_KEY, write_metadata
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData, check_output, save_model, write_atomically
 from qdqtool.graph.scope import display
@@ -36,9 +36,6 @@ from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.validate import validate_model
 from qdqtool.plan import QuantPlan
 from qdqtool.ranges import CalibrationRecord, Ranges, encode_ranges, read_ranges
-
-CALIBRATION_KEY = "qdqtool.calibration"
-"""Metadata key under which every quantized model says how its ranges came about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

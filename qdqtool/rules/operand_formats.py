@@ -13,7 +13,7 @@ from qdqtool.targets import Target
 class OperandFormats(Rule):
     """The two operands of a Conv, Gemm or MatMul have types that a kernel multiplies.
 
-    Why it matters: apart from int8 activations with int4 weights in a MatMul, kernels multiply a type with itself, and
+    Why it matters: apart from int8 with int4 in a MatMul, kernels multiply a type with itself, and
     convolutions know int8 and fp8 only. The builder stops deep inside with "Input and filter have to be the same type"
     and names no node. Different layers of a network may use different types.
 
@@ -114,6 +114,6 @@ def _multiplies(product: Product, left: str, right: str) -> bool:
         return matrix or left in {"int8", "float8e4m3fn"}
     if product.node.is_op("ConvTranspose"):
         return "int8" in {left, right}  # it runs in float
-    if matrix and (left, right) == ("int8", "int4"):
+    if matrix and {left, right} == {"int8", "int4"}:
         return product.right is not None and product.right.dequantize.granularity != PerTensor()
     return False

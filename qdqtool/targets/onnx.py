@@ -31,7 +31,5 @@ TARGET = Target(
     dequantize_types=_QUANTIZED | {"int32"},
     data_types=frozenset({"float32", "float16", "bfloat16", "int32"}),
     scale_types=frozenset({"float32", "float16", "bfloat16", "float8e8m0"}),
-    symmetric_types=frozenset(
-        {"int32", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float4e2m1"}
-    ),
+    symmetric_types=frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float4e2m1"}),
 )

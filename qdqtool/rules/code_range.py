@@ -1,0 +1,151 @@
+"""QN502: weights whose codes are clipped, or leave most of their range unused."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.errors import ModelError
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.tensors import read_array
+from qdqtool.numerics.granularity import PerAxis, PerTensor
+from qdqtool.rules._facts import Facts, as_reals
+from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules._words import format_of
+from qdqtool.targets import Target
+
+Reals = npt.NDArray[np.float64]
+
+_WIDE = ", ".join(str(4 * value - 126) for value in range(64))
+_NARROW = ", ".join(str(value % 33 - 16) for value in range(64))
+
+LEAST_VALUES = 64
+"""Of fewer codes, a few at the ends of the range say nothing."""
+PIECES, PIECE = 16, 4096
+"""Of a large weight, this many pieces of this many neighbours are looked at, evenly spread."""
+MOST_CLIPPED = 0.05
+"""A scale that clips for the least squared error clips less than 1 in 100 values of a normal distribution."""
+LEAST_USED = 0.25
+"""A weight whose greatest code is below a quarter of the range has lost 2 of its 8 bits."""
+
+
+class CodeRange(Rule):
+    """The scale of a weight fits its values.
+
+    Why it matters: values beyond the greatest code are clipped to it, and a few of them change a layer more than all
+    rounding; a scale that is too large makes all codes small, and rounds with fewer bits than were paid for. Both
+    come from scales of another tensor, of another unit, or of one outlier.
+
+    Bad: a float weight up to 3 with an int8 scale of 0.001, which clips at 0.127.
+
+    Good: the scale max(abs(w)) / 127, for each output channel.
+    """
+
+    code = "QN502"
+    name = "numbers.code-range"
+    affects = impacts(onnx=CAUTION, ort_cpu=CAUTION, tensorrt=CAUTION)
+    remedy = "find the scale again, for each output channel"
+    VALID = (
+        Example(
+            "codes over the whole range",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{1}}, int8 z = {{0}},
+             float[64] w = {{{_WIDE}}}, int64[2] n = {{8, 8}}> {{
+                q = QuantizeLinear (w, s, z)
+                wd = DequantizeLinear (q, s, z)
+                m = Reshape (wd, n)
+                y = MatMul (x, m)
+            }}
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "half of the values are clipped",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{0.5}}, int8 z = {{0}},
+             float[64] w = {{{_WIDE}}}, int64[2] n = {{8, 8}}> {{
+                q = QuantizeLinear (w, s, z)
+                wd = DequantizeLinear (q, s, z)
+                m = Reshape (wd, n)
+                y = MatMul (x, m)
+            }}
+            """,
+        ),
+        Example(
+            "codes of 16 at most",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{1}}, int8[8,8] w = {{{_NARROW}}}> {{
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }}
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Read a sample of every stored int8 weight, and of every float weight that a Q reads."""
+        del target
+        for entry in facts.qdq.nodes:
+            codes = _codes(facts, entry)
+            if codes is None or codes.size < LEAST_VALUES:
+                continue
+            clipped, used = float(np.mean((codes < -128.5) | (codes > 127.5))), float(np.max(np.abs(codes))) / 127
+            if clipped > MOST_CLIPPED:
+                found, expected = f"{clipped:.0%} of the values are clipped", f"at most {MOST_CLIPPED:.0%}"
+            elif 0 < used < LEAST_USED:
+                found, expected = f"no code is beyond {127 * used:.0f}", "codes up to 127"
+            else:
+                continue
+            yield Fault(
+                message=f"the scale does not fit weight '{entry.node.input_name(0)}': {found}",
+                node=entry.node,
+                tensor=entry.data,
+                found=found,
+                expected=expected,
+            )
+
+
+def _codes(facts: Facts, entry: QdqNode) -> Reals | None:
+    """A sample of the weight's codes, before rounding where a Q makes them; None for everything else.
+
+    Stored 4-bit weights would have to be unpacked as a whole, and reach the ends of their range by design.
+    """
+    stored = entry.data.initializer if entry.data is not None else None
+    fmt = format_of(entry.quantized_type)
+    if stored is None or fmt is None or fmt.name != "int8":
+        return None
+    try:
+        weight = read_array(facts.model, stored)
+    except ModelError:
+        return None  # told by the rule about unreadable parameters, or by load_model
+    places = _places(weight.size)
+    values = as_reals(weight.reshape(-1)[places])
+    if not entry.is_quantize:
+        return values
+    scale = _scales(facts, entry, weight.shape, places)
+    if scale is None:
+        return None
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(values / scale)
+
+
+def _places(size: int) -> npt.NDArray[np.int64]:
+    if size <= PIECES * PIECE:
+        return np.arange(size)
+    starts = np.linspace(0, size - PIECE, PIECES).astype(np.int64)
+    return (starts[:, None] + np.arange(PIECE)).reshape(-1)
+
+
+def _scales(facts: Facts, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]) -> Reals | None:
+    """The scale at each of ``places`` of the flat weight; None for block scales."""
+    scale, axis = facts.array(entry.scale), facts.axis(entry)
+    if scale is None or not scale.size:
+        return None
+    if entry.granularity == PerTensor():
+        return np.broadcast_to(as_reals(scale).reshape(()), places.shape)
+    if not isinstance(entry.granularity, PerAxis) or axis is None or scale.shape != (shape[axis],):
+        return None
+    inner = int(np.prod(shape[axis + 1 :]))
+    channels = places // inner % shape[axis]
+    return as_reals(scale)[channels]

@@ -1,0 +1,97 @@
+"""QL304: tensors with different scales that are joined."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.qdq import QdqNode, same_constant
+from qdqtool.graph.view import NodeView
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules._words import number
+from qdqtool.targets import Target
+
+
+class ConcatScales(Rule):
+    """The inputs of a Concat between codes have one scale.
+
+    Why it matters: codes can be joined as they are when they mean the same. With different scales every input is
+    dequantized, joined in float and quantized again: slower, and rounded twice.
+
+    Bad: DQ with 0.1 and DQ with 0.2 in front of a Concat whose output is quantized.
+
+    Good: the largest of the scales for all inputs and the output.
+    """
+
+    code = "QL304"
+    name = "placement.concat-scales"
+    affects = impacts(tensorrt=CAUTION)
+    remedy = "give all inputs the largest of their scales, or leave the Concat unquantized"
+    VALID = (
+        Example(
+            "one scale",
+            """
+            agraph (float[1,2] a, float[1,2] b) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                aq = QuantizeLinear (a, s, z)
+                ad = DequantizeLinear (aq, s, z)
+                bq = QuantizeLinear (b, s, z)
+                bd = DequantizeLinear (bq, s, z)
+                c = Concat <axis = 1> (ad, bd)
+                q = QuantizeLinear (c, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "two scales",
+            """
+            agraph (float[1,2] a, float[1,2] b) => (float[1,4] y) <float s = {0.1}, float t = {0.2}, int8 z = {0}> {
+                aq = QuantizeLinear (a, s, z)
+                ad = DequantizeLinear (aq, s, z)
+                bq = QuantizeLinear (b, t, z)
+                bd = DequantizeLinear (bq, t, z)
+                c = Concat <axis = 1> (ad, bd)
+                q = QuantizeLinear (c, t, z)
+                y = DequantizeLinear (q, t, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Compare the scales of each Concat that stands between DQs and Qs."""
+        del target
+        for node in facts.nodes:
+            if not node.is_op("Concat"):
+                continue
+            inputs = [facts.qdq.dequantizer_of(node.input(index)) for index in range(len(node.proto.input))]
+            entries = [entry for entry in inputs if entry is not None]
+            if len(entries) < max(2, len(inputs)) or not _is_quantized_again(facts, node):
+                continue
+            first, *others = entries
+            unlike = next((entry for entry in others if _differs(facts, first, entry)), None)
+            if unlike is not None:
+                yield Fault(
+                    message=f"inputs of this Concat have scales {_scale(facts, first)} and {_scale(facts, unlike)}",
+                    node=node,
+                    tensor=unlike.output,
+                    found=_scale(facts, unlike),
+                    expected=_scale(facts, first),
+                )
+
+
+def _is_quantized_again(facts: Facts, node: NodeView) -> bool:
+    output = node.output()
+    readers = [facts.qdq.get(use.node) for use in output.uses] if output is not None else []
+    return bool(readers) and all(entry is not None and entry.is_quantize for entry in readers)
+
+
+def _differs(facts: Facts, first: QdqNode, second: QdqNode) -> bool:
+    return same_constant(first.scale, second.scale, facts.constants) is False
+
+
+def _scale(facts: Facts, entry: QdqNode) -> str:
+    values = facts.array(entry.scale)
+    if values is None or values.size != 1:
+        return f"'{entry.node.input_name(1)}'"
+    return number(values.reshape(()))

@@ -1,0 +1,118 @@
+"""QL306: pairs on numbers that are shapes or indices."""
+
+from collections.abc import Iterator, Mapping
+
+from qdqtool import ops
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.view import NodeView, Value
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+MAX_STEPS = 16
+
+INDEX_INPUTS: Mapping[str, tuple[int, ...]] = {
+    "ConstantOfShape": (0,),
+    "Expand": (1,),
+    "Gather": (1,),
+    "GatherElements": (1,),
+    "GatherND": (1,),
+    "If": (0,),
+    "Loop": (0, 1),
+    "OneHot": (0, 1),
+    "Pad": (1,),
+    "Range": (0, 1, 2),
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "ScatterElements": (1,),
+    "ScatterND": (1,),
+    "Slice": (1, 2, 3, 4),
+    "Tile": (1,),
+    "TopK": (1,),
+    "Where": (0,),
+}
+"""Inputs that are shapes, indices, counts or conditions; ONNX's operators of the default domain."""
+
+ARITHMETIC = frozenset(
+    {"Add", "Cast", "Ceil", "Concat", "Div", "Equal", "Floor", "Greater", "Less", "Max", "Min", "Mul", "Round", "Sub"}
+)
+"""Operators through which such numbers are computed."""
+
+
+class IndexPath(Rule):
+    """No pair stands on a path to a shape, an index or a condition.
+
+    Why it matters: a pair rounds to multiples of its scale and clips at 127 of them. Of a measured value little is
+    lost; an index or an extent becomes another one, and the model reads the wrong rows without any error.
+
+    Bad: Q and DQ on the float numbers that are cast to the indices of a Gather.
+
+    Good: pairs on data only.
+    """
+
+    code = "QL306"
+    name = "placement.index-path"
+    affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
+    remedy = "take the pair away"
+    VALID = (
+        Example(
+            "the data of a Gather is quantized, its indices are not",
+            """
+            agraph (float[4,2] x, float[3] i) => (float[3,2] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                n = Cast <to = 7> (i)
+                y = Gather (xd, n)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "indices, rounded to multiples of 0.3",
+            """
+            agraph (float[3] x) => (float[3] y) <float[4] table = {0, 10, 20, 30}, float s = {0.3}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                i = DequantizeLinear (q, s, z)
+                n = Cast <to = 7> (i)
+                y = Gather (table, n)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Walk back from every shape and index input; a DQ is reported once."""
+        del target
+        seen: set[Value] = set()
+        for node in facts.nodes:
+            for index in INDEX_INPUTS.get(node.op_type, ()) if not node.domain else ():
+                for entry in _quantized(facts, node.input(index), seen, MAX_STEPS):
+                    yield Fault(
+                        message=f"this DQ makes what {node.op_type} '{node.label}' reads as {_role(node, index)}",
+                        node=entry.node,
+                        tensor=entry.output,
+                        found="a pair",
+                        expected="no pair",
+                    )
+
+
+def _quantized(facts: Facts, value: Value | None, seen: set[Value], steps: int) -> Iterator[QdqNode]:
+    if value is None or value in seen or value.producer is None or not steps:
+        return
+    seen.add(value)
+    entry = facts.qdq.dequantizer_of(value)
+    if entry is not None:
+        yield entry
+        return
+    node = value.producer
+    known = ops.get(node)
+    if known is not None and known.commutes:
+        yield from _quantized(facts, node.input(0), seen, steps - 1)
+    elif node.is_op(*ARITHMETIC):
+        for index in range(len(node.proto.input)):
+            yield from _quantized(facts, node.input(index), seen, steps - 1)
+
+
+def _role(node: NodeView, index: int) -> str:
+    return f"'{node.input_name(index)}', a shape, index or condition"

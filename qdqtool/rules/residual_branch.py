@@ -1,0 +1,103 @@
+"""QL303: residual additions that read a float skip branch."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.view import NodeView, Value
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._reach import operand
+from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+
+class ResidualBranch(Rule):
+    """Where a quantized Conv is added to a skip branch, the skip branch has a pair.
+
+    Why it matters: the Add is computed at the end of the Conv in front of it. With codes on the other side it reads
+    one byte for each value, and the same codes serve the next block; with float it reads and keeps a float copy of the
+    whole tensor, the largest one around.
+
+    Bad: DQ, Conv, Add with the float input of the block.
+
+    Good: a pair on the skip input, the block input's own where both read the same tensor. No pair between Conv and Add.
+    """
+
+    code = "QL303"
+    name = "placement.residual-branch"
+    affects = impacts(tensorrt=CAUTION)
+    remedy = "put a pair on the skip input, with the scale of the tensor's other pair if it has one"
+    VALID = (
+        Example(
+            "the block's input is quantized once, for both readers",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                c = Conv (xd, wd)
+                y = Add (c, xd)
+            }
+            """,
+        ),
+        Example(
+            "a bias, which stays float",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0},
+             float[1,2,1,1] b = {1, 2}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                c = Conv (xd, wd)
+                y = Add (c, b)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "the Add reads the float tensor that the Conv reads as codes",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                c = Conv (xd, wd)
+                y = Add (c, x)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at each Add of a quantized Conv that nothing else reads."""
+        del target
+        quantized = {product.node for product in facts.products if product.left and product.right}
+        for node in facts.nodes:
+            if not node.is_op("Add"):
+                continue
+            joined = [index for index in (0, 1) if _fused_conv(node.input(index)) in quantized]
+            other = node.input(1 - joined[0]) if joined else None
+            if other is not None and len(joined) == 1 and _is_float_branch(facts, node, other):
+                yield Fault(
+                    message=f"the Add reads '{other.name}' as float beside a quantized Conv",
+                    node=node,
+                    tensor=other,
+                    found="a float skip branch",
+                    expected="a pair on the skip branch",
+                )
+
+
+def _fused_conv(value: Value | None) -> NodeView | None:
+    if value is None or value.producer is None or value.is_output or len(value.uses) != 1:
+        return None
+    return value.producer if value.producer.is_op("Conv") else None
+
+
+def _is_float_branch(facts: Facts, node: NodeView, value: Value) -> bool:
+    """Whether ``value`` is data of the Add's full shape, of which another reader takes the codes."""
+    shapes = [facts.shape(node.input(index)) for index in (0, 1)]
+    if facts.is_constant(value) or operand(facts.qdq, value) is not None or None in shapes or shapes[0] != shapes[1]:
+        return False
+    return any((entry := facts.qdq.get(use.node)) is not None and entry.is_quantize for use in value.uses)

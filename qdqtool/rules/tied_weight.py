@@ -1,0 +1,104 @@
+"""QM604: stored weights that are quantized twice, or here and not there."""
+
+from collections.abc import Iterator
+
+import onnx
+
+from qdqtool.graph.qdq import QdqNode, same_constant
+from qdqtool.graph.view import Value
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+
+class TiedWeight(Rule):
+    """A weight that several operators share has one pair for all of them.
+
+    Why it matters: a weight that is quantized for one reader and read as float by another is kept twice, and the two
+    readers compute with different weights. Two pairs with different scales along one axis make two sets of codes.
+
+    Bad: a Q on the weight of one MatMul, while another MatMul reads the same initializer as float.
+
+    Good: one pair that both read. Two pairs are right only where the readers need scales along different axes.
+    """
+
+    code = "QM604"
+    name = "model.tied-weight"
+    affects = impacts(onnx=CAUTION, ort_cpu=CAUTION, tensorrt=CAUTION)
+    remedy = "let all readers read one pair"
+    VALID = (
+        Example(
+            "one pair for both readers",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}> {
+                wd = DequantizeLinear (w, ws)
+                m = MatMul (x, wd)
+                y = MatMul (m, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "quantized for one reader only",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <float[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (w, ws, z)
+                wd = DequantizeLinear (q, ws, z)
+                m = MatMul (x, wd)
+                y = MatMul (m, w)
+            }
+            """,
+        ),
+        Example(
+            "codes with two scales",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float a = {0.1}, float b = {0.2}> {
+                wd = DequantizeLinear (w, a)
+                m = MatMul (x, wd)
+                wd2 = DequantizeLinear (w, b)
+                y = MatMul (m, wd2)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at the readers of every initializer that a Q or DQ reads as data."""
+        del target
+        seen: set[Value] = set()
+        for entry in facts.qdq.nodes:
+            value = entry.data
+            if value is None or value.initializer is None or value in seen or len(value.uses) == 1:
+                continue
+            seen.add(value)
+            problem = _problem(facts, value)
+            if problem is not None:
+                yield Fault(
+                    message=f"the weight '{value.name}' {problem}",
+                    node=entry.node,
+                    tensor=value,
+                    found=problem,
+                    expected="one pair for all readers",
+                )
+
+
+def _problem(facts: Facts, value: Value) -> str | None:
+    entries = [entry for use in value.uses if use.index == 0 and (entry := facts.qdq.get(use.node)) is not None]
+    others = [use.node for use in value.uses if facts.qdq.get(use.node) is None]
+    if others and facts.elem_type(value) != onnx.TensorProto.INT8:
+        return f"is quantized for one reader and float for {others[0].op_type} '{others[0].label}'"
+    first = entries[0]
+    if any(_same_axis(facts, first, entry) and _differs(facts, first, entry) for entry in entries[1:]):
+        return "is quantized twice along one axis, with different scales"
+    return None
+
+
+def _same_axis(facts: Facts, first: QdqNode, second: QdqNode) -> bool:
+    whole = first.granularity == second.granularity == PerTensor()
+    return whole or (first.scale_shape == second.scale_shape and facts.axis(first) == facts.axis(second))
+
+
+def _differs(facts: Facts, first: QdqNode, second: QdqNode) -> bool:
+    return same_constant(first.scale, second.scale, facts.constants) is False

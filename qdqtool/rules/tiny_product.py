@@ -1,0 +1,83 @@
+"""QL308: quantized layers that are too small to gain from it."""
+
+from collections.abc import Iterator
+
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._reach import Product
+from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+LEAST = 16
+"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller."""
+
+
+class TinyProduct(Rule):
+    """A quantized Conv, Gemm or MatMul has 16 input or output channels at least.
+
+    Why it matters: int8 and fp8 kernels multiply tiles of 16 and more. Where both sides of the weight are smaller, the
+    tile is mostly padding, the layer takes no time anyway, and Q and DQ are added to it.
+
+    Bad: pairs on a MatMul with a 4 x 8 weight.
+
+    Good: such a layer in float. One small side is fine: the first Conv of an image model has 3 input channels.
+    """
+
+    code = "QL308"
+    name = "placement.tiny-product"
+    affects = impacts(tensorrt=ADVICE)
+    remedy = "take the pairs away, unless the neighbours need the codes"
+    VALID = (
+        Example(
+            "one small side",
+            """
+            agraph (float[1,2] x) => (float[1,16] y)
+            <float s = {0.1}, int8 z = {0},
+             int8[2,16] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5}, float ws = {0.1}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, ws, z)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "2 by 2",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float ws = {0.1}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, ws, z)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at the weight of each quantized product; grouped convolutions have kernels of their own."""
+        del target
+        for product in facts.products:
+            sides = _sides(facts, product)
+            if sides is not None and max(sides) < LEAST:
+                yield Fault(
+                    message=f"the weight has {sides[0]} input and {sides[1]} output channels",
+                    node=product.node,
+                    tensor=product.node.input(product.weight_index),
+                    found=f"{sides[0]} and {sides[1]} channels",
+                    expected=f"{LEAST} on one side at least",
+                )
+
+
+def _sides(facts: Facts, product: Product) -> tuple[int, int] | None:
+    weight = product.node.input(product.weight_index)
+    quantized = product.left is not None and product.right is not None and facts.qdq.is_weight(product.right.dequantize)
+    shape = facts.shape(weight) if quantized and product.node.attribute("group", 1) == 1 else None
+    if shape is None or len(shape) < 2:
+        return None
+    axes = product.op.reduction_axis(product.node, len(shape)), product.op.weight_axis(product.node, len(shape))
+    extents = [shape[axis] for axis in axes if axis is not None]
+    inner, outer = extents if len(extents) == 2 else (None, None)
+    return (inner, outer) if isinstance(inner, int) and isinstance(outer, int) else None

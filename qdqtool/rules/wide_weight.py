@@ -1,0 +1,75 @@
+"""QM603: quantized weights that are stored as float."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.tensors import element_count, nbytes
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.rules._words import format_of
+from qdqtool.targets import Target
+
+
+class WideWeight(Rule):
+    """Quantized weights are stored as codes.
+
+    Why it matters: a float weight behind a Q takes four times the space of int8 codes, eight times that of int4, on
+    disk and while the model loads. What is computed is the same. Training and refitting want the float form.
+
+    Bad: a float32 weight, Q, DQ.
+
+    Good: an int8 weight, DQ.
+    """
+
+    code = "QM603"
+    name = "model.wide-weight"
+    affects = impacts(onnx=ADVICE, ort_cpu=ADVICE, tensorrt=ADVICE)
+    remedy = "store the codes, unless the model is to be trained or refitted"
+    VALID = (
+        Example(
+            "int8 codes",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}> {
+                wd = DequantizeLinear (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a float weight behind a Q",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <float[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (w, ws, z)
+                wd = DequantizeLinear (q, ws, z)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Add up the sizes of all such weights; they are reported together, at the largest."""
+        del target
+        sizes = {entry: size for entry in facts.qdq.quantizers() if (size := _stored(entry)) is not None}
+        if not sizes:
+            return
+        largest = max(sizes, key=lambda entry: sizes[entry][0])
+        wide, narrow = (sum(pair[index] for pair in sizes.values()) for index in (0, 1))
+        yield Fault(
+            message=f"{len(sizes)} quantized weights are stored as float, in {wide} bytes; as codes they take {narrow}",
+            node=largest.node,
+            tensor=largest.data,
+            found=f"{wide} bytes",
+            expected=f"{narrow} bytes",
+        )
+
+
+def _stored(entry: QdqNode) -> tuple[int, int] | None:
+    """Bytes of the float initializer that a Q reads, and of its codes."""
+    stored = entry.data.initializer if entry.data is not None else None
+    made = format_of(entry.quantized_type)
+    if stored is None or made is None or format_of(stored.data_type) is not None:
+        return None
+    return nbytes(stored), (element_count(stored) * made.bits + 7) // 8
