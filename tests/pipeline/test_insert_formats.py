@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from support.small import make_model, run
+from support.trt_verdict import TrtOracle
 
 from qdqtool import formats, targets
 from qdqtool.errors import UsageError
@@ -166,6 +167,20 @@ def test_activation_with_two_dequantizers_is_stripped(tmp_path: Path) -> None:
     plain = onnx.load(tmp_path / "s.onnx")
     assert plain.graph.node == model_of(TensorProto.FLOAT).graph.node
     assert [tensor.name for tensor in plain.graph.initializer] == ["w"]
+
+
+@pytest.mark.builder
+def test_tensorrt_for_rtx_builds_nvfp4_and_refuses_e8m0(tmp_path: Path) -> None:
+    oracle = TrtOracle()
+    try:
+        for elem_type in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16):
+            weight = entry("float4e2m1", **NVFP4)
+            both = weight, {**weight, "tensor": "x", "axis": 1}
+            assert oracle.judge(insert(tmp_path, model_of(elem_type), weight)).accepted, elem_type
+            assert oracle.judge(insert(tmp_path, model_of(elem_type), *both)).accepted, elem_type
+            assert not oracle.judge(insert(tmp_path, model_of(elem_type), entry("float8e4m3fn", **MX))).accepted
+    finally:
+        oracle.close()
 
 
 @pytest.mark.parametrize(
