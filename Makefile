@@ -47,7 +47,7 @@ bench: $(READY)
 	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
 
 gpu-test: $(READY)
-	$(BIN)/python -m pytest -m gpu tests/gpu
+	$(BIN)/python -m pytest -m gpu -rs tests/gpu
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
