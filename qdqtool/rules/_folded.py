@@ -22,4 +22,7 @@ def _store(entry: QdqNode, index: int, draft: Draft) -> None:
     array, onnx_type = draft.facts.array(value), draft.facts.elem_type(value)
     if value is None or array is None or onnx_type is None:
         raise UnfitError("it does not fold")
-    draft.set_input(entry.node, index, draft.constant(entry.node.scope, value.name, array, onnx_type))
+    name = draft.constant(value.scope, value.name, array, onnx_type)
+    for use in value.uses:
+        if use.index == index and draft.facts.qdq.get(use.node) is not None:
+            draft.set_input(use.node, index, name)

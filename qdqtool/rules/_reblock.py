@@ -28,6 +28,8 @@ def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
     (axis,) = found.blocked
     entry, extent, count = found.entry, found.shape[axis], found.scale[axis]
     low, high = found.legal_sizes
+    if axis < len(found.shape) - 2:
+        return ()
     if entry.block_size == 0 and not extent % count:
         return (Fix(SIZED, f"writes block_size = {extent // count}", partial(_size, entry, extent // count)),)
     if not low <= entry.block_size <= high or entry.axis % len(found.shape) != axis:

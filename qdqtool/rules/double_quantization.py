@@ -1,13 +1,17 @@
 """QL309: data that is quantized twice in a row."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.qdq import QdqNode, same_constant
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
+
+MERGED = Offer("safe", "lets what reads the second pair read the first, where both have the same constants")
 
 
 class DoubleQuantization(Rule):
@@ -25,6 +29,7 @@ class DoubleQuantization(Rule):
     name = "placement.double-quantization"
     affects = impacts(onnx=ADVICE, ort_cpu=CAUTION, tensorrt=CAUTION)
     remedy = "keep one of the two pairs"
+    offers = (MERGED,)
     VALID = (
         Example(
             "a Relu between",
@@ -67,7 +72,23 @@ class DoubleQuantization(Rule):
                     found="DQ, Q",
                     expected="one pair",
                     impact=ADVICE if same else None,
+                    fixes=(Fix(MERGED, "merges it into the pair in front", partial(_merge, entry)),) if same else (),
                 )
+
+
+def _merge(entry: QdqNode, draft: Draft) -> None:
+    index, constants = draft.facts.qdq, draft.facts.constants
+    before = index.dequantizer_of(entry.data)
+    if before is None or before.output is None or entry.output is None or entry.output.is_output:
+        raise UnfitError("its codes are an output")
+    same = same_constant(before.zero_point, entry.zero_point, constants) and before.granularity == entry.granularity
+    readers = index.readers(entry)
+    if not same or len(readers) != len(entry.uses) or before.quantized_type != entry.quantized_type:
+        raise UnfitError("the two pairs are not equal, or something else reads the codes")
+    for reader in readers:
+        if reader.output is None or not same_constant(before.scale, reader.scale, constants):
+            raise UnfitError("the DQ behind it has another scale")
+        draft.replace(reader.output, before.output.name)
 
 
 def _same_scale(facts: Facts, before: QdqNode, after: QdqNode) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._pairing import OFFERS, pairing_fixes
 from qdqtool.rules._reach import Product
 from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
@@ -23,6 +24,7 @@ class OneSided(Rule):
     name = "placement.one-sided"
     affects = impacts(tensorrt=FALLBACK)
     remedy = "put a pair on the other operand too, or take this one away"
+    offers = OFFERS
     VALID = (
         Example(
             "activation and weight",
@@ -83,6 +85,7 @@ class OneSided(Rule):
                     tensor=product.node.input(other),
                     found="one operand quantized",
                     expected="both or neither",
+                    fixes=pairing_fixes(facts, product),
                 )
 
 

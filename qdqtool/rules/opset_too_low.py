@@ -2,19 +2,11 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._opsets import needs
 from qdqtool.rules._rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import format_of, kind, short
+from qdqtool.rules._words import short
 from qdqtool.targets import Target
-
-FIRST_OPSET = 10
-FIRST_OPSET_WITH_BLOCKS = 21
-FIRST_OPSET_OF_SCALE = {"float16": 19, "bfloat16": 19, "float8e8m0": 24}
-FIRST_OPSET_OF_ATTRIBUTE = {
-    "QuantizeLinear": {"axis": 13, "saturate": 19, "block_size": 21, "output_dtype": 21, "precision": 23},
-    "DequantizeLinear": {"axis": 13, "block_size": 21, "output_dtype": 23},
-}
 
 
 class OpsetTooLow(Rule):
@@ -75,7 +67,7 @@ class OpsetTooLow(Rule):
             opset = entry.node.scope.opset
             if entry.node.domain:
                 continue
-            what, needed = max(_needs(facts, entry), key=lambda need: need[1])
+            what, needed = max(needs(facts, entry), key=lambda need: need[1])
             if needed > opset:
                 yield Fault(
                     message=f"this {short(entry)} uses {what}; the model's opset is {opset}",
@@ -83,20 +75,3 @@ class OpsetTooLow(Rule):
                     found=f"opset {opset}",
                     expected=f"at least opset {needed}",
                 )
-
-
-def _needs(facts: Facts, entry: QdqNode) -> Iterator[tuple[str, int]]:
-    yield "Q/DQ", FIRST_OPSET
-    fmt = format_of(entry.quantized_type)
-    if fmt is not None:
-        role = fmt.first_opset.quantize if entry.is_quantize else fmt.first_opset.dequantize
-        yield str(fmt), role or FIRST_OPSET
-    scale = kind(facts.elem_type(entry.scale))
-    yield f"a {scale} scale", FIRST_OPSET_OF_SCALE.get(scale, FIRST_OPSET)
-    shape = entry.scale_shape
-    if shape is not None and shape not in {(), (1,)}:
-        blocks = len(shape) > 1
-        yield ("block scales", FIRST_OPSET_WITH_BLOCKS) if blocks else ("per-axis scales", FIRST_OPSET_WITH_AXIS)
-    known = FIRST_OPSET_OF_ATTRIBUTE[entry.node.op_type]
-    for attribute in entry.node.proto.attribute:
-        yield f"attribute {attribute.name}", known.get(attribute.name, FIRST_OPSET)

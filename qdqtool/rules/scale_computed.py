@@ -1,0 +1,73 @@
+"""QP111: scales that are computed from stored constants."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.view import Value
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._folded import STORED, folded_fixes
+from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.rules._words import short
+from qdqtool.targets import Target
+
+
+class ScaleComputed(Rule):
+    """A constant scale is stored as it is used.
+
+    Why it matters: TensorRT folds a scale that Cast, Mul or Reshape make of constants, but checks its values only where
+    it is wired directly: a zero or negative scale behind such an operator builds without a word. Other tools do not
+    recognize it as a scale at all.
+
+    Bad: a scale that Mul makes of two initializers.
+
+    Good: the product, stored as an initializer.
+    """
+
+    code = "QP111"
+    name = "parameters.scale-computed"
+    affects = impacts(tensorrt=ADVICE)
+    remedy = "store the value of the scale as an initializer"
+    offers = (STORED,)
+    VALID = (
+        Example(
+            "an initializer",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a product",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float a = {0.5}, float b = {0.2}, int8 z = {0}> {
+                s = Mul (a, b)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look for scales that fold but are not stored; each is reported once."""
+        del target
+        seen: set[Value] = set()
+        for entry in facts.qdq.nodes:
+            scale = entry.scale
+            if scale is None or scale in seen or scale.producer is None or facts.constants.direct(scale) is not None:
+                continue
+            seen.add(scale)
+            made_by_dq = facts.qdq.maker(scale) is not None  # scales in two levels, as NVFP4 has them
+            if made_by_dq or scale.producer.is_op("Constant") or not facts.constants.is_constant(scale):
+                continue
+            yield Fault(
+                message=f"scale '{scale.name}' of this {short(entry)} is computed by {scale.producer.op_type}",
+                node=entry.node,
+                tensor=scale,
+                found=scale.producer.op_type,
+                expected="an initializer",
+                fixes=folded_fixes(facts, entry, 1),
+            )
