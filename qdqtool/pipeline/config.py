@@ -26,6 +26,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     Attributes:
         targets: Target ids.
+        sm: Compute capabilities of the GPUs that the engine is for, as ``8.6`` or ``86``.
         select: Prefixes of rule codes to apply.
         extend_select: Prefixes besides those.
         ignore: Prefixes to leave out.
@@ -37,6 +38,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """
 
     targets: list[str] | None = None
+    sm: list[str] | None = None
     select: list[str] | None = None
     extend_select: list[str] | None = None
     ignore: list[str] | None = None
@@ -97,7 +99,8 @@ def read_config(path: Path) -> Config:
     try:
         config = msgspec.convert(table or {}, Config)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{path}: {str(error).replace('`', chr(39))}", hint=HINT) from None
+        said = str(error).replace("`", "'").replace(" | null", "")
+        raise UsageError(f"{path}: {said}", hint=HINT) from None
     _check_names(path, config)
     return config
 
@@ -119,6 +122,7 @@ def settle(given: Config, *, isolated: bool, folder: Path | None = None) -> Sett
     select = given.select if given.select is not None else stored.select
     policy = Policy(
         targets=tuple(given.targets or stored.targets or Policy().targets),
+        compute_capabilities=targets.capabilities(given.sm or stored.sm or ()),
         select=None if select is None else tuple(select),
         extend_select=(*(stored.extend_select or ()), *(given.extend_select or ())),
         ignore=tuple(given.ignore if given.ignore is not None else stored.ignore or ()),
@@ -168,5 +172,6 @@ def _check_names(path: Path, config: Config) -> None:
             rules.matching(prefix)
         for target in config.targets or ():
             targets.get(target)
+        targets.capabilities(config.sm or ())
     except ArgumentError as error:
         raise UsageError(f"{path}: {error.message}", hint=error.hint) from None
