@@ -91,6 +91,15 @@ def same_bits(before: Run, after: Run) -> str | None:
     return None
 
 
+def same_values(before: Run, after: Run) -> bool:
+    """Whether every output is equal in value on every sample: bits may differ in the sign of zeros, or in NaN."""
+    return all(
+        array.shape == second[name].shape and np.array_equal(array, second[name], equal_nan=array.dtype.kind == "f")
+        for first, second in zip(before.samples, after.samples, strict=True)
+        for name, array in first.items()
+    )
+
+
 def output_changes(original: Model, before: Run, after: Run, prover: Prover) -> tuple[OutputChange, ...]:
     """How far each float output moved, and its noise against the model without Q/DQ, before and after."""
     if before.failure or after.failure:
@@ -163,6 +172,7 @@ def _output_change(
     return OutputChange(
         name=name,
         exact=all(_equal(first[name], second[name]) for first, second in zip(before, after, strict=True)),
+        equal=moved.exact,
         max_abs=moved.max_abs,
         max_steps=steps,
         sqnr_db=moved.sqnr_db,

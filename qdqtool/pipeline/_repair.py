@@ -15,7 +15,7 @@ from qdqtool.graph.scope import ScopePath, display
 from qdqtool.graph.surgeon import EditError, apply_edits
 from qdqtool.graph.view import NodeView
 from qdqtool.pipeline._claims import Claims
-from qdqtool.pipeline._proof import Prover, Run, output_changes, same_bits
+from qdqtool.pipeline._proof import Prover, Run, output_changes, same_bits, same_values
 from qdqtool.pipeline._sweep import sweep
 from qdqtool.pipeline.fix_report import Change, RefusedFix, Repaired
 from qdqtool.rules import Draft, Facts, Fix, Label, UnfitError
@@ -198,7 +198,8 @@ class Repair:
         elif same_bits(self._now, run) is None:
             label, proof = chosen.fix.offer.label, f"outputs are bit-equal on {self.prover.description}"
         else:
-            label, proof = "unsafe", f"outputs change on {self.prover.description}"
+            equal = "are equal, but for the sign of zeros," if same_values(self._now, run) else "change"
+            label, proof = "unsafe", f"outputs {equal} on {self.prover.description}"
         proposal = chosen.proposal
         return Change(
             code=proposal.code,

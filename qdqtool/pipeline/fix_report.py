@@ -57,6 +57,7 @@ class OutputChange:
     Attributes:
         name: The output.
         exact: Whether every element has the same bits.
+        equal: Whether every element is equal; zeros may differ in sign.
         max_abs: Largest absolute difference.
         max_steps: The same in steps of the DQ that makes the output; None where none does.
         sqnr_db: Signal of the unfixed output over the change, in dB; None where they are equal.
@@ -66,6 +67,7 @@ class OutputChange:
 
     name: str
     exact: bool
+    equal: bool
     max_abs: float
     max_steps: float | None
     sqnr_db: float | None

@@ -11,6 +11,7 @@ from qdqtool import rules as _package
 from qdqtool.errors import ArgumentError
 from qdqtool.registry import load_unit, suggestion, unit_names
 from qdqtool.rules._facts import Facts as Facts
+from qdqtool.rules._facts import as_reals as as_reals
 from qdqtool.rules._fix import Draft as Draft
 from qdqtool.rules._fix import Fix as Fix
 from qdqtool.rules._fix import Label as Label

@@ -49,6 +49,8 @@ def _described(line: Text, node: str | None, graph: str, description: str) -> Te
 
 
 def _output(output: OutputChange) -> Text:
+    if output.equal:
+        return Text(f"  output {escape(output.name)}: equal to before, but for the sign of zeros")
     steps = f", {output.max_steps:.6g} steps" if output.max_steps is not None else ""
     line = Text(f"  output {escape(output.name)}: changed by at most {output.max_abs:.6g}{steps}")
     line.append(f"; SQNR against before {_db(output.sqnr_db)}")

@@ -1,0 +1,50 @@
+"""``qdqtool normalize``: foreign forms of quantization into Q/DQ."""
+
+from pathlib import Path
+
+import click
+
+from qdqtool.cli._options import (
+    emit,
+    external_data_option,
+    model_argument,
+    output_format_option,
+    output_option,
+    shapes_option,
+)
+
+
+@click.command(short_help="Rewrite foreign forms of quantization as Q/DQ.")
+@model_argument()
+@output_option("The model to write.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Samples to compare the outputs on, as for 'qdqtool check'.  [default: 4 random ones]",
+)
+@shapes_option("--input-shapes", "Fix the shape of an input that the outputs are compared on")
+@external_data_option()
+@output_format_option()
+def command(
+    *,
+    model: Path,
+    output: Path,
+    data: Path | None,
+    input_shapes: tuple[str, ...],
+    external_data: str,
+    output_format: str,
+) -> None:
+    """Rewrite what other tools write for quantization in MODEL as QuantizeLinear/DequantizeLinear.
+
+    Operators on codes (QLinearConv, QLinearMatMul), Q/DQ of com.microsoft, quantization spelled out in Div, Round, Clip
+    and Mul, codes that Cast and Mul dequantize, biases stored as codes, computed scales, and unsigned codes that signed
+    ones can hold. Outputs are compared in ONNX Runtime: each change is proven, or the difference is printed.
+    """
+    from qdqtool.graph.save import ExternalData
+    from qdqtool.pipeline.check import DataRequest
+    from qdqtool.pipeline.input_shapes import parse_shapes
+    from qdqtool.pipeline.normalize_model import normalize_model
+
+    request = DataRequest(path=data, input_shapes=parse_shapes(input_shapes, "--input-shapes"))
+    report = normalize_model(model, output, data=request, external_data=ExternalData(external_data))
+    emit(report, output_format, "normalize")

@@ -1,0 +1,18 @@
+"""The normalize report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.pipeline.fix_report import NormalizeReport
+from qdqtool.report.terminal import escape, plural
+from qdqtool.report.text._repaired import print_repaired
+
+
+def render(report: NormalizeReport, console: Console) -> None:
+    """Print what was rewritten, what that did to the outputs, and where the output is."""
+    count = plural(len(report.repaired.changes), "form")
+    console.print(Text.assemble((f"{count} rewritten", "bold"), f" in {escape(report.model)}"))
+    print_repaired(report.repaired, console)
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+    if report.external_data:
+        console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
