@@ -4,6 +4,7 @@ Measured on ONNX Runtime 1.31: there are no bfloat16, float8e8m0, fp4 or fp6 Q/D
 QuantizeLinear must have one type, ``precision`` is ignored, int32 is not quantized, and opsets end at 26.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -73,8 +74,12 @@ def plan_split(view: GraphView, types: TensorTypes, index: QdqIndex, constants: 
         for entry in index.nodes
         if entry.node.scope is view.main and (reason := obstacle(entry, types, index))
     }
-    own |= {carrier.node.key: carrier for carrier in _carriers(view, known, own, constants)}
-    widened = frozenset(node.key for node in view.main.nodes if node.key not in own and _needs_widening(node, known))
+    present = set(known.values())
+    if present & ABSENT_TYPES:
+        own |= {carrier.node.key: carrier for carrier in _carriers(view, known, own, constants)}
+    widened = frozenset[NodeKey]()
+    if TensorProto.BFLOAT16 in present:
+        widened = frozenset(node.key for node in view.main.nodes if _needs_widening(node, known)) - own.keys()
     declared = any(known.get(name) == TensorProto.BFLOAT16 for name in view.main.input_names())
     if not own and not widened and not declared and view.main.opset <= NEWEST_OPSET:
         return None
@@ -167,8 +172,14 @@ def _check_schemas(view: GraphView, own: Mapping[NodeKey, OwnNode]) -> None:
 
 
 def _since(node: NodeView) -> int:
+    return _first_version(node.op_type, node.scope.opset, node.domain)
+
+
+@functools.cache
+def _first_version(op_type: str, opset: int, domain: str) -> int:
+    """The opset in which an operator got the meaning that it has in ``opset``."""
     try:
-        return int(defs.get_schema(node.op_type, node.scope.opset, node.domain).since_version)
+        return int(defs.get_schema(op_type, opset, domain).since_version)
     except defs.SchemaError:
         return 0  # no operator of ONNX: whoever runs the model says so
 

@@ -27,7 +27,8 @@ class QdqGroup:
 
     Attributes:
         op_type: QuantizeLinear or DequantizeLinear.
-        kind: ``weight`` if the node stands for a constant, else ``activation``.
+        kind: ``weight`` if the node stands for a constant, ``scale`` if it makes the scales of others, else
+            ``activation``.
         format: Number format, or the ONNX type's name where it is none that qdqtool knows.
         granularity: ``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``.
         count: Number of nodes.
@@ -175,7 +176,7 @@ def _groups(index: QdqIndex, constants: Constants) -> Iterator[QdqGroup]:
     members: dict[tuple[str, str, str, str], list[QdqNode]] = {}
     for entry in index.nodes:
         fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type is not None else None
-        kind = "weight" if _is_weight(entry, index, constants) else "activation"
+        kind = _kind_of(entry, index, constants)
         name = fmt.name if fmt else type_name(entry.quantized_type)
         members.setdefault((kind, name, _granularity_name(entry), entry.node.op_type), []).append(entry)
     for (kind, name, granularity, op_type), entries in sorted(members.items()):
@@ -201,6 +202,12 @@ def _granularity_name(entry: QdqNode) -> str:
             return "blocked"
         case None:
             return "unknown"
+
+
+def _kind_of(entry: QdqNode, index: QdqIndex, constants: Constants) -> str:
+    if not entry.is_quantize and index.makes_scales(entry):
+        return "scale"
+    return "weight" if _is_weight(entry, index, constants) else "activation"
 
 
 def _is_weight(entry: QdqNode, index: QdqIndex, constants: Constants) -> bool:

@@ -16,6 +16,7 @@ from support.trt_verdict import TrtOracle
 from qdqtool import formats, targets
 from qdqtool.errors import UsageError
 from qdqtool.pipeline.insert import InsertOptions, insert_plan
+from qdqtool.pipeline.inspect import inspect_model
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.strip import strip_model
 from qdqtool.pipeline.validate import validate_model
@@ -130,6 +131,12 @@ def test_nvfp4_is_two_dequantize_nodes(tmp_path: Path) -> None:
     assert stored(model, "w_scale_scale").dtype == np.float32
     assert stored(model, "w_scale_scale").shape == ()
     assert {a.name: a.i for a in weight.attribute} == {"axis": 0, "block_size": 16}
+
+
+def test_inspect_tells_scales_from_weights(tmp_path: Path) -> None:
+    insert(tmp_path, model_of(TensorProto.FLOAT), entry("float4e2m1", **NVFP4))
+    found = inspect_model(tmp_path / "q.onnx").groups
+    assert {(group.kind, group.format) for group in found} == {("weight", "float4e2m1"), ("scale", "float8e4m3fn")}
 
 
 def test_scales_are_rounded_to_their_format_before_anything_is_quantized(tmp_path: Path) -> None:
