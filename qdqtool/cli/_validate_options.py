@@ -61,6 +61,7 @@ _OPTIONS = (
         "TARGET",
         "What the model is for: onnx, ort-cpu, tensorrt, tensorrt-rtx. Several with commas.  [default: tensorrt]",
     ),
+    _list_option("--sm", "SM", "GPUs that the engine is for, as 8.6 or 86: report the types that they lack."),
     _list_option("--select", "CODE", "Only rules whose code begins so; ALL for all."),
     _list_option("--extend-select", "CODE", "These rules besides the selected ones."),
     _list_option("--ignore", "CODE", "No rules whose code begins so, unless --select names them more closely."),
@@ -107,6 +108,7 @@ def settings_of(options: dict[str, Any]) -> "Settings":
         raise UsageError(f"--statistics has no output format {options['output_format']}", hint="use text or json")
     given = Config(
         targets=options["targets"] or None,
+        sm=options["sm"] or None,
         select=options["select"] or None,
         extend_select=options["extend_select"],
         ignore=options["ignore"] or None,

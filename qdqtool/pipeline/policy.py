@@ -25,6 +25,7 @@ class Policy:
 
     Attributes:
         targets: Target ids.
+        compute_capabilities: GPUs that TensorRT targets are judged for, 86 for 8.6; empty for none in particular.
         select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
         extend_select: Prefixes besides those.
         ignore: Prefixes of rule codes to leave out.
@@ -35,6 +36,7 @@ class Policy:
     """
 
     targets: tuple[str, ...] = ("tensorrt",)
+    compute_capabilities: tuple[int, ...] = ()
     select: tuple[str, ...] | None = None
     extend_select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -58,7 +60,8 @@ class Judge:
         if not policy.targets:
             raise ArgumentError(f"targets is empty; it must be one or more of {', '.join(targets.names())}")
         self._policy = policy
-        self._targets = tuple(targets.get(name) for name in dict.fromkeys(policy.targets))
+        asked = policy.compute_capabilities
+        self._targets = tuple(targets.get(name).on(asked) for name in dict.fromkeys(policy.targets))
         self._rules = rules.choose(policy.select, policy.ignore, policy.extend_select)
         self._severity = _narrowest(policy.severity)
         self._model_ignores = [(glob, _codes(words)) for glob, words in policy.per_model_ignores.items()]

@@ -13,7 +13,7 @@ from qdqtool import ops
 from qdqtool.errors import ModelError
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.model import Model
-from qdqtool.graph.qdq import QdqIndex, QdqNode
+from qdqtool.graph.qdq import QdqIndex, QdqNode, same_constant
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, NodeView, Scope, Value
 from qdqtool.ops import QuantizableOp
@@ -96,12 +96,24 @@ class Facts:
             return None
         if value not in self._arrays:
             try:
-                found = self.constants.array(value)
+                found = self.constants.array(self._argument(value))
                 self._arrays[value] = found if found is not None and found.dtype.kind in NUMBERS else None
             except ModelError as error:
                 self._arrays[value] = None
                 self.unreadable[value] = error.message
         return self._arrays[value]
+
+    def _argument(self, value: Value) -> Value:
+        """What the callers pass for a formal input of a local function, where that is one constant; else ``value``."""
+        for _ in range(MAX_STEPS):
+            if not (value.is_input and value.scope.is_function):
+                break
+            index = value.scope.input_names().index(value.name)
+            first, *others = [call.input(index) for call in self._calls[function_id(value.scope)]] or [None]
+            if first is None or not all(same_constant(first, other, self.constants) for other in others):
+                break
+            value = first
+        return value
 
     def bounds(self, value: Value, array: Array) -> Bounds:
         """The bounds of ``array``, the constant that ``value`` folds to."""

@@ -51,11 +51,13 @@ class Example:
         title: What it shows.
         text: The model; :data:`EXAMPLE_HEADER` is put in front of one that starts with its graph.
         targets: Ids of the targets it speaks of; empty for all that the rule affects.
+        compute_capabilities: The GPUs that it is judged for, 86 for 8.6; empty for none in particular.
     """
 
     title: str
     text: str
     targets: tuple[str, ...] = ()
+    compute_capabilities: tuple[int, ...] = ()
 
     def model(self) -> onnx.ModelProto:
         """The parsed model."""

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import wrong_axis
+from qdqtool.rules._output_axis import REQUANTIZED, axis_fixes
+from qdqtool.rules._reach import Product, wrong_axis
 from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
 
@@ -24,6 +25,7 @@ class WeightAxis(Rule):
     name = "axis.weight"
     affects = impacts(tensorrt=FALLBACK)
     remedy = "quantize the weight again on the output-channel axis (Conv 0, MatMul last, Gemm 1, Gemm with transB 0)"
+    offers = (REQUANTIZED,)
     VALID = (
         Example(
             "a Conv weight on axis 0",
@@ -76,6 +78,22 @@ class WeightAxis(Rule):
             }
             """,
         ),
+        Example(
+            "one pair for a MatMul and, transposed, for another",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                m = MatMul (xd, wd)
+                mq = QuantizeLinear (m, s, z)
+                md = DequantizeLinear (mq, s, z)
+                wt = Transpose <perm = [1, 0]> (wd)
+                y = MatMul (md, wt)
+            }
+            """,
+        ),
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
@@ -87,10 +105,25 @@ class WeightAxis(Rule):
                 continue
             here, wanted = axes
             entry = product.right.dequantize
+            shared = _other_reader(facts, product)
+            fits = f", which fits {shared.node.op_type} '{shared.node.label}' alone" if shared is not None else ""
             yield Fault(
-                message=f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}",
+                message=(
+                    f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}{fits}"
+                ),
                 node=entry.node,
                 tensor=entry.data,
                 found=str(here),
                 expected=f"axis {wanted}",
+                fixes=axis_fixes(facts, product, wanted) if shared is None else (),
             )
+
+
+def _other_reader(facts: Facts, product: Product) -> Product | None:
+    """Another operator that reads the same DQ, and that its axis fits."""
+    assert product.right is not None
+    for other in facts.products:
+        shared = other.right is not None and other.right.dequantize is product.right.dequantize
+        if shared and other is not product and wrong_axis(facts, other) is None:
+            return other
+    return None

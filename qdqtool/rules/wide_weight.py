@@ -9,12 +9,16 @@ from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
 from qdqtool.rules._words import format_of
 from qdqtool.targets import Target
 
+LEAST_SAVED = 1_000_000
+"""Bytes."""
+
 
 class WideWeight(Rule):
     """Quantized weights are stored as codes.
 
     Why it matters: a float weight behind a Q takes four times the space of int8 codes, eight times that of int4, on
-    disk and while the model loads. What is computed is the same. Training and refitting want the float form.
+    disk and while the model loads. What is computed is the same. Training and refitting want the float form. Less than
+    a megabyte is not reported.
 
     Bad: a float32 weight, Q, DQ.
 
@@ -36,27 +40,16 @@ class WideWeight(Rule):
             """,
         ),
     )
-    INVALID = (
-        Example(
-            "a float weight behind a Q",
-            """
-            agraph (float[1,2] x) => (float[1,2] y) <float[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (w, ws, z)
-                wd = DequantizeLinear (q, ws, z)
-                y = MatMul (x, wd)
-            }
-            """,
-        ),
-    )
+    INVALID = ()  # a weight that is worth it is too large for a text
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Add up the sizes of all such weights; they are reported together, at the largest."""
         del target
         sizes = {entry: size for entry in facts.qdq.quantizers() if (size := _stored(entry)) is not None}
-        if not sizes:
+        wide, narrow = (sum(pair[index] for pair in sizes.values()) for index in (0, 1))
+        if wide - narrow < LEAST_SAVED:
             return
         largest = max(sizes, key=lambda entry: sizes[entry][0])
-        wide, narrow = (sum(pair[index] for pair in sizes.values()) for index in (0, 1))
         yield Fault(
             message=f"{len(sizes)} quantized weights are stored as float, in {wide} bytes; as codes they take {narrow}",
             node=largest.node,

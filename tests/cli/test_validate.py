@@ -177,3 +177,17 @@ def test_explain_an_unknown_rule():
 def test_the_pages_in_docs_are_current():
     """Rebuild them with ``python -m qdqtool.report.markdown.rules docs/rules``."""
     assert {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")} == pages()
+
+
+def test_the_gpus_that_lack_a_type_are_named(tmp_path: Path):
+    onnx.save(rules.get("QT401").INVALID[0].model(), tmp_path / "fp8.onnx")
+    named = qdqtool("validate", tmp_path / "fp8.onnx", "--sm", "8.6,89", "--select", "QT401")
+    unnamed = qdqtool("validate", tmp_path / "fp8.onnx", "--select", "QT401")
+    wrong = qdqtool("validate", tmp_path / "fp8.onnx", "--sm", "ampere")
+
+    assert named.code == 1
+    assert "compute capability 8.6 has no float8e4m3fn" in named.out
+    assert "8.9 has" not in named.out
+    assert unnamed.code == 0
+    assert wrong.code == 2
+    assert "'ampere' is no compute capability" in wrong.err

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
@@ -263,4 +264,23 @@ def test_what_insert_writes_is_clean_everywhere(real_model: Path, weights: Weigh
     plan = write_generated_plan(load_model(real_model), tmp_path)
     insert_plan(real_model, plan, tmp_path / "q.onnx", InsertOptions(weights=weights))
 
-    assert not validate_model(tmp_path / "q.onnx", EVERY).findings
+    assert not validate_model(tmp_path / "q.onnx", EVERY, ignore=["QM603"]).findings  # float weights are asked for
+
+
+@pytest.mark.parametrize(("side", "reported"), [(600, True), (100, False)])
+def test_a_megabyte_of_float_weights_behind_a_q_is_reported(side: int, reported: bool):
+    model = parse(
+        """agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+            q = QuantizeLinear (w, s, z)
+            wd = DequantizeLinear (q, s, z)
+            y = MatMul (x, wd)
+        }"""
+    )
+    weight = np.random.default_rng(1).uniform(-12, 12, (side, side)).astype(np.float32)
+    model.proto.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+
+    found = [finding for finding in validate_model(model, ["onnx"]).findings if finding.code == "QM603"]
+    assert bool(found) == reported
+    if reported:
+        assert found[0].found == f"{4 * side * side} bytes"
+        assert found[0].expected == f"{side * side} bytes"

@@ -200,3 +200,22 @@ def test_an_opset_that_nobody_has_defined_passes_the_checker_and_the_builder(ora
     onnx.checker.check_model(model, full_check=True)
 
     assert oracle.judge(model).accepted
+
+
+def test_a_quantized_index_names_another_row():
+    y = ort_run(example("QL306", "indices, rounded to multiples of 0.3"), np.float32([1, 2, 3]))
+
+    np.testing.assert_array_equal(y, [0, 20, 30])  # 1 becomes 0.9, and 0.9 is cast to 0
+
+
+def test_a_zero_point_of_int32_is_subtracted_by_onnx_runtime():
+    y = ort_run(example("QS006", "zero point 5"), np.float32([0, 0]))
+
+    np.testing.assert_allclose(y, [0.5, -2.5], rtol=1e-6)
+
+
+@pytest.mark.builder
+def test_a_pair_in_front_of_relu_rounds_once_more(oracle: TrtOracle):
+    early = oracle.judge(example("QL305", "the pair stands in front of Relu")).layers
+
+    assert re.search(r"Name: \w*RounCastCastMulRelu\w*", early)  # quantized, dequantized, then Relu

@@ -13,10 +13,10 @@ from support.trt_verdict import TrtOracle
 
 from qdqtool import rules, targets
 from qdqtool.graph.model import Model
-from qdqtool.rules import Facts
+from qdqtool.rules import Example, Facts
 
-MODELS = [
-    pytest.param(example.model(), id=f"{rule.code}-{example.title}")
+EXAMPLES = [
+    pytest.param(example, id=f"{rule.code}-{example.title}")
     for rule in rules.catalogue()
     for example in (*rule.VALID, *rule.INVALID)
 ]
@@ -32,34 +32,34 @@ def oracle() -> Iterator[TrtOracle]:
     oracle.close()
 
 
-def refusals(model: onnx.ModelProto, target: str) -> set[str]:
-    facts = Facts(Model(model))
-    judge = targets.get(target)
+def refusals(example: Example, target: str) -> set[str]:
+    facts = Facts(Model(example.model()))
+    judge = targets.get(target).on(example.compute_capabilities)
     return {
         finding.code for rule in rules.catalogue() for finding in rule.run(facts, judge) if finding.effect == "refused"
     }
 
 
 @pytest.mark.builder
-@pytest.mark.parametrize("model", MODELS)
-def test_tensorrt_for_rtx_refuses_what_we_say_it_refuses(model: onnx.ModelProto, oracle: TrtOracle):
-    verdict = oracle.judge(model)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_tensorrt_for_rtx_refuses_what_we_say_it_refuses(example: Example, oracle: TrtOracle):
+    verdict = oracle.judge(example.model(), example.compute_capabilities)
 
-    assert verdict.accepted == (not refusals(model, "tensorrt-rtx")), verdict.message
+    assert verdict.accepted == (not refusals(example, "tensorrt-rtx")), verdict.message
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_onnx_runtime_refuses_what_we_say_it_refuses(model: onnx.ModelProto):
-    said, reason = refusals(model, "ort-cpu"), ort_refuses(model)
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_onnx_runtime_refuses_what_we_say_it_refuses(example: Example):
+    said, reason = refusals(example, "ort-cpu"), ort_refuses(example.model())
 
     assert (reason is not None) == bool(said), reason
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_the_checker_refuses_what_we_say_breaks_the_specification(model: onnx.ModelProto):
-    said = refusals(model, "onnx")
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_checker_refuses_what_we_say_breaks_the_specification(example: Example):
+    said = refusals(example, "onnx")
     try:
-        onnx.checker.check_model(model, full_check=True)
+        onnx.checker.check_model(example.model(), full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
         assert said
     else:

@@ -51,10 +51,11 @@ class TrtOracle:
         self._process = None
         self._pipe: Connection | None = None
 
-    def judge(self, model: onnx.ModelProto) -> Verdict:
+    def judge(self, model: onnx.ModelProto, compute_capabilities: tuple[int, ...] = ()) -> Verdict:
+        """The verdict on a model; ``compute_capabilities`` are GPUs to build for, 86 for 8.6."""
         if self._process is None or not self._process.is_alive():
             self._start()
-        self._pipe.send_bytes(model.SerializeToString())
+        self._pipe.send((model.SerializeToString(), compute_capabilities))
         try:
             if not self._pipe.poll(SECONDS):
                 self._stop()
@@ -98,20 +99,22 @@ def _serve(pipe: Connection) -> None:
     builder = trt.Builder(logger)
     while True:
         try:
-            data = pipe.recv_bytes()
+            data, compute_capabilities = pipe.recv()
         except EOFError:
             return
         logger.lines.clear()
-        pipe.send(_judge(trt, logger, builder, data))
+        pipe.send(_judge(trt, logger, builder, (data, compute_capabilities)))
 
 
-def _judge(trt: object, logger: object, builder: object, data: bytes) -> Verdict:
+def _judge(trt: object, logger: object, builder: object, asked: tuple[bytes, tuple[int, ...]]) -> Verdict:
+    data, compute_capabilities = asked
     network = builder.create_network(0)
     parser = trt.OnnxParser(network, logger)
     if not parser.parse(data):
         errors = [parser.get_error(index) for index in range(parser.num_errors)]
         return Verdict("parser", "; ".join(error.desc() for error in errors) or "no message")
     config = builder.create_builder_config()
+    _name_gpus(trt, config, compute_capabilities)
     config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED
     _add_profile(network, builder, config)
     plan = builder.build_serialized_network(network, config)
@@ -119,6 +122,13 @@ def _judge(trt: object, logger: object, builder: object, data: bytes) -> Verdict
         return Verdict("builder", "\n".join(logger.lines[-3:]))
     layers = next((line for line in logger.lines if line.lstrip().startswith("Layers:")), "")
     return Verdict("built", layers=layers, plan=bytes(plan))
+
+
+def _name_gpus(trt: object, config: object, compute_capabilities: tuple[int, ...]) -> None:
+    if compute_capabilities:
+        config.num_compute_capabilities = len(compute_capabilities)
+    for index, number in enumerate(compute_capabilities):
+        config.set_compute_capability(getattr(trt.ComputeCapability, f"SM{number}"), index)
 
 
 def _add_profile(network: object, builder: object, config: object) -> None:

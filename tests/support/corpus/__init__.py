@@ -32,7 +32,7 @@ GROUPS: Mapping[str, Callable[[], Iterator[Case]]] = MappingProxyType(
     }
 )
 
-SAMPLE = 75
+SAMPLE = 62
 """How many cases of a group the daily run takes."""
 
 

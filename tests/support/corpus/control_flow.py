@@ -9,7 +9,7 @@ from onnx import helper
 from support.corpus._case import Case, graph_model, node, pair, tensor, type_word
 
 X, Y = ("x", T.FLOAT, [2, 4]), ("y", T.FLOAT, [2, 4])
-PLACES = ("an If", "a Loop", "a local function")
+PLACES = ("an If", "a Loop", "a Loop without condition", "a local function")
 SCALES = (0.1, 0.0, -1.0, float("inf"))
 ZERO_POINTS = ((T.INT8, 0), (T.INT8, 5), (T.UINT8, 0), (T.INT16, 0), (T.FLOAT8E4M3FN, 0))
 
@@ -34,10 +34,10 @@ def _in_an_if(stored: list[onnx.TensorProto], inside: bool) -> onnx.ModelProto:
         for name in ("then", "else")
     }
     chosen = node("If", ["c"], "y", **branches)
-    return _outer([chosen], [X, ("c", T.BOOL, [])], stored, inside)
+    return _outer([chosen], [X, ("c", T.BOOL, [])], [] if inside else stored)
 
 
-def _in_a_loop(stored: list[onnx.TensorProto], inside: bool) -> onnx.ModelProto:
+def _in_a_loop(stored: list[onnx.TensorProto], inside: bool, *, condition: str = "yes") -> onnx.ModelProto:
     body = helper.make_graph(
         [node("Identity", ["go"], "on"), *pair("v", "w")],
         "body",
@@ -49,8 +49,14 @@ def _in_a_loop(stored: list[onnx.TensorProto], inside: bool) -> onnx.ModelProto:
         [helper.make_tensor_value_info("on", T.BOOL, []), _info("w")],
         stored if inside else [],
     )
-    loop = node("Loop", ["n", "", "x"], "y", body=body)
-    return _outer([loop], [X], [*stored, tensor("n", 2, T.INT64)], inside)
+    loop = node("Loop", ["n", condition, "x"], "y", body=body)
+    outside = [] if inside else stored
+    counters = [tensor("n", 2, T.INT64), tensor("yes", 1, T.BOOL)]
+    return _outer([loop], [X], [*outside, *counters])
+
+
+def _in_a_loop_without_condition(stored: list[onnx.TensorProto], inside: bool) -> onnx.ModelProto:
+    return _in_a_loop(stored, inside, condition="")
 
 
 def _in_a_function(stored: list[onnx.TensorProto], inside: bool) -> onnx.ModelProto:
@@ -59,17 +65,15 @@ def _in_a_function(stored: list[onnx.TensorProto], inside: bool) -> onnx.ModelPr
     imports = [helper.make_opsetid("", 21)]
     function = helper.make_function("own", "Pair", formal, ["w"], [*makers, *pair("v", "w")], imports)
     call = node("Pair", ["x"] if inside else ["x", "s", "z"], "y", domain="own")
-    model = _outer([call], [X], stored, inside)
+    model = _outer([call], [X], [] if inside else stored)
     model.functions.append(function)
     model.opset_import.append(helper.make_opsetid("own", 1))
     return model
 
 
-def _outer(
-    nodes: list[onnx.NodeProto], inputs: list[object], stored: list[onnx.TensorProto], inside: bool
-) -> onnx.ModelProto:
+def _outer(nodes: list[onnx.NodeProto], inputs: list[object], stored: list[onnx.TensorProto]) -> onnx.ModelProto:
     model = graph_model(nodes, inputs, [Y], [])
-    model.graph.initializer.extend(each for each in stored if not inside or each.name == "n")
+    model.graph.initializer.extend(stored)
     return model
 
 
@@ -77,4 +81,9 @@ def _info(name: str) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, T.FLOAT, [2, 4])
 
 
-_MAKERS = {"an If": _in_an_if, "a Loop": _in_a_loop, "a local function": _in_a_function}
+_MAKERS = {
+    "an If": _in_an_if,
+    "a Loop": _in_a_loop,
+    "a Loop without condition": _in_a_loop_without_condition,
+    "a local function": _in_a_function,
+}

@@ -1,0 +1,97 @@
+"""QM616: Loops whose body reads a condition that nobody gives."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.view import NodeView, Value
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.targets import Target
+
+CONDITION = 1
+"""Index of the condition among the inputs of a Loop and of its body."""
+
+
+class LoopCondition(Rule):
+    """A Loop whose body reads the condition gets one.
+
+    Why it matters: without a condition ONNX starts with true. TensorRT's parser makes no tensor for it, and stops at
+    the node of the body that reads it with "Node input was not registered", whatever else is right in the loop.
+
+    Bad: ``Loop (n, , x)`` with a body that begins with ``Identity (go)``.
+
+    Good: ``Loop (n, true, x)``, with a bool initializer; or a body that makes its own condition.
+    """
+
+    code = "QM616"
+    name = "model.loop-condition"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "give the Loop a bool initializer with value true as its condition"
+    VALID = (
+        Example(
+            "the condition is given",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <int64 n = {2}, bool yes = {1}, float s = {0.1}, int8 z = {0}> {
+                y = Loop (n, yes, x) <
+                    body = b (int64 i, bool go, float[1,4] v) => (bool on, float[1,4] w) {
+                        on = Identity (go)
+                        q = QuantizeLinear (v, s, z)
+                        w = DequantizeLinear (q, s, z)
+                    }
+                >
+            }
+            """,
+        ),
+        Example(
+            "the body makes its own",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <int64 n = {2}, float s = {0.1}, int8 z = {0}> {
+                y = Loop (n, , x) <
+                    body = b (int64 i, bool go, float[1,4] v) => (bool on, float[1,4] w) {
+                        on = Constant <value = bool {1}> ()
+                        q = QuantizeLinear (v, s, z)
+                        w = DequantizeLinear (q, s, z)
+                    }
+                >
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "no condition, which the body reads",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <int64 n = {2}, float s = {0.1}, int8 z = {0}> {
+                y = Loop (n, , x) <
+                    body = b (int64 i, bool go, float[1,4] v) => (bool on, float[1,4] w) {
+                        on = Identity (go)
+                        q = QuantizeLinear (v, s, z)
+                        w = DequantizeLinear (q, s, z)
+                    }
+                >
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at every body of a Loop without condition."""
+        del target
+        for scope in facts.view.scopes:
+            loop = scope.owner
+            if loop is None or not loop.is_op("Loop") or loop.input_name(CONDITION):
+                continue
+            names = scope.input_names()
+            condition = scope.values.get(names[CONDITION]) if len(names) > CONDITION else None
+            reader = _reader(condition)
+            if condition is not None and reader is not None:
+                yield Fault(
+                    message=f"this Loop has no condition; its body reads '{condition.name}' in {reader.op_type}",
+                    node=loop,
+                    tensor=condition,
+                    found="no condition",
+                    expected="a bool initializer",
+                )
+
+
+def _reader(condition: Value | None) -> NodeView | None:
+    return condition.uses[0].node if condition is not None and condition.uses else None
