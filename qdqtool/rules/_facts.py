@@ -96,14 +96,14 @@ class Facts:
             return None
         if value not in self._arrays:
             try:
-                found = self.constants.array(self._argument(value))
+                found = self.constants.array(self.argument(value))
                 self._arrays[value] = found if found is not None and found.dtype.kind in NUMBERS else None
             except ModelError as error:
                 self._arrays[value] = None
                 self.unreadable[value] = error.message
         return self._arrays[value]
 
-    def _argument(self, value: Value) -> Value:
+    def argument(self, value: Value) -> Value:
         """What the callers pass for a formal input of a local function, where that is one constant; else ``value``."""
         for _ in range(MAX_STEPS):
             if not (value.is_input and value.scope.is_function):

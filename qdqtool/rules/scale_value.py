@@ -120,7 +120,8 @@ def _parser_refuses(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64
     """TensorRT's parser looks at a constant that is wired directly and that no earlier node made a layer of."""
     scale = entry.scale
     assert scale is not None
-    direct = scale.initializer is not None or (scale.producer is not None and scale.producer.is_op("Constant"))
+    passed = facts.argument(scale)
+    direct = passed.initializer is not None or (passed.producer is not None and passed.producer.is_op("Constant"))
     first = scale.uses[0]
     as_parameter = facts.qdq.get(first.node) is not None and first.index == 1
     return direct and as_parameter and not bool(np.all(values > 0))
