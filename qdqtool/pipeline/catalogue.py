@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from qdqtool import rules, targets
 from qdqtool.findings import Effect, Severity
-from qdqtool.rules import Example, Rule
+from qdqtool.rules import Example, Label, Rule
 
 HEADINGS = ("Why it matters", "Bad", "Good")
 
@@ -18,6 +18,14 @@ class TargetImpact:
     target: str
     severity: Severity
     effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class FixCard:
+    """A kind of fix that ``--fix`` can make: ``safe`` ones are proven, ``unsafe`` ones need ``--unsafe-fixes``."""
+
+    label: Label
+    summary: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,7 @@ class RuleCard:
         bad: A wrong use, in words.
         good: A right one.
         remedy: What to do about a finding.
+        fixes: The kinds of fix that ``--fix`` can make, the best one first.
         since: The version of qdqtool that it came with.
         impacts: What a fault usually means to each target that the rule affects.
         invalid: Models that it reports.
@@ -54,6 +63,7 @@ class RuleCard:
     bad: str
     good: str
     remedy: str
+    fixes: tuple[FixCard, ...]
     since: str
     impacts: tuple[TargetImpact, ...]
     invalid: tuple[ExampleCard, ...]
@@ -92,6 +102,7 @@ def _card(rule: Rule) -> RuleCard:
         bad=parts.get("Bad", ""),
         good=parts.get("Good", ""),
         remedy=rule.remedy,
+        fixes=tuple(FixCard(offer.label, offer.summary) for offer in rule.offers),
         since=rule.since,
         impacts=tuple(_impacts(rule)),
         invalid=tuple(map(_example, rule.INVALID)),

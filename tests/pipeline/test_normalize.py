@@ -24,43 +24,59 @@ PAIR = "QuantizeLinear DequantizeLinear"
 
 FORMS = {
     "div round clip mul": (
-        "<float s = {0.05}, float lo = {-128}, float hi = {127}> {"
-        " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi) y = Mul(c, s) }",
+        (
+            "<float s = {0.05}, float lo = {-128}, float hi = {127}> {"
+            " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi) y = Mul(c, s) }"
+        ),
         PAIR,
     ),
     "torch: mul round add clip sub mul, uint8 around 128": (
-        "<float i = {20}, float s = {0.05}, float z = {128}, float lo = {0}, float hi = {255}> {"
-        " a = Mul(x, i) b = Round(a) c = Add(b, z) d = Clip(c, lo, hi) e = Sub(d, z) y = Mul(e, s) }",
+        (
+            "<float i = {20}, float s = {0.05}, float z = {128}, float lo = {0}, float hi = {255}> {"
+            " a = Mul(x, i) b = Round(a) c = Add(b, z) d = Clip(c, lo, hi) e = Sub(d, z) y = Mul(e, s) }"
+        ),
         PAIR,
     ),
     "narrow range": (
-        "<float s = {0.01}, float lo = {-127}, float hi = {127}> {"
-        " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi) y = Mul(s, c) }",
+        (
+            "<float s = {0.01}, float lo = {-127}, float hi = {127}> {"
+            " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi) y = Mul(s, c) }"
+        ),
         f"Max {PAIR}",
     ),
     "casts to int8 and back": (
-        "<float s = {0.05}, float lo = {-128}, float hi = {127}> {"
-        " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi) d = Cast <to = 3> (c) e = Cast <to = 1> (d) y = Mul(e, s) }",
+        (
+            "<float s = {0.05}, float lo = {-128}, float hi = {127}> {"
+            " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi) d = Cast <to = 3> (c) e = Cast <to = 1> (d) y = Mul(e, s) }"
+        ),
         PAIR,
     ),
     "a scale for each channel": (
-        "<float[3,1] s = {0.05, 0.1, 0.02}, float lo = {-128}, float hi = {127}> {"
-        " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi) y = Mul(c, s) }",
+        (
+            "<float[3,1] s = {0.05, 0.1, 0.02}, float lo = {-128}, float hi = {127}> {"
+            " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi) y = Mul(c, s) }"
+        ),
         PAIR,
     ),
     "codes that Cast, Sub and Mul dequantize": (
-        "<int8[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, float z = {3}, float s = {0.3}> {"
-        " a = Cast <to = 1> (w) b = Sub(a, z) c = Mul(b, s) y = Add(x, c) }",
+        (
+            "<int8[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, float z = {3}, float s = {0.3}> {"
+            " a = Cast <to = 1> (w) b = Sub(a, z) c = Mul(b, s) y = Add(x, c) }"
+        ),
         "DequantizeLinear Add",
     ),
     "com.microsoft": (
-        "<float s = {0.05}, int8 z = {0}> {"
-        " q = com.microsoft.QuantizeLinear(x, s, z) y = com.microsoft.DequantizeLinear(q, s, z) }",
+        (
+            "<float s = {0.05}, int8 z = {0}> {"
+            " q = com.microsoft.QuantizeLinear(x, s, z) y = com.microsoft.DequantizeLinear(q, s, z) }"
+        ),
         PAIR,
     ),
     "a computed scale": (
-        "<float a = {0.5}, float b = {0.1}, int8 z = {0}> {"
-        " s = Mul(a, b) q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }",
+        (
+            "<float a = {0.5}, float b = {0.1}, int8 z = {0}> {"
+            " s = Mul(a, b) q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }"
+        ),
         PAIR,
     ),
     "uint8 around 128": (

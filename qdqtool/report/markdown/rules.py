@@ -69,6 +69,7 @@ def _page(card: RuleCard) -> str:
         "",
         f"**What to do.** {card.remedy[:1].upper()}{card.remedy[1:]}.",
         "",
+        *_fixes(card),
         "| target | severity | effect |",
         "|---|---|---|",
         *(f"| {each.target} | {each.severity} | {each.effect}: {_EFFECTS[each.effect]} |" for each in card.impacts),
@@ -83,6 +84,13 @@ def _page(card: RuleCard) -> str:
             lines += _example(example)
     lines.append(f"Since {card.since}.")
     return "\n".join(lines) + "\n"
+
+
+def _fixes(card: RuleCard) -> list[str]:
+    if not card.fixes:
+        return []
+    listed = [f"* *{fix.label}*: {fix.summary}" for fix in card.fixes]
+    return ["**What `--fix` does.** The first of these that fits ([labels](../fixes.md)):", "", *listed, ""]
 
 
 def _example(example: ExampleCard) -> list[str]:

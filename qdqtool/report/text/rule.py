@@ -14,6 +14,8 @@ def render(report: RuleCard, console: Console) -> None:
     console.print()
     for heading, text in (("Why", report.why), ("Bad", report.bad), ("Good", report.good), ("Fix", report.remedy)):
         console.print(Text.assemble((f"{heading}: ", "bold"), text))
+    for fix in report.fixes:
+        console.print(Text.assemble(("--fix", "bold"), f" ({fix.label}): {fix.summary}"))
     console.print()
     for impact in report.impacts:
         console.print(
