@@ -161,6 +161,12 @@ def _needs_widening(node: NodeView, known: Mapping[str, int]) -> bool:
 
 def _check_schemas(view: GraphView, own: Mapping[NodeKey, OwnNode]) -> None:
     """Refuse a model that cannot be run at :data:`NEWEST_OPSET`: one of its operators means something newer."""
+    known = int(defs.onnx_opset_version())
+    if view.main.opset > known:
+        raise CapabilityError(
+            f"the model's opset, {view.main.opset}, is too new: ONNX Runtime knows the default domain up to "
+            f"{NEWEST_OPSET}, the onnx package installed here up to {known}"
+        )
     for node in view.nodes():
         if node.domain or node.scope.opset <= NEWEST_OPSET or (node.scope is view.main and node.key in own):
             continue

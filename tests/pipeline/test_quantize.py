@@ -9,12 +9,13 @@ import onnx_ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.batchnorm import batchnorm_model
-from support.small import conv_model, make_model, run
+from support.small import conv_model, make_model, matmul_model, run
 
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData
 from qdqtool.pipeline.calibrate import RandomData, Recipe, calibrate_to_file
+from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.insert import insert_plan
 from qdqtool.pipeline.placement import Selection
 from qdqtool.pipeline.placement_edits import WeightStorage
@@ -272,8 +273,22 @@ def test_scales_of_float16_tensors_are_float16(tmp_path):
 
 def test_a_model_that_onnx_runtime_cannot_run_is_a_missing_capability(tmp_path):
     np.savez(tmp_path / "data.npz", x=np.ones((1, 8), np.float32))
-    with pytest.raises(CapabilityError, match=r"no kernel for MatMul .* node 'matmul'"):  # none for bfloat16
-        quantize_model(saved(half_model(TensorProto.BFLOAT16), tmp_path), tmp_path / "data.npz", tmp_path / "q.onnx")
+    proto = matmul_model()
+    proto.graph.node.add(op_type="Far", domain="far.away", input=["y"], output=["z"])
+    proto.graph.output[0].name = "z"
+    proto.opset_import.add(domain="far.away", version=1)
+    with pytest.raises(CapabilityError, match=r"far\.away.* is not a registered function/op"):
+        quantize_model(saved(proto, tmp_path), tmp_path / "data.npz", tmp_path / "q.onnx")
+
+
+def test_a_bfloat16_model_is_calibrated_in_float32_between_roundings(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "data.npz", x=rng.normal(size=(16, 8)).astype(np.float32))
+    path = saved(half_model(TensorProto.BFLOAT16), tmp_path)
+    quantize_model(path, tmp_path / "data.npz", tmp_path / "q.onnx")
+    report = check_model(tmp_path / "q.onnx", baseline=path, data=tmp_path / "data.npz")
+    assert report.passed, report.failures
+    assert report.outputs[0].sqnr_db > 25
 
 
 def test_a_weight_that_is_not_finite_is_named(data, tmp_path):
