@@ -3,18 +3,19 @@
 import re
 
 from qdqtool.findings import Finding
-from qdqtool.graph.structure import Neighbourhoods, digest
+from qdqtool.graph.structure import Neighbourhoods, context, digest
 from qdqtool.graph.view import NodeView
 
 _COUNTED = re.compile(r"(?:^|(?<=[/.:]))(?:onnx::\w+_|%|(?:val|value|tensor|node|add|mul)_|)\d+(?=$|[/_.:])")
 
 
 class Fingerprints:
-    """Makes the fingerprints of the findings of one model."""
+    """Makes the fingerprints of the findings of one model, and tells where they stand; once for each node."""
 
     def __init__(self) -> None:
         self._neighbourhoods = Neighbourhoods()
         self._around: dict[NodeView, str] = {}
+        self._contexts: dict[NodeView, str] = {}
 
     def of(self, finding: Finding, node: NodeView | None) -> tuple[str, str]:
         """The fingerprint by names, and the one by structure alone.
@@ -30,6 +31,12 @@ class Fingerprints:
         around = self._hash(node)
         names = (_canonical(name, around) for name in (finding.graph, _name(node), finding.tensor or ""))
         return digest(*salient, *names), digest(*salient, around)
+
+    def context(self, node: NodeView) -> str:
+        """A node between what it reads from and what reads it, in one line."""
+        if node not in self._contexts:
+            self._contexts[node] = context(node)
+        return self._contexts[node]
 
     def _hash(self, node: NodeView) -> str:
         if node not in self._around:

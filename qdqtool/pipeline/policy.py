@@ -10,7 +10,6 @@ from qdqtool.errors import ArgumentError, ModelError
 from qdqtool.findings import Finding, Severity
 from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
-from qdqtool.graph.structure import context
 from qdqtool.graph.suppressions import Suppression, read_suppressions
 from qdqtool.graph.view import NodeView
 from qdqtool.pipeline.fingerprints import Fingerprints
@@ -115,7 +114,7 @@ class Judge:
         return replace(
             finding,
             severity=self._severity.get(finding.code, finding.severity),
-            context=context(node) if node is not None else "",
+            context=prints.context(node) if node is not None else "",
             fingerprint=names,
             structure=structure,
         )
