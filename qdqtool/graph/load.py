@@ -9,6 +9,7 @@ from qdqtool.errors import ModelError
 from qdqtool.graph.external import check_external_data
 from qdqtool.graph.model import Model
 from qdqtool.graph.tensors import is_external, iter_tensors
+from qdqtool.graph.text import check_text
 
 _PROBE = 4096
 _PROTOBUF_LIMIT = 2**31 - 1
@@ -21,8 +22,8 @@ def load_model(path: str | Path) -> Model:
         path: The ``.onnx`` file.
 
     Raises:
-        ModelError: It is missing, a folder, not readable, no ONNX file (an LFS pointer, HTML, text), truncated, or its
-            external data is missing or outside its folder.
+        ModelError: It is missing, a folder, not readable, no ONNX file (an LFS pointer, HTML, text), truncated, has
+            names that are not UTF-8, or its external data is missing or outside its folder.
     """
     path = Path(path)
     data = _read_file(path)
@@ -35,9 +36,17 @@ def load_model(path: str | Path) -> Model:
     if not proto.HasField("graph") or not (proto.ir_version or proto.opset_import or proto.graph.node):
         _raise_for_content(path, data)
         raise ModelError(f"{path} is not an ONNX model: it decodes without a graph")
+    _check_text(path, proto)
     check_external_data(proto, path.parent)
     outside = any(is_external(tensor) for tensor in iter_tensors(proto))
     return Model(proto, path, stored_outside=outside)
+
+
+def _check_text(path: Path, proto: onnx.ModelProto) -> None:
+    try:
+        check_text(proto)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error.message}", hint=error.hint) from None
 
 
 def _read_file(path: Path) -> bytes:

@@ -1,24 +1,42 @@
 """Any report as JSON with a ``schema_version``."""
 
 import dataclasses
+import re
 from typing import Any
 
 import msgspec
 
+from qdqtool.report.terminal import is_unsafe
+
 SCHEMA_VERSION = 1
+
+_NOT_PRINTABLE_ASCII = re.compile(r"[^\n -~]")
 
 
 def render(report: Any) -> str:
-    """A report dataclass as indented JSON.
+    r"""A report dataclass as indented JSON.
 
-    Field names are the keys; numbers that JSON cannot spell (NaN, infinities) become null.
+    Field names are the keys; numbers that JSON cannot spell (NaN, infinities) become null. It is safe to print: every
+    control, format and unassigned character of a string is spelled ``\uXXXX``.
 
     Args:
         report: A dataclass whose fields msgspec can encode.
     """
     fields = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
     encoded = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **fields}, enc_hook=_encode)
-    return msgspec.json.format(encoded, indent=2).decode()
+    return spell_unsafe(msgspec.json.format(encoded, indent=2).decode())
+
+
+def spell_unsafe(document: str) -> str:
+    r"""A JSON document with every character that may not reach a terminal spelled ``\uXXXX``; its value is the same."""
+    return _NOT_PRINTABLE_ASCII.sub(lambda found: _spelled(found[0]), document)
+
+
+def _spelled(char: str) -> str:
+    if not is_unsafe(char):
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def _encode(value: Any) -> Any:

@@ -19,9 +19,13 @@ def escape(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        char.encode("unicode_escape", "surrogatepass").decode() if unicodedata.category(char) in _UNSAFE else char
-        for char in text
+        char.encode("unicode_escape", "surrogatepass").decode() if is_unsafe(char) else char for char in text
     )
+
+
+def is_unsafe(char: str) -> bool:
+    """Whether a character may not reach a terminal: control, format, surrogate, private and unassigned characters."""
+    return unicodedata.category(char) in _UNSAFE
 
 
 def make_console(file: TextIO | None = None) -> Console:

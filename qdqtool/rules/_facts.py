@@ -14,6 +14,7 @@ from qdqtool.errors import ModelError
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.model import Model
 from qdqtool.graph.qdq import QdqIndex, QdqNode, same_constant
+from qdqtool.graph.text import check_text
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, NodeView, Scope, Value
 from qdqtool.ops import QuantizableOp
@@ -62,10 +63,11 @@ class Facts:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        if model.path is None:  # load_model has looked at the others
+            check_text(model.proto)
         self.view = GraphView(model)
-        _check_names(self.view)
         self.constants = Constants(self.view)
-        self.types = _types(self.view)
+        self.types = TensorTypes(self.view)
         self.qdq = QdqIndex(self.view, self.types, self.constants)
         self.nodes: tuple[NodeView, ...] = tuple(self.view.nodes())
         self.unreadable: dict[Value, str] = {}
@@ -193,24 +195,6 @@ class Facts:
     def functions(self) -> dict[tuple[str, str, str], Scope]:
         """The scopes of the local functions by domain, name and overload."""
         return {function_id(scope): scope for scope in self.view.scopes if scope.is_function}
-
-
-def _check_names(view: GraphView) -> None:
-    for scope in view.scopes:
-        for node in scope.nodes:
-            proto = node.proto
-            names = (proto.name, proto.op_type, proto.domain, proto.overload, *proto.input, *proto.output)
-            if any(isinstance(name, bytes) for name in names):
-                raise ModelError(f"node {node.index} of the model has a name that is not UTF-8")
-        if any(isinstance(name, bytes) for name in (*scope.path, *scope.values)):
-            raise ModelError("the model has a tensor whose name is not UTF-8")
-
-
-def _types(view: GraphView) -> TensorTypes:
-    try:
-        return TensorTypes(view)
-    except UnicodeDecodeError as error:
-        raise ModelError("the model has text that is not UTF-8") from error
 
 
 def as_reals(array: Array) -> npt.NDArray[np.float64]:

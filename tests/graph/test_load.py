@@ -4,6 +4,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from onnx import TensorProto
 from support.small import conv_model
 
 from qdqtool.errors import ModelError
@@ -127,4 +128,34 @@ def test_lying_external_entries_are_refused(tmp_path: Path, key: str, value: str
     entries.add(key=key, value=value)
     path.write_bytes(proto.SerializeToString())
     with pytest.raises(ModelError, match=r"external tensor 'w'"):
+        load_model(path)
+
+
+PLACES = {
+    "node name": lambda model: setattr(model.graph.node[0], "name", "PLACE"),
+    "operator": lambda model: setattr(model.graph.node[0], "op_type", "PLACE"),
+    "node input": lambda model: model.graph.node[0].input.append("PLACE"),
+    "node note": lambda model: model.graph.node[0].metadata_props.add(key="PLACE"),
+    "attribute": lambda model: model.graph.node[0].attribute.add(name="PLACE"),
+    "constant": lambda model: model.graph.node[0].attribute.add(type="TENSOR").t.MergeFrom(TensorProto(name="PLACE")),
+    "body": lambda model: model.graph.node[0].attribute.add(type="GRAPH").g.node.add(name="PLACE"),
+    "initializer": lambda model: setattr(model.graph.initializer[0], "name", "PLACE"),
+    "location": lambda model: model.graph.initializer[0].external_data.add(key="location", value="PLACE"),
+    "graph input": lambda model: setattr(model.graph.input[0], "name", "PLACE"),
+    "dimension": lambda model: model.graph.input[0].type.tensor_type.shape.dim.add(dim_param="PLACE"),
+    "graph name": lambda model: setattr(model.graph, "name", "PLACE"),
+    "note": lambda model: model.metadata_props.add(key="a", value="PLACE"),
+    "domain": lambda model: model.opset_import.add(domain="PLACE"),
+    "function": lambda model: model.functions.add(name="PLACE"),
+    "node of a function": lambda model: model.functions.add().node.add(name="PLACE"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_text_that_is_not_utf_8_is_refused(place: str, tmp_path: Path):
+    model = conv_model()
+    PLACES[place](model)
+    path = write(tmp_path / "m.onnx", model.SerializeToString().replace(b"PLACE", b"P\xff\xfeCE"))
+
+    with pytest.raises(ModelError, match=r"m.onnx: .* that is not UTF-8: b'P\\xff\\xfeCE'"):
         load_model(path)
