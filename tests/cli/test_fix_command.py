@@ -1,0 +1,221 @@
+"""``validate --fix`` and ``normalize`` on the command line."""
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from support.command import Done, qdqtool
+
+from qdqtool.__main__ import _run
+
+HEADER = '<ir_version: 10, opset_import: ["": 21]>'
+EMPTY = (
+    "g (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {"
+    ' q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, "") }'
+)
+ASYMMETRIC = (
+    "g (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {-12}> {"
+    " [made] q = QuantizeLinear(x, s, z) [read] y = DequantizeLinear(q, s, z) }"
+)
+UNRUNNABLE = (
+    "g (float[1,2,2,2] x) => (float[1,2,2,2] y) <float[1,1] s = {0.1}, int8[1,1] z = {0}> {"
+    " q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }"
+)
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def write(text: str, name: str = "model.onnx") -> Path:
+        path = tmp_path / name
+        onnx.save(onnx.parser.parse_model(f"{HEADER} {text}"), path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def fix(capsys: pytest.CaptureFixture[str]):
+    def fix(*arguments: object) -> Done:
+        code = _run(["validate", *map(str, arguments)])
+        printed = capsys.readouterr()
+        return Done(code, printed.out, printed.err)
+
+    return fix
+
+
+def test_a_safe_fix_is_written_and_proven(fix, write, tmp_path: Path):
+    path, out = write(EMPTY), tmp_path / "out.onnx"
+    before = path.read_bytes()
+
+    done = fix(path, "--fix", "-o", out)
+
+    assert done.code == 0
+    assert "1 change made (1 safe, 0 unsafe)" in done.out
+    assert (
+        "safe QT404 DequantizeLinear -> y: leaves the third input out (outputs are bit-equal on 4 samples" in done.out
+    )
+    assert list(onnx.load(out).graph.node[1].input) == ["q", "s"]
+    assert path.read_bytes() == before
+
+
+def test_what_changes_numbers_waits_for_the_word(fix, write, tmp_path: Path):
+    path, out = write(ASYMMETRIC), tmp_path / "out.onnx"
+
+    done = fix(path, "--fix", "-o", out)
+
+    assert done.code == 1
+    assert "0 changes made" in done.out
+    assert "not applied QP102 made: quantizes int8 symmetrically to int8" in done.out
+    assert "it changes numbers; --unsafe-fixes applies it" in done.out
+    assert onnx.load(out) == onnx.load(path)
+
+
+def test_unsafe_fixes_state_the_loss(fix, write, tmp_path: Path):
+    done = fix(write(ASYMMETRIC), "--fix", "--unsafe-fixes", "-o", tmp_path / "out.onnx")
+
+    assert done.code == 0
+    assert "scale 0.1, zero point -12 becomes scale 0.109449, 1.09 times as wide" in done.out
+    assert "SQNR against before" in done.out
+    assert "to its own noise: before" in done.out
+
+
+def test_what_cannot_be_proven_is_not_safe(fix, write, tmp_path: Path):
+    path, out = write(UNRUNNABLE), tmp_path / "out.onnx"
+
+    refused = fix(path, "--fix", "-o", out)
+    applied = fix(path, "--fix", "--unsafe-fixes", "-o", out)
+
+    assert refused.code == 1
+    assert "not applied QA207" in refused.out
+    assert "it cannot be proven: " in refused.out
+    assert applied.code == 0
+    assert "unsafe QA207" in applied.out
+    assert "not proven: " in applied.out
+
+
+def test_a_diff_writes_nothing(fix, write, tmp_path: Path):
+    path = write(EMPTY)
+    before = path.read_bytes()
+
+    done = fix(path, "--diff")
+
+    assert done.code == 1
+    assert "1 change would be made" in done.out
+    assert "-DequantizeLinear(q, s, ) -> y [int8 scale=0.1 zero_point=none]" in done.out
+    assert "+DequantizeLinear(q, s) -> y [int8 scale=0.1 zero_point=none]" in done.out
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_in_place_writes_over_the_models_that_change(fix, write):
+    bad, good = write(EMPTY, "bad.onnx"), write(EMPTY.replace(', ""', ""), "good.onnx")
+    bad.chmod(0o640)
+    before = good.read_bytes()
+
+    done = fix(bad, good, "--fix", "--in-place")
+
+    assert done.code == 0
+    assert list(onnx.load(bad).graph.node[1].input) == ["q", "s"]
+    assert bad.stat().st_mode & 0o777 == 0o640
+    assert good.read_bytes() == before
+    assert sorted(file.name for file in bad.parent.iterdir()) == ["bad.onnx", "good.onnx"]
+
+
+def test_the_json_report_lists_every_change(fix, write, tmp_path: Path):
+    out = tmp_path / "out.onnx"
+
+    report = json.loads(fix(write(ASYMMETRIC), "--fix", "--unsafe-fixes", "-o", out, "--output-format", "json").out)
+
+    (model,) = report["models"]
+    (change,) = model["repaired"]["changes"]
+    assert report["schema_version"]
+    assert change["code"] == "QP102"
+    assert change["label"] == "unsafe"
+    assert change["node"] == "made"
+    assert model["output"] == str(out)
+    assert model["targets"][0]["verdict"] == "pass"
+    (output,) = model["repaired"]["outputs"]
+    assert output["after_db"] < output["before_db"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--fix"], "a fixed model needs one place to go to"),
+        (["--fix", "--in-place", "--diff"], "a fixed model needs one place to go to"),
+        (["--unsafe-fixes"], "--unsafe-fixes goes with --fix or --diff"),
+        (["-o", "out.onnx"], "-o goes with --fix or --diff"),
+    ],
+)
+def test_wrong_usage(fix, write, words: list[str], said: str):
+    done = fix(write(EMPTY), *words)
+
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_one_output_for_two_models(fix, write, tmp_path: Path):
+    done = fix(write(EMPTY, "a.onnx"), write(EMPTY, "b.onnx"), "--fix", "-o", tmp_path / "c.onnx")
+
+    assert done.code == 2
+    assert "-o names one file for 2 models" in done.err
+
+
+def test_the_input_is_no_output(fix, write):
+    path = write(EMPTY)
+
+    done = fix(path, "--fix", "-o", path)
+
+    assert done.code == 2
+    assert "inputs are never overwritten" in done.err
+
+
+def test_without_onnx_runtime(write, tmp_path: Path):
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('not here')", encoding="utf-8")
+
+    done = qdqtool("validate", write(EMPTY), "--fix", "-o", tmp_path / "out.onnx", PYTHONPATH=str(tmp_path))
+
+    assert done.code == 4
+    assert "pip install" in done.err
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_an_unreadable_model_does_not_stop_the_others(fix, write, tmp_path: Path):
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(b"not a model")
+    path = write(EMPTY)
+
+    done = fix(broken, path, "--fix", "--in-place")
+
+    assert done.code == 3
+    assert "broken.onnx" in done.err
+    assert list(onnx.load(path).graph.node[1].input) == ["q", "s"]
+
+
+def test_hostile_names_are_escaped(fix, write, tmp_path: Path):
+    path = write(ASYMMETRIC)
+    model = onnx.load(path)
+    for node in model.graph.node:
+        node.name = f"[/bold]\x1b[31m{node.op_type}\n"
+    onnx.save(model, path)
+
+    done = fix(path, "--diff", "--unsafe-fixes")
+
+    assert "\x1b" not in done.out
+    assert "[/bold]\\x1b[31mQuantizeLinear\\n" in done.out
+
+
+def test_normalize(write, tmp_path: Path):
+    text = (
+        "g (float[1,4] x) => (float[1,4] y) <float s = {0.05}, float l = {-128}, float h = {127}> {"
+        " a = Div(x, s) b = Round(a) c = Clip(b, l, h) y = Mul(c, s) }"
+    )
+    out = tmp_path / "out.onnx"
+
+    done = qdqtool("normalize", write(text), "-o", out)
+
+    assert done.code == 0
+    assert "1 form rewritten" in done.out
+    assert "decomposed" in done.out
+    assert [node.op_type for node in onnx.load(out).graph.node] == ["QuantizeLinear", "DequantizeLinear"]
