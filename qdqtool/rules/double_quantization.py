@@ -56,6 +56,18 @@ class DoubleQuantization(Rule):
             }
             """,
         ),
+        Example(
+            "the same pair twice",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q1 = QuantizeLinear (x, s, z)
+                d1 = DequantizeLinear (q1, s, z)
+                q2 = QuantizeLinear (d1, s, z)
+                d2 = DequantizeLinear (q2, s, z)
+                y = Relu (d2)
+            }
+            """,
+        ),
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:

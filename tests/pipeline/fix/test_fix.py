@@ -1,0 +1,244 @@
+"""Fixes on models of their own: what they change, what they keep, and what they refuse."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.rawdiff import changed_fields
+from support.rich_model import rich_feeds, rich_model
+from support.small import run
+
+from qdqtool.graph.edits import AddInitializer, AddNode, Edit, SetInput
+from qdqtool.graph.model import Model
+from qdqtool.graph.save import save_model
+from qdqtool.graph.surgeon import apply_edits
+from qdqtool.graph.tensors import make_tensor
+from qdqtool.pipeline._proof import Prover
+from qdqtool.pipeline._repair import Permission, Proposal, Repair
+from qdqtool.pipeline.check import DataRequest
+from qdqtool.pipeline.fix import FixRequest, fix_model
+from qdqtool.pipeline.fix_report import Repaired
+from qdqtool.pipeline.policy import Judge, Policy
+from qdqtool.rules import Draft, Facts, Fix, Offer
+
+POLICY = Policy(targets=("tensorrt",))
+
+
+def parsed(text: str, opset: int = 21) -> Model:
+    return Model(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {text}'))
+
+
+def safe(model: Model) -> tuple[Model, Repaired]:
+    return fix_model(model, FixRequest(policy=POLICY))
+
+
+def unsafe(model: Model) -> tuple[Model, Repaired]:
+    return fix_model(model, FixRequest(policy=POLICY, unsafe=True))
+
+
+def stored(model: Model, tmp_path) -> onnx.ModelProto:
+    save_model(model, tmp_path / "stored.onnx")
+    return onnx.load(tmp_path / "stored.onnx")
+
+
+def operators(model: Model) -> list[str]:
+    return [node.op_type for node in model.proto.graph.node]
+
+
+def left(model: Model) -> list[str]:
+    return [finding.code for target in Judge(POLICY).model(model).targets for finding in target.findings]
+
+
+class TestSymmetricCodes:
+    def test_codes_that_are_moved_and_joined_change_together(self, tmp_path):
+        model = parsed(
+            "g (float[1,4] a, float[1,4] b) => (float[4,2] y) <float s = {0.1}, float t = {0.2}, uint8 z = {128}> {"
+            " q = QuantizeLinear(a, s, z) r = QuantizeLinear(b, s, z) m = Concat <axis = 0> (q, r)"
+            " n = Transpose(m) y = DequantizeLinear(n, s, z) }"
+        )
+        model.proto.graph.value_info.append(helper.make_tensor_value_info("n", TensorProto.UINT8, (4, 2)))
+
+        fixed, done = safe(model)
+
+        assert {change.label for change in done.changes} == {"safe"}
+        assert done.outputs[0].exact
+        assert fixed.proto.graph.value_info[0].type.tensor_type.elem_type == TensorProto.INT8
+        onnx.checker.check_model(fixed.proto, full_check=True)
+        assert not left(fixed)
+
+    def test_weights_whose_codes_fit_are_exact_with_any_zero_point(self, tmp_path):
+        model = parsed(
+            "g (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {3, 100, 9, 12}, float s = {0.1}, uint8 z = {7}> {"
+            " d = DequantizeLinear(w, s, z) y = MatMul(x, d) }"
+        )
+
+        fixed, done = safe(model)
+
+        weights = next(t for t in stored(fixed, tmp_path).graph.initializer if t.dims == [2, 2])
+        assert numpy_helper.to_array(weights).tolist() == [[-4, 93], [2, 5]]
+        assert done.outputs[0].exact
+
+    def test_weights_whose_codes_do_not_fit_are_quantized_again(self):
+        model = parsed(
+            "g (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {3, 255, 9, 12}, float s = {0.1}, uint8 z = {7}> {"
+            " d = DequantizeLinear(w, s, z) y = MatMul(x, d) }"
+        )
+
+        _, kept = safe(model)
+        fixed, done = unsafe(model)
+
+        assert not kept.changes
+        assert [change.label for change in done.changes] == ["unsafe"]
+        assert not left(fixed)
+
+    def test_a_relu_that_the_q_absorbed_comes_back(self):
+        model = parsed(
+            "g (float[1,64] x) => (float[1,64] y) <float s = {0.02}, int8 z = {-128}> {"
+            " n = Neg(x) q = QuantizeLinear(n, s, z) y = DequantizeLinear(q, s, z) }"
+        )
+
+        fixed, done = unsafe(model)
+
+        assert operators(fixed) == ["Neg", "Relu", "QuantizeLinear", "DequantizeLinear"]
+        scale = numpy_helper.to_array(fixed.proto.graph.initializer[0])
+        assert scale == np.float32(np.float64(np.float32(0.02)) * 255 / 127)
+        assert done.outputs[0].max_steps <= 0.5 + 0.5 * 255 / 127 + 1e-3  # half a step of either
+        assert done.outputs[0].before_db > 40
+
+    def test_no_relu_where_nothing_is_negative(self):
+        model = parsed(
+            "g (float[1,1,4,4] x) => (float[1,1,2,2] y) <float s = {0.02}, uint8 z = {0}> {"
+            " r = Relu(x) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)"
+            " q = QuantizeLinear(p, s, z) y = DequantizeLinear(q, s, z) }"
+        )
+
+        fixed, _ = unsafe(model)
+
+        assert operators(fixed) == operators(model)
+
+    def test_codes_that_are_an_output_stay(self):
+        model = parsed(
+            "g (float[1,4] x) => (int8[1,4] q) <float s = {0.1}, int8 z = {3}> { q = QuantizeLinear(x, s, z) }"
+        )
+
+        fixed, done = unsafe(model)
+
+        assert fixed.proto == model.proto
+        assert "the codes 'q' are an input or output" in {refusal.reason for refusal in done.refused}
+
+
+def test_blocks_are_split_exactly_where_they_can_be():
+    codes = ",".join(str(value) for value in range(-10, 10))
+    model = parsed(
+        f"g (float[1,10] x) => (float[1,2] y) <int8[10,2] w = {{{codes}}}, float[3,2] s = {{0.1,0.2,0.3,0.4,0.5,0.6}}>"
+        " { d = DequantizeLinear <axis = 0, block_size = 4> (w, s) y = MatMul(x, d) }"
+    )
+
+    fixed, done = safe(model)
+
+    assert [change.label for change in done.changes] == ["safe"]
+    node = fixed.proto.graph.node[0]
+    assert {attribute.name: attribute.i for attribute in node.attribute} == {"axis": 0, "block_size": 2}
+    assert [list(t.dims) for t in fixed.proto.graph.initializer if t.name == node.input[1]] == [[5, 2]]
+
+
+def test_an_int32_bias_becomes_the_float_that_the_dq_makes(tmp_path):
+    model = parsed(
+        "g (float[1,1,2,2] x) => (float[1,2,2,2] y) <float[2,1,1,1] w = {1, 2}, int32[2] b = {7, -900000001},"
+        " float[2] s = {0.1, 0.003}> { d = DequantizeLinear <axis = 0> (b, s) y = Conv(x, w, d) }"
+    )
+
+    fixed, done = safe(model)
+
+    bias = next(t for t in stored(fixed, tmp_path).graph.initializer if t.name == fixed.proto.graph.node[0].input[2])
+    expected = np.array([7, -900000001], np.int32).astype(np.float32) * np.array([0.1, 0.003], np.float32)
+    assert numpy_helper.to_array(bias).tobytes() == expected.tobytes()
+    assert [change.label for change in done.changes] == ["safe"]
+
+
+def test_a_suppressed_finding_is_not_fixed():
+    model = parsed("g (float[1,4] x) => (float[1,4] y) <float s = {0.1}> { q = QuantizeLinear(x, s) y = Identity(x) }")
+    model.proto.graph.node[0].metadata_props.add(key="qdqtool.ignore", value="QS001: on purpose")
+
+    fixed, _ = safe(model)
+
+    assert fixed.proto.graph.node[0] == model.proto.graph.node[0]
+
+
+class TestEngine:
+    """The engine with fixes that lie about themselves."""
+
+    @staticmethod
+    def proposals(facts: Facts) -> Iterator[Proposal]:
+        """For every initializer ``k*``: give its readers the double, which claims to be safe."""
+        for value in facts.view.main.values.values():
+            if value.initializer is not None and value.name.startswith("k"):
+                factor = 2 if value.name == "k3" else 1
+
+                def write(draft: Draft, value=value, factor=factor) -> None:
+                    array = numpy_helper.to_array(value.initializer) * np.float32(factor)
+                    draft.replace(value, draft.constant(value.scope, f"fixed_{value.name}", array, TensorProto.FLOAT))
+
+                fix = Fix(Offer("safe", "claims to change nothing"), f"copies {value.name}", write)
+                yield Proposal(code="T1", node=value.uses[0].node, fixes=(fix,))
+
+    def test_a_fix_that_changes_bits_is_refused_alone(self):
+        constants = ", ".join(f"float k{index} = {{{index + 1}}}" for index in range(6))
+        nodes = " ".join(f"t{index + 1} = Mul(t{index}, k{index})" for index in range(6))
+        model = parsed(f"g (float[4] t0) => (float[4] t6) <{constants}> {{ {nodes} }}")
+
+        repair = Repair(model, self.proposals, Prover(model, DataRequest()), Permission.SAFE)
+        done = repair.run()
+
+        assert sorted(change.description for change in done.changes) == [f"copies k{n}" for n in (0, 1, 2, 4, 5)]
+        (refused,) = done.refused
+        assert refused.description == "copies k3"
+        assert "output 't6' is another one" in refused.reason
+        assert sorted(done.removed) == ["k0", "k1", "k2", "k4", "k5"]
+
+
+@pytest.fixture(scope="module")
+def faulty() -> Model:
+    model = Model(rich_model())
+    edits: list[Edit] = []
+
+    places = [
+        ((), ("relu",), 0, "conv"),
+        (("features.else_branch",), ("else_out",), 0, "else_conv"),
+        (("loop_state.body",), ("loop_gemm",), 0, "loop_product"),
+        (("com.example.blocks::Block",), ("sum",), 0, "product"),
+    ]
+    for number, (scope, node, index, source) in enumerate(places):
+        mark = f"fault{number}"
+        edits += [
+            AddInitializer(scope, make_tensor(f"{mark}_s", np.float32(0.05), TensorProto.FLOAT)),
+            AddInitializer(scope, make_tensor(f"{mark}_z", np.uint8(128), TensorProto.UINT8)),
+            AddNode(scope, "QuantizeLinear", (source, f"{mark}_s", f"{mark}_z"), (f"{mark}_q",), f"{mark}_Q"),
+            AddNode(scope, "DequantizeLinear", (f"{mark}_q", f"{mark}_s", f"{mark}_z"), (f"{mark}_d",), f"{mark}_DQ"),
+            SetInput(scope, node, index, f"{mark}_d"),
+        ]
+    return apply_edits(model, edits)
+
+
+class TestRichModel:
+    """Q/DQ with faults in the main graph, a branch, a loop body and a function of a model that has everything."""
+
+    def test_every_scope_is_fixed_and_nothing_else_changes(self, faulty: Model):
+        fixed, done = safe(faulty)
+
+        paths = changed_fields(faulty.proto, fixed.proto)
+        assert len([change for change in done.changes if change.code in {"QP102", "QP103"}]) == 4
+        assert {change.label for change in done.changes} == {"safe"}
+        assert all("fault" in path or "initializer" in path for path in paths), paths
+        assert not [code for code in left(fixed) if code in {"QP102", "QP103"}]
+
+    @pytest.mark.parametrize("flag", [True, False])
+    def test_it_computes_the_same(self, faulty: Model, flag: bool):
+        fixed, _ = safe(faulty)
+
+        feeds = rich_feeds(flag=flag)
+        for before, after in zip(run(faulty.proto, feeds), run(fixed.proto, feeds), strict=True):
+            assert before.tobytes() == after.tobytes()
