@@ -40,5 +40,5 @@ def command(context: click.Context, /, *, models: tuple[Path, ...], **options: A
             models, options, settings.policy, fail_on=settings.fail_on, output_format=options["output_format"]
         )
         context.exit(code)
-    report = validate_files(models, settings.policy, jobs=jobs_of(options))
+    report = validate_files(models, settings.policy, jobs=jobs_of(options, models))
     context.exit(deliver(report, settings, options))

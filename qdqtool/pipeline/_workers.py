@@ -1,5 +1,6 @@
 """Many models at once: a process each, so that none can stop the others."""
 
+import contextlib
 import multiprocessing
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -20,19 +21,31 @@ def judge_files(paths: list[Path], policy: Policy, jobs: int) -> list[ModelRepor
     workers = min(jobs, len(paths))
     if workers <= 1:
         return [judge.file(path) for path in paths]
-    reports: dict[int, ModelReport] = {}
+    reports: dict[Path, ModelReport] = {}
+    waiting = list(dict.fromkeys(paths))
+    while waiting:
+        reports |= _together(waiting, policy, workers)
+        waiting = [path for path in waiting if path not in reports]
+        # one of those that were being read killed its process and the pool with it: which, only each alone tells
+        for path in waiting[: workers + 1]:
+            reports[path] = _alone(path, policy)
+        waiting = waiting[workers + 1 :]
+    return [reports[path] for path in paths]
+
+
+def _together(paths: list[Path], policy: Policy, workers: int) -> dict[Path, ModelReport]:
+    """The reports of those models that were done before one of them, if any, killed its process."""
+    reports = {}
     with _pool(workers) as pool:
-        futures = [pool.submit(_judge, path, policy) for path in paths]
+        futures = {path: pool.submit(_judge, path, policy) for path in paths}
         try:
-            for index, future in enumerate(futures):
-                try:
-                    reports[index] = future.result()
-                except BrokenProcessPool:
-                    continue  # one of them killed its process and took the pool with it
+            for path, future in futures.items():
+                with contextlib.suppress(BrokenProcessPool):
+                    reports[path] = future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [reports[index] if index in reports else _alone(path, policy) for index, path in enumerate(paths)]
+    return reports
 
 
 def _alone(path: Path, policy: Policy) -> ModelReport:
