@@ -161,7 +161,7 @@ def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     zero, fmt = draft.facts.array(entry.zero_point), format_of(onnx_type)
     if zero is None or fmt is None or fmt.kind != "integer" or not _holds(fmt, as_reals(zero)):
         raise UnfitError("the zero point is not constant, or is no value of that type")
-    _store(entry, zero.astype(fmt.dtype), onnx_type, draft)
+    _store(entry, as_reals(zero).astype(fmt.dtype), onnx_type, draft)
 
 
 def _holds(fmt: NumberFormat, values: npt.NDArray[np.float64]) -> bool:
