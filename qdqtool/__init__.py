@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from qdqtool.pipeline.build import build_engine as build_engine
     from qdqtool.pipeline.calibrate import calibrate as calibrate
     from qdqtool.pipeline.check import check_model as check_model
+    from qdqtool.pipeline.diff import diff_models as diff_models
     from qdqtool.pipeline.insert import insert_plan as insert_plan
     from qdqtool.pipeline.inspect import inspect_model as inspect_model
     from qdqtool.pipeline.quantize import quantize_model as quantize_model
@@ -29,6 +30,7 @@ _HOMES = {
     "calibrate": "qdqtool.pipeline.calibrate",
     "check_model": "qdqtool.pipeline.check",
     "dequantize": "qdqtool.arrays",
+    "diff_models": "qdqtool.pipeline.diff",
     "fake_quantize": "qdqtool.arrays",
     "insert_plan": "qdqtool.pipeline.insert",
     "inspect_model": "qdqtool.pipeline.inspect",
@@ -46,6 +48,7 @@ __all__ = [
     "calibrate",
     "check_model",
     "dequantize",
+    "diff_models",
     "fake_quantize",
     "insert_plan",
     "inspect_model",

@@ -23,7 +23,7 @@ def bad(tmp_path: Path) -> Path:
 @pytest.fixture
 def good(tmp_path: Path) -> Path:
     path = tmp_path / "good.onnx"
-    onnx.save(rules.get("QP101").VALID[0].model(), path)
+    onnx.save(rules.get("QP102").VALID[0].model(), path)
     return path
 
 
