@@ -64,7 +64,7 @@ class DiffReport:
     Attributes:
         before: The first model.
         after: The second.
-        pairs_before: Q/DQ pairs and single Q or DQ nodes that something reads, of the first.
+        pairs_before: Q/DQ pairs and single Q or DQ nodes that something reads, of the first; a Q with many DQs is one.
         pairs_after: Of the second.
         preserved: Whether each pair of the first is in the second with the same constants; it may have moved.
         same: How many are equal in every way.
@@ -151,7 +151,7 @@ class _Diff:
             pairs_before=_count(self._before),
             pairs_after=_count(self._after),
             preserved=not lost and not self._changed,
-            same=len(self._same),
+            same=len({step.first for step in self._same}),
             removed=tuple(map(_info, lost)),
             changed=tuple(ChangedPair(_info(each), each.changes) for each in self._changed.values()),
             moved=tuple(MovedPair(_info(removed[old]), _info(added[new])) for old, new in moves.items()),
@@ -212,7 +212,9 @@ def _around(found: _Found) -> frozenset[NodeView]:
 
 
 def _count(side: Side) -> int:
-    return len({step for scope in side.view.scopes for site in sites(scope) for step in side.steps(site.value)[0]})
+    return len(
+        {step.first for scope in side.view.scopes for site in sites(scope) for step in side.steps(site.value)[0]}
+    )
 
 
 def _info(found: _Found) -> PairInfo:

@@ -71,6 +71,11 @@ class Step:
         return found
 
     @property
+    def first(self) -> QdqNode:
+        """The Q, else the DQ: one for all the DQs of a Q."""
+        return self.quantize or self.main
+
+    @property
     def source(self) -> Value | None:
         """What it quantizes, or the stored codes."""
         return self.quantize.data if self.quantize is not None else self.main.data
