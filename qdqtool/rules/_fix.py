@@ -60,9 +60,13 @@ class Draft:
     edits: list[Edit] = field(default_factory=list)
 
     def constant(self, scope: Scope, name: str, array: Array, onnx_type: int) -> str:
-        """Store a small array; returns the name that it was given, ``name`` or one like it."""
+        """Store a small array in place of the constant ``name``, if there is one; returns the name it was given."""
         fresh = self.namer.tensor(name)
-        self.edits.append(AddInitializer(scope.path, make_tensor(fresh, array, onnx_type)))
+        tensor = make_tensor(fresh, array, onnx_type)
+        replaced = scope.resolve(name)
+        if replaced is not None and replaced.initializer is not None:
+            _carry(replaced.initializer, tensor)
+        self.edits.append(AddInitializer(scope.path, tensor))
         return fresh
 
     def weights(self, scope: Scope, name: str, like: onnx.TensorProto, make: Callable[[], Array]) -> str:
@@ -71,7 +75,7 @@ class Draft:
         Args:
             scope: Where.
             name: The name to give, or one like it.
-            like: Shape and type of what ``make`` returns.
+            like: Shape and type of what ``make`` returns, with the documentation that it is to carry.
             make: Makes the array.
         """
         fresh = self.namer.tensor(name)
@@ -79,6 +83,7 @@ class Draft:
         size = len(make_tensor("", np.zeros(2), onnx_type).raw_data) * int(np.prod(shape, dtype=np.int64)) / 2
         payload = Payload(int(np.ceil(size)), lambda: make_tensor("codes", make(), onnx_type).raw_data)
         tensor = pending_tensor(self.facts.model, fresh, shape, onnx_type, payload)
+        _carry(like, tensor)
         self.edits.append(AddInitializer(scope.path, tensor))
         return fresh
 
@@ -136,3 +141,17 @@ class Fix:
     offer: Offer
     description: str
     write: Callable[[Draft], None]
+
+
+def shaped(tensor: onnx.TensorProto, onnx_type: int) -> onnx.TensorProto:
+    """Shape and documentation of a stored tensor, with another type and without data."""
+    result = onnx.TensorProto(data_type=onnx_type, dims=tensor.dims)
+    _carry(tensor, result)
+    return result
+
+
+def _carry(source: onnx.TensorProto, target: onnx.TensorProto) -> None:
+    """Copy what people wrote about a tensor to the one that takes its place."""
+    if source.doc_string:
+        target.doc_string = source.doc_string
+    target.metadata_props.extend(source.metadata_props)

@@ -16,7 +16,7 @@ from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.rules._facts import Array, Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules._float import FLOAT, float_fix
 from qdqtool.rules._reach import Operand, Product
 from qdqtool.rules._words import kind
@@ -79,7 +79,7 @@ def _add(product: Product, weight: Value, fmt: NumberFormat, draft: Draft) -> No
     def make() -> Array:
         return quantize(read_array(model, tensor), params.scale, fmt, granularity)
 
-    like = TensorProto(data_type=fmt.onnx_type, dims=tensor.dims)
+    like = shaped(tensor, fmt.onnx_type)
     names = (
         draft.weights(scope, f"{weight.name}_quantized", like, make),
         draft.constant(scope, f"{weight.name}_scale", params.scale, tensor.data_type),

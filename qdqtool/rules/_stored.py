@@ -12,7 +12,7 @@ from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.rules._facts import Array, Facts
-from qdqtool.rules._fix import Draft, UnfitError
+from qdqtool.rules._fix import Draft, UnfitError, shaped
 from qdqtool.rules._words import format_of
 
 
@@ -60,7 +60,7 @@ class Stored:
     def like(self) -> onnx.TensorProto:
         """Type and shape of what the DQ makes, without data."""
         onnx_type = self.facts.output_type(self.entry) or onnx.TensorProto.FLOAT
-        return onnx.TensorProto(data_type=onnx_type, dims=self.shape)
+        return shaped(self.tensor, onnx_type)
 
     def codes(self) -> Array:
         """The codes, read from the file or made as the Q makes them."""
@@ -79,7 +79,7 @@ class Stored:
     def write_codes(self, draft: Draft, params: QuantParams) -> str:
         """Store the values as codes of other parameters; returns the name."""
         fmt = params.scheme.format
-        like = onnx.TensorProto(data_type=fmt.onnx_type, dims=self.shape)
+        like = shaped(self.tensor, fmt.onnx_type)
 
         def make() -> Array:
             return quantize(self.reals(), params.scale, fmt, params.scheme.granularity, params.zero_point)

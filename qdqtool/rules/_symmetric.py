@@ -21,7 +21,7 @@ from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.rules._facts import Array, Facts, as_reals
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules._float import float_fix
 from qdqtool.rules._stored import Parameters, parameters, stored, write_parameters
 from qdqtool.rules._words import format_of, kind, number
@@ -210,7 +210,7 @@ def _store(group: CodeGroup, draft: Draft, value: Value, signed: NumberFormat, l
     tensor = group.facts.constants.direct(value)
     assert tensor is not None
     model = draft.facts.model
-    like = TensorProto(data_type=signed.onnx_type, dims=tensor.dims)
+    like = shaped(tensor, signed.onnx_type)
 
     def make() -> Array:
         codes: Array = (as_reals(read_array(model, tensor)) - less).astype(np.int16).astype(signed.dtype)

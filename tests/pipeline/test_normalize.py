@@ -47,7 +47,8 @@ FORMS = {
     "casts to int8 and back": (
         (
             "<float s = {0.05}, float lo = {-128}, float hi = {127}> {"
-            " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi) d = Cast <to = 3> (c) e = Cast <to = 1> (d) y = Mul(e, s) }"
+            " a = Div(x, s) b = Round(a) c = Clip(b, lo, hi)"
+            " d = Cast <to = 3> (c) e = Cast <to = 1> (d) y = Mul(e, s) }"
         ),
         PAIR,
     ),

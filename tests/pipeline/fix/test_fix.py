@@ -168,6 +168,22 @@ def test_a_suppressed_finding_is_not_fixed():
     assert fixed.proto.graph.node[0] == model.proto.graph.node[0]
 
 
+def test_what_is_written_about_a_constant_goes_to_the_one_that_replaces_it():
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {3, 100, 9, 12}, float s = {0.1}, uint8 z = {128}> {"
+        " d = DequantizeLinear(w, s, z) y = MatMul(x, d) }"
+    )
+    for tensor in model.proto.graph.initializer:
+        tensor.doc_string = f"about {tensor.name}"
+        tensor.metadata_props.add(key="from", value=tensor.name)
+
+    fixed, done = safe(model)
+
+    assert done.changes
+    described = {tensor.doc_string: tensor.metadata_props[0].value for tensor in fixed.proto.graph.initializer}
+    assert described == {"about w": "w", "about s": "s", "about z": "z"}
+
+
 class TestEngine:
     """The engine with fixes that lie about themselves."""
 
