@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from qdqtool.pipeline.calibrate import calibrate as calibrate
     from qdqtool.pipeline.check import check_model as check_model
     from qdqtool.pipeline.diff import diff_models as diff_models
+    from qdqtool.pipeline.fix import fix_models as fix_models
     from qdqtool.pipeline.insert import insert_plan as insert_plan
     from qdqtool.pipeline.inspect import inspect_model as inspect_model
+    from qdqtool.pipeline.normalize_model import normalize_model as normalize_model
     from qdqtool.pipeline.quantize import quantize_model as quantize_model
     from qdqtool.pipeline.strip import strip_model as strip_model
     from qdqtool.pipeline.validate import validate_model as validate_model
@@ -32,8 +34,10 @@ _HOMES = {
     "dequantize": "qdqtool.arrays",
     "diff_models": "qdqtool.pipeline.diff",
     "fake_quantize": "qdqtool.arrays",
+    "fix_models": "qdqtool.pipeline.fix",
     "insert_plan": "qdqtool.pipeline.insert",
     "inspect_model": "qdqtool.pipeline.inspect",
+    "normalize_model": "qdqtool.pipeline.normalize_model",
     "quantize": "qdqtool.arrays",
     "quantize_model": "qdqtool.pipeline.quantize",
     "scale_from_range": "qdqtool.arrays",
@@ -50,9 +54,11 @@ __all__ = [
     "dequantize",
     "diff_models",
     "fake_quantize",
+    "fix_models",
     "insert_plan",
     "inspect_model",
     "interop",
+    "normalize_model",
     "quantize",
     "quantize_model",
     "scale_from_range",
