@@ -16,8 +16,11 @@ from qdqtool.graph.tensors import external_entry, is_external, iter_tensors, nby
 _KEEP_TOGETHER = "keep the model and its data files in one folder, with relative locations"
 
 
-def check_external_data(proto: onnx.ModelProto, folder: Path) -> None:
+def check_external_data(proto: onnx.ModelProto, folder: Path) -> bool:
     """Raise unless all external tensors of a model in ``folder`` are contained in it and complete.
+
+    Returns:
+        Whether there is any.
 
     Raises:
         ModelError: A location is absolute, climbs out, is a link to outside, is missing or too short.
@@ -30,6 +33,7 @@ def check_external_data(proto: onnx.ModelProto, folder: Path) -> None:
         if location not in sizes:
             sizes[location] = _contained_size(folder, location, tensor)
         _check_range(tensor, location, sizes[location])
+    return bool(sizes)
 
 
 def external_files(proto: onnx.ModelProto, folder: Path) -> list[Path]:

@@ -8,7 +8,6 @@ from google.protobuf.message import DecodeError
 from qdqtool.errors import ModelError
 from qdqtool.graph.external import check_external_data
 from qdqtool.graph.model import Model
-from qdqtool.graph.tensors import is_external, iter_tensors
 from qdqtool.graph.text import check_text
 
 _PROBE = 4096
@@ -37,9 +36,7 @@ def load_model(path: str | Path) -> Model:
         _raise_for_content(path, data)
         raise ModelError(f"{path} is not an ONNX model: it decodes without a graph")
     _check_text(path, proto)
-    check_external_data(proto, path.parent)
-    outside = any(is_external(tensor) for tensor in iter_tensors(proto))
-    return Model(proto, path, stored_outside=outside)
+    return Model(proto, path, stored_outside=check_external_data(proto, path.parent))
 
 
 def _check_text(path: Path, proto: onnx.ModelProto) -> None:

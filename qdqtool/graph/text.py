@@ -70,7 +70,9 @@ def _check_tensor(where: str, tensor: onnx.TensorProto) -> None:
         strings += _notes(tensor.external_data)
     if tensor.metadata_props:
         strings += _notes(tensor.metadata_props)
-    if any(isinstance(text, bytes) for text in strings):
+    try:
+        "".join(strings)
+    except TypeError:
         _require(where, strings)
 
 

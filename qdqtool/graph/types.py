@@ -13,6 +13,8 @@ from qdqtool.graph.view import GraphView, NodeView, Value
 Shape = tuple[int | str | None, ...]
 """Known extents as int, symbolic ones as str, unknown ones as None."""
 
+SMALL_BYTES = 1 << 23
+
 _Key = tuple[ScopePath, str]
 
 
@@ -28,7 +30,7 @@ class TensorTypes:
     def __init__(self, view: GraphView) -> None:
         self._view = view
         self._types: dict[_Key, onnx.TypeProto] = {}
-        light = light_copy(view.model.proto)
+        light = _without_weights(view.model.proto)
         self._collect(_inferred(light))
         self._infer_functions(light)
 
@@ -50,7 +52,13 @@ class TensorTypes:
 
     def type_proto(self, value: Value) -> onnx.TypeProto | None:
         """The ONNX type of a tensor, sequence, map or optional, or None where it is unknown."""
-        return self._types.get((value.scope.path, value.name))
+        key = value.scope.path, value.name
+        found = self._types.get(key)
+        if found is None:
+            stored = _stored(value)
+            if stored is not None:
+                found = self._types[key] = onnx.helper.make_tensor_type_proto(stored.data_type, list(stored.dims))
+        return found
 
     def _tensor_type(self, value: Value) -> onnx.TypeProto.Tensor | None:
         found = self.type_proto(value)
@@ -60,13 +68,10 @@ class TensorTypes:
         for path, container in walk(proto):
             if not isinstance(container, onnx.GraphProto):
                 continue
+            here = (*root, *path)
             for info in (*container.value_info, *container.output, *container.input):
                 if info.HasField("type"):
-                    self._types[(*root, *path), info.name] = info.type
-            for tensor in container.initializer:
-                self._types.setdefault(((*root, *path), tensor.name), _stored_type(tensor))
-            for node in container.node:
-                _constant_type(node, (*root, *path), self._types)
+                    self._types[here, info.name] = info.type
 
     def _infer_functions(self, light: onnx.ModelProto) -> None:
         functions = {_identity(function): function for function in light.functions}
@@ -106,6 +111,16 @@ class TensorTypes:
         self._collect(_inferred(model), path)
 
 
+def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without weights that would cost memory; small ones are copied with the rest, much faster."""
+    if proto.ByteSize() > SMALL_BYTES:
+        return light_copy(proto)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.ClearField("training_info")
+    return copy
+
+
 def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=True)
@@ -123,13 +138,9 @@ def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
     return dim.dim_param or None
 
 
-def _stored_type(tensor: TensorProto) -> onnx.TypeProto:
-    return onnx.helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
-
-
-def _constant_type(node: onnx.NodeProto, path: ScopePath, types: dict[_Key, onnx.TypeProto]) -> None:
-    if node.op_type != "Constant" or not node.output:
-        return
-    for attribute in node.attribute:
-        if attribute.name == "value":
-            types.setdefault((path, node.output[0]), _stored_type(attribute.t))
+def _stored(value: Value) -> TensorProto | None:
+    """The stored tensor of an initializer or of a Constant node."""
+    if value.initializer is not None or value.producer is None or value.producer.op_type != "Constant":
+        return value.initializer
+    found = value.producer.attribute("value")
+    return found if isinstance(found, TensorProto) else None

@@ -53,23 +53,28 @@ class Value:
         return f"{display(self.scope.path)}/{self.name}" if self.scope.path else self.name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class NodeView:
-    """A node with the scope it stands in and its position there."""
+    """A node with the scope it stands in and its position there.
+
+    Attributes:
+        proto: The node.
+        scope: The scope.
+        index: Its position in the scope.
+        op_type: The operator's name.
+        domain: The operator's domain, empty for the default one.
+    """
 
     proto: onnx.NodeProto
     scope: "Scope"
     index: int
+    op_type: str = field(init=False)
+    domain: str = field(init=False)
 
-    @property
-    def op_type(self) -> str:
-        """The operator's name."""
-        return self.proto.op_type
-
-    @property
-    def domain(self) -> str:
-        """The operator's domain, empty for the default one."""
-        return "" if self.proto.domain in DEFAULT_DOMAINS else self.proto.domain
+    def __post_init__(self) -> None:
+        proto = self.proto
+        self.op_type, domain = proto.op_type, proto.domain
+        self.domain = "" if domain in DEFAULT_DOMAINS else domain
 
     @property
     def label(self) -> str:

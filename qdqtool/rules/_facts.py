@@ -120,8 +120,7 @@ class Facts:
     def bounds(self, value: Value, array: Array) -> Bounds:
         """The bounds of ``array``, the constant that ``value`` folds to."""
         if value not in self._bounds:
-            reals = as_reals(array)
-            self._bounds[value] = Bounds(float(reals.min()), float(reals.max())) if reals.size else NO_BOUNDS
+            self._bounds[value] = _bounds(array)
         return self._bounds[value]
 
     def elem_type(self, value: Value | None) -> int | None:
@@ -195,6 +194,14 @@ class Facts:
     def functions(self) -> dict[tuple[str, str, str], Scope]:
         """The scopes of the local functions by domain, name and overload."""
         return {function_id(scope): scope for scope in self.view.scopes if scope.is_function}
+
+
+def _bounds(array: Array) -> Bounds:
+    if array.size == 1 and array.dtype == np.float32:
+        only = float(array.item())  # most scales: NumPy's reductions take ten times as long
+        return Bounds(only, only)
+    reals = as_reals(array)
+    return Bounds(float(reals.min()), float(reals.max())) if reals.size else NO_BOUNDS
 
 
 def as_reals(array: Array) -> npt.NDArray[np.float64]:

@@ -39,4 +39,5 @@ class _Watched:
     def __getattr__(self, name: str) -> object:
         value: object = getattr(self._target, name)
         self.seen[name] = value
+        setattr(self, name, value)  # the next read finds it at once
         return value
