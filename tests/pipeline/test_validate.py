@@ -264,7 +264,8 @@ def test_what_insert_writes_is_clean_everywhere(real_model: Path, weights: Weigh
     plan = write_generated_plan(load_model(real_model), tmp_path)
     insert_plan(real_model, plan, tmp_path / "q.onnx", InsertOptions(weights=weights))
 
-    assert not validate_model(tmp_path / "q.onnx", EVERY, ignore=["QM603"]).findings  # float weights are asked for
+    # float weights are asked for, and the plan takes layers that are too small to gain
+    assert not validate_model(tmp_path / "q.onnx", EVERY, ignore=["QM603", "QL308"]).findings
 
 
 @pytest.mark.parametrize(("side", "reported"), [(600, True), (100, False)])
