@@ -140,7 +140,7 @@ def _equal(left: Array, right: Array) -> bool:
 
 def _twin_run(original: Model, prover: Prover) -> Run:
     try:
-        twin, _, _ = strip_from(_with_relus(original))
+        twin = strip_from(_with_relus(original)).model
     except QdqError as error:
         return Run(failure=_reason(error))
     return prover.run(twin)

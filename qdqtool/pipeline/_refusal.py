@@ -43,12 +43,12 @@ def explain(
 def _try_float(builder: EngineBuilder, request: EngineRequest) -> tuple[bool, str]:
     """Whether the float model fails, and what to say of it."""
     try:
-        stripped, removed, kept = strip_from(request.model)
-        if kept:
+        stripped = strip_from(request.model)
+        if stripped.kept:
             return False, ""
-        if not removed:
+        if not stripped.removed:
             return True, f"this is a float model: {_NOT_THE_CAUSE}"
-        with stored(stripped) as model, tempfile.TemporaryDirectory(prefix="qdqtool-engine-") as folder:
+        with stored(stripped.model) as model, tempfile.TemporaryDirectory(prefix="qdqtool-engine-") as folder:
             builder.build(replace(request, model=model, engine=Path(folder) / "engine", verbose_log=None))
     except BuildRefusedError as again:
         return True, f"the float model is refused too ({again.refusals[0].reason}): {_NOT_THE_CAUSE}"

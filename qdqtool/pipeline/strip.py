@@ -64,6 +64,7 @@ class StripReport:
         external_data: The data file beside it, if any.
         removed: Every DQ that was taken out.
         kept: Every Q or DQ that stays, with the reason.
+        warnings: What the float model lacks that the quantized one did.
         sizes: File sizes.
     """
 
@@ -72,7 +73,25 @@ class StripReport:
     external_data: str | None
     removed: tuple[RemovedNode, ...]
     kept: tuple[KeptNode, ...]
+    warnings: tuple[str, ...]
     sizes: Sizes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stripped:
+    """A model without its Q/DQ.
+
+    Attributes:
+        model: The model.
+        removed: Every DQ that was taken out.
+        kept: Every Q or DQ that stays, with the reason.
+        warnings: What the float model lacks that the quantized one did.
+    """
+
+    model: Model
+    removed: tuple[RemovedNode, ...]
+    kept: tuple[KeptNode, ...]
+    warnings: tuple[str, ...]
 
 
 def strip_model(
@@ -94,19 +113,20 @@ def strip_model(
     """
     source = model if isinstance(model, Model) else load_model(model)
     check_output(Path(output), [source.path] if source.path else [])
-    stripped, removed, kept = strip_from(source)
-    saved = save_model(stripped, output, external_data=external_data)
+    stripped = strip_from(source)
+    saved = save_model(stripped.model, output, external_data=external_data)
     return StripReport(
         model=str(source.path or ""),
         output=str(saved.model),
         external_data=str(saved.data) if saved.data else None,
-        removed=removed,
-        kept=kept,
+        removed=stripped.removed,
+        kept=stripped.kept,
+        warnings=stripped.warnings,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
     )
 
 
-def strip_from(source: Model) -> tuple[Model, tuple[RemovedNode, ...], tuple[KeptNode, ...]]:
+def strip_from(source: Model) -> Stripped:
     """Take every Q/DQ out of a model in memory, which is not changed."""
     require_known_opset(source)
     view = GraphView(source.fork())
@@ -127,4 +147,8 @@ def strip_from(source: Model) -> tuple[Model, tuple[RemovedNode, ...], tuple[Kep
         )
         for rest in builder.kept
     )
-    return apply_edits(view.model, builder.edits), removed, kept
+    warnings = tuple(
+        f"{node.label} clips at zero what may be negative: if a quantizer left out a Relu there, the float model lacks it"
+        for node in builder.clipping
+    )
+    return Stripped(apply_edits(view.model, builder.edits), removed, kept, warnings)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from qdqtool.graph.absorbed import absorbs_relu
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.edits import AddInitializer, AddNode, Edit, RemoveInitializer, RemoveNode, RenameOutput, SetInput
 from qdqtool.graph.model import Payload
@@ -57,6 +58,7 @@ class StripEdits:
         edits: The edits so far.
         removed: What was taken out.
         kept: What stays.
+        clipping: Q nodes that clip at zero what could be negative: the work of a Relu that a quantizer left out.
     """
 
     view: GraphView
@@ -66,6 +68,7 @@ class StripEdits:
     edits: list[Edit] = field(default_factory=list)
     removed: list[Removal] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
+    clipping: list[NodeView] = field(default_factory=list)
     _namer: Namer = field(init=False)
     _gone: set[NodeView] = field(default_factory=set)
     _stands_for: dict[Value, str] = field(default_factory=dict)
@@ -108,6 +111,8 @@ class StripEdits:
         if source is None or output is None:
             self._keep(entry, "its Q has no input")
             return
+        if absorbs_relu(quantizer, self.index, self.constants) and quantizer.node not in self.clipping:
+            self.clipping.append(quantizer.node)
         name = self._stands_for.get(source, source.name)
         name = self._cast_if_needed(entry, source, output, name)
         self._replace(entry, output, name, source)

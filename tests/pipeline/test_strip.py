@@ -116,3 +116,18 @@ def test_outputs_forks_and_double_pairs(
     expected = [-relu if name == "n" else relu for name in outputs]
     assert [out.name for out in stripped.graph.output] == list(outputs)
     assert all(np.array_equal(a, b) for a, b in zip(run(stripped, {"x": x}), expected, strict=True))
+
+
+@pytest.mark.parametrize(("before", "warned"), [("Neg", True), ("Relu", False)])
+def test_a_q_that_does_the_work_of_a_relu_is_warned_of(tmp_path: Path, before: str, warned: bool) -> None:
+    nodes = [
+        helper.make_node(before, ["x"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "s", "z"], ["q"], name="clips"),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("Exp", ["d"], ["y"]),
+    ]
+    constants = {"s": np.asarray(np.float32(0.5)), "z": np.asarray(np.uint8(0))}
+    path = tmp_path / "q.onnx"
+    path.write_bytes(make_model(nodes, {"x": (4,)}, {"y": (4,)}, constants).SerializeToString())
+    _, report = strip(path)
+    assert ["clips at zero" in warning for warning in report.warnings] == [True] * warned

@@ -20,6 +20,8 @@ def render(report: StripReport, console: Console) -> None:
     for rest in report.kept:
         scope = f" in {escape(rest.graph)}" if rest.graph else ""
         console.print(Text.assemble("  ", ("kept ", "yellow"), f"{escape(rest.node)}{scope}: {rest.reason}"))
+    for warning in report.warnings:
+        console.print(Text.assemble("  ", ("warning ", "yellow"), escape(warning)))
     console.print(sizes_line(report.sizes.before, report.sizes.after))
     console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
     if report.external_data:
