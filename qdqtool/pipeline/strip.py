@@ -148,7 +148,7 @@ def strip_from(source: Model) -> Stripped:
         for rest in builder.kept
     )
     warnings = tuple(
-        f"{node.label} clips at zero what may be negative: if a quantizer left out a Relu there, the float model lacks it"
+        f"{node.label} clips at zero what may be negative: a Relu that a quantizer left out there is lost"
         for node in builder.clipping
     )
     return Stripped(apply_edits(view.model, builder.edits), removed, kept, warnings)

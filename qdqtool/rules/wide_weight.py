@@ -7,10 +7,11 @@ from qdqtool.graph.tensors import element_count, nbytes
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
 from qdqtool.rules._words import format_of
-from qdqtool.targets import Target
+from qdqtool.targets import Target, type_name
 
 LEAST_SAVED = 1_000_000
 """Bytes."""
+FLOATS = frozenset({"float32", "float16", "bfloat16", "float64"})
 
 
 class WideWeight(Rule):
@@ -63,6 +64,6 @@ def _stored(entry: QdqNode) -> tuple[int, int] | None:
     """Bytes of the float initializer that a Q reads, and of its codes."""
     stored = entry.data.initializer if entry.data is not None else None
     made = format_of(entry.quantized_type)
-    if stored is None or made is None or format_of(stored.data_type) is not None:
+    if stored is None or made is None or type_name(stored.data_type) not in FLOATS:
         return None
     return nbytes(stored), (element_count(stored) * made.bits + 7) // 8
