@@ -20,7 +20,5 @@ def test_max_is_the_largest_magnitude():
 
 
 def test_an_unknown_method_lists_the_legal_ones():
-    with pytest.raises(
-        ArgumentError, match=r"method 'maxx' is unknown; legal: .*max.*; did you mean 'max'"
-    ):
+    with pytest.raises(ArgumentError, match=r"method 'maxx' is unknown; legal: .*max.*; did you mean 'max'"):
         calibrators.get("maxx")
