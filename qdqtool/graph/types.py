@@ -6,6 +6,7 @@ Inference never stops the work: what it cannot tell is None, and a model it reje
 import onnx
 from onnx import TensorProto
 
+from qdqtool.graph._inference import infer_types
 from qdqtool.graph.light import light_copy
 from qdqtool.graph.scope import ScopePath, function_path, walk
 from qdqtool.graph.view import GraphView, NodeView, Value
@@ -31,7 +32,7 @@ class TensorTypes:
         self._view = view
         self._types: dict[_Key, onnx.TypeProto] = {}
         light = _without_weights(view.model.proto)
-        self._collect(_inferred(light))
+        self._collect(infer_types(light))
         self._infer_functions(light)
 
     def elem_type(self, value: Value) -> int | None:
@@ -108,7 +109,7 @@ class TensorTypes:
         declared = {info.name: info.type for info in function.value_info if info.HasField("type")}
         path = function_path(function)
         self._types.update({(path, name): kind for name, kind in declared.items()})
-        self._collect(_inferred(model), path)
+        self._collect(infer_types(model), path)
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -119,13 +120,6 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
     copy.CopyFrom(proto)
     copy.ClearField("training_info")
     return copy
-
-
-def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
-    try:
-        return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=True)
-    except Exception:  # noqa: BLE001  inference raises many types on odd models; declared types remain
-        return proto
 
 
 def _identity(function: onnx.FunctionProto) -> tuple[str, str, str]:

@@ -86,3 +86,16 @@ def test_real_models_are_fully_typed(real_model: Path) -> None:
     view = GraphView(load_model(real_model))
     types = TensorTypes(view)
     assert [value.qualified_name for value in view.values() if types.elem_type(value) is None] == []
+
+
+def test_a_wild_vector_behind_a_cast_takes_no_memory():
+    model = onnx.parser.parse_model("""
+    <ir_version: 10, opset_import: ["": 21]>
+    g (float[1099511627776] i, float[4,n] x) => (float[k] y) {
+        long = Cast <to = 7> (i)
+        y = Neg (x)
+    }
+    """)
+    types = TensorTypes(GraphView(Model(model)))
+
+    assert types.elem_type(types._view.main.values["long"]) == onnx.TensorProto.INT64
