@@ -73,7 +73,11 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
     """What is quantized, for what, and by which method; :func:`make_recipe` takes their values."""
     options = (
         click.option(
-            "--quantize-mode", type=click.Choice(["int8"]), default="int8", show_default=True, help="Number format."
+            "--quantize-mode",
+            default="int8",
+            show_default=True,
+            metavar="MODE",
+            help="Number format of activations and weights: int8, fp8, or a signed format of docs/formats.md.",
         ),
         click.option(
             "--calibration-method",

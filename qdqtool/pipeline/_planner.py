@@ -1,4 +1,4 @@
-"""From proposed slots and ranges to a plan: int8 scales for activations and weights."""
+"""From proposed slots and ranges to a plan: scales for activations and weights."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +18,7 @@ from qdqtool.numerics.scheme import QuantParams
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline.calibrate import NEVER_RUN, Recipe, propose_for, refuse_nothing
 from qdqtool.pipeline.placement import ProposedSlot, SkippedNode
+from qdqtool.pipeline.target_fit import require_targets
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.ranges import Ranges, TensorKey, TensorRange
 
@@ -67,7 +68,8 @@ class Planner:
         """The plan of a prepared model.
 
         Raises:
-            UsageError: Nothing can be quantized, the ranges lack a tensor, or a weight is not finite.
+            UsageError: Nothing can be quantized, the ranges lack a tensor, a weight is not finite, or the target does
+                not take the format; the hint names the nearest that it takes.
         """
         facts = Facts.of(view)
         proposal = propose_for(facts, self._recipe)
@@ -77,6 +79,7 @@ class Planner:
         params = _Params(facts, self._recipe, self._ranges)
         self.made = QuantPlan(tuple(Placement(e.slot, params.of(e, _value(view, e.slot)), e.reason) for e in slots))
         self.floored = tuple(params.floored)
+        require_targets(self.made, view, facts.types, [self._recipe.target])
         return self.made
 
 
@@ -90,7 +93,7 @@ class _Params:
         self.floored: list[FlooredScale] = []
 
     def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
-        """The constants of a pair: ``amax / 127``, rounded to the type of the tensor."""
+        """The constants of a pair: absmax over the largest value of the format, rounded to the type of the tensor."""
         if entry.kind == "weight":
             return self._of_weight(entry, value)
         seen = self._ranges.tensors.get((entry.slot.scope, entry.slot.tensor))

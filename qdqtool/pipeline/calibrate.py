@@ -1,10 +1,11 @@
 """The calibrate job: run a float model over data, and keep the range of every tensor that is to be quantized."""
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool import calibrators, targets
+from qdqtool import calibrators, formats, targets
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.digest import model_digest
 from qdqtool.graph.load import load_model
@@ -14,6 +15,7 @@ from qdqtool.graph.scope import display
 from qdqtool.graph.specialize import specialize
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
+from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.pipeline._check_job import Progress
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._prepare import BatchNormFolding, Prepared, prepare
@@ -21,9 +23,20 @@ from qdqtool.pipeline._statistics import RangeFold
 from qdqtool.pipeline.data import DataDescription, Feeds, input_specs, load_feeds, random_feeds
 from qdqtool.pipeline.placement import Proposal, ProposedSlot, Selection, SkippedNode, propose
 from qdqtool.ranges import CalibrationRecord, Ranges, TensorKey, encode_ranges
+from qdqtool.registry import suggestion
 
-MODES = ("int8",)
-"""Quantization modes, by the names of ``--quantize-mode``."""
+MODE_NAMES = {"fp8": "float8e4m3fn"}
+"""Names of modes that are no format's own name."""
+
+
+@functools.cache
+def modes() -> tuple[str, ...]:
+    """What ``quantize_mode`` may be: signed formats that QuantizeLinear makes, by their names and ``fp8``.
+
+    Activations and weights get the same format. An unsigned one would need zero points.
+    """
+    signed = [name for name in formats.names() if formats.get(name).first_opset.quantize and formats.get(name).low < 0]
+    return (*MODE_NAMES, *signed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +73,7 @@ class Recipe:
     """What is to be quantized, and how ranges become scales.
 
     Attributes:
-        mode: One of :data:`MODES`.
+        mode: One of :func:`modes`.
         method: Id of a calibrator (:mod:`qdqtool.calibrators`).
         target: Id of a target (:mod:`qdqtool.targets`).
         selection: Which nodes.
@@ -74,10 +87,16 @@ class Recipe:
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ArgumentError(f"quantize mode '{self.mode}' is unknown; legal: {', '.join(MODES)}")
+        if self.mode not in modes():
+            near = suggestion(self.mode, modes())
+            raise ArgumentError(f"quantize mode '{self.mode}' is unknown; legal: {', '.join(modes())}{near}")
         calibrators.get(self.method)
         targets.get(self.target)
+
+    @property
+    def format(self) -> NumberFormat:
+        """The number format that the mode stands for."""
+        return formats.get(MODE_NAMES.get(self.mode, self.mode))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +250,9 @@ def propose_for(facts: Facts, recipe: Recipe) -> Proposal:
     Raises:
         UsageError: A pattern matches nothing.
     """
-    return propose(facts.view, facts.types, facts.constants, targets.get(recipe.target), recipe.selection)
+    proposal = propose(facts.view, facts.types, facts.constants, targets.get(recipe.target), recipe.selection)
+    slots = (replace(slot, scheme=replace(slot.scheme, format=recipe.format)) for slot in proposal.slots)
+    return replace(proposal, slots=tuple(slots))
 
 
 def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]) -> None:
