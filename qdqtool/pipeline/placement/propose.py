@@ -19,7 +19,7 @@ from qdqtool.pipeline.placement.facts import Facts
 from qdqtool.pipeline.placement.proposal import Proposal, SkippedNode
 from qdqtool.pipeline.placement.residual import decide_add
 from qdqtool.pipeline.placement.selection import Selection
-from qdqtool.pipeline.placement.weighted import decide_weighted
+from qdqtool.pipeline.placement.weighted import decide_weighted, leave_tiny
 from qdqtool.targets import Target
 
 FLOAT_BY_DEFAULT: Mapping[str, str] = {
@@ -54,6 +54,7 @@ def propose(
     facts = Facts(view, types, constants, target, selection)
     candidates = [(node, family) for node in view.nodes() if (family := ops.get(node)) is not None]
     decisions = {node: _decide(node, family, facts) for node, family in candidates if node.op_type != "Add"}
+    leave_tiny(decisions, facts)
     quantized = {node for node, decision in decisions.items() if isinstance(decision, tuple)}
     for node, _ in candidates:
         if node.op_type == "Add":

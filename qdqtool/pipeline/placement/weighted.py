@@ -3,6 +3,7 @@
 A pair on one side only costs time and accuracy: the kernel runs in float all the same.
 """
 
+from qdqtool import ops
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.ops import QuantizableOp
@@ -12,6 +13,10 @@ from qdqtool.pipeline.placement.masks import carries_mask
 
 TWO_ACTIVATIONS = frozenset({"MatMul", "Gemm"})
 """Operators whose kernels take two activations as well as an activation and a weight."""
+
+
+LEAST_CHANNELS = 16
+"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller."""
 
 
 def decide_weighted(node: NodeView, family: QuantizableOp, facts: Facts) -> Decision:
@@ -27,6 +32,37 @@ def decide_weighted(node: NodeView, family: QuantizableOp, facts: Facts) -> Deci
         return Skip(obstacle)
     operands = ((family.activation_inputs[0], data), (family.weight_input, weight))
     return tuple(_claim(node, index, value, family, facts) for index, value in operands)
+
+
+def leave_tiny(decisions: dict[NodeView, Decision], facts: Facts) -> None:
+    """Turn claims of layers that are too small to gain into skips, in place.
+
+    Grouped convolutions have kernels of their own, and a model of nothing but tiny layers is made to try things out:
+    both keep theirs. So do operators that the user asked for.
+    """
+    claimed = (node for node, decision in decisions.items() if isinstance(decision, tuple))
+    known = {node: sides for node in claimed if (sides := _channels(node, facts)) is not None}
+    tiny = {node: sides for node, sides in known.items() if max(sides) < LEAST_CHANNELS}
+    for node, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
+        if not facts.selection.asks_for(node):
+            decisions[node] = Skip(
+                f"it has {inner} input and {outer} output channels, and no kernel gains below {LEAST_CHANNELS};"
+                " name the operator in --op-types-to-quantize to quantize it all the same"
+            )
+
+
+def _channels(node: NodeView, facts: Facts) -> tuple[int, int] | None:
+    family = ops.get(node)
+    if family is None or family.weight_input is None or node.attribute("group", 1) != 1:
+        return None
+    weight = node.input(family.weight_input)
+    shape = facts.shape(weight) if weight is not None and facts.is_constant(weight) else None
+    if shape is None or len(shape) < 2:
+        return None
+    axes = family.reduction_axis(node, len(shape)), family.weight_axis(node, len(shape))
+    extents = [shape[axis] for axis in axes if axis is not None]
+    inner, outer = extents if len(extents) == 2 else (None, None)
+    return (inner, outer) if isinstance(inner, int) and isinstance(outer, int) else None
 
 
 def _obstacle(node: NodeView, data: Value, weight: Value, facts: Facts) -> str | None:
