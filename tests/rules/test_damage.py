@@ -5,6 +5,7 @@ Kernels are read in the layer dump of TensorRT for RTX, codes in the bytes of it
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -14,6 +15,9 @@ from support.ort_verdict import ort_run
 from support.trt_verdict import TrtOracle
 
 from qdqtool import rules
+from qdqtool.pipeline.calibrate import FileData, RandomData
+from qdqtool.pipeline.check import check_model
+from qdqtool.pipeline.quantize import quantize_model
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
 
@@ -219,3 +223,14 @@ def test_a_pair_in_front_of_relu_rounds_once_more(oracle: TrtOracle):
     early = oracle.judge(example("QL305", "the pair stands in front of Relu")).layers
 
     assert re.search(r"Name: \w*RounCastCastMulRelu\w*", early)  # quantized, dequantized, then Relu
+
+
+def test_random_calibration_loses_what_real_samples_keep(tmp_path: Path):
+    """QN501: it costs more than a bit, which is 20 log10(2) dB."""
+    sample = Path(__file__).parents[2] / "sample_models" / "digits_cnn"
+    sqnr = {}
+    for name, data in {"real": FileData(path=sample / "calibration.npz"), "random": RandomData(seed=0)}.items():
+        quantize_model(sample / "model.onnx", data, tmp_path / f"{name}.onnx")
+        report = check_model(tmp_path / f"{name}.onnx", baseline=sample / "model.onnx", data=sample / "test.npz")
+        sqnr[name] = report.outputs[0].sqnr_db
+    assert sqnr["random"] < sqnr["real"] - 20 * np.log10(2)
