@@ -1,12 +1,11 @@
 """``qdqtool check``: a model's numbers against our own core, ONNX Runtime on the CPU and a float baseline."""
 
-import contextlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
 
 from qdqtool.cli._options import emit, model_argument, output_format_option, shapes_option
+from qdqtool.cli._progress import sample_progress
 
 
 @click.command(short_help="Check a model's numbers against ONNX Runtime on the CPU and a float baseline.")
@@ -102,19 +101,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     )
     shapes = parse_shapes(input_shapes, "--input-shapes")
     request = DataRequest(path=data, seed=seed, samples=samples, input_shapes=shapes)
-    with _progress() as progress:
+    with sample_progress() as progress:
         report = check_model(model, baseline=baseline, data=request, options=options, progress=progress)
     emit(report, output_format, "check")
     context.exit(0 if report.passed else 1)
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("samples", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
