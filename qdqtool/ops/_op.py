@@ -1,8 +1,12 @@
 """The type of a quantizable operator: which inputs take Q/DQ pairs, and how its weights are laid out."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from qdqtool.graph.view import NodeView
+
+LEAST_CHANNELS = 16
+"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller: below this on both sides nothing is gained."""
 
 
 class QuantizableOp:
@@ -43,3 +47,14 @@ class QuantizableOp:
         """The axis of such a weight that the products are summed over: the axis that block scales divide."""
         del node, rank
         return None
+
+    def channels(self, node: NodeView, weight_shape: Sequence[int | str | None]) -> tuple[int, int] | None:
+        """Input and output channels of a weight of that shape; None where they are not known or ``node`` is grouped."""
+        rank = len(weight_shape)
+        if rank < 2 or node.attribute("group", 1) != 1:
+            return None
+        inner, outer = self.reduction_axis(node, rank), self.weight_axis(node, rank)
+        if inner is None or outer is None:
+            return None
+        extents = weight_shape[inner], weight_shape[outer]
+        return (extents[0], extents[1]) if isinstance(extents[0], int) and isinstance(extents[1], int) else None

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 
+from qdqtool.ops import LEAST_CHANNELS
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._reach import Product
 from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
-
-LEAST = 16
-"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller."""
 
 
 class TinyProduct(Rule):
@@ -66,24 +64,19 @@ class TinyProduct(Rule):
         """Look at the weight of each quantized product; grouped convolutions have kernels of their own."""
         del target
         known = {product: sides for product in facts.products if (sides := _sides(facts, product)) is not None}
-        tiny = {product: sides for product, sides in known.items() if max(sides) < LEAST}
+        tiny = {product: sides for product, sides in known.items() if max(sides) < LEAST_CHANNELS}
         for product, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
             yield Fault(
                 message=f"the weight has {inner} input and {outer} output channels",
                 node=product.node,
                 tensor=product.node.input(product.weight_index),
                 found=f"{inner} and {outer} channels",
-                expected=f"{LEAST} on one side at least",
+                expected=f"{LEAST_CHANNELS} on one side at least",
             )
 
 
 def _sides(facts: Facts, product: Product) -> tuple[int, int] | None:
     weight = product.node.input(product.weight_index)
     quantized = product.left is not None and product.right is not None and facts.qdq.is_weight(product.right.dequantize)
-    shape = facts.shape(weight) if quantized and product.node.attribute("group", 1) == 1 else None
-    if shape is None or len(shape) < 2:
-        return None
-    axes = product.op.reduction_axis(product.node, len(shape)), product.op.weight_axis(product.node, len(shape))
-    extents = [shape[axis] for axis in axes if axis is not None]
-    inner, outer = extents if len(extents) == 2 else (None, None)
-    return (inner, outer) if isinstance(inner, int) and isinstance(outer, int) else None
+    shape = facts.shape(weight) if quantized else None
+    return product.op.channels(product.node, shape) if shape is not None else None

@@ -6,17 +6,13 @@ A pair on one side only costs time and accuracy: the kernel runs in float all th
 from qdqtool import ops
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
-from qdqtool.ops import QuantizableOp
+from qdqtool.ops import LEAST_CHANNELS, QuantizableOp
 from qdqtool.pipeline.placement.claims import Claim, Decision, Skip
 from qdqtool.pipeline.placement.facts import Facts
 from qdqtool.pipeline.placement.masks import carries_mask
 
 TWO_ACTIVATIONS = frozenset({"MatMul", "Gemm"})
 """Operators whose kernels take two activations as well as an activation and a weight."""
-
-
-LEAST_CHANNELS = 16
-"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller."""
 
 
 def decide_weighted(node: NodeView, family: QuantizableOp, facts: Facts) -> Decision:
@@ -53,16 +49,9 @@ def leave_tiny(decisions: dict[NodeView, Decision], facts: Facts) -> None:
 
 def _channels(node: NodeView, facts: Facts) -> tuple[int, int] | None:
     family = ops.get(node)
-    if family is None or family.weight_input is None or node.attribute("group", 1) != 1:
-        return None
-    weight = node.input(family.weight_input)
+    weight = node.input(family.weight_input) if family is not None and family.weight_input is not None else None
     shape = facts.shape(weight) if weight is not None and facts.is_constant(weight) else None
-    if shape is None or len(shape) < 2:
-        return None
-    axes = family.reduction_axis(node, len(shape)), family.weight_axis(node, len(shape))
-    extents = [shape[axis] for axis in axes if axis is not None]
-    inner, outer = extents if len(extents) == 2 else (None, None)
-    return (inner, outer) if isinstance(inner, int) and isinstance(outer, int) else None
+    return family.channels(node, shape) if family is not None and shape is not None else None
 
 
 def _obstacle(node: NodeView, data: Value, weight: Value, facts: Facts) -> str | None:
