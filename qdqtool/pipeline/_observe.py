@@ -70,6 +70,11 @@ class Facts:
         return self.constants.array(value) if self.constants.is_constant(value) else None
 
 
+def is_fed(value: Value) -> bool:
+    """Whether samples give a tensor: it is an input of the model that no initializer stands in for."""
+    return value.is_input and not value.scope.path and value.initializer is None
+
+
 class Observer:
     """A session that also returns inner tensors.
 
@@ -149,6 +154,14 @@ class Observer:
             if whole.size:
                 for index in np.ndindex(whole.shape[: tap.stacked]):
                     yield np.asarray(whole[index]), tap, index
+
+    def arrays(self, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
+        """Every array that ``value`` was in a run, iterations stacked: what was fed for an input of the model."""
+        if is_fed(value):
+            yield sample[value.name]
+            return
+        for tap in self.taps(value):
+            yield run[tap.output]
 
     def _open(self, values: Iterable[Value]) -> None:
         self._tapped: TappedModel = tap_tensors(self._facts.view, values, self._facts.elem_type)

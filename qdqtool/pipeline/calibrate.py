@@ -140,13 +140,13 @@ class Calibrated:
     Attributes:
         prepared: The model that was run, ready to be quantized.
         ranges: The ranges of the tensors that placement proposes.
-        data: What was run; None where the ranges come from a file.
+        feeds: What was run; None where the ranges come from a file.
         unreadable: Why tensors could not be read while the model ran.
     """
 
     prepared: Prepared
     ranges: Ranges
-    data: DataDescription | None = None
+    feeds: Feeds | None = None
     unreadable: Mapping[TensorKey, str] = field(default_factory=dict)
 
 
@@ -190,14 +190,14 @@ def calibrate_to_file(
     check_output(output, [source.path] if source.path else [])
     done = calibrate_model(source, data, recipe, progress)
     write_atomically(output, encode_ranges(done.ranges))
-    assert done.data is not None
+    assert done.feeds is not None
     unseen = done.ranges.unseen()
     return CalibrateReport(
         model=str(source.path or ""),
         output=str(output),
         method=recipe.method,
         target=recipe.target,
-        data=done.data,
+        data=done.feeds.description,
         tensors=len(done.ranges.tensors) - len(unseen),
         unseen=tuple(
             UnseenTensor(tensor=name, graph=display(scope), reason=done.unreadable.get((scope, name), NEVER_RUN))
@@ -232,7 +232,7 @@ def calibrate_model(
         model_sha256=model_digest(prepared.model),
         batchnorm_folded=prepared.batchnorm.folded,
     )
-    return Calibrated(prepared, Ranges(record, fold.ranges), feeds.description, fold.unreadable)
+    return Calibrated(prepared, Ranges(record, fold.ranges), feeds, fold.unreadable)
 
 
 def with_fixed_shapes(source: Model, recipe: Recipe) -> Model:

@@ -19,6 +19,7 @@ from qdqtool.pipeline._check_job import Progress
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._planner import Planner
 from qdqtool.pipeline._prepare import prepare_as_recorded
+from qdqtool.pipeline.accuracy import measure
 from qdqtool.pipeline.calibrate import (
     Calibrated,
     CalibrationData,
@@ -101,6 +102,7 @@ def quantize_model(
     quantized, done = apply_plan(calibrated.prepared.model, planner.plan, options.weights)
     write_metadata(quantized, CALIBRATION_KEY, _calibration_note(used))
     findings = _validated(quantized, source, options.recipe.target)
+    cost = measure(calibrated.prepared.model, quantized, planner.made, calibrated.feeds) if calibrated.feeds else None
     saved = save_model(quantized, output, external_data=options.external_data)
     _save_extras(options, calibrated.ranges, planner.made)
     return QuantizeReport(
@@ -117,6 +119,7 @@ def quantize_model(
         skipped=planner.skipped,
         floored=planner.floored,
         findings=findings,
+        accuracy=cost,
         ranges_file=str(options.ranges_file) if options.ranges_file else None,
         plan_file=str(options.plan_file) if options.plan_file else None,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
@@ -176,8 +179,8 @@ def _calibrated(
     if isinstance(data, CachedRanges):
         return _from_cache(source, data, recipe)
     found = calibrate_model(source, data, recipe, progress)
-    assert found.data is not None
-    return _used(found.data.source, found.ranges.record, recipe), found
+    assert found.feeds is not None
+    return _used(found.feeds.description.source, found.ranges.record, recipe), found
 
 
 def _from_cache(source: Model, cache: CachedRanges, recipe: Recipe) -> tuple[CalibrationUsed, Calibrated]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from qdqtool.findings import Finding
 from qdqtool.pipeline._planner import FlooredScale
 from qdqtool.pipeline._prepare import BatchNormFolding
+from qdqtool.pipeline.accuracy import Accuracy
 from qdqtool.pipeline.placement import PatternMatch, SkippedNode
 from qdqtool.pipeline.plan_apply import QuantizedTensor
 from qdqtool.pipeline.sizes import Sizes
@@ -49,6 +50,7 @@ class QuantizeReport:
         skipped: Every operator that could be quantized and was not, with the reason.
         floored: Scales that are no measure of their values.
         findings: What ``validate`` says of the output: warnings and advice, never errors.
+        accuracy: What quantizing cost on a few of the samples; None where the ranges come from a file, with no data.
         ranges_file: The ranges file written, if any.
         plan_file: The plan file written, if any.
         sizes: File sizes.
@@ -67,6 +69,7 @@ class QuantizeReport:
     skipped: tuple[SkippedNode, ...]
     floored: tuple[FlooredScale, ...]
     findings: tuple[Finding, ...]
+    accuracy: Accuracy | None
     ranges_file: str | None
     plan_file: str | None
     sizes: Sizes

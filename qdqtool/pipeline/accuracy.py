@@ -1,0 +1,174 @@
+"""What quantizing cost, on a few samples of the calibration data: the outputs, and what each pair lost by itself."""
+
+from dataclasses import dataclass
+
+from qdqtool.backends.ort_cpu import Profile
+from qdqtool.backends.own_evaluator import open_session
+from qdqtool.errors import QdqError
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import display
+from qdqtool.graph.view import GraphView, Value
+from qdqtool.numerics.affine import fake_quantize
+from qdqtool.numerics.dtypes import Array
+from qdqtool.pipeline._observe import Facts, Observer, is_fed
+from qdqtool.pipeline._running_error import RunningError
+from qdqtool.pipeline.data import Feeds
+from qdqtool.plan import Placement, QuantPlan
+
+SLICE = 4
+"""Samples that are run: enough to show a model that fell apart, few enough to cost less than calibrating."""
+
+WORST = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputAccuracy:
+    """One output of the quantized model against the float model's.
+
+    Attributes:
+        name: Name of the output.
+        sqnr_db: ``10 log10(sum(a**2) / sum((a - x)**2))`` in dB over all samples; None where it is no number: equal
+            outputs, or a float output of zeros.
+        exact: Whether every element is equal.
+        finite: Whether the quantized model gave NaN or infinity nowhere that the float model did not.
+    """
+
+    name: str
+    sqnr_db: float | None
+    exact: bool
+    finite: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorAccuracy:
+    """What one pair takes from its own tensor, with every other tensor still float.
+
+    Attributes:
+        tensor: Name of the tensor.
+        graph: Its scope; empty for the main graph.
+        kind: ``weight`` or ``activation``.
+        sqnr_db: Of the values behind the pair against those in front of it, in dB.
+    """
+
+    tensor: str
+    graph: str
+    kind: str
+    sqnr_db: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """What quantizing cost.
+
+    Attributes:
+        samples: How many samples were run: the first of the calibration data.
+        outputs: Every output that is a float tensor.
+        worst: The pairs that lose most, worst first.
+        problem: Why nothing could be measured; empty where it was.
+    """
+
+    samples: int
+    outputs: tuple[OutputAccuracy, ...] = ()
+    worst: tuple[TensorAccuracy, ...] = ()
+    problem: str = ""
+
+
+def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds) -> Accuracy:
+    """Run a float model and its quantized form on the first :data:`SLICE` samples.
+
+    The quantized model runs in the reference session, so the numbers are those of ONNX's own definition and not of one
+    backend's kernels.
+
+    Args:
+        before: The float model that was calibrated.
+        after: The quantized model.
+        plan: The pairs that were put in.
+        feeds: The calibration data.
+
+    Returns:
+        The accuracy; with a problem in words where the reference cannot run the quantized model.
+    """
+    few = feeds.first(SLICE)
+    facts = Facts.of(GraphView(before))
+    pairs = [_Pair.of(placement, facts) for placement in plan]
+    found = [pair for pair in pairs if pair is not None]
+    try:
+        outputs = _run(facts, after, found, few)
+    except QdqError as error:
+        return Accuracy(samples=0, problem=error.message)
+    for pair in found:
+        pair.add_constant(facts)
+    return Accuracy(samples=len(few), outputs=outputs, worst=_worst(found))
+
+
+@dataclass(slots=True, eq=False)
+class _Pair:
+    """One placement, with what it costs so far."""
+
+    placement: Placement
+    value: Value
+    is_constant: bool
+    error: RunningError
+
+    @classmethod
+    def of(cls, placement: Placement, facts: Facts) -> "_Pair | None":
+        """None for a tensor that only the opset upgrade brought in."""
+        value = facts.view.scope(placement.slot.scope).values.get(placement.slot.tensor)
+        if value is None:
+            return None
+        return cls(placement, value, facts.is_constant(value), RunningError())
+
+    def add(self, x: Array) -> None:
+        params = self.placement.params
+        scheme = params.scheme
+        self.error.add(x, fake_quantize(x, params.scale, scheme.format, scheme.granularity, params.zero_point))
+
+    def add_constant(self, facts: Facts) -> None:
+        array = facts.constant(self.value) if self.is_constant else None
+        if array is not None:
+            self.add(array)
+
+    def result(self) -> TensorAccuracy | None:
+        """None for a tensor that loses nothing, or was zero everywhere."""
+        if self.error.sqnr_db is None:
+            return None
+        slot = self.placement.slot
+        kind = "weight" if self.is_constant else "activation"
+        return TensorAccuracy(
+            tensor=slot.tensor, graph=display(slot.scope), kind=kind, sqnr_db=round(self.error.sqnr_db, 4)
+        )
+
+
+def _run(facts: Facts, after: Model, pairs: list[_Pair], feeds: Feeds) -> tuple[OutputAccuracy, ...]:
+    results = [
+        value for name in facts.view.main.output_names() if facts.is_float(value := facts.view.main.values[name])
+    ]
+    inner = [pair.value for pair in pairs if not pair.is_constant and not is_fed(pair.value)]
+    errors = {value.name: RunningError() for value in results}
+    split = Facts.of(GraphView(after)).split()
+    with Observer(facts, [*results, *inner], Profile.DEPLOYED) as floats, open_session(after, split) as quantized:
+        for sample in feeds:
+            run, found = floats.run(sample), quantized.run(sample, list(errors))
+            for value in results:
+                expected = floats.output(run, value)
+                if expected is not None:
+                    errors[value.name].add(expected, found[value.name])
+            for pair in pairs:
+                for array in floats.arrays(run, sample, pair.value):
+                    pair.add(array)
+    return tuple(_output(name, error) for name, error in errors.items() if error.elements)
+
+
+def _output(name: str, error: RunningError) -> OutputAccuracy:
+    sqnr = error.sqnr_db
+    return OutputAccuracy(
+        name=name,
+        sqnr_db=None if sqnr is None else round(sqnr, 4),
+        exact=error.exact,
+        finite=not error.nonfinite_mismatches,
+    )
+
+
+def _worst(pairs: list[_Pair]) -> tuple[TensorAccuracy, ...]:
+    results = [result for pair in pairs if (result := pair.result()) is not None]
+    return tuple(sorted(results, key=lambda result: result.sqnr_db)[:WORST])
