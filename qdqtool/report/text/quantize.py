@@ -5,6 +5,7 @@ from rich.text import Text
 
 from qdqtool.pipeline.quantize_report import CalibrationUsed, QuantizeReport
 from qdqtool.report.terminal import escape, plural
+from qdqtool.report.text._accuracy import print_accuracy
 from qdqtool.report.text._calibration import SHOWN, print_batchnorm, print_skipped
 from qdqtool.report.text._pairs import print_files, print_opset, print_pairs, print_rest
 
@@ -17,6 +18,7 @@ def render(report: QuantizeReport, console: Console) -> None:
     print_batchnorm(report.batchnorm, console)
     _print_floored(report, console)
     print_opset(report.opset_before, report.opset_after, console)
+    print_accuracy(report.accuracy, console)
     _print_verdict(report, console)
     print_files(report.output, report.external_data, report.sizes, console)
     for what, path in (("ranges", report.ranges_file), ("plan", report.plan_file)):

@@ -1,0 +1,46 @@
+"""What quantizing cost, for a terminal: the outputs, then the pairs that lose most."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.pipeline.accuracy import Accuracy, OutputAccuracy
+from qdqtool.report.terminal import escape, plural
+from qdqtool.report.text._pairs import print_rest
+
+SHOWN = 20
+POOR_DB = 10.0
+"""Below this noise is more than a tenth of the signal's power: no task survives it, so the line stands out."""
+
+
+def print_accuracy(accuracy: Accuracy | None, console: Console) -> None:
+    """Print what an output lost, in dB, and the tensors that lost most by their own pair."""
+    if accuracy is None:
+        console.print("accuracy not measured: no data was run")
+        return
+    if accuracy.problem:
+        console.print(Text(f"accuracy NOT measured: {escape(accuracy.problem)}", "yellow"))
+        return
+    console.print(
+        Text.assemble(
+            ("SQNR", "bold"), f" against the float model, on the first {plural(accuracy.samples, 'sample')} of the data"
+        )
+    )
+    for output in accuracy.outputs[:SHOWN]:
+        console.print(_output_line(output))
+    print_rest(len(accuracy.outputs), SHOWN, console)
+    if accuracy.worst:
+        console.print("pairs that lose most, each alone")
+    for tensor in accuracy.worst:
+        scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
+        console.print(Text(f"  {tensor.kind:<10} {escape(tensor.tensor)}{scope}: {tensor.sqnr_db:.1f} dB"))
+
+
+def _output_line(output: OutputAccuracy) -> Text:
+    name = escape(output.name)
+    if not output.finite:
+        return Text(f"  output     {name}: NaN or infinity where the float model has none", "bold red")
+    if output.exact:
+        return Text(f"  output     {name}: equal")
+    if output.sqnr_db is None:
+        return Text(f"  output     {name}: the float output is zero everywhere, and this one is not", "yellow")
+    return Text(f"  output     {name}: {output.sqnr_db:.1f} dB", "yellow" if output.sqnr_db < POOR_DB else "")

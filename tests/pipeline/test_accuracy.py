@@ -1,0 +1,106 @@
+"""What quantize says that it cost, against ONNX Runtime and plain NumPy."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.small import conv_model, make_model, run
+
+from qdqtool.pipeline.accuracy import SLICE
+from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file
+from qdqtool.pipeline.quantize import CachedRanges, QuantizeOptions, quantize_model
+
+
+def images(count: int = 10) -> np.ndarray:
+    return np.random.default_rng(2).normal(size=(count, 3, 8, 8)).astype(np.float32)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "data.npz", x=images())
+    return tmp_path / "data.npz"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    onnx.save(conv_model(), tmp_path / "float.onnx")
+    return tmp_path / "float.onnx"
+
+
+def decibels(reference: np.ndarray, found: np.ndarray) -> float:
+    reference, found = reference.astype(np.float64), found.astype(np.float64)
+    return float(10 * np.log10(np.sum(reference**2) / np.sum((reference - found) ** 2)))
+
+
+def rounded(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    return np.clip(np.rint(x / scale), -128, 127).astype(np.float32) * scale
+
+
+def test_the_sqnr_of_an_output_is_that_of_both_models_in_onnx_runtime(model, data, tmp_path):
+    report = quantize_model(model, data, tmp_path / "q.onnx")
+    few = images()[:SLICE]
+    expected = np.concatenate([run(str(model), {"x": image[None]})[0] for image in few])
+    found = np.concatenate([run(str(tmp_path / "q.onnx"), {"x": image[None]})[0] for image in few])
+    assert report.accuracy is not None
+    (output,) = report.accuracy.outputs
+    assert (report.accuracy.samples, output.name, output.exact, output.finite) == (SLICE, "y", False, True)
+    assert output.sqnr_db == pytest.approx(decibels(expected, found), abs=2e-3)  # default session against reference
+
+
+def test_the_worst_pairs_come_first_each_with_its_own_loss(model, data, tmp_path):
+    report = quantize_model(model, data, tmp_path / "q.onnx")
+    assert report.accuracy is not None
+    scales = {pair.tensor: np.float32(pair.scale_max) for pair in report.quantized if pair.scales == 1}
+    few, weights = images()[:SLICE], {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(model).graph.initializer}
+    inner = onnx.load(model)
+    inner.graph.output.append(onnx.ValueInfoProto(name="r"))
+    relu = np.concatenate([run(inner, {"x": image[None]})[1] for image in few])
+    expected = {"x": decibels(few, rounded(few, scales["x"])), "r": decibels(relu, rounded(relu, scales["r"]))}
+    for name in ("w", "v"):
+        step = np.abs(weights[name]).max(axis=(1, 2, 3), keepdims=True) / np.float32(127)
+        expected[name] = decibels(weights[name], rounded(weights[name], step))
+    found = {tensor.tensor: tensor.sqnr_db for tensor in report.accuracy.worst}
+    assert found == pytest.approx(expected, abs=2e-3)
+    assert list(found.values()) == sorted(found.values())
+
+
+def test_without_data_nothing_is_measured_and_the_report_says_so(model, data, tmp_path):
+    calibrate_to_file(model, data, tmp_path / "ranges.json")
+    report = quantize_model(model, CachedRanges(path=tmp_path / "ranges.json"), tmp_path / "q.onnx")
+    assert report.accuracy is None
+
+
+def test_fewer_samples_than_the_slice_are_all_used(model, tmp_path):
+    np.savez(tmp_path / "few.npz", x=images(2))
+    report = quantize_model(model, tmp_path / "few.npz", tmp_path / "q.onnx")
+    assert report.accuracy is not None
+    assert report.accuracy.samples == 2
+
+
+def test_an_output_that_is_ruined_is_shown_as_such(tmp_path):
+    """Adding and taking away a large number leaves nothing of small values but rounding."""
+    weights = {"w": np.full((16, 16), 1e4, np.float32), "minus": np.full((16, 16), -1e4, np.float32)}
+    weights["minus"][0, 0] += 1
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("MatMul", ["x", "minus"], ["b"]),
+        helper.make_node("Add", ["a", "b"], ["y"]),
+    ]
+    onnx.save(make_model(nodes, {"x": (4, 16)}, {"y": (4, 16)}, weights), tmp_path / "float.onnx")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).normal(size=(4, 4, 16)).astype(np.float32))
+    report = quantize_model(tmp_path / "float.onnx", tmp_path / "data.npz", tmp_path / "q.onnx")
+    assert report.accuracy is not None
+    sqnr = report.accuracy.outputs[0].sqnr_db
+    assert sqnr is not None
+    assert sqnr < 3
+
+
+def test_formats_that_onnx_runtime_lacks_are_measured_by_our_own_core(model, data, tmp_path):
+    options = QuantizeOptions(recipe=Recipe(mode="float4e2m1", target="onnx"))
+    report = quantize_model(model, data, tmp_path / "q.onnx", options)
+    assert report.accuracy is not None
+    assert not report.accuracy.problem
+    assert 0 < dataclasses.asdict(report.accuracy.outputs[0])["sqnr_db"] < 30
