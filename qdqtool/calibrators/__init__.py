@@ -4,22 +4,15 @@ The file name is the public id (``--calibration-method``), ``CALIBRATOR`` the va
 """
 
 import functools
-from typing import Protocol
 
 from qdqtool import calibrators as _package
+from qdqtool.calibrators._types import Calibrator, Goal, Threshold
 from qdqtool.errors import ArgumentError
-from qdqtool.ranges import TensorRange
 from qdqtool.registry import load_unit, suggestion, unit_names
 
+__all__ = ["DEFAULT", "Calibrator", "Goal", "Threshold", "get", "names"]
+
 DEFAULT = "max"
-
-
-class Calibrator(Protocol):
-    """One method."""
-
-    def amax(self, seen: TensorRange) -> float:
-        """The magnitude that the largest code stands for, from the statistics of one tensor that was seen."""
-        ...
 
 
 def names() -> tuple[str, ...]:

@@ -1,12 +1,15 @@
 """Max: the largest magnitude that was seen. Nothing that calibration saw is clipped."""
 
+from qdqtool.calibrators._types import Goal, Threshold
 from qdqtool.ranges import TensorRange
 
 
 class _Max:
-    def amax(self, seen: TensorRange) -> float:
+    needs_histogram = False
+
+    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:  # noqa: ARG002 -- the same for every goal
         """The largest magnitude."""
-        return seen.amax
+        return Threshold(seen.amax, "max", "nothing is clipped")
 
 
 CALIBRATOR = _Max()

@@ -105,7 +105,8 @@ class _Params:
         return self._of_activation(entry, value, seen)
 
     def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
-        amax = np.asarray(self._calibrator.amax(seen))
+        goal = calibrators.Goal(format=entry.scheme.format)
+        amax = np.asarray(self._calibrator.threshold(seen, goal).amax)
         rule = self._rule(value)
         self._note_floors(entry, amax, rule)
         return scale_from_range(-amax, amax, entry.scheme, rule)

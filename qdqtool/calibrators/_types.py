@@ -1,0 +1,49 @@
+"""What a calibration method is asked, and what it answers."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.ranges import TensorRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What a threshold is chosen for.
+
+    Attributes:
+        format: The number format whose largest code stands for the threshold; symmetric, one scale a tensor.
+        percentile: For the method ``percentile``: how many of a hundred values are to lie within the threshold.
+    """
+
+    format: NumberFormat
+    percentile: float = 99.99
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """What the largest code stands for, and how that was found.
+
+    Attributes:
+        amax: The magnitude, in the tensor's own unit; values beyond it are clipped.
+        method: Id of the method that found it; ``auto`` names the one that it chose.
+        reason: Why, in a few words.
+    """
+
+    amax: float
+    method: str
+    reason: str
+
+
+class Calibrator(Protocol):
+    """One method.
+
+    Attributes:
+        needs_histogram: Whether it reads the histogram of the range, and so whether one must be made.
+    """
+
+    needs_histogram: bool
+
+    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+        """The threshold for one tensor that was seen, from its statistics; between 0 and ``seen.amax``."""
+        ...
