@@ -55,3 +55,8 @@ def _print_verdict(report: QuantizeReport, console: Console) -> None:
     console.print(
         Text.assemble("validate for ", report.target, ": ", ("pass", "bold green"), f" ({', '.join(counts)})")
     )
+    warnings = [finding for finding in report.findings if finding.severity == "warning"]
+    for finding in warnings[:SHOWN]:
+        where = f" {escape(finding.node)}:" if finding.node else ""
+        console.print(Text.assemble("  ", (finding.code, "yellow"), f"{where} {escape(finding.message)}"))
+    print_rest(len(warnings), SHOWN, console)
