@@ -15,8 +15,8 @@ from qdqtool.pipeline.data.feeds import load_feeds
 from qdqtool.pipeline.data.signature import input_specs
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
-TRAINED = ["digits_cnn", "digits_transformer", "char_lm"]
-DIGITS = ["digits_cnn", "digits_transformer"]
+TRAINED = ["digits_cnn", "digits_transformer", "digits_depthwise", "char_lm"]
+DIGITS = ["digits_cnn", "digits_transformer", "digits_depthwise"]
 CNN = SAMPLES / "digits_cnn"
 BUDGET_BYTES = 5_000_000
 
