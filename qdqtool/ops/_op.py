@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from qdqtool.graph.view import NodeView
+from qdqtool.numerics.number_format import NumberFormat
 
 LEAST_CHANNELS = 16
 """Kernels work on tiles of 16 or 32 channels, and pad what is smaller: below this on both sides nothing is gained."""
@@ -13,19 +14,32 @@ class QuantizableOp:
     """One operator family. Subclasses are class data; they override a method where the answer depends on the node.
 
     Attributes:
-        op_types: Operators of the default domain.
+        domain: Domain of the operators; empty for ONNX's own.
+        op_types: Operators of that domain.
         activation_inputs: Inputs that take per-tensor pairs.
         weight_input: The input that takes a per-axis or blocked pair when it is constant; None without weights.
         bias_input: The input that is added in the accumulator's type and stays float; None without one.
         commutes: Whether the operator only moves or selects values, so a pair may be moved from one side of it to the
             other without changing any number.
+        two_activations: Whether kernels take two activations as well as an activation and a weight.
+        stays_float: Why it gains nothing from pairs, in words that follow the name of a node; None where it gains.
+        on_request: Whether an operator that gains nothing is quantized all the same for a user who names it.
     """
 
+    domain: ClassVar[str] = ""
     op_types: ClassVar[tuple[str, ...]]
     activation_inputs: ClassVar[tuple[int, ...]] = (0,)
     weight_input: ClassVar[int | None] = None
     bias_input: ClassVar[int | None] = None
     commutes: ClassVar[bool] = False
+    two_activations: ClassVar[bool] = False
+    stays_float: ClassVar[str | None] = None
+    on_request: ClassVar[bool] = False
+
+    def of(self, node: NodeView) -> "QuantizableOp | None":
+        """What is known of one node of the family: the family itself, unless its attributes make it something else."""
+        del node
+        return self
 
     @property
     def weighted(self) -> bool:
@@ -46,6 +60,13 @@ class QuantizableOp:
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
         """The axis of such a weight that the products are summed over: the axis that block scales divide."""
         del node, rank
+        return None
+
+    def missing_kernel(
+        self, node: NodeView, weight_shape: Sequence[int | str | None], number_format: NumberFormat
+    ) -> str | None:
+        """Why kernels of that format do not take a weight of that shape; None where nothing is known against it."""
+        del node, weight_shape, number_format
         return None
 
     def channels(self, node: NodeView, weight_shape: Sequence[int | str | None]) -> tuple[int, int] | None:

@@ -5,9 +5,13 @@ from qdqtool.ops._op import QuantizableOp
 
 
 class _Concat(QuantizableOp):
-    """All inputs take pairs, with one scale."""
+    """All inputs take pairs, with one scale.
+
+    It needs none of its own: TensorRT moves the Q that stands behind it in front, onto each input, and joins codes.
+    """
 
     op_types = ("Concat",)
+    stays_float = "it only joins tensors: where what reads them is quantized, one pair stands behind it"
 
     def quantized_inputs(self, node: NodeView) -> tuple[int, ...]:
         """Every input."""

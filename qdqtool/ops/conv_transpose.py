@@ -14,6 +14,8 @@ class _ConvTranspose(QuantizableOp):
     op_types = ("ConvTranspose",)
     weight_input = 1
     bias_input = 2
+    stays_float = "TensorRT for RTX runs it in float whatever its pairs"
+    on_request = True
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
         """Axis 0."""

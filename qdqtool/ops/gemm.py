@@ -10,6 +10,7 @@ class _Gemm(QuantizableOp):
     op_types = ("Gemm",)
     weight_input = 1
     bias_input = 2
+    two_activations = True
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
         """The axis of N."""

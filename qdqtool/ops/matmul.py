@@ -9,6 +9,7 @@ class _MatMul(QuantizableOp):
 
     op_types = ("MatMul",)
     weight_input = 1
+    two_activations = True
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
         """The last axis, N."""

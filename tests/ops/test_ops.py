@@ -3,7 +3,7 @@
 import onnx
 import pytest
 
-from qdqtool import ops
+from qdqtool import formats, ops
 from qdqtool.graph.model import Model
 from qdqtool.graph.view import GraphView, NodeView
 from qdqtool.ops import QuantizableOp
@@ -17,7 +17,7 @@ def node(op_type: str, inputs: int = 2, domain: str = "", **attributes: object) 
 
 @pytest.mark.parametrize(("op_type", "op"), ops.by_op_type().items())
 def test_the_inputs_exist_in_the_operator_schema(op_type: str, op: QuantizableOp):
-    schema = onnx.defs.get_schema(op_type, 21)
+    schema = onnx.defs.get_schema(op_type)
     variadic = schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
     asked = [*op.activation_inputs, op.weight_input, op.bias_input]
 
@@ -35,6 +35,12 @@ def test_the_inputs_exist_in_the_operator_schema(op_type: str, op: QuantizableOp
         ("Gemm", {}, 2, 1, 0),
         ("Gemm", {"transB": 1}, 2, 0, 1),
         ("ConvTranspose", {}, 4, None, 0),
+        ("Einsum", {"equation": "bij,jk->bik"}, 2, 1, 0),
+        ("Einsum", {"equation": "ij,kj->ik"}, 2, 0, 1),
+        ("Einsum", {"equation": "ij, jk"}, 2, 1, 0),
+        ("Einsum", {"equation": "...ij,...jk->...ik"}, 4, 3, 2),
+        ("Einsum", {"equation": "bij,jhk->bihk"}, 3, None, 0),
+        ("Einsum", {"equation": "ihk,hkj->ij"}, 3, 2, None),
     ],
 )
 def test_weight_axes(op_type: str, attributes: dict[str, int], rank: int, axis: int | None, reduced: int):
@@ -64,12 +70,67 @@ def test_every_input_of_a_concat_is_quantized():
     assert op.quantized_inputs(view) == (0, 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("equation", "is_product"),
+    [
+        ("ij,jk->ik", True),
+        ("bhid,bhjd->bhij", True),
+        ("ij,j->i", True),
+        ("ij,ij->ij", False),  # nothing is summed
+        ("i,j->ij", False),
+        ("ij,jk->", False),  # TensorRT multiplies and adds up in float
+        ("ii,ij->j", False),  # a diagonal
+        ("ij,jk,kl->il", False),
+    ],
+)
+def test_an_einsum_is_weighted_when_it_is_a_product_of_two_matrices(equation: str, is_product: bool):
+    op = ops.get(node("Einsum", equation.count(",") + 1, equation=equation))
+
+    assert op is not None
+    assert op.weighted == is_product
+    assert (op.stays_float is None) == is_product
+
+
+@pytest.mark.parametrize("equation", ["ij->ji", "ij->i", "...i->i..."])
+def test_an_einsum_of_one_operand_is_no_question(equation: str):
+    assert ops.get(node("Einsum", 1, equation=equation)) is None
+
+
+@pytest.mark.parametrize(
+    ("format_name", "kernel", "fits"),
+    [
+        ("float8e4m3fn", (4, 8), True),
+        ("float8e4m3fn", (5, 7), False),
+        ("float8e4m3fn", (33,), False),
+        ("float8e4m3fn", (3, 3, 3), True),
+        ("int8", (7, 7), True),
+    ],
+)
+def test_kernels_of_fp8_convolutions_end_at_32_elements(format_name: str, kernel: tuple[int, ...], fits: bool):
+    view = node("Conv")
+    op = ops.get(view)
+
+    assert op is not None
+    assert (op.missing_kernel(view, (16, 16, *kernel), formats.get(format_name)) is None) == fits
+
+
+@pytest.mark.parametrize(
+    ("op_type", "domain"), [("LSTM", ""), ("Attention", ""), ("DeformConv", ""), ("FusedMatMul", "com.microsoft")]
+)
+def test_products_without_a_quantized_kernel_say_why(op_type: str, domain: str):
+    op = ops.get(node(op_type, domain=domain))
+
+    assert op is not None
+    assert op.stays_float
+    assert not op.weighted
+
+
 @pytest.mark.parametrize(("op_type", "domain"), [("Softmax", ""), ("Conv", "com.example")])
 def test_other_operators_are_not_quantizable(op_type: str, domain: str):
     assert ops.get(node(op_type, domain=domain)) is None
 
 
 def test_no_operator_belongs_to_two_families():
-    families = set(ops.by_op_type().values())
+    names = [(family.domain, op_type) for family in ops.families() for op_type in family.op_types]
 
-    assert sum(len(family.op_types) for family in families) == len(ops.by_op_type())
+    assert len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""Conv, ConvTranspose, Gemm and MatMul: both operands get a pair, or none does.
+"""Conv, ConvTranspose, Einsum, Gemm and MatMul: both operands get a pair, or none does.
 
 A pair on one side only costs time and accuracy: the kernel runs in float all the same.
 """
@@ -6,16 +6,14 @@ A pair on one side only costs time and accuracy: the kernel runs in float all th
 from qdqtool import ops
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
+from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ops import LEAST_CHANNELS, QuantizableOp
 from qdqtool.pipeline.placement.claims import Claim, Decision, Skip
 from qdqtool.pipeline.placement.facts import Facts
 from qdqtool.pipeline.placement.masks import carries_mask
 
-TWO_ACTIVATIONS = frozenset({"MatMul", "Gemm"})
-"""Operators whose kernels take two activations as well as an activation and a weight."""
 
-
-def decide_weighted(node: NodeView, family: QuantizableOp, facts: Facts) -> Decision:
+def decide_weighted(node: NodeView, family: QuantizableOp, facts: Facts, number_format: NumberFormat) -> Decision:
     """Claims on both operands of a weighted operator, or why it stays float."""
     assert family.weight_input is not None
     data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
@@ -23,7 +21,7 @@ def decide_weighted(node: NodeView, family: QuantizableOp, facts: Facts) -> Deci
         return Skip("an operand is missing")
     if not (facts.is_float(data) and facts.is_float(weight)):
         return None
-    obstacle = _obstacle(node, data, weight, facts)
+    obstacle = _obstacle(node, data, weight, facts) or _missing_kernel(node, weight, facts, number_format)
     if obstacle is not None:
         return Skip(obstacle)
     operands = ((family.activation_inputs[0], data), (family.weight_input, weight))
@@ -57,7 +55,8 @@ def _channels(node: NodeView, facts: Facts) -> tuple[int, int] | None:
 def _obstacle(node: NodeView, data: Value, weight: Value, facts: Facts) -> str | None:
     if facts.is_constant(data) and facts.is_constant(weight):
         return "all its inputs are constant"
-    if node.op_type not in TWO_ACTIVATIONS:
+    family = ops.get(node)
+    if family is None or not family.two_activations:
         if facts.is_constant(data):
             return f"its input '{data.name}' is constant"
         if not facts.is_constant(weight):
@@ -71,16 +70,24 @@ def _obstacle(node: NodeView, data: Value, weight: Value, facts: Facts) -> str |
     return None
 
 
+def _missing_kernel(node: NodeView, weight: Value, facts: Facts, number_format: NumberFormat) -> str | None:
+    family, shape = ops.get(node), facts.shape(weight)
+    if family is None or shape is None or facts.selection.asks_for(node):
+        return None
+    return family.missing_kernel(node, shape, number_format)
+
+
 def _operand_obstacle(value: Value, facts: Facts) -> str | None:
     if facts.is_constant(value):
-        quantized = _behind_dequantize(value)
+        quantized = is_dequantized(value)
         return "it is quantized already" if quantized else facts.type_obstacle(value)
     if carries_mask(value, facts):
         return f"'{value.name}' carries an attention mask, which one scale would not survive"
     return facts.obstacle(value)
 
 
-def _behind_dequantize(value: Value | None) -> bool:
+def is_dequantized(value: Value | None) -> bool:
+    """Whether a constant comes from a DQ, be it through other nodes."""
     while value is not None and value.producer is not None:
         if value.producer.op_type == "DequantizeLinear":
             return True

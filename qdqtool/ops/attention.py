@@ -1,0 +1,20 @@
+"""Attention as one operator, which stays float."""
+
+from qdqtool.ops._op import QuantizableOp
+
+
+class _Attention(QuantizableOp):
+    """Queries, keys and values.
+
+    Its Softmax is inside, where no pair can stand. TensorRT for RTX runs pairs in front of it as kernels of their own
+    and the attention in float16; the same attention written as MatMul, Softmax and MatMul runs in int8 or fp8.
+    """
+
+    op_types = ("Attention",)
+    stays_float = (
+        "TensorRT computes it whole in float, and no pair can stand on the Softmax inside; attention written as"
+        " MatMul, Softmax, MatMul is quantized"
+    )
+
+
+OP = _Attention()

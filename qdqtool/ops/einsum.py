@@ -1,0 +1,108 @@
+"""Einsum, where it is a matrix product: two operands with an index that both have and the output has not."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from qdqtool.graph.view import NodeView
+from qdqtool.ops._op import QuantizableOp
+
+ELLIPSIS = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """The equation of an Einsum of two operands, with ``...`` as an index of its own.
+
+    Attributes:
+        left: Indices of the first operand.
+        right: Indices of the second.
+        output: Indices of the result.
+    """
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    output: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Equation | None":
+        """The equation of that text; None unless it has two operands that name each index once."""
+        terms, arrow, output = text.replace(" ", "").partition("->")
+        operands = [_indices(term) for term in terms.split(",")]
+        if len(operands) != 2 or any(len(set(operand)) < len(operand) for operand in operands):
+            return None
+        left, right = operands
+        return cls(left, right, _indices(output) if arrow else _implied(left, right))
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """Indices that both operands have and that are summed over."""
+        return tuple(index for index in self.right if index in self.left and index not in self.output)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Indices that only the second operand has and that the result keeps: its output channels."""
+        return tuple(index for index in self.right if index in self.output and index not in self.left)
+
+    def axis(self, index: str, rank: int) -> int | None:
+        """Where an index stands in the second operand of that rank; None where ``...`` hides it."""
+        position = self.right.index(index)
+        if ELLIPSIS not in self.right[:position]:
+            return position
+        behind = len(self.right) - position
+        return rank - behind if behind <= rank else None
+
+
+class _Einsum(QuantizableOp):
+    """An activation and a weight or a second activation, as in MatMul; measured with TensorRT for RTX 1.7."""
+
+    op_types = ("Einsum",)
+    weight_input = 1
+    two_activations = True
+
+    def of(self, node: NodeView) -> QuantizableOp | None:
+        """The family for a matrix product; for any other equation, that it stays float, or nothing if it only moves."""
+        if node.is_parametric:
+            return _OTHER
+        text = _equation(node)
+        found = Equation.parse(text)
+        if found is not None and found.summed and found.output:
+            return self
+        return _OTHER if "," in text else None
+
+    def weight_axis(self, node: NodeView, rank: int) -> int | None:
+        """The output channels, where one axis has them: with two, per-axis scales send the product to float."""
+        found = Equation.parse(_equation(node))
+        return found.axis(found.kept[0], rank) if found is not None and len(found.kept) == 1 else None
+
+    def reduction_axis(self, node: NodeView, rank: int) -> int | None:
+        """The one axis that is summed over."""
+        found = Equation.parse(_equation(node))
+        return found.axis(found.summed[0], rank) if found is not None and len(found.summed) == 1 else None
+
+
+class _OtherEinsum(QuantizableOp):
+    """An Einsum that is no product of two matrices."""
+
+    op_types = ("Einsum",)
+    stays_float = "its equation is no product of two matrices"
+
+
+def _equation(node: NodeView) -> str:
+    text: bytes = node.attribute("equation", b"")
+    return text.decode("ascii", "replace")
+
+
+def _indices(term: str) -> tuple[str, ...]:
+    before, dots, behind = term.partition(ELLIPSIS)
+    return (*before, *([ELLIPSIS] if dots else ()), *behind)
+
+
+def _implied(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
+    """The result of an equation without an arrow, as in NumPy: what occurs once, sorted, behind ``...``."""
+    counts = Counter((*left, *right))
+    dots = [ELLIPSIS] if ELLIPSIS in counts else []
+    return (*dots, *sorted(index for index, count in counts.items() if count == 1 and index != ELLIPSIS))
+
+
+_OTHER = _OtherEinsum()
+OP = _Einsum()

@@ -1,0 +1,19 @@
+"""Recurrent layers, which stay float."""
+
+from qdqtool.ops._op import QuantizableOp
+
+
+class _Recurrent(QuantizableOp):
+    """Input, then weights of the input and of the state.
+
+    With pairs on input and weight TensorRT for RTX multiplies the inputs of all steps in one int8 product, and
+    dequantizes the weight of the state once: every step is computed in float, and the steps are what takes time.
+    """
+
+    op_types = ("GRU", "LSTM", "RNN")
+    stays_float = (
+        "TensorRT computes its steps in float whatever its pairs: its state is a float tensor inside the layer"
+    )
+
+
+OP = _Recurrent()
