@@ -177,6 +177,10 @@ class EngineBuilder(Protocol):
     def target(self) -> str:
         """The target of :mod:`qdqtool.targets` that it builds for."""
 
+    @property
+    def release(self) -> str:
+        """The same in the release that is installed, where the target has releases."""
+
     def is_installed(self) -> bool:
         """Whether its package is there; nothing is imported."""
 

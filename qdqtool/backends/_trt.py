@@ -1,8 +1,10 @@
 """What TensorRT for RTX and TensorRT share: one class, of which each product is one value."""
 
+import importlib.metadata
 import importlib.util
 from dataclasses import dataclass
 
+from qdqtool import targets
 from qdqtool.backends import _trt_process, _trt_targets
 from qdqtool.backends._engine import BuildRefusedError, Built, EngineRequest, Evidence, Kernel, NodePrecision
 from qdqtool.backends._trt_dump import read_dump, read_inspector
@@ -44,6 +46,14 @@ class TensorRT:
     remark: str
     capabilities: tuple[str, ...] = ()
     needs_gpu: bool = False
+
+    @property
+    def release(self) -> str:
+        """The target in the release that is installed; the target itself where that is not known."""
+        try:
+            return targets.of_release(self.target, importlib.metadata.version(self.module))
+        except importlib.metadata.PackageNotFoundError:
+            return self.target
 
     def is_installed(self) -> bool:
         """Whether its package is there; nothing is imported."""

@@ -62,7 +62,8 @@ _OPTIONS = (
     _list_option(
         "--target targets",
         "TARGET",
-        "What the model is for: onnx, ort-cpu, tensorrt, tensorrt-rtx. Several with commas.  [default: tensorrt]",
+        "What the model is for: onnx, ort-cpu, tensorrt, tensorrt-rtx, or a release as tensorrt-10.8. Several with "
+        "commas.  [default: tensorrt]",
     ),
     _list_option("--sm", "SM", "GPUs that the engine is for, as 8.6 or 86: report the types that they lack."),
     _list_option("--select", "CODE", "Only rules whose code begins so; ALL for all."),

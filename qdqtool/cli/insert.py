@@ -30,7 +30,7 @@ from qdqtool.cli._options import (
     multiple=True,
     metavar="TARGET,...",
     help="Refuse what one of these does not take, with the nearest that it does: onnx, ort-cpu, tensorrt, "
-    "tensorrt-rtx. Without it the report only notes who does not take the result.",
+    "tensorrt-rtx, or a release as tensorrt-10.8. Without it the report only notes who does not take the result.",
 )
 @weights_option()
 @external_data_option()

@@ -139,16 +139,16 @@ class _Job:
 
 def _validate(model: Model, builder: EngineBuilder) -> Summary:
     """The validate gate: how much it found, when nothing of it is an error."""
-    report = validate_model(model, [builder.target])
+    report = validate_model(model, [builder.release])
     refusals = tuple(
         Refusal(reason=finding.message, node=finding.node, op_type=finding.op_type, code=finding.code)
         for finding in report.findings
         if finding.severity == "error"
     )
     if refusals:
-        command = f"qdqtool validate --target {builder.target} {shlex.quote(str(model.path))}"
+        command = f"qdqtool validate --target {builder.release} {shlex.quote(str(model.path))}"
         hint = f"{command} shows all that it finds; --skip-validate builds all the same"
-        raise BuildRefusedError(f"validate for {builder.target}", refusals, "validate", hint=hint)
+        raise BuildRefusedError(f"validate for {builder.release}", refusals, "validate", hint=hint)
     return report.summary
 
 

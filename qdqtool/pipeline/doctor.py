@@ -5,8 +5,11 @@ import importlib.metadata
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+from qdqtool import targets
 
 State = Literal["ok", "missing", "broken"]
 
@@ -53,6 +56,21 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTarget:
+    """One target that models are judged for.
+
+    Attributes:
+        name: Its id, or those of its releases as a span.
+        title: What it is.
+        verified: What the facts about it rest on.
+    """
+
+    name: str
+    title: str
+    verified: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorReport:
     """What works on this machine.
 
@@ -64,6 +82,7 @@ class DoctorReport:
         gpu_note: Why there are none.
         components: The packages.
         commands: The commands.
+        targets: What models can be judged for, on every machine.
         problems: What should be mended, with the way to do it.
     """
 
@@ -74,6 +93,7 @@ class DoctorReport:
     gpu_note: str
     components: tuple[Component, ...]
     commands: tuple[CommandState, ...]
+    targets: tuple[KnownTarget, ...]
     problems: tuple[str, ...]
 
 
@@ -109,6 +129,7 @@ def examine() -> DoctorReport:
         gpu_note=gpu_note,
         components=tuple(components.values()),
         commands=tuple(_commands(components)),
+        targets=tuple(_targets()),
         problems=tuple(_problems(components)),
     )
 
@@ -149,14 +170,26 @@ def _commands(components: dict[str, Component]) -> list[CommandState]:
         reason = "; ".join(f"{part.name} is {part.state}: {part.note}" for part in lacking)
         return CommandState(command=command, works=not lacking, reason=reason)
 
-    base = ("inspect", "validate", "rules", "explain", "doctor")
+    base = ("inspect", "validate", "diff", "rules", "explain", "doctor")
+    running = ("normalize", "validate --fix", "calibrate", "quantize")
     return [
         *(state(command, "onnx") for command in base),
         *(state(command, "onnx", "onnx_graphsurgeon") for command in ("insert", "strip")),
+        *(state(command, "onnx", "onnx_graphsurgeon", "onnxruntime") for command in running),
         state("check", "onnx", "onnxruntime"),
         state("build --backend tensorrt-rtx", "onnx", "tensorrt_rtx"),
         state("build --backend tensorrt", "onnx", "tensorrt"),
     ]
+
+
+def _targets() -> Iterator[KnownTarget]:
+    for name in targets.names():
+        target, releases = targets.get(name), targets.releases(name)
+        yield KnownTarget(name=name, title=target.title, verified=target.verified)
+        if releases:
+            first, last = targets.get(releases[0]), targets.get(releases[-1])
+            span, titles = f"{first.id} to {last.id}", f"{first.title} to {last.title}"
+            yield KnownTarget(name=span, title=titles, verified=first.verified)
 
 
 def _problems(components: dict[str, Component]) -> list[str]:

@@ -25,7 +25,7 @@ def validate_model(
 
     Args:
         path_or_model: A file, or a model in memory.
-        targets: Target ids: ``onnx``, ``ort-cpu``, ``tensorrt``, ``tensorrt-rtx``.
+        targets: Target ids: ``onnx``, ``ort-cpu``, ``tensorrt``, ``tensorrt-rtx``, or a release as ``tensorrt-10.8``.
         select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
         ignore: Prefixes of rule codes to leave out.
 

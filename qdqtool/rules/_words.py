@@ -11,7 +11,7 @@ from qdqtool import formats
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.view import NodeView
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.targets import type_name
+from qdqtool.targets import Target, type_name
 
 Array = npt.NDArray[np.generic]
 
@@ -54,6 +54,12 @@ def _accepts(op_type: str, opset: int, index: int, name: str) -> bool:
 def listed(words: Iterable[str]) -> str:
     """``a, b, c`` in order of the alphabet."""
     return ", ".join(sorted(words))
+
+
+def legal_types(legal: Iterable[str], found: str, target: Target) -> str:
+    """``a, b, c`` in order of the alphabet, and the release that takes what was found, if a later one does."""
+    later = target.later.get(found)
+    return listed(legal) if later is None else f"{listed(legal)} ({found} from release {later} on)"
 
 
 def offenders(values: Array, bad: npt.NDArray[np.bool_], what: str = "channel") -> str:

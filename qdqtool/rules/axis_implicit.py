@@ -6,7 +6,7 @@ from functools import partial
 from qdqtool.graph.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules._rule import ADVICE, CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
 from qdqtool.rules._words import dims, short
 from qdqtool.targets import Target
 
@@ -17,7 +17,8 @@ class AxisImplicit(Rule):
     """More than one scale comes with an explicit axis.
 
     Why it matters: the ONNX default is axis 1, which is the output channel of a MatMul weight but not of a Conv weight;
-    other systems have other defaults or none. A reader cannot tell a choice from an oversight.
+    other systems have other defaults or none. A reader cannot tell a choice from an oversight. TensorRT before 10.15
+    may read axis 0 there (10.10 does, 10.15 does not).
 
     Bad: DequantizeLinear (conv_weight, scales, zero_points).
 
@@ -61,24 +62,46 @@ class AxisImplicit(Rule):
             }
             """,
         ),
+        Example(
+            "two scales, no axis, for a release that takes axis 0",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt-10.10",),
+        ),
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Look for a scale of several elements on a node without the attribute."""
-        del target
         for entry in facts.qdq.nodes:
             shape = entry.scale_shape
             several = shape not in {None, (), (1,)}
             if several and not entry.axis_given and entry.node.scope.opset >= FIRST_OPSET_WITH_AXIS:
                 assert shape is not None
+                impact = _impact(facts, entry, target)
+                other = f", and {target.title} takes {target.default_axis}" if impact is not None else ""
                 yield Fault(
-                    message=f"scale of shape {dims(shape)} without an axis: this {short(entry)} uses the default, 1",
+                    message=f"scale of shape {dims(shape)} without an axis: this {short(entry)} uses the default, 1"
+                    f"{other}",
                     node=entry.node,
                     tensor=entry.scale,
                     found="absent",
                     expected="axis",
+                    impact=impact,
                     fixes=(Fix(AXIS, f"writes axis = {entry.axis}", partial(_write, entry)),),
                 )
+
+
+def _impact(facts: Facts, entry: QdqNode, target: Target) -> Impact | None:
+    """What another default than ONNX's does to scales in a row; None for a target that keeps to ONNX."""
+    axis, scale, shape = target.default_axis, entry.scale_shape, facts.data_shape(entry)
+    if axis is None or axis == entry.axis or scale is None or len(scale) != 1:
+        return None
+    return SILENT if not shape or shape[axis] == scale[0] else REFUSED
 
 
 def _write(entry: QdqNode, draft: Draft) -> None:

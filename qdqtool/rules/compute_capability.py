@@ -87,13 +87,14 @@ class ComputeCapability(Rule):
         """One fault for each GPU and each type that it lacks, at the first Q or DQ of that type."""
         if not target.compute_capabilities:
             return
-        known, users = target.known_compute_capabilities, _users(facts)
+        users = _users(facts)
         for asked in target.compute_capabilities:
-            if known is not None and asked not in known:
+            buildable = _buildable(asked, target)
+            if buildable is not None:
                 yield Fault(
                     message=f"{target.title} builds nothing for compute capability {sm(asked)}",
                     found=sm(asked),
-                    expected=", ".join(map(sm, sorted(known))),
+                    expected=buildable,
                 )
                 continue
             for name, entries in users.items():
@@ -106,6 +107,14 @@ class ComputeCapability(Rule):
                         found=name,
                         expected=f"compute capability {sm(first)} or later",
                     )
+
+
+def _buildable(asked: int, target: Target) -> str | None:
+    """What the target builds for instead; None where it does build for the GPU that was asked for."""
+    known, newest = target.known_compute_capabilities, target.newest_compute_capability
+    if known is not None and asked not in known:
+        return ", ".join(map(sm, sorted(known)))
+    return f"{sm(newest)} or earlier" if newest is not None and asked > newest else None
 
 
 def _users(facts: Facts) -> dict[str, list[QdqNode]]:

@@ -8,7 +8,7 @@ from qdqtool.graph.view import Value
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind, listed
+from qdqtool.rules._words import kind, legal_types
 from qdqtool.targets import Target
 
 TAKEN_OUT = Offer("safe", "takes out an initializer that nothing reads")
@@ -68,7 +68,7 @@ class InitializerType(Rule):
                 tensor=value,
                 node=value.uses[0].node if value.uses else None,
                 found=kind(tensor.data_type),
-                expected=listed(legal),
+                expected=legal_types(legal, kind(tensor.data_type), target),
                 fixes=_fixes(value),
             )
 

@@ -15,7 +15,7 @@ class OddCount(Rule):
     """A tensor of a 4-bit type has an even number of elements.
 
     Why it matters: two codes share a byte. ONNX pads the last byte, TensorRT refuses the tensor ("4-bit quantization
-    requires an even number of elements"); older parsers even want the last dimension even.
+    requires an even number of elements"). Before TensorRT 10.8 the last dimension must be even.
 
     Bad: an int4 weight [3, 3].
 
@@ -47,21 +47,40 @@ class OddCount(Rule):
             }
             """,
         ),
+        Example(
+            "an odd last dimension, for a release that packs rows",
+            """
+            agraph (float[1,2] x) => (float[1,3] y) <int4[2,3] w = {33, 67, 101}, float ws = {0.1}> {
+                wd = DequantizeLinear (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt-10.7",),
+        ),
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
         """Count the elements of every 4-bit tensor that a Q makes or a DQ reads."""
-        del target
         for entry in facts.qdq.nodes:
             if kind(entry.quantized_type) not in FOUR_BIT or facts.qdq.quantizer_of(entry) is not None:
                 continue
             shape = facts.data_shape(entry)
             extents = [dim for dim in shape or () if isinstance(dim, int)]
-            if shape is not None and len(extents) == len(shape) and prod(extents) % 2:
+            if shape is None or len(extents) != len(shape):
+                continue
+            for found, what in _odd(extents, target):
                 yield Fault(
-                    message=f"{kind(entry.quantized_type)} tensor of shape {dims(shape)}: {prod(extents)} elements",
+                    message=f"{kind(entry.quantized_type)} tensor of shape {dims(shape)}: {what} is {found}",
                     node=entry.node,
                     tensor=entry.output if entry.is_quantize else entry.data,
-                    found=str(prod(extents)),
-                    expected="an even number of elements",
+                    found=str(found),
+                    expected="an even number",
                 )
+
+
+def _odd(extents: list[int], target: Target) -> Iterator[tuple[int, str]]:
+    """The first number that must be even and is not, and what it counts."""
+    if prod(extents) % 2:
+        yield prod(extents), "the number of elements"
+    elif target.even_last_dimension and extents and extents[-1] % 2:
+        yield extents[-1], "the last dimension"

@@ -10,7 +10,7 @@ from qdqtool.rules._facts import Facts
 from qdqtool.rules._float import FLOAT
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
 from qdqtool.rules._symmetric import EXACT, SYMMETRIC, symmetric_fixes
-from qdqtool.rules._words import kind, listed, short
+from qdqtool.rules._words import kind, legal_types, short
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
 
@@ -118,7 +118,7 @@ class QuantizedType(Rule):
                 node=entry.node,
                 tensor=entry.output if entry.is_quantize else entry.data,
                 found=quantized,
-                expected=listed(legal),
+                expected=legal_types(legal, quantized, target),
                 impact=_impact(entry, target),
                 fixes=symmetric_fixes(facts, entry) if target.family == "tensorrt" else (),
             )
@@ -136,6 +136,6 @@ def _told_here(facts: Facts, entry: QdqNode) -> bool:
 
 
 def _impact(entry: QdqNode, target: Target) -> Impact | None:
-    """TensorRT takes a uint8 zero point on a Q and computes int8."""
+    """Some take a uint8 zero point on a Q and compute int8."""
     as_int8 = entry.is_quantize and entry.quantized_type == TensorProto.UINT8 and entry.zero_point is not None
-    return SILENT if target.family == "tensorrt" and as_int8 else None
+    return SILENT if target.uint8_as_int8 and as_int8 else None

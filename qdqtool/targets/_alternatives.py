@@ -55,7 +55,8 @@ def refusals(target: Target, params: QuantParams, data_type: str, shape: Shape |
     """
     fmt = params.scheme.format
     if fmt.name not in target.quantize_types:
-        yield Refusal(f"takes no {fmt}", _other_format(target, params))
+        later = f" before release {target.later[fmt.name]}" if fmt.name in target.later else ""
+        yield Refusal(f"takes no {fmt}{later}", _other_format(target, params))
     elif fmt.name in target.symmetric_types and _zero_points(params):
         zero = "a zero point other than 0"
         yield Refusal(f"takes no {fmt} with {zero}", "zero point 0, with a symmetric scale derived for it")
@@ -66,6 +67,8 @@ def refusals(target: Target, params: QuantParams, data_type: str, shape: Shape |
         yield from _block_refusals(target, params.scheme.granularity, shape)
     if target.even_sub_bytes and fmt.bits < 8 and shape is not None and _count(shape) % 2:
         yield Refusal(f"takes no {fmt} tensor with an odd number of elements", "a padded tensor, or int8")
+    elif target.even_last_dimension and fmt.bits < 8 and shape and isinstance(shape[-1], int) and shape[-1] % 2:
+        yield Refusal(f"takes no {fmt} tensor with an odd last dimension", "a padded tensor, or int8")
 
 
 def _other_format(target: Target, params: QuantParams) -> str:

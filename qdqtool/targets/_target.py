@@ -43,9 +43,14 @@ class Target:
         whole_blocks: Whether it refuses a shorter last block.
         min_block: Smallest block.
         even_sub_bytes: Whether it refuses tensors of less than 8 bits with an odd number of elements.
+        even_last_dimension: Whether it refuses those whose last dimension is odd.
+        uint8_as_int8: Whether it takes a QuantizeLinear to uint8 and computes int8.
+        default_axis: The axis of several scales where a node names none; None for what ONNX says.
         min_compute_capability: First GPU generation (major times 10 plus minor) with hardware for a type.
         known_compute_capabilities: Those that it can build for; None for all.
+        newest_compute_capability: The newest that it can build for; None for no limit.
         compute_capabilities: Those that were asked for; empty where it does not matter.
+        later: Types, operators and attributes that a later release takes and this one refuses, with that release.
     """
 
     id: str
@@ -65,9 +70,14 @@ class Target:
     whole_blocks: bool = False
     min_block: int = 1
     even_sub_bytes: bool = False
+    even_last_dimension: bool = False
+    uint8_as_int8: bool = False
+    default_axis: int | None = None
     min_compute_capability: Mapping[str, int] = field(default_factory=dict)
     known_compute_capabilities: frozenset[int] | None = None
+    newest_compute_capability: int | None = None
     compute_capabilities: tuple[int, ...] = ()
+    later: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, compute_capabilities: tuple[int, ...]) -> "Target":
         """The same target, asked about these GPUs; 86 for 8.6."""

@@ -1,6 +1,8 @@
 """TensorRT 11: always strongly typed, so the Q/DQ nodes alone decide which layers are quantized."""
 
+from qdqtool.targets._releases import Releases
 from qdqtool.targets._target import Target
+from qdqtool.targets._tensorrt_changes import CHANGES
 from qdqtool.targets._tensorrt_family import (
     BLOCK_AXES,
     FLOAT_TYPES,
@@ -26,5 +28,14 @@ TARGET = Target(
     whole_blocks=True,
     min_block=MIN_BLOCK,
     even_sub_bytes=True,
+    uint8_as_int8=True,
     min_compute_capability={"int8": 75, "int4": 80, "bfloat16": 80, "float8e4m3fn": 89, "float4e2m1": 100},
+)
+
+RELEASES = Releases(
+    title="TensorRT",
+    verified="not run by us: changelog and source of its ONNX parser, and the names in its Python packages; what they "
+    "do not tell is taken to be as in TensorRT 11",
+    numbers=(*(f"10.{minor}" for minor in range(17)), *(f"11.{minor}" for minor in range(5))),
+    changes=CHANGES,
 )

@@ -26,6 +26,7 @@ TARGET = Target(
     whole_blocks=True,
     min_block=MIN_BLOCK,
     even_sub_bytes=True,
+    uint8_as_int8=True,
     min_compute_capability={"int8": 75, "int4": 80, "bfloat16": 80, "float8e4m3fn": 89, "float4e2m1": 120},
     known_compute_capabilities=frozenset({75, 80, 86, 89, 120, 121}),
 )

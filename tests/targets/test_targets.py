@@ -31,7 +31,8 @@ def test_the_public_ids():
 
 
 def test_an_unknown_target_is_refused_with_a_suggestion():
-    with pytest.raises(ArgumentError, match="legal: onnx, ort-cpu, tensorrt, tensorrt-rtx; did you mean 'tensorrt'"):
+    legal = "legal: onnx, ort-cpu, tensorrt, tensorrt-rtx, tensorrt-10.0 to tensorrt-11.4"
+    with pytest.raises(ArgumentError, match=f"{legal}; did you mean 'tensorrt'"):
         targets.get("tensort")
 
 

@@ -10,7 +10,7 @@ _STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}
 
 
 def render(report: DoctorReport, console: Console) -> None:
-    """Print the machine, its packages, what each command can do, and the problems."""
+    """Print the machine, its packages, what each command can do, the targets and the problems."""
     console.print(Text(f"qdqtool {report.qdqtool}, Python {report.python}, {report.platform}", "bold"))
     for gpu in report.gpus:
         console.print(f"GPU {escape(gpu.name)}, compute capability {gpu.compute_capability}")
@@ -25,6 +25,9 @@ def render(report: DoctorReport, console: Console) -> None:
     for state in report.commands:
         mark = Text("works  ", "green") if state.works else Text("absent ", "yellow")
         console.print(Text.assemble(mark, state.command, f"  ({escape(state.reason)})" if state.reason else ""))
+    console.print()
+    for target in report.targets:
+        console.print(Text.assemble("target ", (target.name, "bold"), f": {target.title} ({target.verified})"))
     for problem in report.problems:
         console.print(Text.assemble(("problem: ", "bold red"), escape(problem)))
 

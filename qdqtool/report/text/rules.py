@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from qdqtool import targets
 from qdqtool.pipeline.catalogue import Catalogue, RuleCard
 from qdqtool.report.terminal import make_table, plural
 
@@ -16,6 +17,7 @@ def render(report: Catalogue, console: Console) -> None:
         table.add_row(card.code, card.name, severities, effects, _targets(card), card.summary)
     console.print(table)
     console.print(f"{plural(len(report.rules), 'rule')}; qdqtool explain CODE shows one in full")
+    console.print(f"targets: {targets.legal()}")
 
 
 def _targets(card: RuleCard) -> str:

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from qdqtool.pipeline.config import Settings
 from qdqtool.report.terminal import escape
+from qdqtool.targets import capability_name
 
 
 def render(report: Settings, console: Console) -> None:
@@ -16,6 +17,7 @@ def render(report: Settings, console: Console) -> None:
     console.print(f"# {source}")
     rows: dict[str, Any] = {
         "targets": policy.targets,
+        "sm": [capability_name(number) for number in policy.compute_capabilities],
         "select": policy.select if policy.select is not None else ["ALL"],
         "extend-select": policy.extend_select,
         "ignore": policy.ignore,
