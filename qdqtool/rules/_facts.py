@@ -19,7 +19,7 @@ from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, NodeView, Scope, Value
 from qdqtool.ops import QuantizableOp
 from qdqtool.rules._memo import Memo
-from qdqtool.rules._reach import Product, operand
+from qdqtool.rules._reach import Product, Walk, operand
 
 Array = npt.NDArray[np.generic]
 Shape = tuple[int | str | None, ...]
@@ -89,7 +89,8 @@ class Facts:
 
     def _product(self, node: NodeView, op: QuantizableOp) -> Product:
         assert op.weight_input is not None
-        left, right = (operand(self.qdq, node.input(index)) for index in (0, op.weight_input))
+        walk = Walk(self.qdq, self.constants, padded=node.is_op("Conv", "ConvTranspose"))
+        left, right = (operand(walk, node.input(index)) for index in (0, op.weight_input))
         return Product(node, op, left, right)
 
     def array(self, value: Value | None) -> Array | None:

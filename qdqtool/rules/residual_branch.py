@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import operand
+from qdqtool.rules._reach import Walk, operand
 from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
 
@@ -98,6 +98,7 @@ def _fused_conv(value: Value | None) -> NodeView | None:
 def _is_float_branch(facts: Facts, node: NodeView, value: Value) -> bool:
     """Whether ``value`` is data of the Add's full shape, of which another reader takes the codes."""
     shapes = [facts.shape(node.input(index)) for index in (0, 1)]
-    if facts.is_constant(value) or operand(facts.qdq, value) is not None or None in shapes or shapes[0] != shapes[1]:
+    joined = operand(Walk(facts.qdq, facts.constants), value)
+    if facts.is_constant(value) or joined is not None or None in shapes or shapes[0] != shapes[1]:
         return False
     return any((entry := facts.qdq.get(use.node)) is not None and entry.is_quantize for use in value.uses)
