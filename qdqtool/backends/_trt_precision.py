@@ -15,6 +15,7 @@ from qdqtool.numerics.granularity import Blocked
 
 UNKNOWN = "unknown"
 _FLOATS = ("float32", "float16", "bfloat16")
+_NEVER_MULTIPLIED = ("bool", "int32", "int64")  # masks and indices that a fused kernel reads beside its operands
 _MATH = re.compile(r"correlation|gemm|conv|fusion|attention|mha|matmul|matrix|fullyconnected", re.IGNORECASE)
 _MATH_NAME = re.compile(r"^_gemm|mha", re.IGNORECASE)
 _PRODUCT = re.compile(r"(?P<before>\w*?)(?:Fc|Corr|Conv|Gemm|Deco)")
@@ -92,15 +93,19 @@ def computes_in(kernel: Kernel) -> str:
 
     A kernel that unpacks a quantized constant by itself and multiplies floats is ``…-weight-only``.
     """
-    low = [kind for kind in (*kernel.inputs, *kernel.constants) if kind not in _FLOATS]
+    low = [kind for kind in (*kernel.inputs, *kernel.constants) if _is_quantized(kind)]
     if not _is_math(kernel) or not low:
         return _float_type(kernel)
     if len(low) >= 2 and not _dequantizes_first(kernel):
         return " x ".join(dict.fromkeys(low))
-    packed = [kind for kind in kernel.constants if kind not in _FLOATS]
+    packed = [kind for kind in kernel.constants if _is_quantized(kind)]
     if packed and len(low) == 1:
         return packed[0] + WEIGHT_ONLY
     return _float_type(kernel)
+
+
+def _is_quantized(kind: str) -> bool:
+    return kind not in _FLOATS and kind not in _NEVER_MULTIPLIED
 
 
 def _dequantizes_first(kernel: Kernel) -> bool:
@@ -156,6 +161,6 @@ def _weight_only_reason(entry: PlannedNode) -> str:
 def _fault_of_the_kernel(entry: PlannedNode, kernel: Kernel) -> str:
     if len(set(entry.formats)) > 1 and computes_in(kernel) in entry.formats:
         return f"both operands are brought to {computes_in(kernel)} before an {computes_in(kernel)} kernel"
-    if _is_math(kernel) and any(kind not in _FLOATS for kind in (*kernel.inputs, *kernel.constants)):
+    if _is_math(kernel) and any(map(_is_quantized, (*kernel.inputs, *kernel.constants))):
         return "the kernel reads quantized data but dequantizes it before it multiplies"
     return "the builder chose a float kernel"

@@ -27,6 +27,8 @@ def decide_add(node: NodeView, facts: Facts, quantized: Collection[NodeView]) ->
         return Skip("an operand is missing")
     if not (facts.is_float(left) and facts.is_float(right)):
         return None
+    if (facts.is_constant(left) or facts.is_constant(right)) and not adds_mask(node, facts):
+        return None  # a bias
     obstacle = _obstacle(node, left, right, facts)
     skip = Skip(obstacle) if obstacle is not None else _skip_input(node, quantized)
     return skip if isinstance(skip, Skip) else _claim_skip(node, skip, facts)
@@ -35,8 +37,6 @@ def decide_add(node: NodeView, facts: Facts, quantized: Collection[NodeView]) ->
 def _obstacle(node: NodeView, left: Value, right: Value, facts: Facts) -> str | None:
     if adds_mask(node, facts):
         return "it adds an attention mask: beside minus infinity, one scale rounds every score to 0"
-    if facts.is_constant(left) or facts.is_constant(right):
-        return "it adds a constant: it is fused with its neighbour, and a bias stays float"
     if feeds_softmax(node):
         return "it makes the scores of a Softmax, which may be masked and are read in float"
     return None

@@ -1,0 +1,72 @@
+"""What placement plans is what TensorRT for RTX runs: on networks of every family, in int8 and in fp8.
+
+Every product of a network is planned or named with a reason; every planned one reads codes in the layer dump of the
+engine; and our own linter has nothing to say.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import pytest
+from support.networks import NETWORKS
+from support.placed import place, proposal
+
+from qdqtool.graph.batchnorm import fold_batchnorm
+from qdqtool.graph.load import load_model
+from qdqtool.pipeline.build import build_engine
+from qdqtool.pipeline.build_options import BuildOptions
+from qdqtool.pipeline.validate import validate_model
+
+pytestmark = pytest.mark.builder
+
+SAMPLES = Path(__file__).parents[3] / "sample_models"
+FORMATS = ("int8", "float8e4m3fn")
+PRODUCTS = ("Conv", "ConvTranspose", "Einsum", "Gemm", "LSTM", "MatMul")
+
+LEFT = {
+    ("lstm", "int8"): {"l1.LSTM", "l2.LSTM"},
+    ("lstm", "float8e4m3fn"): {"l1.LSTM", "l2.LSTM"},
+    ("unet", "int8"): {"up0.ConvTranspose", "up1.ConvTranspose"},
+    ("unet", "float8e4m3fn"): {"up0.ConvTranspose", "up1.ConvTranspose"},
+    ("resnet", "float8e4m3fn"): {"stem.Conv"},
+    ("vit", "float8e4m3fn"): {"patches.Conv"},
+}
+"""Products that stay float, by network and format; everything else is quantized."""
+
+
+def names_of_products(model: onnx.ModelProto) -> set[str]:
+    return {node.name for node in model.graph.node if node.op_type in PRODUCTS}
+
+
+def report_of(folder: Path):
+    options = BuildOptions(compute_capabilities=("8.9",), timeout=300)
+    return build_engine(folder / "placed.onnx", folder / "engine", backend="tensorrt-rtx", options=options)
+
+
+def assert_runs_as_planned(folder: Path, planned: int, number_format: str) -> None:
+    assert validate_model(folder / "placed.onnx", ["tensorrt", "tensorrt-rtx"]).findings == ()
+    report = report_of(folder)
+    assert [node for node in report.nodes if node.reason is not None] == []
+    assert report.achieved == report.planned == {number_format: planned}
+
+
+@pytest.mark.parametrize("number_format", FORMATS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_product_of_a_network_runs_as_planned(name, number_format, tmp_path):
+    model = NETWORKS[name]()
+    left = LEFT.get((name, number_format), set())
+    skipped = {node.node: node.reason for node in proposal(model, number_format=number_format).skipped}
+    products = names_of_products(model)
+    assert products & set(skipped) == left
+    place(model, tmp_path, number_format=number_format)
+    assert_runs_as_planned(tmp_path, len(products) - len(left), number_format)
+
+
+@pytest.mark.parametrize("number_format", FORMATS)
+@pytest.mark.parametrize("name", ["char_lm", "digits_cnn", "digits_transformer"])
+def test_every_product_of_a_sample_model_runs_as_planned(name, number_format, tmp_path):
+    folded, _ = fold_batchnorm(load_model(SAMPLES / name / "model.onnx"))
+    place(folded.proto, tmp_path, number_format=number_format)
+    counts = Counter(node.op_type for node in folded.proto.graph.node)
+    assert_runs_as_planned(tmp_path, sum(counts[op_type] for op_type in PRODUCTS), number_format)
