@@ -1,4 +1,6 @@
-"""Compute capabilities: spelling, defaults, and which of them can hold a type."""
+"""Compute capabilities: spelling, defaults, and which of them can hold a type; releases."""
+
+import importlib.metadata
 
 import pytest
 from support.engine_models import FP4, FP8, INT8, matmul
@@ -53,3 +55,24 @@ def test_tensorrt_builds_for_the_gpu_in_the_machine():
     assert TENSORRT.resolve_targets((), Model(matmul())) == ()
     with pytest.raises(UsageError, match="takes no --compute-capabilities"):
         TENSORRT.resolve_targets(("8.6",), Model(matmul()))
+
+
+@pytest.mark.parametrize(
+    ("version", "release"), [("10.8.0.43", "tensorrt-10.8"), ("11.4.0.106", "tensorrt-11.4"), ("12.0.0", "tensorrt")]
+)
+def test_models_are_validated_for_the_release_that_is_installed(
+    version: str, release: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
+
+    assert TENSORRT.release == release
+    assert RTX.release == "tensorrt-rtx"
+
+
+def test_a_release_that_is_not_known_is_the_target_itself(monkeypatch: pytest.MonkeyPatch):
+    def unknown(_: str) -> str:
+        raise importlib.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(importlib.metadata, "version", unknown)
+
+    assert TENSORRT.release == "tensorrt"

@@ -1,23 +1,16 @@
 """Words and paths that the formats share. Strings from models come out escaped."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from qdqtool.findings import SEVERITIES, Finding
 from qdqtool.pipeline.validate_report import ModelReport, TargetReport, ValidateReport
 from qdqtool.report.terminal import escape, plural
+from qdqtool.report.validate._uri import from_repository
 
 
 def repository_path(path: str) -> str:
-    """A path relative to the git repository around the working directory, with ``/``: the same on every machine.
-
-    Without a repository it is relative to the working directory; a file outside keeps its absolute path.
-    """
-    here = Path.cwd()
-    root = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
-    absolute = Path(os.path.normpath(here / path))
-    return (absolute.relative_to(root) if absolute.is_relative_to(root) else absolute).as_posix()
+    """A path as :func:`from_repository` gives it, with ``/``."""
+    return from_repository(path).as_posix()
 
 
 def place(finding: Finding) -> str:

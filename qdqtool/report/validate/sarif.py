@@ -2,19 +2,20 @@
 
 import importlib.metadata
 import json
-import os
+import re
 from collections import Counter
 from typing import Any
-from urllib.parse import quote
 
 from qdqtool.findings import Finding
 from qdqtool.pipeline.catalogue import RuleCard, catalogue
 from qdqtool.pipeline.validate_report import ModelReport, ValidateReport
 from qdqtool.report.terminal import escape
-from qdqtool.report.validate._words import place, repository_path, sentence, worst_first
+from qdqtool.report.validate._uri import file_uri, from_repository
+from qdqtool.report.validate._words import place, sentence, worst_first
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'()*+,;=%-]+")
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
@@ -43,10 +44,14 @@ def _driver(cards: tuple[RuleCard, ...]) -> dict[str, Any]:
 
 
 def _package() -> tuple[str, str | None]:
-    """The installed version, and the address of the documentation where the package's metadata tell it."""
+    """The installed version, and the address of the documentation where the package's metadata tell it.
+
+    A help address that leads nowhere is worse than none: every rule carries its explanation with it.
+    """
     found = importlib.metadata.metadata("qdqtool")
     urls = dict(entry.split(", ", 1) for entry in found.get_all("Project-URL") or () if ", " in entry)
-    return found["Version"], urls.get("Documentation")
+    pages = urls.get("Documentation")
+    return found["Version"], pages if pages is not None and _ADDRESS.fullmatch(pages) else None
 
 
 def _rule(card: RuleCard, pages: str | None) -> dict[str, Any]:
@@ -61,7 +66,7 @@ def _rule(card: RuleCard, pages: str | None) -> dict[str, Any]:
         "fullDescription": {"text": card.why},
         "help": {"text": f"{card.why} Fix: {card.remedy}.", "markdown": markdown},
         "defaultConfiguration": {"level": _LEVELS[worst.severity]},
-        "properties": {"tags": ["onnx", "quantization", *(impact.target for impact in card.impacts)]},
+        "properties": {"tags": sorted({"onnx", "quantization", *(impact.target for impact in card.impacts)})},
     }
     return rule if pages is None else {**rule, "helpUri": f"{pages.rstrip('/')}/rules/{card.code}.md"}
 
@@ -95,10 +100,9 @@ def _location(path: str, finding: Finding) -> dict[str, Any]:
 
 
 def _physical(path: str) -> dict[str, Any]:
-    shown = repository_path(path)
-    uri = quote(os.fsencode(shown))
-    artifact = {"uri": f"file://{uri}"} if shown.startswith("/") else {"uri": uri, "uriBaseId": "%SRCROOT%"}
-    return {"artifactLocation": artifact, "region": {"startLine": 1}}
+    shown = from_repository(path)
+    base = {} if shown.is_absolute() else {"uriBaseId": "%SRCROOT%"}
+    return {"artifactLocation": {"uri": file_uri(shown), **base}, "region": {"startLine": 1}}
 
 
 def _invocation(report: ValidateReport) -> dict[str, Any]:
