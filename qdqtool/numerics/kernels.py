@@ -52,7 +52,7 @@ class Layout:
 def wanted(x: Array) -> bool:
     """Whether there are kernels for an array of this type, order and size, and they are worth their compilation."""
     enough = x.size >= (SMALL if sys.modules.get(_ROWS) else WORTH_IT)
-    return enough and x.dtype == FLOAT32 and x.flags.c_contiguous and _available()
+    return enough and x.dtype == FLOAT32 and x.flags.c_contiguous and available()
 
 
 def supports(fmt: NumberFormat) -> bool:
@@ -180,7 +180,7 @@ def _layout(shape: tuple[int, ...], granularity: Granularity) -> Layout:
 
 def _on_all_cores(call: Callable[[tuple[int, ...]], None], layout: Layout) -> None:
     """Give each core an equal run of rows; the kernels let go of the interpreter lock."""
-    workers = min(_cores(), layout.count)
+    workers = min(cores(), layout.count)
     if workers <= 1:
         call((0, layout.count, *layout.rows))
         return
@@ -190,7 +190,7 @@ def _on_all_cores(call: Callable[[tuple[int, ...]], None], layout: Layout) -> No
         list(pool.map(call, parts))
 
 
-def _cores() -> int:
+def cores() -> int:
     """Processors that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -198,7 +198,7 @@ def _cores() -> int:
 
 
 @functools.cache
-def _available() -> bool:
+def available() -> bool:
     """Whether numba can be imported: it may be absent, or refuse the NumPy that is installed."""
     try:
         _kernels()

@@ -106,9 +106,10 @@ class _Params:
 
     def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
         goal = calibrators.Goal(format=entry.scheme.format)
-        amax = np.asarray(self._calibrator.threshold(seen, goal).amax)
+        found = self._calibrator.threshold(seen, goal).amax if entry.bound is None else entry.bound
+        amax = np.asarray(found)
         rule = self._rule(value)
-        self._note_floors(entry, amax, rule)
+        self.floored += floored_scales(entry, amax, rule)
         return scale_from_range(-amax, amax, entry.scheme, rule)
 
     def _of_weight(self, entry: ProposedSlot, value: Value) -> QuantParams:
@@ -120,7 +121,7 @@ class _Params:
                 f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
             )
         rule = self._rule(value)
-        self._note_floors(entry, _magnitudes(weights, entry.scheme.granularity), rule)
+        self.floored += floored_scales(entry, _magnitudes(weights, entry.scheme.granularity), rule)
         return scale_from_tensor(weights, entry.scheme, rule)
 
     def _rule(self, value: Value) -> ScaleRule:
@@ -128,21 +129,27 @@ class _Params:
         assert elem_type is not None
         return ScaleRule(dtype=np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type)), narrow_range=True)
 
-    def _note_floors(self, entry: ProposedSlot, amax: Array, rule: ScaleRule) -> None:
-        smallest = SCALE_RANGE[rule.dtype][0]
-        zero, tiny = amax == 0, (amax > 0) & (amax.astype(np.float64) / entry.scheme.format.high < smallest)
-        for which, scale in ((zero, 1.0), (tiny, smallest)):
-            if which.any():
-                self.floored.append(
-                    FlooredScale(
-                        tensor=entry.slot.tensor,
-                        graph=display(entry.slot.scope),
-                        kind=entry.kind,
-                        scales=int(which.sum()),
-                        of=amax.size,
-                        scale=scale,
-                    )
-                )
+
+def floored_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iterator[FlooredScale]:
+    """Scales that the largest magnitudes of their groups are too small for.
+
+    Args:
+        entry: What is quantized.
+        amax: Largest magnitude of each group.
+        rule: In which type scales are stored.
+    """
+    smallest = SCALE_RANGE[rule.dtype][0]
+    zero, tiny = amax == 0, (amax > 0) & (amax.astype(np.float64) / entry.scheme.format.high < smallest)
+    for which, scale in ((zero, 1.0), (tiny, smallest)):
+        if which.any():
+            yield FlooredScale(
+                tensor=entry.slot.tensor,
+                graph=display(entry.slot.scope),
+                kind=entry.kind,
+                scales=int(which.sum()),
+                of=amax.size,
+                scale=scale,
+            )
 
 
 def _magnitudes(weights: Array, granularity: Granularity) -> Array:

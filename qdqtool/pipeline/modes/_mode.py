@@ -1,0 +1,88 @@
+"""The type of a quantize mode: what becomes of weights and of activations, as data."""
+
+from dataclasses import dataclass
+
+from qdqtool import formats
+from qdqtool.errors import ArgumentError
+from qdqtool.numerics.granularity import Blocked, Granularity, PerTensor
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.scheme import QuantScheme
+
+EVERY_PRODUCT = frozenset({"Conv", "Gemm", "MatMul"})
+"""Operators whose weights a target keeps in few bits with one scale for each output channel."""
+
+BLOCK_PRODUCTS = frozenset({"Gemm", "MatMul"})
+"""Operators whose weights may have scales in blocks: no Conv takes blocks of input channels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """What ``--quantize-mode`` stands for.
+
+    Attributes:
+        summary: What it does, in one line.
+        weights: Name of the number format of weights.
+        activations: That of activations; None where they stay float: then no data is needed.
+        blocks: Sizes of blocks that share a scale, the default first; empty for one scale for each output channel.
+        scale_format: Name of the number format of the scales themselves; None for the type of the tensor.
+        op_types: Operators whose weights are quantized when activations stay float.
+        search: Whether weight scales are those with the least squared error, or cover the largest magnitude.
+        alternative: The mode to take where a target does not take this one; empty where the format tells.
+    """
+
+    summary: str
+    weights: str
+    activations: str | None = None
+    blocks: tuple[int, ...] = ()
+    scale_format: str | None = None
+    op_types: frozenset[str] = EVERY_PRODUCT
+    search: bool = False
+    alternative: str = ""
+
+    @property
+    def weight_only(self) -> bool:
+        """Whether activations stay float."""
+        return self.activations is None
+
+    @property
+    def weight_format(self) -> NumberFormat:
+        """The number format of weights."""
+        return formats.get(self.weights)
+
+    @property
+    def activation_format(self) -> NumberFormat:
+        """The number format of activations.
+
+        Raises:
+            ValueError: They stay float.
+        """
+        if self.activations is None:
+            raise ValueError("activations stay float")
+        return formats.get(self.activations)
+
+    def block_size(self, asked: int | None) -> int | None:
+        """Elements in a block; None where scales are per output channel.
+
+        Args:
+            asked: What the user wants; None for the default.
+
+        Raises:
+            ArgumentError: The mode has no such blocks.
+        """
+        if asked is None:
+            return self.blocks[0] if self.blocks else None
+        if not self.blocks:
+            raise ArgumentError("block_size is set, but this mode has one scale for each output channel; leave it out")
+        if asked not in self.blocks:
+            legal = ", ".join(map(str, sorted(self.blocks)))
+            raise ArgumentError(f"block_size is {asked}; legal for this mode: {legal}")
+        return asked
+
+    def weight_scheme(self, granularity: Granularity) -> QuantScheme:
+        """How a weight is quantized whose scales have that granularity."""
+        inner = QuantScheme(formats.get(self.scale_format), PerTensor()) if self.scale_format else None
+        return QuantScheme(self.weight_format, granularity, scale_scheme=inner)
+
+    def example_scheme(self) -> QuantScheme:
+        """The scheme of some weight, to ask a target about."""
+        return self.weight_scheme(Blocked(0, self.blocks[0]) if self.blocks else PerTensor())
