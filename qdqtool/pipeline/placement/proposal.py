@@ -18,12 +18,14 @@ class ProposedSlot:
         kind: ``weight`` for a constant, else ``activation``.
         scheme: Number format and granularity.
         reason: Why, in words.
+        bound: The largest magnitude that the tensor can have, where that decides the scale; None to ask the data.
     """
 
     slot: Slot
     kind: Kind
     scheme: QuantScheme
     reason: str
+    bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

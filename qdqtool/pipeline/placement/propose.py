@@ -17,6 +17,7 @@ from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.ops import QuantizableOp
+from qdqtool.pipeline.placement.bounds import with_bound
 from qdqtool.pipeline.placement.claims import Claim, Decision, Skip, share
 from qdqtool.pipeline.placement.facts import Facts
 from qdqtool.pipeline.placement.proposal import Proposal, SkippedNode
@@ -66,7 +67,8 @@ def propose(
             decisions[node] = _decide_add(node, facts, quantized)
     ordered = [(node, decisions[node]) for node, _ in candidates]
     scheme = functools.partial(QuantScheme, number_format)
-    return Proposal(share(_claims(ordered), scheme), collect_skipped(ordered))
+    slots = (with_bound(slot, view) for slot in share(_claims(ordered), scheme))
+    return Proposal(tuple(slots), collect_skipped(ordered))
 
 
 def _decide(node: NodeView, family: QuantizableOp, facts: Facts, number_format: NumberFormat) -> Decision:

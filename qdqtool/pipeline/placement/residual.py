@@ -29,12 +29,12 @@ def decide_add(node: NodeView, facts: Facts, quantized: Collection[NodeView]) ->
         return None
     if (facts.is_constant(left) or facts.is_constant(right)) and not adds_mask(node, facts):
         return None  # a bias
-    obstacle = _obstacle(node, left, right, facts)
+    obstacle = _obstacle(node, facts)
     skip = Skip(obstacle) if obstacle is not None else _skip_input(node, quantized)
     return skip if isinstance(skip, Skip) else _claim_skip(node, skip, facts)
 
 
-def _obstacle(node: NodeView, left: Value, right: Value, facts: Facts) -> str | None:
+def _obstacle(node: NodeView, facts: Facts) -> str | None:
     if adds_mask(node, facts):
         return "it adds an attention mask: beside minus infinity, one scale rounds every score to 0"
     if feeds_softmax(node):
