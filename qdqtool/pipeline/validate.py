@@ -16,6 +16,7 @@ def validate_model(
     path_or_model: str | Path | Model,
     targets: Sequence[str] = ("tensorrt",),
     *,
+    compute_capabilities: Sequence[str] = (),
     select: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
 ) -> ValidateReport:
@@ -26,14 +27,15 @@ def validate_model(
     Args:
         path_or_model: A file, or a model in memory.
         targets: Target ids: ``onnx``, ``ort-cpu``, ``tensorrt``, ``tensorrt-rtx``, or a release as ``tensorrt-10.8``.
+        compute_capabilities: GPUs that the engine is for, as ``8.6`` or ``86``: types that they lack are reported.
         select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
         ignore: Prefixes of rule codes to leave out.
 
     Raises:
-        ArgumentError: A target or a prefix is unknown.
+        ArgumentError: A target, a compute capability or a prefix is unknown.
         ModelError: The model cannot be read.
     """
-    judge = Judge(_policy(targets, select, ignore))
+    judge = Judge(_policy(targets, compute_capabilities, select, ignore))
     model = path_or_model if isinstance(path_or_model, Model) else load_model(Path(path_or_model))
     return validate_report([judge.model(model)])
 
@@ -42,15 +44,16 @@ def validate_models(
     paths: Iterable[Path],
     targets: Sequence[str] = ("tensorrt",),
     *,
+    compute_capabilities: Sequence[str] = (),
     select: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
 ) -> ValidateReport:
     """As :func:`validate_model` for many files; one that cannot be read is reported and does not stop the others.
 
     Raises:
-        ArgumentError: A target or a prefix is unknown.
+        ArgumentError: A target, a compute capability or a prefix is unknown.
     """
-    return validate_files(paths, _policy(targets, select, ignore))
+    return validate_files(paths, _policy(targets, compute_capabilities, select, ignore))
 
 
 def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int = 1) -> ValidateReport:
@@ -68,9 +71,19 @@ def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int = 1) -> V
     return validate_report(judge_files([*paths], policy, jobs))
 
 
-def _policy(targets: Sequence[str], select: Iterable[str] | None, ignore: Iterable[str] | None) -> Policy:
+def _policy(
+    targets: Sequence[str],
+    compute_capabilities: Sequence[str],
+    select: Iterable[str] | None,
+    ignore: Iterable[str] | None,
+) -> Policy:
     if isinstance(targets, str) or not targets:
-        raise ArgumentError(
-            f"targets is {targets!r}; it must be a list of one or more of {', '.join(_targets.names())}"
-        )
-    return Policy(targets=tuple(targets), select=None if select is None else tuple(select), ignore=tuple(ignore or ()))
+        raise ArgumentError(f"targets is {targets!r}; it must be a list of one or more of {_targets.legal()}")
+    if isinstance(compute_capabilities, str):
+        raise ArgumentError(f"compute_capabilities is {compute_capabilities!r}; it must be a list, such as ['8.6']")
+    return Policy(
+        targets=tuple(targets),
+        compute_capabilities=_targets.capabilities(compute_capabilities),
+        select=None if select is None else tuple(select),
+        ignore=tuple(ignore or ()),
+    )

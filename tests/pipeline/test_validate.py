@@ -285,3 +285,18 @@ def test_a_megabyte_of_float_weights_behind_a_q_is_reported(side: int, reported:
     if reported:
         assert found[0].found == f"{4 * side * side} bytes"
         assert found[0].expected == f"{side * side} bytes"
+
+
+def test_the_gpus_that_an_engine_is_for():
+    (example,) = (each for each in rules.get("QT401").INVALID if "fp8" in each.title or "float8" in each.title)
+    model = Model(example.model())
+    told = validate_model(model, compute_capabilities=["8.6", "sm89"], select=["QT401"]).findings
+
+    assert [finding.message.split(",")[0] for finding in told] == ["compute capability 8.6 has no float8e4m3fn"]
+    assert validate_model(model, select=["QT401"]).findings == ()
+
+
+@pytest.mark.parametrize(("wrong", "said"), [("8.6", "must be a list"), (["ampere"], "'ampere' is no compute")])
+def test_what_is_no_list_of_gpus(wrong: object, said: str):
+    with pytest.raises(ArgumentError, match=said):
+        validate_model(Model(onnx.ModelProto()), compute_capabilities=wrong)
