@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from qdqtool.errors import UsageError
+from qdqtool.histogram import Histogram
 
 SCHEMA_VERSION = 1
 MAX_RANGES_BYTES = 1 << 28
@@ -30,17 +31,26 @@ class TensorRange:
         max: Largest value; minus infinity where none was seen.
         amax: Largest magnitude; 0 where none was seen.
         count: Number of values seen.
+        histogram: Of their magnitudes; None where none was made.
     """
 
     min: float = inf
     max: float = -inf
     amax: float = 0.0
     count: int = 0
+    histogram: Histogram | None = None
 
     def merge(self, other: "TensorRange") -> "TensorRange":
-        """The range of the values of both."""
+        """The range of the values of both; without a histogram where one of them has none."""
+        if not self.count or not other.count:
+            return self if self.count else other
+        one, two = self.histogram, other.histogram
         return TensorRange(
-            min(self.min, other.min), max(self.max, other.max), max(self.amax, other.amax), self.count + other.count
+            min(self.min, other.min),
+            max(self.max, other.max),
+            max(self.amax, other.amax),
+            self.count + other.count,
+            None if one is None or two is None else one.merge(two),
         )
 
 

@@ -1,0 +1,26 @@
+"""Statistics of arrays, made in the plainest way."""
+
+import math
+
+import numpy as np
+
+from qdqtool.histogram import BINS, Histogram
+from qdqtool.ranges import TensorRange
+
+
+def seen(values: np.ndarray) -> TensorRange:
+    """What calibration knows of ``values``, histogram included."""
+    return TensorRange(
+        float(values.min()), float(values.max()), float(np.abs(values).max()), values.size, histogram(values)
+    )
+
+
+def histogram(values: np.ndarray) -> Histogram:
+    """Bins by division of exact float64 magnitudes."""
+    magnitudes = np.abs(values.astype(np.float64)).ravel()
+    positive = magnitudes[magnitudes > 0]
+    if not positive.size:
+        return Histogram(None, np.zeros(BINS, np.int64), magnitudes.size)
+    exponent = math.frexp(positive.max())[1] - int(math.log2(BINS))
+    bins = np.floor(positive / math.ldexp(1.0, exponent)).astype(np.int64)
+    return Histogram(exponent, np.bincount(bins, minlength=BINS), magnitudes.size - positive.size)
