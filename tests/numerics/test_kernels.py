@@ -93,11 +93,11 @@ def test_small_and_unsuitable_arrays_stay_with_numpy(monkeypatch):
 
 def test_without_numba_everything_runs_in_numpy(monkeypatch):
     monkeypatch.setitem(sys.modules, "qdqtool.numerics._rows", None)
-    kernels._available.cache_clear()
+    kernels.available.cache_clear()
     try:
         assert not kernels.wanted(np.zeros(kernels.WORTH_IT, np.float32))
     finally:
-        kernels._available.cache_clear()
+        kernels.available.cache_clear()
 
 
 def test_large_arrays_take_the_kernels(monkeypatch):
