@@ -61,6 +61,25 @@ def unsound(scope: Scope) -> Iterator[Unsound]:
         yield Unsound(scope, next((name for name in first.key if name), ""), "depends on itself", first)
 
 
+def out_of_order(scope: Scope) -> Iterator[Unsound]:
+    """The nodes of one scope that read, themselves or in a body, what a later node of the scope makes.
+
+    ONNX wants every tensor made before it is read. Nodes in a cycle have no such order, and are not among these.
+    """
+    early = [found for node in scope.nodes for found in _read_early(scope, node)]
+    stuck = _in_cycles(scope) if early else set()
+    yield from (found for found in early if found.node not in stuck)
+
+
+def _read_early(scope: Scope, maker: NodeView) -> Iterator[Unsound]:
+    for index in range(len(maker.proto.output)):
+        made = maker.output(index)
+        for use in made.uses if made is not None else ():
+            reader = _ancestor_in(scope, use.node)
+            if reader.index <= maker.index:
+                yield Unsound(scope, use.node.input_name(use.index), f"is read before {maker.label} makes it", reader)
+
+
 def _definitions(scope: Scope) -> Iterator[str]:
     inputs = scope.input_names()
     yield from inputs

@@ -1,31 +1,44 @@
-"""QT402: layers that a GPU has no kernel for, though it has the types."""
+"""QT402: layers that the target or a GPU has no kernel for, though it has the types."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from onnx import TensorProto
 
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import kind
 from qdqtool.targets import Target
 
 TURING = 75
 
+LACKING: Mapping[str, int] = {"Attention": TensorProto.FLOAT, "ConvTranspose": TensorProto.BFLOAT16}
+"""The type in which TensorRT for RTX 1.7.1 has no kernel for an operator, on any GPU."""
+
+LACKING_ON_TURING: Mapping[str, tuple[int, ...]] = {
+    "Conv": (TensorProto.BFLOAT16,),
+    "ConvTranspose": (TensorProto.BFLOAT16,),
+    "Gemm": (TensorProto.FLOAT, TensorProto.BFLOAT16),
+    "MatMul": (TensorProto.FLOAT, TensorProto.BFLOAT16),
+}
+"""The types in which it has none for compute capability 7.5."""
+
 
 class MissingKernel(Rule):
-    """Every GPU that was asked for has kernels for the quantized layers of the model.
+    """The target has a kernel for every layer of the model, on every GPU that was asked for.
 
-    Why it matters: TensorRT for RTX has no matrix product with float32 output for compute capability 7.5, quantized or
-    not ("FP32 GEMM is not supported"). With ``--sm 7.5`` this is found before anything is built.
+    Why it matters: TensorRT for RTX has no Attention operator in float32 and no ConvTranspose in bfloat16, whatever the
+    GPU, and for compute capability 7.5 no matrix product with float32 output ("FP32 GEMM is not supported") and nothing
+    in bfloat16: quantized or not. This is found before anything is built.
 
-    Bad: an int8 MatMul that makes float32, for 7.5.
+    Bad: the Attention operator between float32 tensors; with ``--sm 7.5``, an int8 MatMul that makes float32.
 
-    Good: scales in float16, so that the DQs and the MatMul make float16.
+    Good: scales in float16, so that the DQs and the layer make float16.
     """
 
     code = "QT402"
     name = "target.missing-kernel"
     affects = impacts(tensorrt_rtx=REFUSED)
-    remedy = "compute the layer in float16 (scales in float16), or leave 7.5 out"
+    remedy = "compute the layer in float16 (scales in float16), or leave out the GPU that lacks it"
     VALID = (
         Example(
             "float16 (bits 11878 are 0.1) on 7.5",
@@ -56,20 +69,45 @@ class MissingKernel(Rule):
             """,
             compute_capabilities=(75,),
         ),
+        Example(
+            "the Attention operator in float32",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,2,16,64] q, float[1,2,16,64] k, float[1,2,16,64] v) => (float[1,2,16,64] y) {
+                y = Attention (q, k, v)
+            }
+            """,
+        ),
+        Example(
+            "a quantized ConvTranspose in bfloat16 (bits 15821 are 0.1)",
+            """
+            <ir_version: 10, opset_import: ["": 22]>
+            agraph (bfloat16[1,2,4,4] x) => (bfloat16[1,2,4,4] y)
+            <bfloat16 s = {15821}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, s, z)
+                y = ConvTranspose (xd, wd)
+            }
+            """,
+        ),
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
-        """Look at the type of what each MatMul and Gemm with a quantized operand reads."""
-        if TURING not in target.compute_capabilities:
-            return
-        for product in facts.products:
-            side, node = product.left or product.right, product.node
-            if side is None or not node.is_op("MatMul", "Gemm") or facts.elem_type(node.output()) != TensorProto.FLOAT:
+        """Look up the operator and the type of what each layer makes."""
+        turing = TURING in target.compute_capabilities
+        for node in facts.nodes:
+            lacking = LACKING_ON_TURING.get(node.op_type, ()) if turing else ()
+            if (not lacking and node.op_type not in LACKING) or node.domain:
                 continue
-            yield Fault(
-                message=f"compute capability 7.5 has no {node.op_type} with float32 output",
-                node=node,
-                tensor=node.output(),
-                found="float32",
-                expected="float16",
-            )
+            made = facts.elem_type(node.output())
+            nowhere = LACKING.get(node.op_type) == made
+            if made is not None and (nowhere or made in lacking):
+                where = target.title if nowhere else "compute capability 7.5"
+                yield Fault(
+                    message=f"{where} has no {node.op_type} with {kind(made)} output",
+                    node=node,
+                    tensor=node.output(),
+                    found=kind(made),
+                    expected="float16",
+                )

@@ -17,7 +17,7 @@ FIXED = Offer("safe", "takes the name out of the graph inputs; the stored value 
 
 
 class Overridable(Rule):
-    """Scales and zero points are no graph inputs.
+    """Scales, zero points and quantized weights are no graph inputs.
 
     Why it matters: from IR version 4 on an initializer that is also a graph input is a default that the caller may
     replace. ONNX Runtime lets him; TensorRT drops the input and keeps the stored value.
@@ -45,6 +45,15 @@ class Overridable(Rule):
     )
     INVALID = (
         Example(
+            "a weight with a default",
+            """
+            agraph (float[1,2] x, int8[2,2] w = {1,2,3,4}) => (float[1,2] y) <float s = {0.1}> {
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
             "a scale with a default",
             """
             agraph (float[1,4] x, float s = {0.1}) => (float[1,4] y) <int8 z = {0}> {
@@ -56,13 +65,13 @@ class Overridable(Rule):
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
-        """Look at the scale and zero point of every Q and DQ; each tensor is reported once."""
+        """Look at the scale, zero point and data of every Q and DQ; each tensor is reported once."""
         del target
         if facts.model.proto.ir_version < FIRST_IR_WITH_PLAIN_INITIALIZERS:
             return
         seen: set[Value] = set()
         for entry in facts.qdq.nodes:
-            for what, value in (("scale", entry.scale), ("zero point", entry.zero_point)):
+            for what, value in (("scale", entry.scale), ("zero point", entry.zero_point), ("weight", entry.data)):
                 if value is None or not value.is_input or value.initializer is None or value in seen:
                     continue
                 seen.add(value)

@@ -1,0 +1,95 @@
+"""QS011: attributes that no Q or DQ has, or with values that they cannot have."""
+
+from collections.abc import Iterator
+
+import onnx
+from onnx import AttributeProto
+
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._opsets import FIRST_OPSET_OF_ATTRIBUTE
+from qdqtool.rules._rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._words import listed, short
+from qdqtool.targets import Target
+
+
+class AttributeUnknown(Rule):
+    """The attributes of a Q or DQ are those that ONNX defines, each of them one whole number.
+
+    Why it matters: onnx's checker and ONNX Runtime refuse a node with an attribute of another name or type. TensorRT's
+    parser skips what it does not know, so a misspelt ``axis`` quantizes another axis without a word.
+
+    Bad: QuantizeLinear <axes = 0>; axis = 1.0; a negative block_size.
+
+    Good: axis, block_size, saturate, output_dtype, precision, as far as the operator and the opset have them.
+    """
+
+    code = "QS011"
+    name = "spec.attribute-unknown"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=CAUTION)
+    remedy = "correct the attribute's name and type, or take it out"
+    VALID = (
+        Example(
+            "attributes that opset 21 has",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <axis = 1, output_dtype = 3> (x, s, z)
+                y = DequantizeLinear <axis = 1> (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a misspelt name",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <axes = 0> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "an axis that is no whole number",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <axis = 1.0> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "an attribute of the other operator",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear <saturate = 1> (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at every attribute of each Q and DQ of the default domain."""
+        del target
+        for entry in facts.qdq.nodes:
+            for attribute in entry.node.proto.attribute:
+                problem = _problem(entry, attribute)
+                if problem is not None:
+                    yield Fault(
+                        message=f"attribute '{attribute.name}' of this {short(entry)} {problem[0]}",
+                        node=entry.node,
+                        found=problem[0],
+                        expected=problem[1],
+                    )
+
+
+def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] | None:
+    known = FIRST_OPSET_OF_ATTRIBUTE[entry.node.op_type]
+    if attribute.name not in known:
+        return "is not one of its own", listed(known)
+    if attribute.type != AttributeProto.INT and not attribute.ref_attr_name:
+        return "is no whole number", "an integer"
+    if attribute.name == "block_size" and attribute.i < 0:
+        return f"is {attribute.i}", "0 or more"
+    return None
