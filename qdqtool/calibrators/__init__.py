@@ -6,11 +6,12 @@ The file name is the public id (``--calibration-method``), ``CALIBRATOR`` the va
 import functools
 
 from qdqtool import calibrators as _package
+from qdqtool.calibrators._density import clipped_fraction
 from qdqtool.calibrators._types import Calibrator, Goal, Threshold
 from qdqtool.errors import ArgumentError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
-__all__ = ["DEFAULT", "Calibrator", "Goal", "Threshold", "get", "names"]
+__all__ = ["DEFAULT", "Calibrator", "Goal", "Threshold", "clipped_fraction", "get", "names"]
 
 DEFAULT = "max"
 

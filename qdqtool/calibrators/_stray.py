@@ -12,6 +12,8 @@ from qdqtool.ranges import TensorRange
 
 GAP = 16
 """How many times further out than the bulk a value must lie, with nothing in between."""
+LOST_SHARE = 0.9
+"""What part of the bulk must be lost for it to be worth more than what lies far away."""
 STRAY_SHARE = 1e-4
 """What part of a tensor's values may lie there, unless they are a mask."""
 MASK_MAGNITUDE = 1e3
@@ -40,14 +42,14 @@ class Apart:
 
 
 def fall_apart(seen: TensorRange, lost: float) -> Apart | None:
-    """The bulk of a tensor, if a quantizer that rounds magnitudes below ``lost`` to 0 leaves nothing of it.
+    """The bulk of a tensor, if little of it is left when magnitudes below ``lost`` become 0.
 
     Args:
         seen: Statistics with a histogram.
         lost: Half the smallest code, in the tensor's own unit.
 
     Returns:
-        None where something of the bulk is left, no gap lies around it, too many values lie far away, or the bulk is
+        None where enough of the bulk is left, no gap lies around it, too many values lie far away, or the bulk is
         narrower than the histogram can tell.
     """
     histogram = seen.histogram
@@ -55,15 +57,19 @@ def fall_apart(seen: TensorRange, lost: float) -> Apart | None:
         return None
     width = float(np.ldexp(1.0, histogram.exponent))
     filled = np.flatnonzero(histogram.counts)
-    inner, outer = filled[(filled + 1) * width <= lost], filled[(filled + 1) * width > lost]
-    if not len(inner) or not len(outer) or inner[-1] < RESOLVED_BINS or outer[0] < GAP * (inner[-1] + 1):
+    gaps = filled[1:] / (filled[:-1] + 1)
+    if not len(gaps) or gaps.max() < GAP:
         return None
-    counts = np.where(np.arange(len(histogram.counts)) <= inner[-1], histogram.counts, 0)
+    last, nearest = filled[gaps.argmax()], filled[gaps.argmax() + 1]
+    counts = np.where(np.arange(len(histogram.counts)) <= last, histogram.counts, 0)
+    zeroed = counts[: int(lost / width)].sum()
+    if last < RESOLVED_BINS or zeroed < LOST_SHARE * counts.sum():
+        return None
     share = 1 - (int(counts.sum()) + histogram.zeros) / seen.count
-    is_mask = _is_mask(seen, float(outer[0] * width))
+    is_mask = _is_mask(seen, float(nearest * width))
     if share > STRAY_SHARE and not is_mask:
         return None
-    return Apart(Histogram(histogram.exponent, counts, histogram.zeros), float((inner[-1] + 1) * width), share, is_mask)
+    return Apart(Histogram(histogram.exponent, counts, histogram.zeros), float((last + 1) * width), share, is_mask)
 
 
 def _is_mask(seen: TensorRange, nearest: float) -> bool:

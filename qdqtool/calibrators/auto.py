@@ -6,7 +6,7 @@
   :data:`GAIN`. Less is not worth it: rounding errors average out in the sums that follow, clipped values do not come
   back, and data to come may hold larger values than calibration saw.
 * ``max``: else.
-* ``mse`` over the bulk: where either would round the bulk of the values to 0, because a few stray ones or those of a
+* ``mse`` over the bulk: where that would round nearly all of the values to 0, because a few stray ones or those of a
   mask lie far away from all others. They are clipped, a mask only so far that it stays one.
 """
 
@@ -46,6 +46,6 @@ def _of_bulk(apart: Apart, seen: TensorRange, goal: Goal) -> Threshold:
     what = f"{apart.share:.2g} of the values lie far away, up to {seen.amax:g}, and are clipped"
     if apart.is_mask:
         amax = min(apart.edge + MASK_MARGIN, seen.amax)
-        return Threshold(amax, "mse", f"a mask: {what}; else all other values were 0")
+        return Threshold(amax, "mse", f"a mask: {what}; else the others would be 0")
     found = search(Density.of(apart.bulk, apart.edge), goal.format)
-    return Threshold(found.amax, "mse", f"strays: {what}; else all other values were 0")
+    return Threshold(found.amax, "mse", f"strays: {what}; else the others would be 0")

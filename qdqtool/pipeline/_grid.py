@@ -4,12 +4,11 @@ An integer format has steps of one scale everywhere. A floating-point format has
 the gap between the two neighbouring representable values around the value in question.
 """
 
-import functools
-
 import ml_dtypes
 import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.numerics.grid import representable
 from qdqtool.numerics.number_format import NumberFormat
 
 
@@ -39,13 +38,6 @@ def step_widths(quotient: Array, fmt: NumberFormat) -> Array:
     grid = representable(fmt)
     above = np.clip(np.searchsorted(grid, quotient), 1, len(grid) - 1)
     return np.asarray(grid[above] - grid[above - 1])
-
-
-@functools.cache
-def representable(fmt: NumberFormat) -> Array:
-    """All finite values of a floating-point format, ascending, float64."""
-    codes = np.arange(1 << fmt.bits, dtype=np.uint8).view(fmt.dtype).astype(FLOAT64)
-    return np.unique(codes[np.isfinite(codes)])
 
 
 def unit_roundoff(dtype: np.dtype[np.generic]) -> float:
