@@ -9,17 +9,20 @@ from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._opsets import FIRST_OPSET_OF_ATTRIBUTE
 from qdqtool.rules._rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import listed, short
+from qdqtool.rules._words import kind, listed, short
 from qdqtool.targets import Target
+
+FLOATS = frozenset({"float32", "float16", "bfloat16"})
+"""What a DQ makes."""
 
 
 class AttributeUnknown(Rule):
-    """The attributes of a Q or DQ are those that ONNX defines, each of them one whole number.
+    """The attributes of a Q or DQ are those that ONNX defines, with values that it allows.
 
     Why it matters: onnx's checker and ONNX Runtime refuse a node with an attribute of another name or type. TensorRT's
     parser skips what it does not know, so a misspelt ``axis`` quantizes another axis without a word.
 
-    Bad: QuantizeLinear <axes = 0>; axis = 1.0; a negative block_size.
+    Bad: QuantizeLinear <axes = 0>; axis = 1.0; a negative block_size; a DQ with output_dtype = INT8.
 
     Good: axis, block_size, saturate, output_dtype, precision, as far as the operator and the opset have them.
     """
@@ -67,20 +70,31 @@ class AttributeUnknown(Rule):
             }
             """,
         ),
+        Example(
+            "a DQ that is to make int8",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x) => (y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear <output_dtype = 3> (q, s, z)
+            }
+            """,
+        ),
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
-        """Look at every attribute of each Q and DQ of the default domain."""
-        del target
+        """Look at every attribute of each Q and DQ."""
         for entry in facts.qdq.nodes:
             for attribute in entry.node.proto.attribute:
                 problem = _problem(entry, attribute)
                 if problem is not None:
+                    stops = target.family == "tensorrt" and not entry.is_quantize and _stops_parser(attribute)
                     yield Fault(
                         message=f"attribute '{attribute.name}' of this {short(entry)} {problem[0]}",
                         node=entry.node,
                         found=problem[0],
                         expected=problem[1],
+                        impact=REFUSED if stops else None,
                     )
 
 
@@ -88,8 +102,19 @@ def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] 
     known = FIRST_OPSET_OF_ATTRIBUTE[entry.node.op_type]
     if attribute.name not in known:
         return "is not one of its own", listed(known)
-    if attribute.type != AttributeProto.INT and not attribute.ref_attr_name:
+    if attribute.ref_attr_name:
+        return None  # its value is the caller's
+    if attribute.type != AttributeProto.INT:
         return "is no whole number", "an integer"
     if attribute.name == "block_size" and attribute.i < 0:
         return f"is {attribute.i}", "0 or more"
+    if attribute.name == "output_dtype" and not entry.is_quantize and attribute.i and kind(attribute.i) not in FLOATS:
+        return f"is {kind(attribute.i)}", listed(FLOATS)
     return None
+
+
+def _stops_parser(attribute: onnx.AttributeProto) -> bool:
+    """Whether TensorRT's parser, which skips most of what it does not know, looks at this attribute of a DQ."""
+    if attribute.type != AttributeProto.INT:
+        return False
+    return attribute.name == "precision" or (attribute.name == "output_dtype" and kind(attribute.i) != "float64")

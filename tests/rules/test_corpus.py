@@ -40,7 +40,7 @@ def oracle() -> Iterator[TrtOracle]:
 
 
 def we_refuse(case: Case, target: str) -> bool:
-    facts, judge = Facts(Model(case.model)), targets.get(target)
+    facts, judge = Facts(Model(case.model)), targets.get(target).on(case.compute_capabilities)
     return any(finding.effect == "refused" for rule in rules.catalogue() for finding in rule.run(facts, judge))
 
 
@@ -53,7 +53,7 @@ def chosen(group: str) -> list[Case]:
 def test_we_agree_with_tensorrt_for_rtx(group: str, oracle: TrtOracle):
     missed, stricter = {}, set()
     for case in chosen(group):
-        verdict = oracle.judge(case.model)
+        verdict = oracle.judge(case.model, case.compute_capabilities)
         if verdict.accepted == we_refuse(case, "tensorrt-rtx"):
             if verdict.accepted:
                 stricter.add(case.name)

@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from support.corpus import (
+    attributes,
     consumers,
     control_flow,
+    float_types,
+    gpus,
     opsets,
     scale_shapes,
     scale_values,
@@ -29,6 +32,9 @@ GROUPS: Mapping[str, Callable[[], Iterator[Case]]] = MappingProxyType(
         "consumers": consumers.cases,
         "opsets": opsets.cases,
         "control flow": control_flow.cases,
+        "attributes": attributes.cases,
+        "float types": float_types.cases,
+        "gpus": gpus.cases,
     }
 )
 

@@ -13,10 +13,11 @@ Io = tuple[str, int, list[int] | None]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A model, and what is varied in it."""
+    """A model, what is varied in it, and the GPUs that it is for, 86 for 8.6; empty for none in particular."""
 
     name: str
     model: onnx.ModelProto
+    compute_capabilities: tuple[int, ...] = ()
 
 
 def node(op_type: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
