@@ -57,6 +57,19 @@ class TensorRange:
 UNSEEN = TensorRange()
 
 
+@dataclass(frozen=True, slots=True)
+class PreparationStep:
+    """One change of the model's weights that was made before it was run.
+
+    Attributes:
+        step: Name of the step.
+        parameters: What it needs to be made again without data: JSON values.
+    """
+
+    step: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRecord:
     """What was run to get ranges.
@@ -68,7 +81,7 @@ class CalibrationRecord:
         seed: Of random samples; None for real ones.
         data_sha256: Digest of every sample that was fed.
         model_sha256: Digest of the model that was run, weights included, however they are stored.
-        batchnorm_folded: Whether that model had its BatchNormalizations folded.
+        preparation: The steps that made that model of the one that was given, in order.
     """
 
     method: str
@@ -77,7 +90,7 @@ class CalibrationRecord:
     seed: int | None
     data_sha256: str
     model_sha256: str
-    batchnorm_folded: bool
+    preparation: tuple[PreparationStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +119,16 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     count: int
 
 
+class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    step: str
+    parameters: dict[str, Any] = {}
+
+
 class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     sha256: str
-    batchnorm_folded: bool
+    preparation: list[_Step] = []
+    batchnorm_folded: bool | msgspec.UnsetType = msgspec.UNSET
+    """In files of version 1, which knew of no other step."""
 
 
 class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -136,7 +156,10 @@ def encode_ranges(ranges: Ranges) -> bytes:
     record = ranges.record
     document = _File(
         schema_version=SCHEMA_VERSION,
-        model=_Model(sha256=record.model_sha256, batchnorm_folded=record.batchnorm_folded),
+        model=_Model(
+            sha256=record.model_sha256,
+            preparation=[_Step(step=made.step, parameters=dict(made.parameters)) for made in record.preparation],
+        ),
         data=_Data(sha256=record.data_sha256, samples=record.samples, random=record.random, seed=record.seed),
         method=_Method(name=record.method, parameters={}),
         tensors=[_entry(key, found) for key, found in ranges.tensors.items()],
@@ -158,9 +181,15 @@ def read_ranges(path: Path) -> Ranges:
         seed=document.data.seed,
         data_sha256=document.data.sha256,
         model_sha256=document.model.sha256,
-        batchnorm_folded=document.model.batchnorm_folded,
+        preparation=_preparation(document.model),
     )
     return Ranges(record, dict(_checked(document, path)))
+
+
+def _preparation(model: _Model) -> tuple[PreparationStep, ...]:
+    if model.batchnorm_folded is True:
+        return (PreparationStep("batchnorm"),)
+    return tuple(PreparationStep(made.step, made.parameters) for made in model.preparation)
 
 
 def _entry(key: TensorKey, found: TensorRange) -> _Entry:

@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.errors import UsageError
-from qdqtool.ranges import UNSEEN, CalibrationRecord, Ranges, TensorRange, encode_ranges, read_ranges
+from qdqtool.ranges import UNSEEN, CalibrationRecord, PreparationStep, Ranges, TensorRange, encode_ranges, read_ranges
 
 RECORD = CalibrationRecord(
-    method="max", samples=3, random=True, seed=5, data_sha256="d", model_sha256="m", batchnorm_folded=True
+    method="max",
+    samples=3,
+    random=True,
+    seed=5,
+    data_sha256="d",
+    model_sha256="m",
+    preparation=(PreparationStep("batchnorm"),),
 )
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -53,7 +59,7 @@ def test_the_file_gives_back_the_same_bits(tmp_path_factory, values):
 def test_the_file_says_what_was_run_on_what(tmp_path):
     document = json.loads(stored(tmp_path).read_text())
     assert document["schema_version"] == 1
-    assert document["model"] == {"sha256": "m", "batchnorm_folded": True}
+    assert document["model"] == {"sha256": "m", "preparation": [{"step": "batchnorm", "parameters": {}}]}
     assert document["data"] == {"sha256": "d", "samples": 3, "random": True, "seed": 5}
     assert document["method"] == {"name": "max", "parameters": {}}
 

@@ -18,7 +18,7 @@ class DeadCode:
         self._gone: set[tuple[NodeView, int]] = set()
         self._removed: set[NodeView] = set()
         self._waiting: list[Value] = []
-        self._kept = {value for value in view.values() if value.is_output} | _returned_from_outside(view)
+        self._kept = {value for value in view.values() if value.is_output} | returned_from_outside(view)
 
     def suspect(self, value: Value) -> None:
         """``value`` lost readers before this index was made."""
@@ -72,7 +72,7 @@ def _upwards(scope: Scope | None) -> Iterator[Scope]:
         scope = scope.parent
 
 
-def _returned_from_outside(view: GraphView) -> set[Value]:
+def returned_from_outside(view: GraphView) -> set[Value]:
     """Tensors that a body returns although a scope around it makes them; they are no uses in the index."""
     found: set[Value] = set()
     for scope in view.scopes:

@@ -1,102 +1,158 @@
-"""Making a float model ready for quantization: BatchNormalizations folded, if that is proven to change nothing."""
+"""Making a float model ready for quantization: step after step, each kept only if it is proven to change nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool.backends.ort_cpu import Session
-from qdqtool.graph.batchnorm import fold_batchnorm
+from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._statistics import run_sample
 from qdqtool.pipeline.data import Feeds
+from qdqtool.pipeline.preparation import Change, Preparation, Site, known_steps, steps
+from qdqtool.ranges import PreparationStep
 
-GATE_SAMPLES = 8
-"""Samples on which a fold is proven: it changes the same weights for every sample, so more would show the same."""
+GATE_SAMPLES = 4
+"""Samples on which a step is proven: it changes the same weights for every sample, so more would show the same."""
 
 GATE_LIMIT = 1e-5
 """Largest difference of any output relative to its largest magnitude: some 80 roundings of float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchNormFolding:
-    """What became of the BatchNormalizations that stand behind a Conv, ConvTranspose or Gemm.
+class PreparationReport:
+    """What became of one step.
 
     Attributes:
-        found: How many there are.
-        folded: Whether they were folded.
-        max_difference: Largest difference of an output on calibration samples, relative to the output's largest
-            magnitude; None where there was nothing to fold, or the ranges file vouches for it.
+        step: Its name.
+        applied: Whether it was made.
+        sites: Places that it changed, or would have changed.
+        left: Places of the same kind that it leaves alone, with the reason.
+        max_difference: Largest difference of an output from the given model on calibration samples, relative to the
+            output's largest magnitude; None where there was nothing to do, or the ranges file vouches for it.
         limit: What that difference must not pass.
     """
 
-    found: int
-    folded: bool
+    step: str
+    applied: bool
+    sites: tuple[Site, ...]
+    left: tuple[Site, ...] = ()
     max_difference: float | None = None
     limit: float = GATE_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The float model that is calibrated and quantized, and how it differs from the one that was given."""
+    """The float model that is calibrated and quantized, and how it differs from the one that was given.
+
+    Attributes:
+        model: The model.
+        reports: What became of each step, in order.
+        record: The steps that were made, for a ranges file.
+    """
 
     model: Model
-    batchnorm: BatchNormFolding
+    reports: tuple[PreparationReport, ...] = ()
+    record: tuple[PreparationStep, ...] = ()
 
 
-def prepare(model: Model, feeds: Feeds) -> Prepared:
-    """Fold the BatchNormalizations of a model, unless that changes an output on the data by more than rounding.
+def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None) -> Prepared:
+    """Take the steps that are asked for, each unless it changes an output on the data by more than rounding.
 
     Args:
         model: The float model; it is not changed.
-        feeds: Calibration data.
+        feeds: Calibration data; of sharded data all of it, so that every shard takes the same steps.
+        asked: Which steps.
 
     Raises:
         UsageError: The model fails on a sample.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
-    folded, nodes = fold_batchnorm(model)
-    if not nodes:
-        return Prepared(model, BatchNormFolding(found=0, folded=False))
-    difference = largest_difference(model, folded, feeds.first(GATE_SAMPLES))
-    harmless = difference <= GATE_LIMIT
-    report = BatchNormFolding(found=len(nodes), folded=harmless, max_difference=difference)
-    return Prepared(folded if harmless else model, report)
+    gate = _Gate(model, feeds.first(GATE_SAMPLES))
+    reports: list[PreparationReport] = []
+    record: list[PreparationStep] = []
+    for step in steps(asked or Preparation()):
+        change = step.change(model, feeds)
+        difference = gate.difference(change.model) if change.done else None
+        harmless = difference is not None and difference <= GATE_LIMIT
+        reports.append(_report(step.name, change, applied=harmless, difference=difference))
+        if harmless:
+            model = change.model
+            record.append(PreparationStep(step.name, change.parameters))
+    return Prepared(model, tuple(reports), tuple(record))
 
 
-def prepare_as_recorded(model: Model, *, folded: bool) -> Prepared:
-    """The model as an earlier calibration prepared it: with its BatchNormalizations folded, or not."""
-    result, nodes = fold_batchnorm(model)
-    report = BatchNormFolding(found=len(nodes), folded=folded and bool(nodes))
-    return Prepared(result if report.folded else model, report)
-
-
-def largest_difference(before: Model, after: Model, feeds: Feeds) -> float:
-    """The largest difference of any output over its largest magnitude; infinite where outputs differ in kind or NaN.
-
-    Both models run in the reference session, so that nothing but the models differs.
+def prepare_as_recorded(model: Model, record: Sequence[PreparationStep]) -> Prepared:
+    """The model as an earlier calibration prepared it. Nothing is run.
 
     Raises:
-        UsageError: A model fails on a sample.
+        UsageError: A step is unknown, or its parameters do not fit the model.
+    """
+    known = known_steps()
+    reports: list[PreparationReport] = []
+    for entry in record:
+        if entry.step not in known:
+            raise UsageError(
+                f"the ranges were found after step '{entry.step}', which this qdqtool does not know",
+                hint="calibrate again, or use the qdqtool that wrote them",
+            )
+        change = known[entry.step].replay(model, entry.parameters)
+        model = change.model
+        reports.append(_report(entry.step, change, applied=bool(change.done), difference=None))
+    return Prepared(model, tuple(reports), tuple(record))
+
+
+def _report(step: str, change: Change, *, applied: bool, difference: float | None) -> PreparationReport:
+    return PreparationReport(step=step, applied=applied, sites=change.done, left=change.left, max_difference=difference)
+
+
+class _Gate:
+    """Compares models with the one that was given, in the reference session, so that nothing but they differs."""
+
+    def __init__(self, given: Model, feeds: Feeds) -> None:
+        self._given = given
+        self._feeds = feeds
+        self._expected: list[Mapping[str, Array]] | None = None
+
+    def difference(self, changed: Model) -> float:
+        """The largest difference of any output over its largest magnitude; infinite where shapes differ, or NaN.
+
+        Raises:
+            UsageError: A model fails on a sample.
+        """
+        if self._expected is None:  # outputs only, and few: they may be kept for the next steps
+            self._expected = _outputs(self._given, self._feeds)
+        found = _outputs(changed, self._feeds)
+        return largest_difference(self._expected, found)
+
+
+def _outputs(model: Model, feeds: Feeds) -> list[Mapping[str, Array]]:
+    with Session(model) as session:
+        return [run_sample(session, sample, number, feeds) for number, sample in enumerate(feeds)]
+
+
+def largest_difference(expected: Sequence[Mapping[str, Array]], found: Sequence[Mapping[str, Array]]) -> float:
+    """The largest difference of any output over its largest magnitude in all runs.
+
+    Args:
+        expected: The outputs by name, one mapping a run.
+        found: The same of another model.
+
+    Returns:
+        Infinity where shapes differ or a difference is NaN.
     """
     peaks: dict[str, float] = {}
     differences: dict[str, float] = {}
-    with Session(before) as left, Session(after) as right:
-        for number, sample in enumerate(feeds):
-            expected = run_sample(left, sample, number, feeds)
-            _compare(expected, run_sample(right, sample, number, feeds), peaks, differences)
+    for before, after in zip(expected, found, strict=True):
+        for name, array in before.items():
+            reference, other = array.astype(np.float64), after[name].astype(np.float64)
+            same = reference.shape == other.shape
+            difference = np.max(np.abs(reference - other), initial=0.0) if same else np.inf
+            peaks[name] = max(peaks.get(name, 0.0), float(np.max(np.abs(reference), initial=0.0)))
+            differences[name] = max(differences.get(name, 0.0), float(np.nan_to_num(difference, nan=np.inf)))
     return max((_ratio(differences[name], peaks[name]) for name in peaks), default=0.0)
-
-
-def _compare(
-    expected: Mapping[str, Array], found: Mapping[str, Array], peaks: dict[str, float], differences: dict[str, float]
-) -> None:
-    for name, array in expected.items():
-        reference, other = array.astype(np.float64), found[name].astype(np.float64)
-        difference = np.inf if reference.shape != other.shape else np.max(np.abs(reference - other), initial=0.0)
-        peaks[name] = max(peaks.get(name, 0.0), float(np.max(np.abs(reference), initial=0.0)))
-        differences[name] = max(differences.get(name, 0.0), float(np.nan_to_num(difference, nan=np.inf)))
 
 
 def _ratio(difference: float, peak: float) -> float:

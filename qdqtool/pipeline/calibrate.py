@@ -1,12 +1,11 @@
 """The calibrate job: run a float model over data, and keep the range of every tensor that is to be quantized."""
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool import calibrators, formats, targets
-from qdqtool.errors import ArgumentError, UsageError
+from qdqtool import calibrators, targets
+from qdqtool.errors import UsageError
 from qdqtool.graph.digest import model_digest
 from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
@@ -15,28 +14,24 @@ from qdqtool.graph.scope import display
 from qdqtool.graph.specialize import specialize
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
-from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.pipeline import modes
 from qdqtool.pipeline._check_job import Progress
 from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline._prepare import BatchNormFolding, Prepared, prepare
+from qdqtool.pipeline._prepare import PreparationReport, Prepared, prepare
 from qdqtool.pipeline._statistics import RangeFold
 from qdqtool.pipeline.data import DataDescription, Feeds, input_specs, load_feeds, random_feeds
-from qdqtool.pipeline.placement import Proposal, ProposedSlot, Selection, SkippedNode, propose
+from qdqtool.pipeline.placement import (
+    Proposal,
+    ProposedSlot,
+    Selection,
+    SkippedNode,
+    WeightGoal,
+    propose,
+    propose_weights,
+)
+from qdqtool.pipeline.preparation import Preparation
 from qdqtool.ranges import CalibrationRecord, Ranges, TensorKey, encode_ranges
-from qdqtool.registry import suggestion
-
-MODE_NAMES = {"fp8": "float8e4m3fn"}
-"""Names of modes that are no format's own name."""
-
-
-@functools.cache
-def modes() -> tuple[str, ...]:
-    """What ``quantize_mode`` may be: signed formats that QuantizeLinear makes, by their names and ``fp8``.
-
-    Activations and weights get the same format. An unsigned one would need zero points.
-    """
-    signed = [name for name in formats.names() if formats.get(name).first_opset.quantize and formats.get(name).low < 0]
-    return (*MODE_NAMES, *signed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,30 +68,32 @@ class Recipe:
     """What is to be quantized, and how ranges become scales.
 
     Attributes:
-        mode: One of :func:`modes`.
+        mode: Id of a mode (:mod:`qdqtool.pipeline.modes`).
+        block_size: Elements that share a scale, in modes with blocks; None for the mode's default.
         method: Id of a calibrator (:mod:`qdqtool.calibrators`).
         target: Id of a target (:mod:`qdqtool.targets`).
         selection: Which nodes.
         input_shapes: Extents that the user fixes, by input name.
+        preparation: How the float model is made ready.
     """
 
-    mode: str = "int8"
+    mode: str = modes.DEFAULT
+    block_size: int | None = None
     method: str = calibrators.DEFAULT
     target: str = targets.DEFAULT
     selection: Selection = field(default_factory=Selection)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    preparation: Preparation = field(default_factory=Preparation)
 
     def __post_init__(self) -> None:
-        if self.mode not in modes():
-            near = suggestion(self.mode, modes())
-            raise ArgumentError(f"quantize mode '{self.mode}' is unknown; legal: {', '.join(modes())}{near}")
+        self.unit.block_size(self.block_size)
         calibrators.get(self.method)
-        targets.get(self.target)
+        modes.require_target(self.mode, self.target)
 
     @property
-    def format(self) -> NumberFormat:
-        """The number format that the mode stands for."""
-        return formats.get(MODE_NAMES.get(self.mode, self.mode))
+    def unit(self) -> modes.Mode:
+        """What the mode stands for."""
+        return modes.get(self.mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +117,7 @@ class CalibrateReport:
         data: What was run.
         tensors: How many tensors have a range.
         unseen: Tensors that have none.
-        batchnorm: What became of BatchNormalizations.
+        preparation: What became of each step that prepares the model.
     """
 
     model: str
@@ -130,7 +127,7 @@ class CalibrateReport:
     data: DataDescription
     tensors: int
     unseen: tuple[UnseenTensor, ...]
-    batchnorm: BatchNormFolding
+    preparation: tuple[PreparationReport, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +200,7 @@ def calibrate_to_file(
             UnseenTensor(tensor=name, graph=display(scope), reason=done.unreadable.get((scope, name), NEVER_RUN))
             for scope, name in unseen
         ),
-        batchnorm=done.prepared.batchnorm,
+        preparation=done.prepared.reports,
     )
 
 
@@ -214,9 +211,14 @@ def calibrate_model(
     source: Model, data: str | Path | CalibrationData, recipe: Recipe, progress: Progress | None = None
 ) -> Calibrated:
     """The calibration of a loaded model, with the model that was really run; arguments and errors as `calibrate`."""
+    if recipe.unit.weight_only:
+        raise UsageError(
+            f"quantize mode '{recipe.mode}' quantizes weights only: there are no ranges to find",
+            hint="`qdqtool quantize` needs no ranges for it",
+        )
     model = with_fixed_shapes(source, recipe)
     feeds = open_feeds(model, data)
-    prepared = prepare(model, feeds)
+    prepared = prepare(model, feeds, recipe.preparation)
     facts = Facts.of(GraphView(prepared.model))
     proposal = propose_for(facts, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
@@ -230,7 +232,7 @@ def calibrate_model(
         seed=feeds.description.seed,
         data_sha256=fold.digest,
         model_sha256=model_digest(prepared.model),
-        batchnorm_folded=prepared.batchnorm.folded,
+        preparation=prepared.record,
     )
     return Calibrated(prepared, Ranges(record, fold.ranges), feeds, fold.unreadable)
 
@@ -250,9 +252,19 @@ def propose_for(facts: Facts, recipe: Recipe) -> Proposal:
     Raises:
         UsageError: A pattern matches nothing.
     """
-    proposal = propose(facts.view, facts.types, facts.constants, targets.get(recipe.target), recipe.selection)
-    slots = (replace(slot, scheme=replace(slot.scheme, format=recipe.format)) for slot in proposal.slots)
+    unit, target = recipe.unit, targets.get(recipe.target)
+    if unit.weight_only:
+        goal = WeightGoal(unit, unit.block_size(recipe.block_size))
+        return propose_weights(facts.view, facts.types, facts.constants, target, recipe.selection, goal)
+    selection, number_format = recipe.selection, unit.activation_format
+    proposal = propose(facts.view, facts.types, facts.constants, target, selection, number_format)
+    slots = (replace(slot, scheme=_scheme(slot, unit)) for slot in proposal.slots)
     return replace(proposal, slots=tuple(slots))
+
+
+def _scheme(slot: ProposedSlot, unit: modes.Mode) -> QuantScheme:
+    fmt = unit.weight_format if slot.kind == "weight" else unit.activation_format
+    return replace(slot.scheme, format=fmt)
 
 
 def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]) -> None:

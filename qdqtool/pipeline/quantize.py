@@ -18,7 +18,8 @@ from qdqtool.graph.view import GraphView
 from qdqtool.pipeline._check_job import Progress
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._planner import Planner
-from qdqtool.pipeline._prepare import prepare_as_recorded
+from qdqtool.pipeline._prepare import Prepared, prepare, prepare_as_recorded
+from qdqtool.pipeline._weight_planner import WeightPlanner
 from qdqtool.pipeline.accuracy import measure
 from qdqtool.pipeline.calibrate import (
     Calibrated,
@@ -26,12 +27,15 @@ from qdqtool.pipeline.calibrate import (
     RandomData,
     Recipe,
     calibrate_model,
+    open_feeds,
     propose_for,
     with_fixed_shapes,
 )
+from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.plan_apply import apply_plan
 from qdqtool.pipeline.plan_write import encode_plan
+from qdqtool.pipeline.preparation import Preparation
 from qdqtool.pipeline.quantize_report import CalibrationUsed, MatchesReport, NodeToQuantize, QuantizeReport
 from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.validate import validate_model
@@ -71,9 +75,28 @@ class QuantizeOptions:
     plan_file: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What is quantized, and what decides how.
+
+    Attributes:
+        prepared: The float model.
+        planner: Makes the plan for it.
+        feeds: Data that it can be run on; None where there is none.
+        ranges: Of its activations; None in weight-only modes.
+        used: Where the ranges came from; None in weight-only modes.
+    """
+
+    prepared: Prepared
+    planner: Planner | WeightPlanner
+    feeds: Feeds | None = None
+    ranges: Ranges | None = None
+    used: CalibrationUsed | None = None
+
+
 def quantize_model(
     model: str | Path | Model,
-    data: str | Path | CalibrationData | CachedRanges,
+    data: str | Path | CalibrationData | CachedRanges | None,
     output: str | Path,
     options: QuantizeOptions | None = None,
     progress: Progress | None = None,
@@ -82,7 +105,8 @@ def quantize_model(
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
-        data: Calibration data, that it is random, or ranges that were found before.
+        data: Calibration data, that it is random, or ranges that were found before. Weight-only modes need none and
+            take None; data then shows what quantizing cost.
         output: The ``.onnx`` file to write.
         options: What is quantized and how it is stored; default int8 for TensorRT.
         progress: Told of every calibration sample.
@@ -97,14 +121,15 @@ def quantize_model(
     options, output = options or QuantizeOptions(), Path(output)
     source = model if isinstance(model, Model) else load_model(model)
     _check_outputs(source, data, output, options)
-    used, calibrated = _calibrated(source, data, options.recipe, progress)
-    planner = Planner(options.recipe, calibrated.ranges)
-    quantized, done = apply_plan(calibrated.prepared.model, planner.plan, options.weights)
-    write_metadata(quantized, CALIBRATION_KEY, _calibration_note(used))
+    job = _make_job(source, data, options.recipe, progress)
+    planner, before = job.planner, job.prepared.model
+    quantized, done = apply_plan(before, planner.plan, options.weights)
+    if job.used is not None:
+        write_metadata(quantized, CALIBRATION_KEY, _calibration_note(job.used))
     findings = _validated(quantized, source, options.recipe.target)
-    cost = measure(calibrated.prepared.model, quantized, planner.made, calibrated.feeds) if calibrated.feeds else None
+    cost = measure(before, quantized, planner.made, job.feeds) if job.feeds is not None else None
     saved = save_model(quantized, output, external_data=options.external_data)
-    _save_extras(options, calibrated.ranges, planner.made)
+    _save_extras(options, job.ranges, planner.made)
     return QuantizeReport(
         model=str(source.path or ""),
         output=str(saved.model),
@@ -113,8 +138,8 @@ def quantize_model(
         target=options.recipe.target,
         opset_before=source.default_opset(),
         opset_after=quantized.default_opset(),
-        calibration=used,
-        batchnorm=calibrated.prepared.batchnorm,
+        calibration=job.used,
+        preparation=job.prepared.reports,
         quantized=done,
         skipped=planner.skipped,
         floored=planner.floored,
@@ -152,10 +177,12 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
 
 
 def _check_outputs(
-    source: Model, data: str | Path | CalibrationData | CachedRanges, output: Path, options: QuantizeOptions
+    source: Model, data: str | Path | CalibrationData | CachedRanges | None, output: Path, options: QuantizeOptions
 ) -> None:
+    if options.ranges_file is not None and options.recipe.unit.weight_only:
+        raise UsageError(f"quantize mode '{options.recipe.mode}' quantizes weights only: there are no ranges to write")
     inputs = [source.path] if source.path else []
-    if not isinstance(data, RandomData):
+    if data is not None and not isinstance(data, RandomData):
         inputs.append(Path(data) if isinstance(data, str | Path) else data.path)
     extra = [path for path in (options.ranges_file, options.plan_file) if path is not None]
     for path in (output, *extra):
@@ -166,26 +193,46 @@ def _check_outputs(
         raise UsageError(f"plan file {options.plan_file} must end in .json", hint="plans are written as JSON")
 
 
-def _save_extras(options: QuantizeOptions, ranges: Ranges, plan: QuantPlan) -> None:
-    if options.ranges_file is not None:
+def _save_extras(options: QuantizeOptions, ranges: Ranges | None, plan: QuantPlan) -> None:
+    if options.ranges_file is not None and ranges is not None:
         write_atomically(options.ranges_file, encode_ranges(ranges))
     if options.plan_file is not None:
         write_atomically(options.plan_file, encode_plan(plan))
 
 
-def _calibrated(
-    source: Model, data: str | Path | CalibrationData | CachedRanges, recipe: Recipe, progress: Progress | None
-) -> tuple[CalibrationUsed, Calibrated]:
+def _make_job(
+    source: Model, data: str | Path | CalibrationData | CachedRanges | None, recipe: Recipe, progress: Progress | None
+) -> "_Job":
+    if recipe.unit.weight_only:
+        return _weights_job(source, data, recipe)
+    if data is None:
+        raise UsageError(
+            f"quantize mode '{recipe.mode}' quantizes activations: it needs calibration data",
+            hint="weight-only modes need none: int8-weight-only, fp8-weight-only, int4, nvfp4",
+        )
     if isinstance(data, CachedRanges):
-        return _from_cache(source, data, recipe)
-    found = calibrate_model(source, data, recipe, progress)
-    assert found.feeds is not None
-    return _used(found.feeds.description.source, found.ranges.record, recipe), found
+        used, found = _from_cache(source, data, recipe)
+    else:
+        found = calibrate_model(source, data, recipe, progress)
+        assert found.feeds is not None
+        used = _used(found.feeds.description.source, found.ranges.record, recipe)
+    return _Job(found.prepared, Planner(recipe, found.ranges), found.feeds, found.ranges, used)
+
+
+def _weights_job(source: Model, data: str | Path | CalibrationData | CachedRanges | None, recipe: Recipe) -> "_Job":
+    """The model of a weight-only mode: prepared as far as there is data to prove that preparing changes nothing."""
+    if isinstance(data, CachedRanges):
+        raise UsageError(f"quantize mode '{recipe.mode}' quantizes weights only: it has no use for ranges {data.path}")
+    model = with_fixed_shapes(source, recipe)
+    if data is None:
+        return _Job(Prepared(model), WeightPlanner(recipe))
+    feeds = open_feeds(model, data)
+    return _Job(prepare(model, feeds, Preparation(equalize=False)), WeightPlanner(recipe), feeds)
 
 
 def _from_cache(source: Model, cache: CachedRanges, recipe: Recipe) -> tuple[CalibrationUsed, Calibrated]:
     ranges = read_ranges(cache.path)
-    prepared = prepare_as_recorded(with_fixed_shapes(source, recipe), folded=ranges.record.batchnorm_folded)
+    prepared = prepare_as_recorded(with_fixed_shapes(source, recipe), ranges.record.preparation)
     foreign = model_digest(prepared.model) != ranges.record.model_sha256
     if foreign and not cache.force:
         raise UsageError(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from qdqtool.findings import Finding
 from qdqtool.pipeline._planner import FlooredScale
-from qdqtool.pipeline._prepare import BatchNormFolding
+from qdqtool.pipeline._prepare import PreparationReport
 from qdqtool.pipeline.accuracy import Accuracy
 from qdqtool.pipeline.placement import PatternMatch, SkippedNode
 from qdqtool.pipeline.plan_apply import QuantizedTensor
@@ -44,8 +44,8 @@ class QuantizeReport:
         target: What the output is for; it passes ``validate`` for it.
         opset_before: Default-domain opset of the input.
         opset_after: That of the output.
-        calibration: Where the ranges came from.
-        batchnorm: What became of BatchNormalizations.
+        calibration: Where the ranges came from; None in weight-only modes, which need none.
+        preparation: What became of each step that prepares the model.
         quantized: Every pair that was put in.
         skipped: Every operator that could be quantized and was not, with the reason.
         floored: Scales that are no measure of their values.
@@ -63,8 +63,8 @@ class QuantizeReport:
     target: str
     opset_before: int
     opset_after: int
-    calibration: CalibrationUsed
-    batchnorm: BatchNormFolding
+    calibration: CalibrationUsed | None
+    preparation: tuple[PreparationReport, ...]
     quantized: tuple[QuantizedTensor, ...]
     skipped: tuple[SkippedNode, ...]
     floored: tuple[FlooredScale, ...]

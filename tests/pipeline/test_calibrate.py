@@ -14,6 +14,7 @@ from support.small import F32, conv_model, make_model, run
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.pipeline.calibrate import FileData, RandomData, Recipe, calibrate, calibrate_model, calibrate_to_file
+from qdqtool.pipeline.preparation import Preparation
 from qdqtool.ranges import Ranges, TensorRange, read_ranges
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -73,7 +74,8 @@ def test_ranges_of_the_trained_samples_are_those_of_a_run_that_keeps_every_activ
     proto = onnx.load(SAMPLES / sample / "model.onnx")
     with np.load(SAMPLES / sample / "calibration.npz") as stored:
         data = {name: array[:16] for name, array in stored.items()}
-    found = tensors(calibrate(SAMPLES / sample / "model.onnx", npz(tmp_path, **data)))
+    as_given = Recipe(preparation=Preparation(equalize=False))
+    found = tensors(calibrate(SAMPLES / sample / "model.onnx", npz(tmp_path, **data), as_given))
     expected = every_tensor(proto, data)
     assert len(found) > 8
     assert [name for name in found if not near(found[name], expected[name])] == []
@@ -275,8 +277,8 @@ def test_an_unknown_target_method_or_mode_is_refused():
 
 def test_batchnorm_is_folded_when_outputs_stay_within_the_limit(tmp_path):
     done = calibrate_model(Model(batchnorm_model(1.0)), npz(tmp_path, x=images()), Recipe())
-    folding = done.prepared.batchnorm
-    assert (folding.found, folding.folded) == (1, True)
+    folding = done.prepared.reports[0]
+    assert (folding.step, len(folding.sites), folding.applied) == ("batchnorm", 1, True)
     assert folding.max_difference is not None
     assert folding.max_difference <= folding.limit == 1e-5
     assert "BatchNormalization" not in {node.op_type for node in done.prepared.model.proto.graph.node}
@@ -297,12 +299,12 @@ def test_batchnorm_is_left_where_folding_changes_an_output_by_more_than_the_limi
     proto.graph.output[0].type.tensor_type.shape.dim[2].dim_value = 6
     proto.graph.output[0].type.tensor_type.shape.dim[3].dim_value = 6
     done = calibrate_model(Model(proto), npz(tmp_path, x=data), Recipe())
-    folding = done.prepared.batchnorm
-    assert (folding.found, folding.folded) == (1, False)
+    folding = done.prepared.reports[0]
+    assert (folding.step, len(folding.sites), folding.applied) == ("batchnorm", 1, False)
     assert folding.max_difference is not None
     assert folding.max_difference > folding.limit
     assert done.prepared.model.proto == proto
-    assert not done.ranges.record.batchnorm_folded
+    assert not done.ranges.record.preparation
 
 
 def _saved(model: Model, folder: Path) -> str:

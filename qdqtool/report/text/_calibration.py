@@ -1,10 +1,10 @@
-"""What the reports of calibrate and quantize have in common: BatchNormalizations and skipped nodes."""
+"""What the reports of calibrate and quantize have in common: how the model was prepared, and skipped nodes."""
 
 from collections.abc import Sequence
 
 from rich.console import Console
 
-from qdqtool.pipeline._prepare import BatchNormFolding
+from qdqtool.pipeline._prepare import PreparationReport
 from qdqtool.pipeline.placement import SkippedNode
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._pairs import print_rest
@@ -13,19 +13,31 @@ SHOWN = 20
 SHOWN_NODES = 4
 
 
-def print_batchnorm(folding: BatchNormFolding, console: Console) -> None:
-    """Print what became of BatchNormalizations, if there were any to fold."""
-    if not folding.found:
+_DONE = {
+    "batchnorm": ("BatchNormalization", "folded"),
+    "equalization": ("layer", "equalised"),
+}
+"""For each step, what it finds and what it does to that."""
+
+
+def print_preparation(reports: Sequence[PreparationReport], console: Console) -> None:
+    """Print what became of each step that found something to do."""
+    for report in reports:
+        if report.sites:
+            _print_step(report, console)
+
+
+def _print_step(report: PreparationReport, console: Console) -> None:
+    thing, done = _DONE.get(report.step, ("place", f"changed by {report.step}"))
+    count = plural(len(report.sites), thing)
+    if report.max_difference is None:
+        console.print(f"{count} {done}, as the ranges file says")
         return
-    count = plural(folding.found, "BatchNormalization")
-    if folding.max_difference is None:
-        console.print(f"{count} {'folded' if folding.folded else 'not folded'}, as the ranges file says")
-        return
-    seen = f"outputs differ by {folding.max_difference:.2g} of their largest magnitude"
-    if folding.folded:
-        console.print(f"{count} folded: {seen}, limit {folding.limit:g}")
+    seen = f"outputs differ by {report.max_difference:.2g} of their largest magnitude"
+    if report.applied:
+        console.print(f"{count} {done}: {seen}, limit {report.limit:g}")
     else:
-        console.print(f"{count} NOT folded: {seen}, more than {folding.limit:g}", style="yellow")
+        console.print(f"{count} NOT {done}: {seen}, more than {report.limit:g}", style="yellow")
 
 
 def print_skipped(skipped: Sequence[SkippedNode], console: Console) -> None:

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from qdqtool.pipeline.calibrate import CalibrateReport
 from qdqtool.report.terminal import escape, plural
-from qdqtool.report.text._calibration import SHOWN, print_batchnorm
+from qdqtool.report.text._calibration import SHOWN, print_preparation
 from qdqtool.report.text._pairs import print_rest
 
 
@@ -20,7 +20,7 @@ def render(report: CalibrateReport, console: Console) -> None:
     )
     if report.data.seed is not None:
         console.print("RANDOM calibration: the ranges say nothing about real inputs", style="yellow")
-    print_batchnorm(report.batchnorm, console)
+    print_preparation(report.preparation, console)
     for tensor in report.unseen[:SHOWN]:
         scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
         console.print(f"UNSEEN   {escape(tensor.tensor)}{scope}: {escape(tensor.reason)}", style="yellow")

@@ -6,7 +6,7 @@ from rich.text import Text
 from qdqtool.pipeline.quantize_report import CalibrationUsed, QuantizeReport
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._accuracy import print_accuracy
-from qdqtool.report.text._calibration import SHOWN, print_batchnorm, print_skipped
+from qdqtool.report.text._calibration import SHOWN, print_preparation, print_skipped
 from qdqtool.report.text._pairs import print_files, print_opset, print_pairs, print_rest
 
 
@@ -14,8 +14,9 @@ def render(report: QuantizeReport, console: Console) -> None:
     """Print what was quantized and what was not, what the ranges come from, the warnings, and the files."""
     print_pairs(report.quantized, report.model, console)
     print_skipped(report.skipped, console)
-    _print_calibration(report.calibration, console)
-    print_batchnorm(report.batchnorm, console)
+    if report.calibration is not None:
+        _print_calibration(report.calibration, console)
+    print_preparation(report.preparation, console)
     _print_floored(report, console)
     print_opset(report.opset_before, report.opset_after, console)
     print_accuracy(report.accuracy, console)

@@ -1,0 +1,27 @@
+"""Statistics of the channels of one tensor."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.numerics.product import Factors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChannelStatistics:
+    """What values each channel took.
+
+    Attributes:
+        peak: Largest magnitude of each, float64, shape ``(channels,)``.
+        mean: Mean of each.
+        mean_square: Mean of the squares of each.
+    """
+
+    peak: Factors
+    mean: Factors
+    mean_square: Factors
+
+
+def folded_peaks(peaks: Factors, repeat: int) -> Factors:
+    """The largest of every ``repeat`` neighbours, which share a factor."""
+    return np.asarray(peaks.reshape(-1, repeat).max(axis=1), np.float64)

@@ -1,0 +1,63 @@
+"""One step of preparing a float model: it changes weights and, up to rounding, no result."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from qdqtool.graph.model import Model
+from qdqtool.pipeline.data import Feeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One place that a step found.
+
+    Attributes:
+        name: The node or tensor.
+        graph: Its scope; empty for the main graph.
+        note: What was done there, or why nothing was.
+    """
+
+    name: str
+    graph: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a step would do to a model.
+
+    Attributes:
+        model: The model, changed.
+        parameters: What the step needs to make the same change again without data: JSON values.
+        done: Places that change.
+        left: Places of the same kind that stay as they are.
+    """
+
+    model: Model
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    done: tuple[Site, ...] = ()
+    left: tuple[Site, ...] = ()
+
+
+class Step(Protocol):
+    """One step."""
+
+    name: str
+
+    def change(self, model: Model, feeds: Feeds) -> Change:
+        """What the step would do, with ``done`` empty where it would do nothing.
+
+        Raises:
+            UsageError: The model fails on a sample.
+            CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        """
+        ...
+
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+        """The change that an earlier :meth:`change` recorded.
+
+        Raises:
+            UsageError: The parameters are malformed, or do not fit the model.
+        """
+        ...
