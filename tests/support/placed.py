@@ -37,9 +37,9 @@ def place(
     """The model with every proposed pair, written to ``placed.onnx`` too."""
 
     def plan(view: GraphView) -> QuantPlan:
-        constants = Constants(view)
+        constants, types = Constants(view), TensorTypes(view)
         slots = proposal(view.model, selection, number_format=number_format).slots
-        return QuantPlan(tuple(Placement(slot.slot, _params(slot, view, constants), slot.reason) for slot in slots))
+        return QuantPlan(tuple(Placement(e.slot, _params(e, view, constants, types), e.reason) for e in slots))
 
     placed, _ = apply_plan(Model(model), plan)
     save_model(placed, folder / "placed.onnx")
@@ -48,12 +48,14 @@ def place(
     return written
 
 
-def _params(proposed: ProposedSlot, view: GraphView, constants: Constants) -> QuantParams:
+def _params(proposed: ProposedSlot, view: GraphView, constants: Constants, types: TensorTypes) -> QuantParams:
     high = proposed.scheme.format.high
+    value = view.scope(proposed.slot.scope).values[proposed.slot.tensor]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(types.elem_type(value))
     if proposed.kind == "activation":
-        return QuantParams(proposed.scheme, np.float32(LARGEST_ACTIVATION / high).reshape(()))
-    weight = np.abs(constants.array(view.scope(proposed.slot.scope).values[proposed.slot.tensor]))
+        return QuantParams(proposed.scheme, np.asarray(LARGEST_ACTIVATION / high, dtype))
+    weight = np.abs(constants.array(value).astype(np.float32))
     granularity = proposed.scheme.granularity
     kept = {granularity.axis % weight.ndim} if isinstance(granularity, PerAxis) else set()
     others = tuple(axis for axis in range(weight.ndim) if axis not in kept)
-    return QuantParams(proposed.scheme, np.asarray(weight.max(axis=others) / high + 1e-6, np.float32))
+    return QuantParams(proposed.scheme, np.asarray(weight.max(axis=others) / high + 1e-6, dtype))

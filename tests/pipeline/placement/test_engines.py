@@ -1,14 +1,13 @@
-"""What TensorRT for RTX makes of the pairs: every quantized node runs in an int8 kernel.
+"""What TensorRT for RTX makes of the pairs: every quantized node runs in an int8 or fp8 kernel.
 
-The layer dump is made before just-in-time compilation; that a kernel reads int8 tensors and no float ones besides its
+The layer dump is made before just-in-time compilation; that a kernel reads codes and no float ones besides its
 constants is what it proves.
 """
-
-import re
 
 import numpy as np
 import pytest
 from support.engine_models import IMAGE, ROWS, Net
+from support.layer_dump import input_types, kernels_of, multiplied_types
 from support.placed import place
 from support.trt_verdict import TrtOracle
 
@@ -20,25 +19,6 @@ def oracle():
     judge = TrtOracle()
     yield judge
     judge.close()
-
-
-def kernels_of(layers, node, wanted=r"(?i)corr|gemm"):
-    """The lines of the layer dump that name ``node`` and are of a wanted kind."""
-    lines = [line for line in layers.splitlines() if f"[ONNX Layer: {node}]" in line]
-    return [line for line in lines if re.search(wanted, line.partition("Inputs: [")[0])]
-
-
-def input_types(kernel):
-    """Data types of what a kernel reads, constants not counted."""
-    inputs = kernel.partition("Inputs: [")[2].partition("Constants: [")[0].partition("Outputs: [")[0]
-    return re.findall(r"Datatype: (\w+)", inputs)
-
-
-def multiplied_types(layers, node):
-    """Data types that the kernel multiplying for ``node`` reads."""
-    kernels = kernels_of(layers, node)
-    assert kernels, f"no kernel of {node} in:\n{layers}"
-    return {kind for kernel in kernels for kind in input_types(kernel)}
 
 
 def conv_chain():
@@ -109,7 +89,75 @@ def attention():
     return net.model({"x": (1, 16, 64)}), names
 
 
+def shapes_of_conv():
+    net = Net(17)
+    net.op("Conv", ["x", net.float_weight("w1", (16, 16, 3))], "one", pads=[1, 1])
+    net.constant("cube", np.array([1, 16, 4, 4, 4]))
+    net.op("Conv", [net.op("Reshape", ["one", "cube"], "r"), net.float_weight("w3", (16, 16, 3, 3, 3))], "three")
+    net.op("Conv", ["three", net.float_weight("wg", (16, 4, 1, 1, 1))], "grouped", group=4)
+    net.op("Conv", ["grouped", net.float_weight("wd", (16, 1, 1, 1, 1))], "y", group=16)
+    return net.model({"x": (1, 16, 64)}), ["one.Conv", "three.Conv", "grouped.Conv", "y.Conv"]
+
+
+def two_activations():
+    net = Net(17)
+    net.op("Gemm", ["x", net.op("Relu", ["x"], "r")], "g", transB=1)
+    net.op("MatMul", ["g", net.op("Sigmoid", ["x"], "s")], "y")
+    return net.model(ROWS), ["g.Gemm", "y.MatMul"]
+
+
+def batched_weights():
+    net = Net(17)
+    net.op("MatMul", ["x", net.float_weight("w1", (4, 64, 32))], "m")
+    net.op("MatMul", ["m", net.float_weight("w2", (32,))], "y")
+    return net.model({"x": (4, 8, 64)}), ["m.MatMul", "y.MatMul"]
+
+
+def einsum():
+    net = Net(17)
+    for name in "qk":
+        net.op("Einsum", ["x", net.float_weight(f"w{name}", (64, 2, 32))], name, equation="btc,chd->bthd")
+    net.op("Einsum", ["q", "k"], "scores", equation="bihd,bjhd->bhij")
+    net.op("Einsum", ["scores", net.float_weight("wo", (16, 24))], "y", equation="bhij,jk->bhik")
+    return net.model({"x": (1, 16, 64)}), ["q.Einsum", "k.Einsum", "scores.Einsum", "y.Einsum"]
+
+
+def shared_weights():
+    net = Net(17)
+    net.float_weight("w", (64, 64))
+    net.op("MatMul", ["x", "w"], "a")
+    net.op("MatMul", [net.op("Tanh", ["a"], "t"), "w"], "b")
+    net.op("Gemm", ["b", "w"], "y", transB=1)
+    return net.model(ROWS), ["a.MatMul", "b.MatMul", "y.Gemm"]
+
+
+def joined():
+    net = Net(17)
+    for name in "ab":
+        net.op("Relu", [net.op("Conv", ["x", net.float_weight(f"w{name}", (16, 16, 3, 3))], f"c{name}")], f"r{name}")
+    net.op("Concat", ["ra", "rb"], "k", axis=1)
+    net.op("Conv", ["k", net.float_weight("w", (16, 32, 1, 1))], "y")
+    return net.model(IMAGE), ["ca.Conv", "cb.Conv", "y.Conv"]
+
+
+def squeeze_and_excite():
+    net = Net(17)
+    net.op("HardSwish", [net.op("Conv", ["x", net.float_weight("w0", (32, 16, 1, 1))], "c0")], "h")
+    net.op("Conv", [net.op("GlobalAveragePool", ["h"], "p"), net.float_weight("w1", (16, 32, 1, 1))], "c1")
+    net.op("Conv", [net.op("Relu", ["c1"], "r"), net.float_weight("w2", (32, 16, 1, 1))], "c2")
+    net.op("Mul", ["h", net.op("HardSigmoid", ["c2"], "g")], "m")
+    net.op("Conv", ["m", net.float_weight("w3", (16, 32, 1, 1))], "y")
+    return net.model(IMAGE), ["c0.Conv", "c1.Conv", "c2.Conv", "y.Conv"]
+
+
 NETWORKS = {
+    "batched weights": batched_weights(),
+    "convolutions": shapes_of_conv(),
+    "einsum": einsum(),
+    "joined branches": joined(),
+    "shared weights": shared_weights(),
+    "squeeze and excite": squeeze_and_excite(),
+    "two activations": two_activations(),
     "conv chain": conv_chain(),
     "residual": residual(downsample=False),
     "residual with downsampling": residual(downsample=True),
@@ -121,21 +169,31 @@ NETWORKS = {
 }
 
 
+CODES = {"int8": "Int8", "float8e4m3fn": "FP8"}
+"""What the layer dump calls the formats."""
+
+
+@pytest.mark.parametrize("number_format", CODES)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_quantized_nodes_run_in_int8_kernels(name, oracle, tmp_path):
+def test_quantized_nodes_run_in_kernels_of_their_format(name, number_format, oracle, tmp_path):
     model, nodes = NETWORKS[name]
-    verdict = oracle.judge(place(model, tmp_path))
+    verdict = oracle.judge(place(model, tmp_path, number_format=number_format), (89,))
     assert verdict.accepted, verdict.message
-    assert {node: multiplied_types(verdict.layers, node) for node in nodes} == {node: {"Int8"} for node in nodes}
+    found = {node: multiplied_types(verdict.layers, node) for node in nodes}
+    assert found == {node: {CODES[number_format]} for node in nodes}
 
 
-def test_without_pairs_they_run_in_float(oracle):
-    model, nodes = NETWORKS["conv chain"]
+@pytest.mark.parametrize("name", ["attention", "conv chain", "einsum", "residual"])
+def test_without_pairs_they_run_in_float(name, oracle):
+    model, nodes = NETWORKS[name]
     layers = oracle.judge(model).layers
     assert {node: multiplied_types(layers, node) for node in nodes} == {node: {"Float"} for node in nodes}
 
 
-def test_the_skip_branch_of_a_residual_block_is_read_as_int8(oracle, tmp_path):
+@pytest.mark.parametrize("number_format", CODES)
+def test_the_skip_branch_of_a_residual_block_is_read_as_codes(number_format, oracle, tmp_path):
     model, _ = NETWORKS["residual"]
-    kernels = kernels_of(oracle.judge(place(model, tmp_path)).layers, "a.Add", "Add")
-    assert [sorted(input_types(kernel)) for kernel in kernels] == [["Float", "Int8"]]  # the Conv's sums, and its input
+    layers = oracle.judge(place(model, tmp_path, number_format=number_format), (89,)).layers
+    kernels = kernels_of(layers, "a.Add", "Add")
+    codes = CODES[number_format]
+    assert [set(input_types(kernel)) for kernel in kernels] == [{"Float", codes}]  # the Conv's sums, and its input
