@@ -1,8 +1,10 @@
 """What the rules share about one model: the indexes, made once, and constants, read once."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -86,6 +88,16 @@ class Facts:
         """Every node that multiplies with weights: Conv, ConvTranspose, Gemm, MatMul."""
         known = ((node, ops.get(node)) for node in self.nodes)
         return tuple(self._product(node, op) for node, op in known if op is not None and op.weighted)
+
+    @cached_property
+    def readers_of_codes(self) -> Mapping[QdqNode, list[tuple[Product, int]]]:
+        """For each DQ the products that read its codes, each with the index of the operand."""
+        found: dict[QdqNode, list[tuple[Product, int]]] = defaultdict(list)
+        for product in self.products:
+            for index, side in ((0, product.left), (product.weight_index, product.right)):
+                if side is not None:
+                    found[side.dequantize].append((product, index))
+        return MappingProxyType(found)
 
     def _product(self, node: NodeView, op: QuantizableOp) -> Product:
         assert op.weight_input is not None

@@ -12,7 +12,7 @@ from qdqtool.graph.constants import Constants
 from qdqtool.graph.qdq import QdqIndex, QdqNode, same_constant
 from qdqtool.graph.tensors import element_count
 from qdqtool.graph.view import NodeView, Value
-from qdqtool.numerics.granularity import PerAxis
+from qdqtool.numerics.granularity import PerAxis, PerTensor
 from qdqtool.ops import QuantizableOp
 
 if TYPE_CHECKING:
@@ -93,6 +93,25 @@ def wrong_axis(facts: "Facts", product: Product) -> tuple[int, int] | None:
         return None
     here, wanted = right.axis_here(axis, len(shape)), product.op.weight_axis(product.node, len(shape))
     return (here, wanted) if here is not None and wanted is not None and here != wanted else None
+
+
+def keeps_sum(facts: "Facts", product: Product, index: int) -> bool:
+    """Whether the scales of an operand are the same for every product of each sum, so that codes can be multiplied.
+
+    Convolutions have no kernel for per-axis activations, whatever the axis.
+    """
+    side = product.left if index == 0 else product.right
+    if side is None or side.dequantize.granularity == PerTensor():
+        return True
+    node, entry = product.node, side.dequantize
+    shape, axis = facts.data_shape(entry), facts.axis(entry)
+    if not node.is_op("MatMul", "Gemm") or not isinstance(entry.granularity, PerAxis) or shape is None or axis is None:
+        return False
+    here = side.axis_here(axis, len(shape))
+    if index:
+        return here == product.op.weight_axis(node, len(shape))
+    kept = 1 if node.is_op("Gemm") and node.attribute("transA", 0) else len(shape) - 2
+    return here == kept
 
 
 def operand(walk: "Walk", value: Value | None) -> Operand | None:

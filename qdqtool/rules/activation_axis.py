@@ -1,19 +1,31 @@
 """QA202: activations with more than one scale."""
 
 from collections.abc import Iterator
+from functools import partial
 
+import numpy as np
+
+from qdqtool.graph.qdq import QdqNode
 from qdqtool.numerics.granularity import PerTensor
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import Example, Fault, Impact, Rule, impacts
-from qdqtool.rules._words import dims, short
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.rules._facts import Facts, as_reals
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules._reach import keeps_sum
+from qdqtool.rules._rule import CAUTION, Example, Fault, Impact, Rule, impacts
+from qdqtool.rules._stored import write_parameters
+from qdqtool.rules._symmetric import CodeGroup
+from qdqtool.rules._words import dims, format_of, short
 from qdqtool.targets import Target
+
+ONE_SCALE = Offer("unsafe", "gives the whole tensor the largest of the scales")
 
 
 class ActivationAxis(Rule):
     """An activation has one scale.
 
     Why it matters: NVIDIA documents per-tensor scales for activations. The parser takes more, but then a Conv runs in
-    float and the pair only rounds.
+    float, and so does a MatMul or Gemm with scales along the axis that it sums over: the pair only rounds. Scales for
+    the rows of a MatMul stay int8 in TensorRT for RTX; that is a warning, since nobody promises it.
 
     Bad: a pair with a scale for each channel in front of a Conv.
 
@@ -24,6 +36,7 @@ class ActivationAxis(Rule):
     name = "axis.activation"
     affects = impacts(tensorrt=Impact("error", "fallback"))
     remedy = "calibrate the activation per tensor; keep per-axis scales for weights"
+    offers = (ONE_SCALE,)
     VALID = (
         Example(
             "one scale for the activation",
@@ -39,6 +52,18 @@ class ActivationAxis(Rule):
         ),
     )
     INVALID = (
+        Example(
+            "a scale for each row of a MatMul, which stays int8 and is documented nowhere",
+            """
+            agraph (float[2,2] x) => (float[2,2] y)
+            <float[2] s = {0.1, 0.3}, int8[2] z = {0,0}, int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
+                q = QuantizeLinear <axis = 0> (x, s, z)
+                xd = DequantizeLinear <axis = 0> (q, s, z)
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
         Example(
             "a scale for each input channel of a Conv",
             """
@@ -57,17 +82,37 @@ class ActivationAxis(Rule):
         """Look at every Q of data, and every DQ that reads data from elsewhere than a Q."""
         del target
         for entry in facts.qdq.nodes:
-            if not entry.is_quantize and facts.qdq.quantizer_of(entry) is not None:
+            if entry.granularity is None or entry.data is None or isinstance(entry.granularity, PerTensor):
                 continue
-            granularity = entry.granularity
-            if granularity is None or isinstance(granularity, PerTensor) or entry.data is None:
+            if (not entry.is_quantize and facts.qdq.quantizer_of(entry) is not None) or facts.is_constant(entry.data):
                 continue
-            if not facts.is_constant(entry.data):
-                assert entry.scale_shape is not None
-                yield Fault(
-                    message=f"this {short(entry)} gives an activation scales {granularity}",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found=f"scale of shape {dims(entry.scale_shape)}",
-                    expected="one scale",
-                )
+            assert entry.scale_shape is not None
+            yield Fault(
+                message=f"this {short(entry)} gives an activation scales {entry.granularity}",
+                node=entry.node,
+                tensor=entry.data,
+                found=f"scale of shape {dims(entry.scale_shape)}",
+                expected="one scale",
+                impact=None if _makes_float(facts, entry) else CAUTION,
+                fixes=(Fix(ONE_SCALE, "gives the tensor the largest of its scales", partial(_join, entry)),),
+            )
+
+
+def _makes_float(facts: Facts, entry: QdqNode) -> bool:
+    """Whether an operator with int8 kernels runs in float because of the scales."""
+    dequantizers = facts.qdq.readers(entry) if entry.is_quantize else [entry]
+    readers = (reader for each in dequantizers for reader in facts.readers_of_codes.get(each, ()))
+    return any(not keeps_sum(facts, product, index) for product, index in readers)
+
+
+def _join(entry: QdqNode, draft: Draft) -> None:
+    group = CodeGroup.of(draft.facts, entry)
+    given, fmt = group.shared(), format_of(entry.quantized_type)
+    if group.constants or fmt is None:
+        raise UnfitError("stored codes are among what shares the scales")
+    if given.zero_point is not None and np.any(as_reals(given.zero_point)):
+        raise UnfitError("it has zero points")
+    params = QuantParams(QuantScheme(fmt, PerTensor()), np.asarray(given.scale.max()))
+    for each in group.entries:
+        write_parameters(draft, each, params)
+        draft.set_attribute(each.node, "block_size", None)

@@ -122,8 +122,7 @@ class WeightAxis(Rule):
 def _other_reader(facts: Facts, product: Product) -> Product | None:
     """Another operator that reads the same DQ, and that its axis fits."""
     assert product.right is not None
-    for other in facts.products:
-        shared = other.right is not None and other.right.dequantize is product.right.dequantize
-        if shared and other is not product and wrong_axis(facts, other) is None:
+    for other, index in facts.readers_of_codes[product.right.dequantize]:
+        if index and other is not product and wrong_axis(facts, other) is None:
             return other
     return None
