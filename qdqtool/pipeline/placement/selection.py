@@ -1,9 +1,10 @@
 """Which nodes a user wants quantized: globs over node names and operators."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.view import GraphView, NodeView
 from qdqtool.registry import suggestion
@@ -17,11 +18,13 @@ class PatternMatch:
         option: The option it was given with, as users spell it.
         pattern: The glob.
         nodes: Labels of the nodes that it matches, in the order of the graph.
+        quantizable: How many of them have an operator that may take pairs: for the others it changes nothing.
     """
 
     option: str
     pattern: str
     nodes: tuple[str, ...]
+    quantizable: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,24 @@ def _match(option: str, pattern: str, nodes: list[NodeView], words: Callable[[No
     if not found:
         legal = sorted({word for node in nodes for word in words(node)})
         kind = "operator" if words is _op_types else "node"
+        likely = [*legal, *dict.fromkeys(_globs(legal))] if "*" in pattern else legal
         raise UsageError(
-            f"{option} '{pattern}' matches no {kind} of the model{suggestion(pattern, legal)}",
-            hint="--list-matches shows what each pattern matches" if words is _names else f"it has {', '.join(legal)}",
+            f"{option} '{pattern}' matches no {kind} of the model{suggestion(pattern, likely)}",
+            hint="--list-matches without the option lists every node that would be quantized"
+            if words is _names
+            else f"it has {', '.join(legal)}",
         )
-    return PatternMatch(option, pattern, tuple(node.label for node in found))
+    return PatternMatch(option, pattern, tuple(node.label for node in found), sum(map(_is_quantizable, found)))
+
+
+def _is_quantizable(node: NodeView) -> bool:
+    family = ops.get(node)
+    return family is not None and not family.commutes
+
+
+def _globs(names: Iterable[str]) -> Iterator[str]:
+    """A glob for everything below each level of the names, as exporters build them: ``/model/encoder/*``."""
+    for name in names:
+        for index, character in enumerate(name):
+            if character in "/.":
+                yield f"{name[: index + 1]}*"

@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from qdqtool.pipeline.placement import PatternMatch
 from qdqtool.pipeline.quantize_report import MatchesReport
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._calibration import print_skipped
@@ -11,7 +12,8 @@ def render(report: MatchesReport, console: Console) -> None:
     """Print what each pattern matches, then every node with what would become of it."""
     for match in report.patterns:
         console.print(
-            f"{match.option} '{escape(match.pattern)}' matches {plural(len(match.nodes), 'node')}", style="bold"
+            f"{match.option} '{escape(match.pattern)}' matches {plural(len(match.nodes), 'node')}, {_effect(match)}",
+            style="bold",
         )
         for label in match.nodes:
             console.print(f"  {escape(label)}")
@@ -23,3 +25,9 @@ def render(report: MatchesReport, console: Console) -> None:
         scope = f" in {escape(node.graph)}" if node.graph else ""
         console.print(f"  {escape(node.node)} ({escape(node.op_type)}){scope}")
     print_skipped(report.skipped, console)
+
+
+def _effect(match: PatternMatch) -> str:
+    if not match.quantizable:
+        return "none of them quantizable: it changes nothing"
+    return "all quantizable" if match.quantizable == len(match.nodes) else f"{match.quantizable} of them quantizable"

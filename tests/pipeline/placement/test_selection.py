@@ -1,5 +1,7 @@
 """Selections: globs over node names, output names and operators; what matches nothing is an error."""
 
+import re
+
 import pytest
 from support.placed import proposal
 from support.small import conv_model
@@ -7,7 +9,7 @@ from support.small import conv_model
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.graph.view import GraphView
-from qdqtool.pipeline.placement import Selection
+from qdqtool.pipeline.placement import PatternMatch, Selection
 
 
 def readers(selection):
@@ -60,8 +62,24 @@ def test_a_pattern_that_matches_nothing_is_an_error(selection, message):
 
 def test_matches_lists_what_each_pattern_selects():
     selection = Selection(nodes_to_exclude=("conv*",), op_types_to_exclude=("Relu",))
-    found = selection.matches(GraphView(Model(conv_model())))
-    assert [(match.option, match.pattern, match.nodes) for match in found] == [
-        ("--nodes-to-exclude", "conv*", ("conv1", "conv2")),
-        ("--op-types-to-exclude", "Relu", ("relu1",)),
-    ]
+    assert selection.matches(GraphView(Model(conv_model()))) == (
+        PatternMatch("--nodes-to-exclude", "conv*", ("conv1", "conv2"), 2),
+        PatternMatch("--op-types-to-exclude", "Relu", ("relu1",), 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "near"),
+    [
+        ("/encodr/*", "/encoder/*"),
+        ("/encoder/layer2/*", "/encoder/layer1/*"),
+        ("/encoder/layer1/Conv", "/encoder/layer1/conv"),
+    ],
+)
+def test_a_typo_in_a_path_is_told_from_the_levels_of_the_names(pattern, near):
+    model = conv_model()
+    for node in model.graph.node:
+        node.name = f"/encoder/layer1/{node.name.rstrip('12')}"
+    model.graph.node[2].name = "/decoder/other"
+    with pytest.raises(UsageError, match=f"did you mean '{re.escape(near)}'"):
+        Selection(nodes_to_exclude=(pattern,)).matches(GraphView(Model(model)))
