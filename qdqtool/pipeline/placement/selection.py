@@ -1,13 +1,18 @@
 """Which nodes a user wants quantized: globs over node names and operators."""
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from os.path import commonprefix
 
 from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.view import GraphView, NodeView
 from qdqtool.registry import suggestion
+
+COMPARED = 200
+"""Names of a model that a typo is compared with in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +99,9 @@ def _match(option: str, pattern: str, nodes: list[NodeView], words: Callable[[No
     if not found:
         legal = sorted({word for node in nodes for word in words(node)})
         kind = "operator" if words is _op_types else "node"
-        likely = [*legal, *dict.fromkeys(_globs(legal))] if "*" in pattern else legal
+        candidates = [*legal, *dict.fromkeys(_globs(legal))] if "*" in pattern else legal
         raise UsageError(
-            f"{option} '{pattern}' matches no {kind} of the model{suggestion(pattern, likely)}",
+            f"{option} '{pattern}' matches no {kind} of the model{suggestion(pattern, _likely(pattern, candidates))}",
             hint="--list-matches without the option lists every node that would be quantized"
             if words is _names
             else f"it has {', '.join(legal)}",
@@ -107,6 +112,15 @@ def _match(option: str, pattern: str, nodes: list[NodeView], words: Callable[[No
 def _is_quantizable(node: NodeView) -> bool:
     family = ops.get(node)
     return family is not None and not family.commutes
+
+
+def _likely(pattern: str, words: Iterable[str]) -> list[str]:
+    """The words with most of their letters in common with ``pattern`` at both ends: a full comparison takes seconds."""
+
+    def shared(word: str) -> int:
+        return len(commonprefix((pattern, word))) + len(commonprefix((pattern[::-1], word[::-1])))
+
+    return heapq.nlargest(COMPARED, words, key=shared)
 
 
 def _globs(names: Iterable[str]) -> Iterator[str]:
