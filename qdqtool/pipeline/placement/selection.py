@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from os.path import commonprefix
+from itertools import takewhile
 
 from qdqtool import ops
 from qdqtool.errors import UsageError
@@ -118,9 +118,14 @@ def _likely(pattern: str, words: Iterable[str]) -> list[str]:
     """The words with most of their letters in common with ``pattern`` at both ends: a full comparison takes seconds."""
 
     def shared(word: str) -> int:
-        return len(commonprefix((pattern, word))) + len(commonprefix((pattern[::-1], word[::-1])))
+        return _common(pattern, word) + _common(pattern[::-1], word[::-1])
 
     return heapq.nlargest(COMPARED, words, key=shared)
+
+
+def _common(left: str, right: str) -> int:
+    """Letters that both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
 def _globs(names: Iterable[str]) -> Iterator[str]:
