@@ -1,0 +1,94 @@
+"""Range files of other tools, one format a module: read, told apart by what they hold, and most of them written.
+
+The file name with ``-`` for ``_`` is the public id, ``FORMAT`` the value.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.errors import UsageError
+from qdqtool.pipeline import encodings as _package
+from qdqtool.pipeline.encodings._types import EncodingFormat, Encodings
+from qdqtool.ranges import MAX_RANGES_BYTES, TensorRange
+from qdqtool.registry import load_unit, unit_names
+
+__all__ = ["EncodingFormat", "Encodings", "ReadEncodings", "encode", "names", "read_encodings", "recognize", "writable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEncodings:
+    """A file that was read.
+
+    Attributes:
+        format: Public id of its format.
+        found: What it says.
+    """
+
+    format: str
+    found: Encodings
+
+
+def names() -> tuple[str, ...]:
+    """The public ids of all formats, sorted."""
+    return tuple(name.replace("_", "-") for name in unit_names(_package))
+
+
+def writable() -> tuple[str, ...]:
+    """Those that can be written."""
+    return tuple(name for name in names() if _get(name).can_write)
+
+
+def recognize(path: Path) -> str | None:
+    """The id of the format that a file has, by what it holds; None for any other file.
+
+    Raises:
+        UsageError: It cannot be read, or is too large.
+    """
+    return _recognize(_read(path))
+
+
+def read_encodings(path: Path) -> ReadEncodings:
+    """Read a range file of another tool strictly.
+
+    Raises:
+        UsageError: It cannot be read, its format is unknown, or it is malformed.
+    """
+    data = _read(path)
+    found = _recognize(data)
+    if found is None:
+        titles = ", ".join(_get(name).title for name in names())
+        raise UsageError(f"{path} is no range file that is known; known are: {titles}")
+    try:
+        return ReadEncodings(found, _get(found).read(data))
+    except UsageError as error:
+        raise UsageError(f"{_get(found).title} {path}: {error.message}", hint=error.hint) from None
+
+
+def encode(ranges: Mapping[str, TensorRange], name: str) -> bytes:
+    """A file of the format ``name``, one of :func:`writable`.
+
+    Raises:
+        UsageError: A name or a value cannot be written so.
+    """
+    return _get(name).write(ranges)
+
+
+@functools.cache
+def _get(name: str) -> EncodingFormat:
+    found: EncodingFormat = load_unit(_package, name.replace("-", "_")).FORMAT
+    return found
+
+
+def _recognize(data: bytes) -> str | None:
+    return next((name for name in names() if _get(name).recognizes(data)), None)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_RANGES_BYTES:
+            raise UsageError(f"{path} is larger than {MAX_RANGES_BYTES >> 20} MiB")
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
