@@ -1,7 +1,7 @@
 """The options of ``validate``: what to apply, what is known, and how to report."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,9 +19,6 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 EXIT_FINDINGS = 1
 EXIT_UNREADABLE = 3
-MOST_JOBS = 8
-BYTES_PER_JOB = 1 << 20
-"""Starting a process takes about as long as validating a model file of this size."""
 
 FORMATS = ("text", "json", *unit_names(_formats))
 
@@ -82,7 +79,7 @@ _OPTIONS = (
         "--jobs",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Models to validate at once.  [default: one per CPU, fewer for small files]",
+        help="Processes that share the models.  [default: one; more for what is left after a second, where they pay]",
     ),
     click.option("--show-context", is_flag=True, help="Text: also print what each node reads and what reads it."),
     click.option("--statistics", is_flag=True, help="Print how often each rule reported, not the findings."),
@@ -123,14 +120,6 @@ def settings_of(options: dict[str, Any]) -> "Settings":
         baseline=str(options["baseline"]) if options["baseline"] is not None else None,
     )
     return settle(given, isolated=options["isolated"])
-
-
-def jobs_of(options: dict[str, Any], models: Iterable[Path]) -> int:
-    """How many models to validate at once; without ``--jobs`` as many as pay for the start of a process."""
-    if options["jobs"]:
-        return int(options["jobs"])
-    total = sum(path.stat().st_size for path in models if path.is_file())
-    return min(os.cpu_count() or 1, MOST_JOBS, 1 + total // BYTES_PER_JOB)
 
 
 def refuse_with_fixes(options: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import click
 
 from qdqtool.cli._fix_options import fix_options, run_fixes, wants_fixes
 from qdqtool.cli._options import emit
-from qdqtool.cli._validate_options import deliver, jobs_of, refuse_with_fixes, settings_of, validate_options
+from qdqtool.cli._validate_options import deliver, refuse_with_fixes, settings_of, validate_options
 
 
 @click.command(short_help="Find every Q/DQ fault of models, without a GPU.")
@@ -40,5 +40,5 @@ def command(context: click.Context, /, *, models: tuple[Path, ...], **options: A
             models, options, settings.policy, fail_on=settings.fail_on, output_format=options["output_format"]
         )
         context.exit(code)
-    report = validate_files(models, settings.policy, jobs=jobs_of(options, models))
+    report = validate_files(models, settings.policy, jobs=options["jobs"])
     context.exit(deliver(report, settings, options))

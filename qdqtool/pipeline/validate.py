@@ -56,14 +56,14 @@ def validate_models(
     return validate_files(paths, _policy(targets, compute_capabilities, select, ignore))
 
 
-def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int = 1) -> ValidateReport:
+def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 1) -> ValidateReport:
     """The findings of many files under one policy, in the order of ``paths``.
 
     Args:
         paths: The files; one that cannot be read is reported and does not stop the others.
         policy: Targets and rules.
-        jobs: Processes to share the files among. With more than one, a script that calls this needs the usual
-            ``if __name__ == "__main__"``.
+        jobs: Processes to share the files among; None for as many as pay. With more than one, a script that calls this
+            needs the usual ``if __name__ == "__main__"``.
 
     Raises:
         ArgumentError: The policy names a target or a rule that does not exist.

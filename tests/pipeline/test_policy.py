@@ -1,5 +1,6 @@
 """Policies: severities, ignores by model and node, suppressions in the model, and many models at once."""
 
+import itertools
 from pathlib import Path
 
 import onnx
@@ -13,6 +14,7 @@ from qdqtool.graph.suppressions import KEY
 from qdqtool.pipeline import _workers
 from qdqtool.pipeline.policy import Judge, Policy
 from qdqtool.pipeline.validate import validate_files, validate_model
+from qdqtool.pipeline.validate_report import ModelReport
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
 
@@ -216,3 +218,36 @@ def test_the_same_model_twice_is_reported_twice(models: list[Path]):
 def test_a_wrong_policy_is_told_before_any_process_starts(models: list[Path]):
     with pytest.raises(ArgumentError, match="did you mean"):
         validate_files(models, Policy(select=("QP1O1",)), jobs=2)
+
+
+def test_few_models_are_judged_without_other_processes(models: list[Path], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_workers, "_pool", None)
+    report = validate_files(models, Policy(), jobs=None)
+
+    assert report == validate_files(models, Policy(), jobs=1)
+
+
+def test_what_is_left_after_a_second_is_shared(models: list[Path], monkeypatch: pytest.MonkeyPatch):
+    shared: list[Path] = []
+    original = _workers._together
+
+    def together(paths: list[Path], policy: Policy, workers: int) -> dict[Path, ModelReport]:
+        shared.extend(paths)
+        assert workers == 2
+        return original(paths, policy, workers)
+
+    clock = itertools.chain([0.0, 0.0, 100.0], itertools.repeat(0.0))
+    monkeypatch.setattr(_workers, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(_workers, "_cpus", lambda: 2)
+    monkeypatch.setattr(_workers, "_together", together)
+    report = validate_files(models, Policy(), jobs=None)
+
+    assert len(shared) == len(models) - 1
+    assert report == validate_files(models, Policy(), jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "workers", "expected"), [(10, 1, False), (1.5, 2, False), (3, 2, True), (1.5, 8, True), (0, 8, False)]
+)
+def test_sharing_pays_where_it_saves_more_than_a_start(seconds: float, workers: int, expected: bool):
+    assert _workers.pays(seconds, workers) == expected
