@@ -9,21 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from qdqtool.numerics._half_rows import half
 from qdqtool.numerics._rows import compiled
 from qdqtool.numerics.dtypes import Array
 
 LANES = 64
 """Groups that are evaluated at a time."""
-
-
-def _half(bits: Any) -> Any:
-    """A binary16 pattern as float32, subnormals included; infinities and NaN become 65536 and more."""
-    wide = np.uint32(bits)
-    shifted = np.uint32((wide & np.uint32(0x7FFF)) << np.uint32(13) | (wide & np.uint32(0x8000)) << np.uint32(16))
-    return shifted.view(np.float32) * np.float32(2.0**112)
-
-
-half = compiled(_half)
 
 
 def _widen(bits: Array, values: Array) -> None:
@@ -111,14 +102,14 @@ integer_errors = compiled(_integer_errors)
 float4_errors = compiled(_float4_errors)
 
 
-def _evaluate(tile: Array, steps: Array, bounds: Any, float4: bool, best: Array) -> None:
-    """The candidate of the least squared error for each group; the first on a tie."""
+def _evaluate(tile: Array, steps: Array, bounds: Any, float4: bool, found: Any) -> None:
+    """The candidate of the least squared error for each group, the first on a tie, where it is less than ``least``."""
+    best, least = found
     part, step = np.ones((tile.shape[0], LANES), np.float32), np.ones(LANES, np.float32)
-    reciprocal, error, least = np.ones(LANES, np.float32), np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    reciprocal, error = np.ones(LANES, np.float32), np.empty(LANES, np.float32)
     for first in range(0, tile.shape[1], LANES):
         width = min(LANES, tile.shape[1] - first)
         part[:, :width] = tile[:, first : first + width]
-        least[:] = np.float32(np.inf)
         for number in range(steps.shape[0]):
             step[:width] = steps[number, first : first + width]
             reciprocal[:] = np.float32(1) / step
@@ -128,9 +119,9 @@ def _evaluate(tile: Array, steps: Array, bounds: Any, float4: bool, best: Array)
             else:
                 integer_errors(part, step, reciprocal, bounds, error)
             for lane in range(width):
-                if error[lane] < least[lane]:
-                    least[lane] = error[lane]
-                    best[first + lane] = number
+                if error[lane] < least[first + lane]:
+                    least[first + lane] = error[lane]
+                    best[first + lane] = steps[number, first + lane]
 
 
 gather_along = compiled(_gather_along)

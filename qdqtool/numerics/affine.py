@@ -11,7 +11,7 @@ import numpy.typing as npt
 from qdqtool.errors import ArgumentError
 from qdqtool.numerics import kernels
 from qdqtool.numerics.division import division
-from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, FLOAT64, REAL_TYPES, SCALE_TYPES, Array
+from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, REAL_TYPES, SCALE_TYPES, Array
 from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.pieces import pieces
@@ -57,6 +57,8 @@ def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
     plain = divide.work == divide.precision and (saturate or not fmt.has_nan)
     if plain and scale.dtype == FLOAT32 and kernels.supports(fmt) and kernels.wanted(x):
         return kernels.quantize(x, scale, fmt, granularity, zero)
+    if divide.precision == FLOAT16 and zero is None and kernels.wanted_half(x, scale, fmt):
+        return kernels.quantize_half(x, scale, fmt, granularity)
     codes = np.empty(x.shape, fmt.dtype)
     with np.errstate(all="ignore"):
         walk = pieces((x, codes), (scale.astype(divide.work), zero), granularity)

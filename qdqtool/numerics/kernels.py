@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from qdqtool.numerics.dtypes import FLOAT32, Array
+from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, check_scale_shape, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
 
@@ -27,6 +27,7 @@ WORTH_IT = 10_000_000
 SMALL = 1 << 17
 """Elements below which NumPy is as fast as compiled code on several threads."""
 _ROWS = "qdqtool.numerics._rows"
+_HALF_ROWS = "qdqtool.numerics._half_rows"
 _PIECE = 1 << 15
 
 Rows = tuple[int, int, int]
@@ -55,6 +56,13 @@ def wanted(x: Array) -> bool:
     return enough and x.dtype == FLOAT32 and x.flags.c_contiguous and available()
 
 
+def wanted_half(x: Array, scale: Array, fmt: NumberFormat) -> bool:
+    """Whether :func:`quantize_half` can take the array, and is worth its compilation."""
+    enough = x.size >= (SMALL if sys.modules.get(_HALF_ROWS) else WORTH_IT)
+    halves = x.dtype == FLOAT16 and scale.dtype == FLOAT16 and fmt.kind == "integer" and fmt.bits <= 8
+    return enough and halves and x.flags.c_contiguous and available()
+
+
 def supports(fmt: NumberFormat) -> bool:
     """Whether there is a kernel for a format: all but the floats that have no negative zero."""
     return fmt.kind == "integer" or not fmt.name.endswith("fnuz")
@@ -80,6 +88,57 @@ def quantize(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity
     call = _integer_call if fmt.kind == "integer" else _float_call
     _on_all_cores(call(x, scale, zero, fmt, codes, layout), layout)
     return codes
+
+
+def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity) -> Array:
+    """Quantize float16 with float16 scales to an integer format, as :func:`qdqtool.numerics.affine.quantize` does.
+
+    Args:
+        x: float16, C-contiguous.
+        scale: float16 of the shape that ``granularity`` asks for.
+        fmt: An integer format of at most 8 bits.
+        granularity: Over which elements a scale is shared.
+
+    Raises:
+        ArgumentError: A shape does not fit.
+    """
+    check_scale_shape(scale.shape, x.shape, granularity)
+    codes = np.empty(x.shape, fmt.dtype)
+    layout = _layout(x.shape, granularity)
+    kernels = importlib.import_module(_HALF_ROWS)
+    kernel: Any = kernels.integer_vectors if layout.vector else kernels.integer_rows
+    bounds = np.float32(fmt.low), np.float32(fmt.high), np.int32(2**fmt.bits - 1 if fmt.bits < 8 else -1)
+    values, step, out = (
+        _shaped(array, layout) for array in (x.view(np.uint16), scale.astype(FLOAT32), codes.view(_storage(fmt)))
+    )
+    _on_all_cores(lambda rows: kernel(values, step, bounds, out, rows), layout)
+    return codes
+
+
+def pack_nibbles(codes: Array) -> Array:
+    """The bytes of an even number of 4-bit codes, as :func:`qdqtool.numerics.packing.pack` makes them.
+
+    Args:
+        codes: Codes in whole bytes, of any shape; an array for which :func:`worth_packing` holds.
+    """
+    flat = codes.reshape(-1).view(np.uint8)
+    packed = np.empty(flat.size // 2, np.uint8)
+    kernel: Any = importlib.import_module(_HALF_ROWS).pack_nibbles
+    edges = [packed.size * index // cores() for index in range(cores() + 1)]
+    with ThreadPoolExecutor(cores()) as pool:
+        list(
+            pool.map(
+                lambda pair: kernel(flat[2 * pair[0] : 2 * pair[1]], packed[pair[0] : pair[1]]),
+                itertools.pairwise(edges),
+            )
+        )
+    return packed
+
+
+def worth_packing(codes: Array) -> bool:
+    """Whether :func:`pack_nibbles` can take codes, and is worth its compilation."""
+    enough = codes.size >= (SMALL if sys.modules.get(_HALF_ROWS) else WORTH_IT)
+    return enough and codes.size % 2 == 0 and codes.flags.c_contiguous and available()
 
 
 def has_ranges(shape: tuple[int, ...], granularity: Granularity) -> bool:

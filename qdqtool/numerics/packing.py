@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.errors import ArgumentError
+from qdqtool.numerics import kernels
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.number_format import NumberFormat
 
@@ -36,6 +37,8 @@ def pack(codes: Array, fmt: NumberFormat) -> Bytes:
     flat = np.ascontiguousarray(codes).reshape(-1)
     if fmt.bits >= 8:
         return flat.astype(flat.dtype.newbyteorder("<"), copy=False).view(np.uint8)
+    if fmt.bits == 4 and kernels.worth_packing(flat):
+        return kernels.pack_nibbles(flat)
     if fmt.bits == 4 and flat.size % 2 == 0:
         pairs = flat.view(np.uint8)
         return (pairs[::2] & np.uint8(15)) | (pairs[1::2] << np.uint8(4))

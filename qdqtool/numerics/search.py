@@ -34,10 +34,10 @@ LEAST_SHARE = 0.65
 """The smallest scale tried, over ``amax / high``; the best one for 128 normal values is below 0.71 in 1 % of blocks."""
 STEPS_UP, STEPS_DOWN = 1, 6
 """Codes tried above and below that of ``amax / high`` where scales are fp8 codes, some 9 % apart."""
+STRIDE = 3
+"""Every third candidate is tried first, then those around the best of them: as good to 0.01 dB."""
 WORTH_IT = 1 << 20
 """Elements from which compiling is worth its second, once on a machine where numba can keep its cache."""
-LARGEST: dict[np.dtype[Any], float] = {FLOAT32: float(np.finfo(np.float32).max), FLOAT16: 65504.0}
-"""The largest finite value of each type; the kernels read an infinite half as 65536."""
 GROUPS = 4096
 """Groups that are searched at a time: with blocks of 128 they fit a core's cache."""
 
@@ -81,7 +81,7 @@ def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantPa
 
     Returns:
         The parameters, and the largest magnitude of each group as float32 in the scale's shape. A group of nothing but
-        zeros gets the scale 1.
+        zeros gets the scale 1, or the smallest that there is where scales are quantized too.
 
     Raises:
         ArgumentError: The scheme is another, or a value is not finite.
@@ -98,7 +98,7 @@ def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantPa
     ladder = _ladder(amax, scheme, rule)
     scale = np.empty(blocks.groups, ladder.dtype)
     _on_chunks(blocks, lambda part: _search(values, blocks, part, ladder, scale))
-    if not float(np.max(amax, initial=0.0)) <= LARGEST[values.dtype]:
+    if not np.isfinite(amax).all():
         raise ArgumentError("a value is NaN or infinite")
     return QuantParams(scheme, scale.reshape(shape), None, ladder.outer), amax.reshape(shape)
 
@@ -121,19 +121,32 @@ class _Ladder:
     steps: Array | None = None
     outer: QuantParams | None = None
 
-    def rungs(self, part: slice) -> Array:
-        """The candidates of some groups, largest first: ``[candidates, groups]``."""
-        amax = self.amax[part]
+    @property
+    def for_zeros(self) -> float:
+        """The scale of a group of nothing but zeros."""
+        return 1.0 if self.steps is None else float(self.steps[0])
+
+    @property
+    def height(self) -> int:
+        """How many rungs there are."""
+        return CANDIDATES if self.steps is None else STEPS_UP + STEPS_DOWN + 1
+
+    def rungs(self, part: slice, numbers: Array) -> Array:
+        """Candidates of some groups as float32; the higher the number, the smaller the scale.
+
+        Args:
+            part: Which groups.
+            numbers: Which rungs, ``[candidates, groups]``; those beyond an end stand for the end.
+        """
+        amax, numbers = self.amax[part], np.clip(numbers, 0, self.height - 1)
         if self.steps is None:
             shares = np.linspace(1.0, LEAST_SHARE, CANDIDATES).astype(FLOAT32) / FLOAT32.type(self.fmt.high)
             low, high = SCALE_RANGE[self.dtype]
-            wanted = np.clip(shares[:, None] * amax[None, :], FLOAT32.type(low), FLOAT32.type(high))
-            scales: Array = wanted.astype(self.dtype)
+            wanted = np.clip(shares[numbers] * amax, FLOAT32.type(low), FLOAT32.type(high))
+            scales: Array = wanted.astype(self.dtype).astype(FLOAT32, copy=False)
         else:
-            base = np.searchsorted(self.steps, amax / FLOAT32.type(self.fmt.high))
-            ladder = base[None, :] - np.arange(-STEPS_UP, STEPS_DOWN + 1)[:, None]
-            scales = self.steps[np.clip(ladder, 0, self.steps.size - 1)]
-        scales[:, amax == 0] = 1
+            base = np.searchsorted(self.steps, amax / FLOAT32.type(self.fmt.high)) + STEPS_UP
+            scales = self.steps[np.clip(base - numbers, 0, self.steps.size - 1)].astype(FLOAT32, copy=False)
         return scales
 
 
@@ -187,19 +200,30 @@ def _magnitudes(tile: Array, values: Array, amax: Array) -> None:
 
 
 def _search(values: Array, blocks: Blocks, part: slice, ladder: _Ladder, scale: Array) -> None:
+    """The best of every :data:`STRIDE`-th rung, then the best of its neighbours."""
     tile = _gather(values, blocks, part)
     if ladder.steps is None:
         _magnitudes(tile, values, ladder.amax[part])
+    evaluate: Any = _tiles().evaluate if _compiled(values) else evaluate_by_rows
+    bounds = FLOAT32.type(ladder.fmt.low), FLOAT32.type(ladder.fmt.high)
+    best, least = np.zeros(tile.shape[1], FLOAT32), np.full(tile.shape[1], np.inf, FLOAT32)
+    rungs = np.repeat(np.arange(0, ladder.height, STRIDE)[:, None], tile.shape[1], axis=1)
     with np.errstate(all="ignore"):
-        rungs = ladder.rungs(part)
-        steps, best = rungs.astype(FLOAT32, copy=False), np.zeros(tile.shape[1], np.uint8)
-        evaluate: Any = _tiles().evaluate if _compiled(values) else evaluate_by_rows
-        bounds = FLOAT32.type(ladder.fmt.low), FLOAT32.type(ladder.fmt.high)
-        evaluate(tile, steps, bounds, ladder.fmt.kind == "float", best)
-    scale[part] = np.take_along_axis(rungs, best[None, :], axis=0)[0]
+        steps = ladder.rungs(part, rungs)
+        evaluate(tile, steps, bounds, ladder.fmt.kind == "float", (best, least))
+        nearest = rungs[np.argmax(steps == best, axis=0), 0]
+        around = nearest + np.delete(np.arange(-STRIDE + 1, STRIDE), STRIDE - 1)[:, None]
+        evaluate(tile, ladder.rungs(part, around), bounds, ladder.fmt.kind == "float", (best, least))
+    scale[part] = np.where(best > 0, best, ladder.for_zeros)
 
 
-def evaluate_by_rows(tile: Array, steps: Array, bounds: tuple[Any, Any], float4: bool, best: Array) -> None:
+def evaluate_by_rows(
+    tile: Array,
+    steps: Array,
+    bounds: tuple[Any, Any],
+    float4: bool,
+    found: tuple[Array, Array],
+) -> None:
     """The NumPy twin of :func:`qdqtool.numerics._tiles.evaluate`: the same operations in the same order.
 
     Args:
@@ -207,10 +231,10 @@ def evaluate_by_rows(tile: Array, steps: Array, bounds: tuple[Any, Any], float4:
         steps: Candidate scales, float32 ``[candidates, groups]``.
         bounds: Smallest and largest value of the format.
         float4: Whether codes are float4e2m1 instead of integers.
-        best: Index of the candidate with the least error, written for each group.
+        found: For each group the best scale so far and its error, float32; both are updated.
     """
-    least = np.full(tile.shape[1], np.inf, FLOAT32)
-    for number, step in enumerate(steps):
+    best, least = found
+    for step in steps:
         reciprocal, error = FLOAT32.type(1) / step, np.zeros_like(least)
         for row in tile:
             value = row * reciprocal
@@ -218,8 +242,8 @@ def evaluate_by_rows(tile: Array, steps: Array, bounds: tuple[Any, Any], float4:
             difference = row - np.clip(code, *bounds) * step
             error += difference * difference
         better = error < least
-        least = np.where(better, error, least)
-        best[better] = number
+        np.copyto(least, error, where=better)
+        np.copyto(best, step, where=better)
 
 
 def _nearest_float4(value: Array) -> Array:

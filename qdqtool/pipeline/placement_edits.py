@@ -19,6 +19,7 @@ from qdqtool.graph.view import GraphView, Use, Value
 from qdqtool.numerics.affine import quantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.plan import Placement, QuantPlan
 
@@ -220,6 +221,6 @@ def _codes_payload(model: Model, stored: onnx.TensorProto, params: QuantParams) 
 
     def make() -> bytes:
         codes = quantize(read_array(model, stored), params.scale, fmt, params.scheme.granularity, params.zero_point)
-        return make_tensor("codes", codes, fmt.onnx_type).raw_data
+        return pack(codes, fmt).tobytes()
 
     return Payload(fmt.stored_bytes(element_count(stored)), make)
