@@ -244,11 +244,13 @@ def test_attention_is_fused_only_when_its_result_is_quantized_too(number_format,
     ("number_format", "head", "tokens", "is_fused"),
     [
         ("int8", 16, 64, True),
-        ("int8", 80, 64, False),
+        ("int8", 48, 64, False),
         ("int8", 128, 64, False),
-        ("float8e4m3fn", 80, 64, True),
-        ("float8e4m3fn", 128, 64, True),
-        ("float8e4m3fn", 64, 16, False),
+        ("float8e4m3fn", 48, 64, True),
+        ("float8e4m3fn", 256, 64, True),
+        ("float8e4m3fn", 512, 64, False),
+        ("float8e4m3fn", 64, 32, True),
+        ("float8e4m3fn", 64, 31, False),
     ],
 )
 def test_what_is_not_fused_multiplies_codes_all_the_same(number_format, head, tokens, is_fused, build):
