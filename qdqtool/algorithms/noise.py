@@ -31,9 +31,9 @@ class ProductNoise:
     ) -> None:
         canonical = layout.canonical(weight)
         divisors = 1.0 if outputs is None else layout.output_factors(outputs)[..., 0]
-        self._peaks = np.abs(canonical).max(axis=3, initial=0.0).astype(np.float64) / divisors
-        self._squares = np.square(canonical, dtype=np.float64).sum(axis=3) / np.square(divisors)
-        self._kernel = canonical.shape[3]
+        self._peaks: Factors = np.abs(canonical).max(axis=3, initial=0.0).astype(np.float64) / divisors
+        self._squares: Factors = np.square(canonical, dtype=np.float64).sum(axis=3) / np.square(divisors)
+        self._kernel = int(canonical.shape[3])
         self._seen = seen
         self._layout = layout
 
@@ -41,7 +41,8 @@ class ProductNoise:
         """The noise of all outputs together when input channels are divided by ``factors`` and weights multiplied."""
         spread = self._layout.input_factors(factors)[..., 0]
         step = float(np.max(self._seen.peak / factors, initial=0.0))
-        from_inputs = step**2 * float(np.sum(self._squares * spread**2))
+        from_inputs: float = step * step * float(np.sum(self._squares * spread**2))
         energy = self._layout.input_factors(self._seen.mean_square / factors**2)[..., 0].sum(axis=2)
         steps = (self._peaks * spread).max(axis=2, initial=0.0)
-        return from_inputs + float(np.sum(steps**2 * energy)) * self._kernel
+        from_weights: float = float(np.sum(steps**2 * energy)) * self._kernel
+        return from_inputs + from_weights

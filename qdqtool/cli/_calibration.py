@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from qdqtool.cli._options import shapes_option
+from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
 if TYPE_CHECKING:
     from qdqtool.pipeline.calibrate import FileData, RandomData, Recipe
@@ -77,7 +78,14 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
             default="int8",
             show_default=True,
             metavar="MODE",
-            help="Number format of activations and weights: int8, fp8, or a signed format of docs/formats.md.",
+            help="What becomes of activations and weights: int8 or fp8 for both; int8-weight-only, fp8-weight-only, "
+            "int4, nvfp4 or mxfp8 for weights only; or a signed format of docs/formats.md for both.",
+        ),
+        click.option(
+            "--block-size",
+            type=int,
+            metavar="N",
+            help="int4: weights that share a scale, 32, 64 or 128.  [default: 128]",
         ),
         click.option(
             "--calibration-method",
@@ -95,6 +103,7 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
         ),
         *(click.option(name, multiple=True, metavar="GLOB", help=f"{text} Repeatable.") for name, text in _SELECTING),
         shapes_option("--input-shapes", "Fix the shape of an input, and fold what that decides"),
+        *PREPARATION_OPTIONS,
     )
     return _all(options)
 
@@ -113,10 +122,12 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
     selecting = {name.strip("-").replace("-", "_"): () for name, _ in _SELECTING}
     return Recipe(
         mode=values.pop("quantize_mode"),
+        block_size=values.pop("block_size"),
         method=values.pop("calibration_method"),
         target=values.pop("target"),
         input_shapes=parse_shapes(values.pop("input_shapes"), "--input-shapes"),
         selection=Selection(**{name: tuple(values.pop(name)) for name in selecting}),
+        preparation=make_preparation(values),
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from qdqtool.pipeline.quantize import CachedRanges
 
 
-@click.command(short_help="Quantize a float model with calibration data: decide, calibrate, insert, validate.")
+@click.command(short_help="Quantize a float model: decide, calibrate, insert, validate.")
 @model_argument()
 @output_option("The quantized model to write.", required=False)
 @data_options()
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
 @output_format_option()
 def command(*, model: Path, output: Path | None, output_format: str, list_matches: bool, **values: Any) -> None:
-    """Quantize MODEL, a float model, with calibration data.
+    """Quantize MODEL, a float model, with calibration data, or only its weights without.
 
     BatchNormalizations are folded if that provably changes nothing, pairs are placed where the target computes in int8,
     ranges are found on the data, and the result is written if it passes `qdqtool validate` for the target. The same
@@ -59,7 +59,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
         return
     if output is None:
         raise UsageError("no output is named", hint="-o OUT.onnx; or --list-matches to see what would be done")
-    data = _source(values)
+    data = _source(values, needed=not recipe.unit.weight_only)
     options = quantize.QuantizeOptions(
         recipe=recipe,
         weights=WeightStorage(values["weights"]),
@@ -72,8 +72,8 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     emit(report, output_format, "quantize")
 
 
-def _source(values: dict[str, Any]) -> "FileData | RandomData | CachedRanges":
-    """Where ranges come from: exactly one source."""
+def _source(values: dict[str, Any], *, needed: bool) -> "FileData | RandomData | CachedRanges | None":
+    """Where ranges come from: exactly one source; None where none is needed or named."""
     from qdqtool.errors import UsageError
     from qdqtool.pipeline.quantize import CachedRanges
 
@@ -82,6 +82,8 @@ def _source(values: dict[str, Any]) -> "FileData | RandomData | CachedRanges":
     if force and cache is None:
         raise UsageError("--force goes with --calibration-cache only")
     if cache is None and not named:
+        if not needed:
+            return None
         raise UsageError(
             "no calibration data is given, and nothing is ever calibrated on made-up data unasked",
             hint="--calib-data DATA or --calibration-cache RANGES; or, to try a pipeline out, --random-calibration",

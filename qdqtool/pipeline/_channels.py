@@ -1,6 +1,7 @@
 """Statistics of the channels of some tensors over a few samples; no activation outlives its run."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,30 @@ def observe_channels(facts: Facts, axes: Mapping[Value, int], feeds: Feeds) -> d
 
 def _each(observer: Observer, run: Mapping[str, Array], value: Value) -> Iterable[Array]:
     return (array for array, _, _ in observer.occurrences(run, value))
+
+
+def sample_rows(facts: Facts, values: AbstractSet[Value], feeds: Feeds, count: int) -> dict[Value, Array]:
+    """The first rows of some tensors, ``[at most count, channels]``, spread evenly over the samples.
+
+    Args:
+        facts: The float model.
+        values: Tensors with their channels on the last axis.
+        feeds: The samples.
+        count: Most rows of one tensor: these are kept in memory.
+
+    Raises:
+        UsageError: The model fails on a sample.
+    """
+    kept: dict[Value, list[Array]] = {value: [] for value in values}
+    share = max(count // max(len(feeds), 1), 1)
+    with Observer(facts, kept, Profile.DEPLOYED) as observer:
+        for number, sample in enumerate(feeds):
+            run = run_sample(observer, sample, number, feeds)
+            for value, rows in kept.items():
+                for array in _each(observer, run, value):
+                    whole = array.reshape(-1, array.shape[-1])
+                    rows.append(whole[:: max(len(whole) // share, 1)][:share].copy())
+    return {value: np.concatenate(rows)[:count] for value, rows in kept.items() if rows}
 
 
 class _Sums:

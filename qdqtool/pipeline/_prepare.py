@@ -1,6 +1,7 @@
 """Making a float model ready for quantization: step after step, each kept only if it is proven to change nothing."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,12 +85,18 @@ def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None) -> Pre
     return Prepared(model, tuple(reports), tuple(record))
 
 
-def prepare_as_recorded(model: Model, record: Sequence[PreparationStep]) -> Prepared:
+def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: Preparation | None = None) -> Prepared:
     """The model as an earlier calibration prepared it. Nothing is run.
 
+    Args:
+        model: The float model; it is not changed.
+        record: The steps that were made then.
+        asked: What the user asks for now: it must not contradict the record.
+
     Raises:
-        UsageError: A step is unknown, or its parameters do not fit the model.
+        UsageError: It does; or a step is unknown, or its parameters do not fit the model.
     """
+    _check_agreement({entry.step for entry in record}, asked or Preparation())
     known = known_steps()
     reports: list[PreparationReport] = []
     for entry in record:
@@ -102,6 +109,14 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep]) -> Prep
         model = change.model
         reports.append(_report(entry.step, change, applied=bool(change.done), difference=None))
     return Prepared(model, tuple(reports), tuple(record))
+
+
+def _check_agreement(made: AbstractSet[str], asked: Preparation) -> None:
+    hint = "calibrate again with the options that you want"
+    if "equalization" in made and not asked.equalize:
+        raise UsageError("the ranges were found after equalising the model, which --no-equalize forbids", hint=hint)
+    if "smoothquant" not in made and asked.smoothquant is not None:
+        raise UsageError("the ranges were found without the step that --smoothquant asks for", hint=hint)
 
 
 def _report(step: str, change: Change, *, applied: bool, difference: float | None) -> PreparationReport:
@@ -151,7 +166,9 @@ def largest_difference(expected: Sequence[Mapping[str, Array]], found: Sequence[
             same = reference.shape == other.shape
             difference = np.max(np.abs(reference - other), initial=0.0) if same else np.inf
             peaks[name] = max(peaks.get(name, 0.0), float(np.max(np.abs(reference), initial=0.0)))
-            differences[name] = max(differences.get(name, 0.0), float(np.nan_to_num(difference, nan=np.inf)))
+            differences[name] = max(
+                differences.get(name, 0.0), float(np.nan_to_num(difference, nan=np.inf, posinf=np.inf))
+            )
     return max((_ratio(differences[name], peaks[name]) for name in peaks), default=0.0)
 
 

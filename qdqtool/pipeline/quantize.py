@@ -1,7 +1,7 @@
 """The quantize job: a float model and data (or ranges) in, the Q/DQ model for a target out."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qdqtool.errors import GateError, UsageError
@@ -32,6 +32,7 @@ from qdqtool.pipeline.calibrate import (
     with_fixed_shapes,
 )
 from qdqtool.pipeline.data import Feeds
+from qdqtool.pipeline.given_ranges import GivenPlanner, given_ranges
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.plan_apply import apply_plan
 from qdqtool.pipeline.plan_write import encode_plan
@@ -48,7 +49,7 @@ class CachedRanges:
     """Ranges that were found before.
 
     Attributes:
-        path: The ranges file.
+        path: The ranges file, ours or that of another tool (:mod:`qdqtool.pipeline.encodings`).
         force: Use them although they are of another model.
     """
 
@@ -211,6 +212,8 @@ def _make_job(
             hint="weight-only modes need none: int8-weight-only, fp8-weight-only, int4, nvfp4",
         )
     if isinstance(data, CachedRanges):
+        if encodings.recognize(data.path) is not None:
+            return _given_job(source, data.path, recipe)
         used, found = _from_cache(source, data, recipe)
     else:
         found = calibrate_model(source, data, recipe, progress)
@@ -230,9 +233,17 @@ def _weights_job(source: Model, data: str | Path | CalibrationData | CachedRange
     return _Job(prepare(model, feeds, Preparation(equalize=False)), WeightPlanner(recipe), feeds)
 
 
+def _given_job(source: Model, path: Path, recipe: Recipe) -> "_Job":
+    """Ranges of another tool are of the model as it is, so nothing is prepared."""
+    model = with_fixed_shapes(source, recipe)
+    given = given_ranges(model, path, recipe)
+    used = replace(_used(str(path), given.ranges.record, recipe), method=given.report.format, given=given.report)
+    return _Job(Prepared(model), GivenPlanner(recipe, given), None, None, used)
+
+
 def _from_cache(source: Model, cache: CachedRanges, recipe: Recipe) -> tuple[CalibrationUsed, Calibrated]:
     ranges = read_ranges(cache.path)
-    prepared = prepare_as_recorded(with_fixed_shapes(source, recipe), ranges.record.preparation)
+    prepared = prepare_as_recorded(with_fixed_shapes(source, recipe), ranges.record.preparation, recipe.preparation)
     foreign = model_digest(prepared.model) != ranges.record.model_sha256
     if foreign and not cache.force:
         raise UsageError(

@@ -20,7 +20,7 @@ PERPLEXITY = 0.01
 def quantized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("quantized")
     outputs = {}
-    for sample in ("digits_cnn", "digits_transformer", "char_lm"):
+    for sample in ("digits_cnn", "digits_transformer", "digits_depthwise", "char_lm"):
         outputs[sample] = folder / f"{sample}.onnx"
         report = quantize_model(SAMPLES / sample / "model.onnx", SAMPLES / sample / "calibration.npz", outputs[sample])
         assert not report.floored
@@ -39,7 +39,7 @@ def perplexity(scores: np.ndarray, labels: np.ndarray) -> float:
     return float(np.exp(np.mean(log_sum - np.take_along_axis(scores, labels[..., None], axis=-1)[..., 0])))
 
 
-@pytest.mark.parametrize("sample", ["digits_cnn", "digits_transformer"])
+@pytest.mark.parametrize("sample", ["digits_cnn", "digits_transformer", "digits_depthwise"])
 def test_digits_lose_at_most_half_a_point(sample, quantized):
     data, labels = labelled(sample)
     before, after = (
@@ -66,3 +66,22 @@ def test_every_conv_gemm_and_matmul_reads_int8_on_both_sides(quantized):
         assert weighted
         for node in weighted:
             assert [made[name] for name in node.input[:2]] == ["DequantizeLinear"] * 2, node.name
+
+
+def sqnr(before: np.ndarray, after: np.ndarray) -> float:
+    noise = np.sum((before.astype(np.float64) - after) ** 2)
+    return float(10 * np.log10(np.sum(before.astype(np.float64) ** 2) / noise))
+
+
+def test_uneven_channels_cost_less_than_one_decibel(quantized, tmp_path):
+    """The twin with channels of very uneven ranges is as good as the network itself, without being told."""
+    folder = SAMPLES / "digits_depthwise"
+    quantize_model(folder / "uneven.onnx", folder / "calibration.npz", tmp_path / "uneven.onnx")
+    data, _ = labelled("digits_depthwise")
+    (float_result,) = run(str(folder / "model.onnx"), data)
+    even, uneven = (
+        sqnr(float_result, run(str(path), data)[0])
+        for path in (quantized["digits_depthwise"], tmp_path / "uneven.onnx")
+    )
+    assert uneven > even - 1
+    assert uneven > 33

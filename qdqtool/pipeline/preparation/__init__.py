@@ -4,10 +4,13 @@ A step is one module with a class; :func:`steps` says which ones options ask for
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
+from qdqtool.errors import ArgumentError
 from qdqtool.pipeline.preparation._step import Change, Site, Step
 from qdqtool.pipeline.preparation.batchnorm import BatchNormStep
 from qdqtool.pipeline.preparation.equalization import EqualizationStep
+from qdqtool.pipeline.preparation.smoothquant import SmoothQuantStep
 
 __all__ = ["Change", "Preparation", "Site", "Step", "known_steps", "steps"]
 
@@ -18,9 +21,17 @@ class Preparation:
 
     Attributes:
         equalize: Whether ranges of channels are evened out between layers.
+        smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations, ``auto`` to search one for each, or None
+            to leave them as they are.
     """
 
     equalize: bool = True
+    smoothquant: float | Literal["auto"] | None = None
+
+    def __post_init__(self) -> None:
+        alpha = self.smoothquant
+        if not (alpha is None or alpha == "auto" or (isinstance(alpha, float) and 0 <= alpha <= 1)):
+            raise ArgumentError(f"smoothquant is {alpha!r}; legal: 'auto', or a number from 0 to 1")
 
 
 def steps(asked: Preparation) -> tuple[Step, ...]:
@@ -28,10 +39,12 @@ def steps(asked: Preparation) -> tuple[Step, ...]:
     found: list[Step] = [BatchNormStep()]
     if asked.equalize:
         found.append(EqualizationStep())
+    if asked.smoothquant is not None:
+        found.append(SmoothQuantStep(None if asked.smoothquant == "auto" else asked.smoothquant))
     return tuple(found)
 
 
 def known_steps() -> dict[str, Step]:
     """Every step by its name, ready to replay what a ranges file recorded."""
-    everything: tuple[Step, ...] = (BatchNormStep(), EqualizationStep())
+    everything: tuple[Step, ...] = (BatchNormStep(), EqualizationStep(), SmoothQuantStep())
     return {step.name: step for step in everything}

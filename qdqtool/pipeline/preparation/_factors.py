@@ -8,7 +8,9 @@ import numpy as np
 
 from qdqtool.errors import UsageError
 from qdqtool.graph.joints import Joint
+from qdqtool.graph.scope import display
 from qdqtool.numerics.product import Factors
+from qdqtool.pipeline.preparation._step import Site
 
 _Positive = Annotated[float, msgspec.Meta(gt=0, le=1e30)]
 
@@ -56,3 +58,8 @@ def decode_factors(parameters: Mapping[str, Any], joints: tuple[Joint, ...], ste
             )
         found[joint] = np.array(entry.factors)
     return found
+
+
+def joint_site(joint: Joint, note: str) -> Site:
+    """A joint as a report names it."""
+    return Site(name=joint.tensor.name, graph=display(joint.tensor.scope.path), note=note)

@@ -9,20 +9,21 @@ from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Joint, JointKind, find_joints, joint_tensors
 from qdqtool.graph.model import Model
 from qdqtool.graph.rescale import rescale
-from qdqtool.graph.scope import display
 from qdqtool.graph.view import GraphView, Value
+from qdqtool.graph.weights import StoredWeight
+from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.pipeline._channels import observe_channels
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline.data import Feeds
-from qdqtool.pipeline.preparation._factors import decode_factors, encode_factors
+from qdqtool.pipeline.preparation._factors import decode_factors, encode_factors, joint_site
 from qdqtool.pipeline.preparation._step import Change, Site
 
 SAMPLES = 32
 """Samples that channel ranges are taken from: factors only have to be about right, ranges are measured afterwards."""
 
-LEAST_GAIN_DB = 0.5
-"""Noise that must be saved at a joint: a twelfth of a bit, below which the estimate is no better than none."""
+LEAST_GAIN_DB = 1.0
+"""Noise that must be saved at a joint: a sixth of a bit. The estimate is no better than that."""
 
 
 class EqualizationStep:
@@ -39,8 +40,8 @@ class EqualizationStep:
             return Change(model=model, left=tuple(left))
         seen = observe_channels(Facts.of(view), _axes(joints), feeds.first(SAMPLES))
         factors, gains = _worthwhile(joints, seen, model)
-        left += [_site(joint, "its channels are even") for joint in joints if joint not in factors]
-        done = tuple(_site(joint, f"expected noise {-gains[joint]:+.1f} dB") for joint in factors)
+        left += [joint_site(joint, "its channels are even") for joint in joints if joint not in factors]
+        done = tuple(joint_site(joint, f"expected noise {-gains[joint]:+.1f} dB") for joint in factors)
         if not factors:
             return Change(model=model, left=tuple(left))
         return Change(model=rescale(view, factors), parameters=encode_factors(factors), done=done, left=tuple(left))
@@ -50,7 +51,7 @@ class EqualizationStep:
         view = GraphView(model)
         joints, _ = find_joints(view, Constants(view), JointKind.PRODUCT)
         factors = decode_factors(parameters, joints, self.name)
-        done = tuple(_site(joint, "as recorded") for joint in factors)
+        done = tuple(joint_site(joint, "as recorded") for joint in factors)
         return Change(model=rescale(view, factors), parameters=parameters, done=done)
 
 
@@ -59,22 +60,18 @@ def _worthwhile(
 ) -> tuple[dict[Joint, Factors], dict[Joint, float]]:
     """Factors of the joints that gain by them. Those of the others are left out and the rest found again."""
 
-    def read(weight: Any) -> Any:
+    def read(weight: StoredWeight) -> Array:
         return weight.read(model)
 
-    usable = [joint for joint in joints if all(reader.tensor in seen for reader in joint.readers)]
+    left = [joint for joint in joints if all(reader.tensor in seen for reader in joint.readers)]
     while True:
-        factors = equalizing_factors(usable, seen, read)
-        gains = {joint: noise_reduction_db(joint, factors, seen, read) for joint in usable}
-        kept = [joint for joint in usable if gains[joint] >= LEAST_GAIN_DB]
-        if len(kept) == len(usable):
+        factors = equalizing_factors(left, seen, read)
+        gains = {joint: noise_reduction_db(joint, factors, seen, read) for joint in left}
+        kept = [joint for joint in left if gains[joint] >= LEAST_GAIN_DB]
+        if len(kept) == len(left):
             return factors, gains
-        usable = kept
+        left = kept
 
 
 def _axes(joints: tuple[Joint, ...]) -> dict[Value, int]:
     return {value: layout.axis for value, layout in joint_tensors(joints)}
-
-
-def _site(joint: Joint, note: str) -> Site:
-    return Site(name=joint.tensor.name, graph=display(joint.tensor.scope.path), note=note)

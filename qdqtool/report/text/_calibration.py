@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from qdqtool.pipeline._prepare import PreparationReport
+from qdqtool.pipeline.given_ranges import GivenReport
 from qdqtool.pipeline.placement import SkippedNode
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._pairs import print_rest
@@ -16,6 +17,7 @@ SHOWN_NODES = 4
 _DONE = {
     "batchnorm": ("BatchNormalization", "folded"),
     "equalization": ("layer", "equalised"),
+    "smoothquant": ("normalization", "smoothed"),
 }
 """For each step, what it finds and what it does to that."""
 
@@ -38,6 +40,17 @@ def _print_step(report: PreparationReport, console: Console) -> None:
         console.print(f"{count} {done}: {seen}, limit {report.limit:g}")
     else:
         console.print(f"{count} NOT {done}: {seen}, more than {report.limit:g}", style="yellow")
+
+
+def print_given(given: GivenReport, console: Console) -> None:
+    """Print where ranges of another tool came from, and what of them could not be used."""
+    console.print(f"ranges of {plural(given.tensors, 'tensor')} from {escape(given.source)} ({given.format})")
+    if given.unknown:
+        named = ", ".join(escape(name) for name in given.unknown[:SHOWN_NODES])
+        more = ", …" if len(given.unknown) > SHOWN_NODES else ""
+        console.print(f"note     the model has no {named}{more} ({len(given.unknown)} in all)", style="yellow")
+    for note in given.notes:
+        console.print(f"note     {escape(note)}")
 
 
 def print_skipped(skipped: Sequence[SkippedNode], console: Console) -> None:

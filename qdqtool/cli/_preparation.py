@@ -1,0 +1,41 @@
+"""Options of how a float model is made ready before it is calibrated."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from qdqtool.pipeline.preparation import Preparation
+
+PREPARATION_OPTIONS = (
+    click.option(
+        "--equalize/--no-equalize",
+        default=True,
+        show_default=True,
+        help="Even out the ranges of channels between layers, where that provably changes no result.",
+    ),
+    click.option(
+        "--smoothquant",
+        metavar="auto|ALPHA",
+        help="Make outlier channels behind normalizations smaller and the weights that read them larger: alpha from 0 "
+        "to 1 for all of them, or the best for each.  [default: off]",
+    ),
+)
+"""What :func:`make_preparation` reads."""
+
+
+def make_preparation(values: dict[str, Any]) -> "Preparation":
+    """The steps that the values of :data:`PREPARATION_OPTIONS` ask for; they are taken out of ``values``.
+
+    Raises:
+        ArgumentError: An alpha is none.
+    """
+    from qdqtool.errors import ArgumentError
+    from qdqtool.pipeline.preparation import Preparation
+
+    text = values.pop("smoothquant")
+    try:
+        alpha = text if text in (None, "auto") else float(text)
+    except ValueError:
+        raise ArgumentError(f"--smoothquant is {text!r}; legal: auto, or a number from 0 to 1") from None
+    return Preparation(equalize=values.pop("equalize"), smoothquant=alpha)

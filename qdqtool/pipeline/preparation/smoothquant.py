@@ -1,0 +1,91 @@
+"""SmoothQuant behind normalizations, with one alpha for all or the best for each."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from qdqtool.algorithms.smoothquant import searched_alpha, smoothing_factors, usable
+from qdqtool.graph.constants import Constants
+from qdqtool.graph.joints import Joint, JointKind, Layout, find_joints, joint_tensors
+from qdqtool.graph.model import Model
+from qdqtool.graph.rescale import rescale
+from qdqtool.graph.view import GraphView
+from qdqtool.graph.weights import StoredWeight
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.product import Factors
+from qdqtool.pipeline._channels import observe_channels, sample_rows
+from qdqtool.pipeline._observe import Facts
+from qdqtool.pipeline.data import Feeds
+from qdqtool.pipeline.preparation._factors import decode_factors, encode_factors, joint_site
+from qdqtool.pipeline.preparation._step import Change, Site
+
+SAMPLES = 32
+"""Samples that outliers are looked for in."""
+
+ROW_SAMPLES = 8
+ROWS = 256
+"""Rows of each tensor, from the first :data:`ROW_SAMPLES` samples, on which alphas are tried."""
+
+
+class SmoothQuantStep:
+    """Every joint behind a normalization or a multiplication with a stored vector.
+
+    Args:
+        alpha: For all of them; None to search one for each.
+    """
+
+    name = "smoothquant"
+
+    def __init__(self, alpha: float | None = None) -> None:
+        self._alpha = alpha
+
+    def change(self, model: Model, feeds: Feeds) -> Change:
+        """Factors from outliers on the first samples."""
+        view = GraphView(model)
+        joints, alone = find_joints(view, Constants(view), JointKind.NORM)
+        left = [Site(name=entry.node, graph=entry.graph, note=entry.reason) for entry in alone]
+        if not joints:
+            return Change(model=model, left=tuple(left))
+        search = _Search(Facts.of(view), joints, feeds, self._alpha)
+        alphas = {joint: search.alpha(joint) for joint in search.joints}
+        left += [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
+        factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
+        done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
+        changed = rescale(view, factors) if factors else model
+        return Change(model=changed, parameters=encode_factors(factors), done=done, left=tuple(left))
+
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+        """The recorded factors."""
+        view = GraphView(model)
+        joints, _ = find_joints(view, Constants(view), JointKind.NORM)
+        factors = decode_factors(parameters, joints, self.name)
+        done = tuple(joint_site(joint, "as recorded") for joint in factors)
+        return Change(model=rescale(view, factors), parameters=parameters, done=done)
+
+
+class _Search:
+    """What alphas are chosen from."""
+
+    def __init__(self, facts: Facts, joints: tuple[Joint, ...], feeds: Feeds, alpha: float | None) -> None:
+        self._model = facts.view.model
+        self._alpha = alpha
+        self._seen = observe_channels(
+            facts, {value: layout.axis for value, layout in joint_tensors(joints)}, feeds.first(SAMPLES)
+        )
+        self.joints = usable(joints, self._seen)
+        last = {value for value, layout in joint_tensors(tuple(self.joints)) if layout is Layout.LAST}
+        self._rows = sample_rows(facts, last, feeds.first(ROW_SAMPLES), ROWS) if alpha is None else {}
+
+    def alpha(self, joint: Joint) -> float | None:
+        """Given, or searched; None where the joint is better left alone, or cannot be tried."""
+        if self._alpha is not None:
+            return self._alpha
+        if not all(reader.tensor in self._rows for reader in joint.readers):
+            return None
+        return searched_alpha(joint, self._seen, self._read, self._rows)
+
+    def factors(self, joint: Joint, alpha: float) -> Factors:
+        """The factors of one joint."""
+        return smoothing_factors(joint, self._seen, self._read, alpha)
+
+    def _read(self, weight: StoredWeight) -> Array:
+        return weight.read(self._model)
