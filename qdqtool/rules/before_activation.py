@@ -1,12 +1,17 @@
 """QL305: pairs between an operator and the activation that is fused into it."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from qdqtool import ops
+from qdqtool.graph.qdq import QdqPair
 from qdqtool.graph.view import NodeView
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
+
+BEHIND = Offer("safe", "moves the pair behind a Relu; a pair keeps 0 and the order of values, so nothing changes")
 
 FUSED = ("Relu", "Clip", "LeakyRelu", "BatchNormalization")
 
@@ -19,13 +24,14 @@ class BeforeActivation(Rule):
 
     Bad: Conv, Q, DQ, Relu.
 
-    Good: Conv, Relu, Q, DQ.
+    Good: Conv, Relu, Q, DQ. Behind other activations the pair needs a range of its own: calibrate again.
     """
 
     code = "QL305"
     name = "placement.before-activation"
     affects = impacts(tensorrt=CAUTION)
     remedy = "move the pair behind the activation, and calibrate it there"
+    offers = (BEHIND,)
     VALID = (
         Example(
             "the pair stands behind Relu",
@@ -55,7 +61,8 @@ class BeforeActivation(Rule):
                 [c] c = Conv (xd, wd)
                 q = QuantizeLinear (c, s, z)
                 d = DequantizeLinear (q, s, z)
-                y = Relu (d)
+                r = Relu (d)
+                y = Neg (r)
             }
             """,
         ),
@@ -77,9 +84,27 @@ class BeforeActivation(Rule):
                     tensor=data,
                     found=f"{data.producer.op_type}, Q, DQ, {behind.op_type}",
                     expected=f"{data.producer.op_type}, {behind.op_type}, Q, DQ",
+                    fixes=_fixes(pair, behind),
                 )
 
 
 def _is_weighted(node: NodeView | None) -> bool:
     known = ops.get(node) if node is not None else None
     return known is not None and known.weighted
+
+
+def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:
+    if not behind.is_op("Relu"):
+        return ()
+    return (Fix(BEHIND, f"moves the pair behind Relu '{behind.label}'", partial(_move, pair, behind)),)
+
+
+def _move(pair: QdqPair, relu: NodeView, draft: Draft) -> None:
+    quantize, dequantize, made = pair.quantize, pair.dequantize, relu.output()
+    if len(quantize.uses) != 1 or dequantize.output is None or made is None:
+        raise UnfitError("something else reads the codes")
+    if any(node.scope is not relu.scope for node in (quantize.node, dequantize.node)):
+        raise UnfitError("the pair and the Relu are in different graphs")
+    draft.replace(made, dequantize.output.name)
+    draft.set_input(relu, 0, quantize.node.input_name(0))
+    draft.set_input(quantize.node, 0, made.name)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from qdqtool.numerics.granularity import PerAxis
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.rules._unquantize import FLOAT_LAYER, float_layer
 from qdqtool.targets import Target
 
 
@@ -23,6 +24,7 @@ class ConvTranspose(Rule):
     name = "placement.conv-transpose"
     affects = impacts(tensorrt=FALLBACK)
     remedy = "leave ConvTranspose in float; for TensorRT use one scale for the weight"
+    offers = (FLOAT_LAYER,)
     VALID = (
         Example(
             "in float",
@@ -75,4 +77,5 @@ class ConvTranspose(Rule):
                     tensor=node.input(product.weight_index),
                     found=str(right.dequantize.granularity),
                     expected="float" if target.id == "tensorrt-rtx" else "float, or a per-tensor weight",
+                    fixes=(float_layer(product),),
                 )

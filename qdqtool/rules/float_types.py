@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._scale_type import RETYPED, scale_type_fixes
 from qdqtool.rules._words import kind, short
 from qdqtool.targets import Target
 
@@ -29,6 +30,7 @@ class FloatTypes(Rule):
     name = "target.float-types"
     affects = impacts(tensorrt=REFUSED)
     remedy = "store the scale in the type of the float side"
+    offers = (RETYPED,)
     VALID = (
         Example(
             "int8 takes any mix",
@@ -96,6 +98,7 @@ class FloatTypes(Rule):
                 tensor=entry.scale,
                 found=f"{given} and {wanted}",
                 expected=f"{wanted} for both",
+                fixes=scale_type_fixes(entry, wanted),
             )
 
 

@@ -7,6 +7,7 @@ from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules._unquantize import FLOAT_TENSOR, float_tensor
 from qdqtool.targets import Target
 
 MAX_STEPS = 16
@@ -54,6 +55,7 @@ class IndexPath(Rule):
     name = "placement.index-path"
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
     remedy = "take the pair away"
+    offers = (FLOAT_TENSOR,)
     VALID = (
         Example(
             "the data of a Gather is quantized, its indices are not",
@@ -94,6 +96,7 @@ class IndexPath(Rule):
                         tensor=entry.output,
                         found="a pair",
                         expected="no pair",
+                        fixes=(float_tensor(entry),),
                     )
 
 

@@ -1,13 +1,21 @@
 """QS006: zero points of int32 codes."""
 
 from collections.abc import Iterator
+from functools import partial
 
+import numpy as np
 from onnx import TensorProto
 
-from qdqtool.rules._facts import Facts
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.numerics.granularity import expand
+from qdqtool.rules._facts import Array, Facts
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules._rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules._stored import Stored, stored
 from qdqtool.rules._words import number
 from qdqtool.targets import Target
+
+SHIFTED = Offer("safe", "subtracts the zero point from stored codes, and leaves it out")
 
 
 class Int32ZeroPoint(Rule):
@@ -25,6 +33,7 @@ class Int32ZeroPoint(Rule):
     name = "structure.int32-zero-point"
     affects = impacts(onnx=SILENT, ort_cpu=SUSPECT)
     remedy = "subtract the zero point from the codes and leave it out"
+    offers = (SHIFTED,)
     VALID = (
         Example(
             "no zero point",
@@ -63,4 +72,25 @@ class Int32ZeroPoint(Rule):
                     tensor=entry.zero_point,
                     found=first,
                     expected="0, or no zero point",
+                    fixes=(Fix(SHIFTED, "subtracts the zero point from the codes", partial(_shift, entry)),),
                 )
+
+
+def _shift(entry: QdqNode, draft: Draft) -> None:
+    constant = stored(draft.facts, entry)
+    codes = _shifted(constant)
+    limits = np.iinfo(np.int32)
+    if codes.size and (codes.min() < limits.min or codes.max() > limits.max):
+        raise UnfitError("codes less zero point are beyond int32")
+    like = shaped(constant.tensor, TensorProto.INT32)
+    name = draft.weights(entry.node.scope, constant.tensor.name, like, lambda: _shifted(constant).astype(np.int32))
+    draft.set_input(entry.node, 0, name)
+    draft.set_input(entry.node, 2, "")
+
+
+def _shifted(constant: Stored) -> Array:
+    given = constant.parameters
+    assert given.zero_point is not None
+    zero = expand(given.zero_point, constant.shape, given.granularity).astype(np.int64)
+    difference: Array = constant.codes().astype(np.int64) - zero
+    return difference

@@ -1,14 +1,21 @@
 """QM616: Loops whose body reads a condition that nobody gives."""
 
 from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from onnx import TensorProto
 
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
 
 CONDITION = 1
 """Index of the condition among the inputs of a Loop and of its body."""
+
+GIVEN = Offer("safe", "gives the Loop the condition that ONNX starts with: true")
 
 
 class LoopCondition(Rule):
@@ -26,6 +33,7 @@ class LoopCondition(Rule):
     name = "model.loop-condition"
     affects = impacts(tensorrt=REFUSED)
     remedy = "give the Loop a bool initializer with value true as its condition"
+    offers = (GIVEN,)
     VALID = (
         Example(
             "the condition is given",
@@ -90,8 +98,14 @@ class LoopCondition(Rule):
                     tensor=condition,
                     found="no condition",
                     expected="a bool initializer",
+                    fixes=(Fix(GIVEN, "gives the Loop the condition true", partial(_give, loop)),),
                 )
 
 
 def _reader(condition: Value | None) -> NodeView | None:
     return condition.uses[0].node if condition is not None and condition.uses else None
+
+
+def _give(loop: NodeView, draft: Draft) -> None:
+    name = f"{loop.label}_condition"
+    draft.set_input(loop, CONDITION, draft.constant(loop.scope, name, np.array(True), TensorProto.BOOL))

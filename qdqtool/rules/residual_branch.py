@@ -1,12 +1,16 @@
 """QL303: residual additions that read a float skip branch."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._reach import Walk, operand
 from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
+
+SHARED = Offer("unsafe", "reads the pair that another reader of the skip input has")
 
 
 class ResidualBranch(Rule):
@@ -25,6 +29,7 @@ class ResidualBranch(Rule):
     name = "placement.residual-branch"
     affects = impacts(tensorrt=CAUTION)
     remedy = "put a pair on the skip input, with the scale of the tensor's other pair if it has one"
+    offers = (SHARED,)
     VALID = (
         Example(
             "the block's input is quantized once, for both readers",
@@ -86,6 +91,7 @@ class ResidualBranch(Rule):
                     tensor=other,
                     found="a float skip branch",
                     expected="a pair on the skip branch",
+                    fixes=_fixes(facts, node, 1 - joined[0], other),
                 )
 
 
@@ -102,3 +108,18 @@ def _is_float_branch(facts: Facts, node: NodeView, value: Value) -> bool:
     if facts.is_constant(value) or joined is not None or None in shapes or shapes[0] != shapes[1]:
         return False
     return any((entry := facts.qdq.get(use.node)) is not None and entry.is_quantize for use in value.uses)
+
+
+def _fixes(facts: Facts, node: NodeView, index: int, value: Value) -> tuple[Fix, ...]:
+    quantizers = (entry for use in value.uses if (entry := facts.qdq.get(use.node)) is not None and entry.is_quantize)
+    made = [reader.output for entry in quantizers for reader in facts.qdq.readers(entry) if reader.output is not None]
+    same = next((each for each in made if facts.elem_type(each) == facts.elem_type(value)), None)
+    if same is None:
+        return ()
+    return (Fix(SHARED, f"reads '{same.name}' instead of '{value.name}'", partial(_share, node, index, same)),)
+
+
+def _share(node: NodeView, index: int, made: Value, draft: Draft) -> None:
+    if node.scope.resolve(made.name) is not made:
+        raise UnfitError(f"'{made.name}' cannot be read here")
+    draft.set_input(node, index, made.name)

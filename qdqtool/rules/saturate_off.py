@@ -1,11 +1,16 @@
 """QP110: fp8 without saturation."""
 
 from collections.abc import Iterator
+from functools import partial
 
+from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind
 from qdqtool.targets import Target
+
+SATURATED = Offer("unsafe", "leaves saturate at 1: what became NaN or infinity becomes the largest value")
 
 
 class SaturateOff(Rule):
@@ -23,6 +28,7 @@ class SaturateOff(Rule):
     name = "parameters.saturate"
     affects = impacts(tensorrt=SUSPECT)
     remedy = "leave saturate at its default, 1"
+    offers = (SATURATED,)
     VALID = (
         Example(
             "saturate is left out",
@@ -52,5 +58,14 @@ class SaturateOff(Rule):
         for entry in facts.qdq.quantizers():
             if kind(entry.quantized_type).startswith("float8") and entry.node.attribute("saturate", 1) == 0:
                 yield Fault(
-                    message="saturate is 0", node=entry.node, tensor=entry.output, found="0", expected="1 or absent"
+                    message="saturate is 0",
+                    node=entry.node,
+                    tensor=entry.output,
+                    found="0",
+                    expected="1 or absent",
+                    fixes=(Fix(SATURATED, "leaves saturate out", partial(_leave_out, entry)),),
                 )
+
+
+def _leave_out(entry: QdqNode, draft: Draft) -> None:
+    draft.set_attribute(entry.node, "saturate", None)

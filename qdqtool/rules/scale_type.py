@@ -7,6 +7,7 @@ from onnx import TensorProto
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._scale_type import RETYPED, scale_type_fixes
 from qdqtool.rules._words import kind, listed, short
 from qdqtool.targets import Target
 
@@ -31,6 +32,7 @@ class ScaleType(Rule):
     name = "spec.scale-type"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "store the scale in the type of the float side"
+    offers = (RETYPED,)
     VALID = (
         Example(
             "float16 data, float16 scale (bits 11878 are 0.1)",
@@ -99,6 +101,7 @@ class ScaleType(Rule):
                     tensor=entry.scale,
                     found=kind(given),
                     expected=expected,
+                    fixes=scale_type_fixes(entry, expected),
                 )
 
 

@@ -9,6 +9,7 @@ from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts, as_reals
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import offenders, short
+from qdqtool.rules._zero_scale import DEAD, ONE, zero_scale_fixes
 from qdqtool.targets import Target
 
 
@@ -21,13 +22,15 @@ class ScaleValue(Rule):
 
     Bad: a channel whose weights are all zero was given scale 0; a calibrator divided by zero.
 
-    Good: give such a channel any positive scale, say 1; its codes are 0 all the same.
+    Good: give such a channel any positive scale, say 1; its codes are 0 all the same. That can be fixed; scales that
+    are negative, infinite or no number tell nothing of what they should be.
     """
 
     code = "QP101"
     name = "parameters.scale-value"
     affects = impacts(onnx=SILENT, ort_cpu=SILENT, tensorrt=REFUSED)
     remedy = "give the channel any positive finite scale (1 for a channel of zeros), or calibrate again"
+    offers = (DEAD, ONE)
     VALID = (
         Example(
             "positive scales, computed from constants",
@@ -113,7 +116,13 @@ class ScaleValue(Rule):
                 found=offenders(values, bad),
                 expected="finite and greater than 0",
                 impact=SILENT if quiet else None,
+                fixes=zero_scale_fixes(facts, entry) if _only_zeros(values) else (),
             )
+
+
+def _only_zeros(values: npt.NDArray[np.float64]) -> bool:
+    """Whether 0 is all that is wrong."""
+    return bool(np.all(np.isfinite(values) & (values >= 0)))
 
 
 def _parser_refuses(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:

@@ -6,6 +6,7 @@ from qdqtool.ops import LEAST_CHANNELS
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._reach import Product
 from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.rules._unquantize import FLOAT_LAYER, float_layer
 from qdqtool.targets import Target
 
 
@@ -25,6 +26,7 @@ class TinyProduct(Rule):
     name = "placement.tiny-product"
     affects = impacts(tensorrt=ADVICE)
     remedy = "take the pairs away, unless the neighbours need the codes"
+    offers = (FLOAT_LAYER,)
     VALID = (
         Example(
             "one small side",
@@ -72,6 +74,7 @@ class TinyProduct(Rule):
                 tensor=product.node.input(product.weight_index),
                 found=f"{inner} and {outer} channels",
                 expected=f"{LEAST_CHANNELS} on one side at least",
+                fixes=(float_layer(product),),
             )
 
 

@@ -1,16 +1,20 @@
 """QS007: a Q without DQ, or a DQ without Q."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from qdqtool import ops
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.view import NodeView, Use, Value
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.rules._words import accepts
 from qdqtool.targets import Target
 
 MAX_STEPS = 64
+
+TAKEN_OUT = Offer("safe", "takes out a Q that nothing reads")
 
 WITHOUT_INT8 = frozenset(
     {
@@ -52,6 +56,7 @@ class Unpaired(Rule):
     name = "placement.unpaired"
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
     remedy = "put the missing half of the pair in, or take the other half out"
+    offers = (TAKEN_OUT,)
     VALID = (
         Example(
             "a graph input of codes, and codes as graph output",
@@ -120,7 +125,13 @@ def _quantize_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[F
     if output is None:
         return
     if not output.uses and not output.is_output:
-        yield Fault(message="nothing reads what this Q makes", node=entry.node, tensor=output, impact=ADVICE)
+        yield Fault(
+            message="nothing reads what this Q makes",
+            node=entry.node,
+            tensor=output,
+            impact=ADVICE,
+            fixes=(Fix(TAKEN_OUT, "takes the Q out", partial(_take_out, entry)),),
+        )
     for use in output.uses:
         known = ops.get(use.node)
         weighted = known is not None and known.weighted  # an error of its own: placement.operand-types
@@ -137,6 +148,10 @@ def _quantize_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[F
             expected="DequantizeLinear",
             impact=REFUSED if refused else None,
         )
+
+
+def _take_out(entry: QdqNode, draft: Draft) -> None:
+    draft.remove(entry.node)
 
 
 def _refuses(use: Use, entry: QdqNode, target: Target) -> bool:
