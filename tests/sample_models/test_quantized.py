@@ -78,10 +78,9 @@ def test_uneven_channels_cost_less_than_one_decibel(quantized, tmp_path):
     folder = SAMPLES / "digits_depthwise"
     quantize_model(folder / "uneven.onnx", folder / "calibration.npz", tmp_path / "uneven.onnx")
     data, _ = labelled("digits_depthwise")
-    (float_result,) = run(str(folder / "model.onnx"), data)
+    (truth,) = run(str(folder / "model.onnx"), data)
     even, uneven = (
-        sqnr(float_result, run(str(path), data)[0])
-        for path in (quantized["digits_depthwise"], tmp_path / "uneven.onnx")
+        sqnr(truth, run(str(path), data)[0]) for path in (quantized["digits_depthwise"], tmp_path / "uneven.onnx")
     )
     assert uneven > even - 1
     assert uneven > 33
