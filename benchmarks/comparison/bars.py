@@ -1,0 +1,136 @@
+"""The bars that qdqtool is held against, each with the figure reached."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from benchmarks.comparison.contestants import (
+    DEFAULT,
+    HISTOGRAM,
+    INT4_32,
+    INT4_128,
+    MAX,
+    MODEL_OPTIMIZER,
+    ORT,
+    OURS,
+)
+from benchmarks.comparison.measured import Result
+
+TIME_LIMITS = {MAX: 1.5, HISTOGRAM: 2.5, DEFAULT: 2.5}
+SQNR_SLACK = 0.1
+INT4_LEAD = 0.2
+UNEVEN_SLACK = 1.0
+COLLAPSED = 10.0
+"""SQNR in dB below which outputs have little to do with the float model's."""
+UNEVEN, EVEN = "digits_depthwise_uneven", "digits_depthwise"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One demand.
+
+    Attributes:
+        subject: The model.
+        what: What is demanded, with the contestant it is compared with.
+        figure: What was reached.
+        limit: What is demanded.
+        unit: Of both; a ratio has none.
+        at_least: Whether the figure must not be below the limit, instead of not above.
+    """
+
+    subject: str
+    what: str
+    figure: float
+    limit: float
+    unit: str = ""
+    at_least: bool = True
+
+    @property
+    def margin(self) -> float:
+        """By how much it is met; negative: missed."""
+        return self.figure - self.limit if self.at_least else self.limit - self.figure
+
+    @property
+    def met(self) -> bool:
+        """Whether it is."""
+        return self.margin >= 0
+
+
+def judge(results: Iterable[Result], clock: str) -> list[Bar]:
+    """All bars that the results can be held against.
+
+    Args:
+        results: Of any subjects.
+        clock: ``wall`` or ``cpu``: which time counts.
+    """
+    table = [result for result in results if result.contestant and not result.failed]
+    names = dict.fromkeys(result.subject.name for result in table)
+    bars = [bar for name in names for bar in _of([result for result in table if result.subject.name == name], clock)]
+    return [*bars, *_uneven(table)]
+
+
+def _of(results: Sequence[Result], clock: str) -> Iterator[Bar]:
+    yield from _times(results, clock)
+    yield from _accuracy(results)
+    yield from _int4(results)
+    yield from _collapse(results)
+
+
+def _times(results: Sequence[Result], clock: str) -> Iterator[Bar]:
+    for result in _tool(results, OURS):
+        ratio, limit = result.ratio(clock), TIME_LIMITS.get(_group(result))
+        if result.subject.heavy and ratio is not None and limit is not None:
+            what = f"time of {result.label} over plain inference ({clock})"
+            yield Bar(result.subject.name, what, ratio, limit, at_least=False)
+
+
+def _accuracy(results: Sequence[Result]) -> Iterator[Bar]:
+    """The default against the best of the peers that quantize at most as much."""
+    for ours in _tool(results, OURS, DEFAULT):
+        names = (ORT, MODEL_OPTIMIZER) if ours.subject.metric else (ORT,)
+        rivals = [rival for name in names for group in (MAX, HISTOGRAM) for rival in _tool(results, name, group)]
+        rivals = [rival for rival in rivals if _covers(ours, rival)]
+        if rivals and ours.quality:
+            best = max(rivals, key=_sqnr)
+            limit = _sqnr(best) - SQNR_SLACK
+            yield Bar(ours.subject.name, f"SQNR of the default, against {best.label}", ours.quality.worst, limit, "dB")
+
+
+def _int4(results: Sequence[Result]) -> Iterator[Bar]:
+    for group in (INT4_128, INT4_32):
+        for ours in _tool(results, OURS, group):
+            for rival in _tool(results, ORT, group):
+                if ours.quality and rival.quality and rival.coverage and rival.coverage.weight_only:
+                    limit = _sqnr(rival) + INT4_LEAD
+                    yield Bar(ours.subject.name, f"SQNR of {group}, against ORT", ours.quality.worst, limit, "dB")
+
+
+def _collapse(results: Sequence[Result]) -> Iterator[Bar]:
+    """No mode may destroy a model: the worst of all of them stands for the others."""
+    judged = [result for result in _tool(results, OURS) if result.quality]
+    if judged:
+        worst = min(judged, key=_sqnr)
+        yield Bar(worst.subject.name, f"worst SQNR of all modes ({worst.label})", _sqnr(worst), COLLAPSED, "dB")
+
+
+def _uneven(results: Sequence[Result]) -> Iterator[Bar]:
+    by_name = {result.subject.name: result for result in _tool(results, OURS, DEFAULT) if result.quality}
+    if UNEVEN in by_name and EVEN in by_name:
+        what = "SQNR of the default, against the same network before scaling"
+        yield Bar(UNEVEN, what, _sqnr(by_name[UNEVEN]), _sqnr(by_name[EVEN]) - UNEVEN_SLACK, "dB")
+
+
+def _tool(results: Sequence[Result], tool: str, group: str | None = None) -> list[Result]:
+    return [one for one in results if one.contestant and one.contestant.tool == tool and group in (None, _group(one))]
+
+
+def _group(result: Result) -> str:
+    return result.contestant.group if result.contestant else ""
+
+
+def _sqnr(result: Result) -> float:
+    return result.quality.worst if result.quality else -float("inf")
+
+
+def _covers(ours: Result, rival: Result) -> bool:
+    """Whether ours quantizes at least as many nodes with heavy arithmetic."""
+    return bool(ours.coverage and rival.coverage and rival.quality and ours.coverage.full >= rival.coverage.full)

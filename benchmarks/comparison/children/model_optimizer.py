@@ -1,0 +1,71 @@
+"""NVIDIA Model Optimizer: ``model_optimizer.py MODEL DATA.npz SAMPLES OUTPUT MODE METHOD [BLOCK_SIZE]``.
+
+Its defaults, but for what makes the result comparable: everything that is not quantized stays float32, and the CPU
+calibrates. It writes over the file that it reads, so it gets a copy.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from modelopt.onnx.quantization import quantize
+from onnxruntime.quantization import CalibrationDataReader
+
+
+class Reader(CalibrationDataReader):
+    """One sample a run; needed where a row of the data holds a complete input."""
+
+    def __init__(self, ranks: dict[str, int], arrays: dict[str, np.ndarray]) -> None:  # type: ignore[type-arg]
+        self._ranks, self._arrays = ranks, arrays
+        self.rewind()
+
+    def rewind(self) -> None:
+        """From the first sample again."""
+        self._indices = iter(range(len(next(iter(self._arrays.values())))))
+
+    def get_first(self) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+        """The first sample."""
+        return self._sample(0)
+
+    def get_next(self) -> dict[str, np.ndarray] | None:  # type: ignore[type-arg]
+        """The next sample, or None."""
+        index = next(self._indices, None)
+        return None if index is None else self._sample(index)
+
+    def _sample(self, index: int) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+        return {
+            name: np.asarray(array[index]) if array.ndim > self._ranks[name] else array[index : index + 1]
+            for name, array in self._arrays.items()
+        }
+
+
+def main() -> None:
+    """Quantize."""
+    model, data, samples, output, mode, method = sys.argv[1:7]
+    options = {"block_size": int(sys.argv[7])} if len(sys.argv) > 7 else {}
+    graph = onnx.load(model, load_external_data=False).graph
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in graph.input}
+    with np.load(data) as stored:
+        arrays = {name: stored[name][: int(samples)] for name in stored.files}
+    complete = any(array.ndim > ranks[name] for name, array in arrays.items())
+    source = {"calibration_data_reader": Reader(ranks, arrays)} if complete else {"calibration_data": arrays}
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copy(model, Path(folder) / "model.onnx")
+        quantize(
+            str(copy),
+            quantize_mode=mode,
+            calibration_method=method,
+            calibration_eps=["cpu"],
+            high_precision_dtype="fp32",
+            output_path=output,
+            log_level="ERROR",
+            **source,
+            **options,
+        )
+
+
+if __name__ == "__main__":
+    main()

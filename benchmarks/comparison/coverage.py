@@ -1,0 +1,64 @@
+"""How much of a model is quantized, counted from its nodes alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+WEIGHTED = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "MatMul": 2, "LSTM": 3, "GRU": 3}
+"""Operators with heavy arithmetic, and how many of their first inputs take part in it."""
+
+MOVES = frozenset({"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
+"""Operators behind which a dequantized tensor still is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Counts over all graphs of a model.
+
+    Attributes:
+        weighted: Nodes with heavy arithmetic.
+        full: Those of them whose factors all come from a DequantizeLinear.
+        weight_only: Those of which only some factors do.
+        pairs: QuantizeLinear nodes whose input is no initializer: what is rounded at run time.
+    """
+
+    weighted: int
+    full: int
+    weight_only: int
+    pairs: int
+
+
+def count(path: Path) -> Coverage:
+    """Count in a model file."""
+    model = onnx.load(path, load_external_data=False)
+    weighted = full = partly = pairs = 0
+    for graph in _graphs(model.graph):
+        makers = {output: node for node in graph.node for output in node.output}
+        stored = {tensor.name for tensor in graph.initializer}
+        for node in graph.node:
+            if node.op_type == "QuantizeLinear":
+                pairs += node.input[0] not in stored
+            if node.op_type in WEIGHTED:
+                factors = node.input[: WEIGHTED[node.op_type]]
+                dequantized = [_is_dequantized(name, makers) for name in factors]
+                weighted += 1
+                full += all(dequantized)
+                partly += any(dequantized) and not all(dequantized)
+    return Coverage(weighted, full, partly, pairs)
+
+
+def _is_dequantized(name: str, makers: dict[str, onnx.NodeProto]) -> bool:
+    maker = makers.get(name)
+    while maker is not None and maker.op_type in MOVES:
+        maker = makers.get(maker.input[0])
+    return maker is not None and maker.op_type == "DequantizeLinear"
+
+
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _graphs(attribute.g)
