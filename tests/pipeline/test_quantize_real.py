@@ -1,4 +1,4 @@
-"""Real models through quantize: valid for their targets, close to the float model, built in int8 by the compiler."""
+"""Real models through quantize, in int8 and fp8: valid for their targets, close to the float model, built as meant."""
 
 from pathlib import Path
 
@@ -20,7 +20,8 @@ SHAPES = {
 """Shapes that a model leaves open, and that TensorRT and random data need."""
 
 TARGETS = ("tensorrt", "tensorrt-rtx", "ort-cpu", "onnx")
-LEAST_SQNR = 15.0
+FORMATS = {"int8": "int8", "fp8": "float8e4m3fn"}
+LEAST_SQNR = {"int8": 15.0, "fp8": 15.0}
 """In dB: outputs keep 19.7 to 48 when this was written, and one bit less of resolution anywhere costs 6."""
 
 NEAR_ZERO = ("obj_8", "obj_16", "obj_32")
@@ -32,9 +33,14 @@ def shapes(real_model: Path) -> dict[str, tuple[int, ...]]:
     return SHAPES.get(real_model.stem, {})
 
 
+@pytest.fixture(params=FORMATS)
+def mode(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
 @pytest.fixture
-def quantized(real_model: Path, shapes: dict[str, tuple[int, ...]], tmp_path: Path) -> Path:
-    options = QuantizeOptions(recipe=Recipe(input_shapes=shapes))
+def quantized(mode: str, real_model: Path, shapes: dict[str, tuple[int, ...]], tmp_path: Path) -> Path:
+    options = QuantizeOptions(recipe=Recipe(mode=mode, input_shapes=shapes))
     report = quantize_model(real_model, RandomData(seed=0, samples=8), tmp_path / "q.onnx", options)
     assert all(step.applied or not step.sites for step in report.preparation)
     return tmp_path / "q.onnx"
@@ -44,18 +50,18 @@ def test_the_result_passes_validate_for_every_target(quantized):
     assert validate_model(quantized, TARGETS).summary.errors == 0
 
 
-def test_the_result_keeps_the_outputs_of_the_float_model(quantized, real_model, shapes):
+def test_the_result_keeps_the_outputs_of_the_float_model(quantized, mode, real_model, shapes):
     data = DataRequest(seed=1, input_shapes=shapes)
     report = check_model(quantized, baseline=real_model, data=data)
     assert report.passed, report.failures
     kept = {output.name: output.sqnr_db for output in report.outputs if output.name not in NEAR_ZERO}
-    assert {name: db for name, db in kept.items() if db is None or db < LEAST_SQNR} == {}
+    assert {name: db for name, db in kept.items() if db is None or db < LEAST_SQNR[mode]} == {}
 
 
 @pytest.mark.builder
-def test_every_planned_node_is_compiled_to_int8(quantized, tmp_path):
+def test_every_planned_node_is_compiled_to_its_format(quantized, mode, tmp_path):
     pytest.importorskip("tensorrt_rtx")
     options = BuildOptions(compute_capabilities=("8.9",), timeout=300)
     report = build_engine(quantized, tmp_path / "q.engine", backend="tensorrt-rtx", options=options)
-    assert report.planned["int8"] > 0
+    assert set(report.planned) == {FORMATS[mode]}
     assert report.achieved == report.planned
