@@ -1,6 +1,6 @@
 """From proposed slots and ranges to a plan: scales for activations and weights."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline.calibrate import NEVER_RUN, Recipe, propose_for, refuse_nothing
+from qdqtool.pipeline.calibrate import NEVER_RUN, NOT_GIVEN, Recipe, propose_for, refuse_nothing
 from qdqtool.pipeline.placement import ProposedSlot, SkippedNode
 from qdqtool.pipeline.target_fit import require_targets
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
@@ -73,7 +73,8 @@ class Planner:
         """
         facts = Facts.of(view)
         proposal = propose_for(facts, self._recipe)
-        slots, lost = _without_unseen(proposal.slots, set(self._ranges.unseen()), view)
+        why = NEVER_RUN if self._ranges.record.samples else NOT_GIVEN
+        slots, lost = _without_unseen(proposal.slots, dict.fromkeys(self._ranges.unseen(), why), view)
         self.skipped = proposal.skipped + lost
         refuse_nothing(slots, self.skipped)
         params = _Params(facts, self._recipe, self._ranges)
@@ -162,9 +163,9 @@ def _value(view: GraphView, slot: Slot) -> Value:
 
 
 def _without_unseen(
-    slots: tuple[ProposedSlot, ...], unseen: set[TensorKey], view: GraphView
+    slots: tuple[ProposedSlot, ...], unseen: Mapping[TensorKey, str], view: GraphView
 ) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
-    """The slots without those of nodes that read a tensor which calibration never saw, and those nodes.
+    """The slots without those of nodes that read an unseen tensor, and those nodes; ``unseen`` says why it is.
 
     Such a node loses its other pairs too: quantized on one side only, it would gain nothing.
     """
@@ -175,15 +176,17 @@ def _without_unseen(
 
     lost: dict[NodeView, str] = {}
     for entry in slots:
-        if (entry.slot.scope, entry.slot.tensor) in unseen:
-            lost.update({reader: entry.slot.tensor for use in entry.slot.uses or () for reader in readers(use)})
+        why = unseen.get((entry.slot.scope, entry.slot.tensor))
+        if why is not None:
+            reason = f"input '{entry.slot.tensor}': {why}"
+            lost.update({reader: reason for use in entry.slot.uses or () for reader in readers(use)})
     kept: list[ProposedSlot] = []
     for entry in slots:
         uses = tuple(use for use in entry.slot.uses or () if not readers(use) <= set(lost))
         if uses:
             kept.append(replace(entry, slot=replace(entry.slot, uses=uses)))
     skipped = (
-        SkippedNode(node.label, node.op_type, display(node.scope.path), f"input '{lost[node]}': {NEVER_RUN}")
+        SkippedNode(node.label, node.op_type, display(node.scope.path), lost[node])
         for node in view.nodes()
         if node in lost
     )

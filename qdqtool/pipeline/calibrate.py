@@ -205,6 +205,7 @@ def calibrate_to_file(
 
 
 NEVER_RUN = "it was never computed on the calibration data: its branch or loop body did not run, or nothing can read it"
+NOT_GIVEN = "the given file has no range for it"
 
 
 def calibrate_model(

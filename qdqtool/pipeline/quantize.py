@@ -15,6 +15,7 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData, check_output, save_model, write_atomically
 from qdqtool.graph.scope import display
 from qdqtool.graph.view import GraphView
+from qdqtool.pipeline import encodings
 from qdqtool.pipeline._check_job import Progress
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._planner import Planner
@@ -123,6 +124,8 @@ def quantize_model(
     source = model if isinstance(model, Model) else load_model(model)
     _check_outputs(source, data, output, options)
     job = _make_job(source, data, options.recipe, progress)
+    if options.ranges_file is not None and job.ranges is None:
+        raise UsageError("there are no ranges to write: those of another tool say less", hint="qdqtool convert-ranges")
     planner, before = job.planner, job.prepared.model
     quantized, done = apply_plan(before, planner.plan, options.weights)
     if job.used is not None:

@@ -6,6 +6,7 @@ from qdqtool.findings import Finding
 from qdqtool.pipeline._planner import FlooredScale
 from qdqtool.pipeline._prepare import PreparationReport
 from qdqtool.pipeline.accuracy import Accuracy
+from qdqtool.pipeline.given_ranges import GivenReport
 from qdqtool.pipeline.placement import PatternMatch, SkippedNode
 from qdqtool.pipeline.plan_apply import QuantizedTensor
 from qdqtool.pipeline.sizes import Sizes
@@ -22,6 +23,7 @@ class CalibrationUsed:
         random: Whether they were random.
         seed: Of random samples.
         forced: Whether the ranges are those of another model, used because the user insisted.
+        given: What became of a range file of another tool; None for any other source.
     """
 
     source: str
@@ -30,6 +32,7 @@ class CalibrationUsed:
     random: bool
     seed: int | None
     forced: bool = False
+    given: GivenReport | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

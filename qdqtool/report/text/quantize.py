@@ -6,7 +6,7 @@ from rich.text import Text
 from qdqtool.pipeline.quantize_report import CalibrationUsed, QuantizeReport
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._accuracy import print_accuracy
-from qdqtool.report.text._calibration import SHOWN, print_preparation, print_skipped
+from qdqtool.report.text._calibration import SHOWN, print_given, print_preparation, print_skipped
 from qdqtool.report.text._pairs import print_files, print_opset, print_pairs, print_rest
 
 
@@ -28,6 +28,9 @@ def render(report: QuantizeReport, console: Console) -> None:
 
 
 def _print_calibration(used: CalibrationUsed, console: Console) -> None:
+    if used.given is not None:
+        print_given(used.given, console)
+        return
     console.print(f"calibrated with {used.method} over {plural(used.samples, 'sample')} of {escape(used.source)}")
     if used.random:
         console.print(

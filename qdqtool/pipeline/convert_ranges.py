@@ -1,0 +1,111 @@
+"""The convert-ranges job: ranges, ours or those of another tool, into a file format of another tool."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qdqtool import calibrators, formats
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.graph.save import check_output, write_atomically
+from qdqtool.graph.scope import display
+from qdqtool.pipeline import encodings
+from qdqtool.ranges import Ranges, TensorRange, read_ranges
+from qdqtool.registry import suggestion
+
+GOAL_FORMAT = "int8"
+"""What the files are for: a TensorRT calibration cache holds scales of int8."""
+BATCHNORM = "batchnorm"
+"""The step that changes no activation that a file could name: other tools fold too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertReport:
+    """What convert-ranges did.
+
+    Attributes:
+        source: The input.
+        read_as: Id of its format; ``qdqtool`` for a ranges file of ours.
+        output: The file written.
+        written_as: Id of its format.
+        method: Id of the calibrator that made thresholds of ranges; None where the file gave them.
+        tensors: How many tensors were written.
+        unseen: Tensors without a range, which were left out.
+    """
+
+    source: str
+    read_as: str
+    output: str
+    written_as: str
+    method: str | None
+    tensors: int
+    unseen: tuple[str, ...]
+
+
+def convert_ranges(source: str | Path, output: str | Path, to: str, method: str | None = None) -> ConvertReport:
+    """Write ranges in a file format of another tool.
+
+    Args:
+        source: A ranges file of ours or of another tool.
+        output: The file to write.
+        to: One of :func:`qdqtool.pipeline.encodings.writable`.
+        method: Id of the calibrator that makes thresholds of ranges; None for the one that they were calibrated for.
+
+    Raises:
+        UsageError: The input is malformed, or cannot be written so.
+        OutputError: The file cannot be written.
+    """
+    source, output = Path(source), Path(output)
+    _check_format(to)
+    check_output(output, [source])
+    read_as = encodings.recognize(source)
+    if read_as is None:
+        found = read_ranges(source)
+        method = method or found.record.method
+        _check_preparation(found, source)
+        given: Mapping[str, TensorRange] = _thresholds(found, method)
+    elif method is None:
+        given = encodings.read_encodings(source).found.ranges
+    else:
+        raise UsageError(f"{source} has no histograms: --calibration-method goes with ranges of `qdqtool calibrate`")
+    seen = {name: each for name, each in given.items() if each.count}
+    write_atomically(output, encodings.encode(seen, to))
+    return ConvertReport(
+        source=str(source),
+        read_as=read_as or "qdqtool",
+        output=str(output),
+        written_as=to,
+        method=method,
+        tensors=len(seen),
+        unseen=tuple(name for name in given if name not in seen),
+    )
+
+
+def _check_format(to: str) -> None:
+    legal = encodings.writable()
+    if to not in legal:
+        raise ArgumentError(f"format '{to}' is not written; legal: {', '.join(legal)}{suggestion(to, legal)}")
+
+
+def _check_preparation(ranges: Ranges, source: Path) -> None:
+    """Raise where the weights were changed in a way that other tools would have to follow."""
+    steps = [step.step for step in ranges.record.preparation if step.step != BATCHNORM]
+    if steps:
+        raise UsageError(
+            f"ranges {source} are of the model after {' and '.join(steps)}, not of the one that other tools read",
+            hint="calibrate with --no-equalize and without --smoothquant",
+        )
+
+
+def _thresholds(ranges: Ranges, method: str) -> dict[str, TensorRange]:
+    """What int8 codes are to cover, by name, since no other format knows of scopes."""
+    calibrator, goal = calibrators.get(method), calibrators.Goal(format=formats.get(GOAL_FORMAT))
+    found: dict[str, TensorRange] = {}
+    for (scope, name), seen in ranges.tensors.items():
+        amax = calibrator.threshold(seen, goal).amax
+        kept = replace(seen, min=max(seen.min, -amax), max=min(seen.max, amax), amax=amax, histogram=None)
+        if found.setdefault(name, kept) != kept:
+            raise UsageError(
+                f"tensor '{name}' is in several graphs, one of them {display(scope) or 'the main graph'}, with "
+                "different ranges: other tools' files cannot tell them apart"
+            )
+    return found

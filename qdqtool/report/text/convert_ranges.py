@@ -1,0 +1,17 @@
+"""The convert-ranges report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.pipeline.convert_ranges import ConvertReport
+from qdqtool.report.terminal import escape, plural
+
+
+def render(report: ConvertReport, console: Console) -> None:
+    """Print what was read and written."""
+    method = f", thresholds by {report.method}" if report.method else ""
+    count = plural(report.tensors, "tensor")
+    console.print(f"ranges of {count} from {escape(report.source)} ({report.read_as}{method})")
+    for name in report.unseen:
+        console.print(f"left out {escape(name)}: it has no range", style="yellow")
+    console.print(Text.assemble(f"{report.written_as} written to ", (escape(report.output), "bold")))
