@@ -59,6 +59,11 @@ def balance(peaks: Factors, reach: Factors, migration: float = MIGRATION) -> Fac
     return np.array([float(f"{factor / mean:.{DIGITS}g}") for factor in factors])
 
 
+def powers_of_two(factors: Factors) -> Factors:
+    """The nearest powers of two: short of overflow, moving them changes no bit of any result."""
+    return np.asarray(np.exp2(np.rint(np.log2(factors))), np.float64)
+
+
 def equalizing_factors(
     joints: Sequence[Joint], seen: Statistics, read: ReadWeight, migration: float = MIGRATION
 ) -> dict[Joint, Factors]:

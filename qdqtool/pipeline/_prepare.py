@@ -1,6 +1,6 @@
 """Making a float model ready for quantization: step after step, each kept only if it is proven to change nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -75,8 +75,7 @@ def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None) -> Pre
     reports: list[PreparationReport] = []
     record: list[PreparationStep] = []
     for step in steps(asked or Preparation()):
-        change = step.change(model, feeds)
-        difference = gate.difference(change.model) if change.done else None
+        change, difference = _least_harmful(step.changes(model, feeds), gate)
         harmless = difference is not None and difference <= GATE_LIMIT
         reports.append(_report(step.name, change, applied=harmless, difference=difference))
         if harmless:
@@ -109,6 +108,18 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
         model = change.model
         reports.append(_report(entry.step, change, applied=bool(change.done), difference=None))
     return Prepared(model, tuple(reports), tuple(record))
+
+
+def _least_harmful(changes: Iterator[Change], gate: "_Gate") -> tuple[Change, float | None]:
+    """The first change that passes the gate, else the last, with its difference; None where there is nothing to do."""
+    change, difference = next(changes), None
+    while change.done:
+        difference = gate.difference(change.model)
+        following = next(changes, None) if difference > GATE_LIMIT else None
+        if following is None:
+            break
+        change = following
+    return change, difference
 
 
 def _check_agreement(made: AbstractSet[str], asked: Preparation) -> None:

@@ -9,6 +9,7 @@ import pytest
 from onnx import numpy_helper
 from support.small import conv_model, make_model, run
 
+from qdqtool.backends.ort_cpu import Session
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import save_model
@@ -16,6 +17,7 @@ from qdqtool.pipeline import preparation
 from qdqtool.pipeline._prepare import GATE_LIMIT, largest_difference, prepare, prepare_as_recorded
 from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file, open_feeds
 from qdqtool.pipeline.preparation import Change, Preparation, Site
+from qdqtool.pipeline.preparation.equalization import EqualizationStep
 from qdqtool.pipeline.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.ranges import PreparationStep
 
@@ -85,13 +87,13 @@ class _Harm:
 
     name = "harm"
 
-    def change(self, model, feeds):
+    def changes(self, model, feeds):
         del feeds
         changed = onnx.ModelProto()
         changed.CopyFrom(model.proto)
         weight = changed.graph.initializer[0]
         weight.CopyFrom(numpy_helper.from_array(2 * numpy_helper.to_array(weight), weight.name))
-        return Change(model=Model(changed), done=(Site(name="w", graph="", note="doubled"),))
+        yield Change(model=Model(changed), done=(Site(name="w", graph="", note="doubled"),))
 
 
 def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch):
@@ -104,6 +106,36 @@ def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch
     assert report.max_difference > GATE_LIMIT
     assert done.model is model
     assert done.record == ()
+
+
+class _HarmOrNothing(_Harm):
+    def changes(self, model, feeds):
+        yield from super().changes(model, feeds)
+        yield Change(model=model, parameters={"twice": False}, done=(Site(name="w", graph="", note="kept"),))
+
+
+def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkeypatch):
+    monkeypatch.setattr("qdqtool.pipeline._prepare.steps", lambda _: (_HarmOrNothing(),))
+    model = Model(conv_model())
+    done = prepare(model, open_feeds(model, data))
+    (report,) = done.reports
+    assert report.applied
+    assert report.max_difference == 0
+    assert report.sites[0].note == "kept"
+    assert done.record == (PreparationStep("harm", {"twice": False}),)
+
+
+def test_the_second_choice_of_equalisation_changes_no_bit(data):
+    model = Model(uneven())
+    feeds = open_feeds(model, data)
+    _, exact = EqualizationStep().changes(model, feeds)
+    factors = [factor for joint in exact.parameters["joints"] for factor in joint["factors"]]
+    assert all(np.frexp(factor)[0] == 0.5 for factor in factors)
+    assert len(set(factors)) > 1
+    with np.load(data) as stored:
+        sample = {"x": stored["x"][:1]}
+    with Session(model) as before, Session(exact.model) as after:
+        assert np.array_equal(before.run(sample)["y"], after.run(sample)["y"])
 
 
 def test_differences_are_relative_to_the_largest_output_of_all_runs():

@@ -1,6 +1,6 @@
 """One step of preparing a float model: it changes weights and, up to rounding, no result."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -45,8 +45,10 @@ class Step(Protocol):
 
     name: str
 
-    def change(self, model: Model, feeds: Feeds) -> Change:
-        """What the step would do, with ``done`` empty where it would do nothing.
+    def changes(self, model: Model, feeds: Feeds) -> Iterator[Change]:
+        """What the step would do, the best first: the next is asked for only where that changes an output.
+
+        At least one, with ``done`` empty where the step would do nothing.
 
         Raises:
             UsageError: The model fails on a sample.
@@ -55,7 +57,7 @@ class Step(Protocol):
         ...
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
-        """The change that an earlier :meth:`change` recorded.
+        """The change that an earlier one of :meth:`changes` recorded.
 
         Raises:
             UsageError: The parameters are malformed, or do not fit the model.

@@ -1,6 +1,6 @@
 """Folding BatchNormalizations into the layers in front of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qdqtool.graph.batchnorm import fold_batchnorm
@@ -14,10 +14,10 @@ class BatchNormStep:
 
     name = "batchnorm"
 
-    def change(self, model: Model, feeds: Feeds) -> Change:
+    def changes(self, model: Model, feeds: Feeds) -> Iterator[Change]:
         """The fold; it needs no data."""
         del feeds
-        return self.replay(model, {})
+        yield self.replay(model, {})
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The fold; it has no parameters."""

@@ -1,10 +1,10 @@
 """Cross-layer equalisation where ranges of channels are uneven and the expected noise falls."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qdqtool.algorithms.channels import ChannelStatistics
-from qdqtool.algorithms.equalization import equalizing_factors, noise_reduction_db
+from qdqtool.algorithms.equalization import equalizing_factors, noise_reduction_db, powers_of_two
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Joint, JointKind, find_joints, joint_tensors
 from qdqtool.graph.model import Model
@@ -31,20 +31,23 @@ class EqualizationStep:
 
     name = "equalization"
 
-    def change(self, model: Model, feeds: Feeds) -> Change:
-        """Factors from ranges of channels on the first samples."""
+    def changes(self, model: Model, feeds: Feeds) -> Iterator[Change]:
+        """Factors from ranges of channels on the first samples; then the nearest powers of two, which round nothing."""
         view = GraphView(model)
         joints, alone = find_joints(view, Constants(view), JointKind.PRODUCT)
         left = [Site(name=entry.node, graph=entry.graph, note=entry.reason) for entry in alone]
         if not joints:
-            return Change(model=model, left=tuple(left))
+            yield Change(model=model, left=tuple(left))
+            return
         seen = observe_channels(Facts.of(view), _axes(joints), feeds.first(SAMPLES))
         factors, gains = _worthwhile(joints, seen, model)
         left += [joint_site(joint, "its channels are even") for joint in joints if joint not in factors]
         done = tuple(joint_site(joint, f"expected noise {-gains[joint]:+.1f} dB") for joint in factors)
         if not factors:
-            return Change(model=model, left=tuple(left))
-        return Change(model=rescale(view, factors), parameters=encode_factors(factors), done=done, left=tuple(left))
+            yield Change(model=model, left=tuple(left))
+            return
+        for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
+            yield Change(model=rescale(view, by), parameters=encode_factors(by), done=done, left=tuple(left))
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The recorded factors."""

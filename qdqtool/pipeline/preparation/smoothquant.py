@@ -1,8 +1,9 @@
 """SmoothQuant behind normalizations, with one alpha for all or the best for each."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from qdqtool.algorithms.equalization import powers_of_two
 from qdqtool.algorithms.smoothquant import searched_alpha, smoothing_factors, usable
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Joint, JointKind, Layout, find_joints, joint_tensors
@@ -38,20 +39,24 @@ class SmoothQuantStep:
     def __init__(self, alpha: float | None = None) -> None:
         self._alpha = alpha
 
-    def change(self, model: Model, feeds: Feeds) -> Change:
-        """Factors from outliers on the first samples."""
+    def changes(self, model: Model, feeds: Feeds) -> Iterator[Change]:
+        """Factors from outliers on the first samples; then the nearest powers of two, which round nothing."""
         view = GraphView(model)
         joints, alone = find_joints(view, Constants(view), JointKind.NORM)
         left = [Site(name=entry.node, graph=entry.graph, note=entry.reason) for entry in alone]
         if not joints:
-            return Change(model=model, left=tuple(left))
+            yield Change(model=model, left=tuple(left))
+            return
         search = _Search(Facts.of(view), joints, feeds, self._alpha)
         alphas = {joint: search.alpha(joint) for joint in search.joints}
         left += [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
         done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
-        changed = rescale(view, factors) if factors else model
-        return Change(model=changed, parameters=encode_factors(factors), done=done, left=tuple(left))
+        if not factors:
+            yield Change(model=model, left=tuple(left))
+            return
+        for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
+            yield Change(model=rescale(view, by), parameters=encode_factors(by), done=done, left=tuple(left))
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The recorded factors."""
