@@ -35,7 +35,9 @@ def _gather_along(bits: Array, blocks: Any, first: int, tile: Array) -> None:
         count = min(block, length - place * block)
         start = (outer * length + place * block) * inner + column
         for row in range(count):
-            tile[row, lane : lane + width] = bits[start + row * inner : start + row * inner + width]
+            source = start + row * inner
+            for index in range(width):
+                tile[row, lane + index] = bits[source + index]
         tile[count:, lane : lane + width] = 0
         lane += width
 

@@ -11,6 +11,7 @@ as ONNX Runtime's block quantizer does; TensorRT refuses negative scales.)
 
 import functools
 import importlib
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -269,14 +270,28 @@ def _gather(values: Array, blocks: Blocks, part: slice) -> Array:
 def _gather_compiled(flat: Array, blocks: Blocks, part: slice) -> Array:
     kernels = _tiles()
     bits = flat.view(np.uint16 if flat.dtype == FLOAT16 else np.uint32)
-    raw = np.empty((blocks.block, part.stop - part.start), bits.dtype)
+    shape = blocks.block, part.stop - part.start
+    raw = _scratch(bits.dtype, shape)
     gather: Any = kernels.gather_across if blocks.inner == 1 else kernels.gather_along
     gather(bits, (blocks.length, blocks.inner, blocks.block, blocks.per_axis), part.start, raw)
     if flat.dtype == FLOAT32:
         return raw.view(FLOAT32)
-    tile = np.empty(raw.shape, FLOAT32)
+    tile = _scratch(FLOAT32, shape)
     kernels.widen(raw, tile)
     return tile
+
+
+_THREAD = threading.local()
+
+
+def _scratch(dtype: np.dtype[Any], shape: tuple[int, int]) -> Array:
+    """Memory of this thread that the next call with the same type uses again: fresh pages cost more than the work."""
+    size = shape[0] * shape[1]
+    kept: Array | None = getattr(_THREAD, dtype.name, None)
+    if kept is None or kept.size < size:
+        kept = np.empty(size, dtype)
+        setattr(_THREAD, dtype.name, kept)
+    return kept[:size].reshape(shape)
 
 
 def _compiled(values: Array) -> bool:
