@@ -1,22 +1,18 @@
-"""What calibration finds out: the range of each tensor, and the JSON file that keeps it.
+"""What calibration finds out: the range of each tensor, and what was run to find it.
 
 A range is exactly mergeable: whatever the order and grouping of the values, the same values give the same range.
-The file also says what was run on what, so that ranges are not applied to another model by mistake.
+:mod:`qdqtool.ranges_file` keeps ranges in files, :mod:`qdqtool.ranges_merge` joins those of shards.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf, isfinite
-from pathlib import Path
+from math import inf
 from typing import Any
 
-import msgspec
-
-from qdqtool.errors import UsageError
 from qdqtool.histogram import Histogram
 
-SCHEMA_VERSION = 1
-MAX_RANGES_BYTES = 1 << 28
+CHUNK = 16
+"""Samples whose digests and statistics belong together: data is cut into shards between chunks only."""
 
 TensorKey = tuple[tuple[str, ...], str]
 """Scope path (empty for the main graph) and name of a tensor."""
@@ -76,10 +72,12 @@ class CalibrationRecord:
 
     Attributes:
         method: Id of the calibrator that the ranges were made for.
-        samples: How many samples were run.
+        parameters: Of the method: JSON values.
+        samples: How many samples there are, those of other shards included.
         random: Whether they were random.
         seed: Of random samples; None for real ones.
-        data_sha256: Digest of every sample that was fed.
+        data_sha256: Digest of every sample (:class:`qdqtool.pipeline.data.DataDigest`).
+        chunk: Samples of a chunk of that digest; None where it was made in another way, by an earlier version.
         model_sha256: Digest of the model that was run, weights included, however they are stored.
         preparation: The steps that made that model of the one that was given, in order.
     """
@@ -91,6 +89,28 @@ class CalibrationRecord:
     data_sha256: str
     model_sha256: str
     preparation: tuple[PreparationStep, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    chunk: int | None = CHUNK
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which samples ranges are of, where they are not of all.
+
+    Attributes:
+        start: The first sample that belongs to it.
+        stop: One past the last.
+        done: One past the last that was run; less than ``stop`` where calibration was interrupted.
+    """
+
+    start: int
+    stop: int
+    done: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it was run."""
+        return self.done == self.stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,144 +120,15 @@ class Ranges:
     Attributes:
         record: How they came about.
         tensors: The range of each tensor that was asked for, those that were never computed included.
+        unreadable: Why tensors could not be read while the model ran; they have no range.
+        part: Which samples were run; None for all of them.
     """
 
     record: CalibrationRecord
     tensors: Mapping[TensorKey, TensorRange] = field(default_factory=dict)
+    unreadable: Mapping[TensorKey, str] = field(default_factory=dict)
+    part: Part | None = None
 
     def unseen(self) -> tuple[TensorKey, ...]:
         """The tensors that took no value on the data."""
         return tuple(key for key, found in self.tensors.items() if not found.count)
-
-
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    tensor: str
-    scope: list[str]
-    min: float | None
-    max: float | None
-    amax: float
-    count: int
-
-
-class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    step: str
-    parameters: dict[str, Any] = {}
-
-
-class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    sha256: str
-    preparation: list[_Step] = []
-    batchnorm_folded: bool | msgspec.UnsetType = msgspec.UNSET
-    """In files of version 1, which knew of no other step."""
-
-
-class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    sha256: str
-    samples: int
-    random: bool
-    seed: int | None
-
-
-class _Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    name: str
-    parameters: dict[str, Any]
-
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    schema_version: int
-    model: _Model
-    data: _Data
-    method: _Method
-    tensors: list[_Entry]
-
-
-def encode_ranges(ranges: Ranges) -> bytes:
-    """The ranges as indented JSON; the same ranges give the same bytes, and reading them gives the same ranges."""
-    record = ranges.record
-    document = _File(
-        schema_version=SCHEMA_VERSION,
-        model=_Model(
-            sha256=record.model_sha256,
-            preparation=[_Step(step=made.step, parameters=dict(made.parameters)) for made in record.preparation],
-        ),
-        data=_Data(sha256=record.data_sha256, samples=record.samples, random=record.random, seed=record.seed),
-        method=_Method(name=record.method, parameters={}),
-        tensors=[_entry(key, found) for key, found in ranges.tensors.items()],
-    )
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
-
-
-def read_ranges(path: Path) -> Ranges:
-    """Read a ranges file strictly.
-
-    Raises:
-        UsageError: It is missing, no ranges file, of another schema version, or contradicts itself.
-    """
-    document = _decode(path)
-    record = CalibrationRecord(
-        method=document.method.name,
-        samples=document.data.samples,
-        random=document.data.random,
-        seed=document.data.seed,
-        data_sha256=document.data.sha256,
-        model_sha256=document.model.sha256,
-        preparation=_preparation(document.model),
-    )
-    return Ranges(record, dict(_checked(document, path)))
-
-
-def _preparation(model: _Model) -> tuple[PreparationStep, ...]:
-    if model.batchnorm_folded is True:
-        return (PreparationStep("batchnorm"),)
-    return tuple(PreparationStep(made.step, made.parameters) for made in model.preparation)
-
-
-def _entry(key: TensorKey, found: TensorRange) -> _Entry:
-    scope, name = key
-    low, high = (found.min, found.max) if found.count else (None, None)
-    return _Entry(tensor=name, scope=list(scope), min=low, max=high, amax=found.amax, count=found.count)
-
-
-def _decode(path: Path) -> _File:
-    try:
-        if path.stat().st_size > MAX_RANGES_BYTES:
-            raise UsageError(f"ranges {path} is larger than {MAX_RANGES_BYTES >> 20} MiB")
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"ranges {path} cannot be read: {error.strerror or error}") from None
-    hint = "`qdqtool calibrate` writes ranges files"
-    try:
-        version = msgspec.json.decode(data, type=dict[str, Any]).get("schema_version")
-        if version != SCHEMA_VERSION:
-            raise UsageError(
-                f"ranges {path} has schema_version {version!r}; this qdqtool reads {SCHEMA_VERSION}", hint=hint
-            )
-        return msgspec.json.decode(data, type=_File)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        reason = str(error).replace("`", "'")
-        raise UsageError(f"ranges {path} is no ranges file: {reason}", hint=hint) from None
-
-
-def _checked(document: _File, path: Path) -> Iterator[tuple[TensorKey, TensorRange]]:
-    seen: set[TensorKey] = set()
-    for entry in document.tensors:
-        key = (tuple(entry.scope), entry.tensor)
-        if key in seen:
-            raise UsageError(f"ranges {path} names tensor '{entry.tensor}' twice")
-        seen.add(key)
-        yield key, _range(entry, path)
-
-
-def _range(entry: _Entry, path: Path) -> TensorRange:
-    if entry.count == 0 and entry.min is None and entry.max is None and entry.amax == 0:
-        return UNSEEN
-    low, high = entry.min, entry.max
-    whole = entry.count > 0 and low is not None and high is not None and low <= high
-    if not whole or not isfinite(entry.amax) or entry.amax != max(abs(low or 0.0), abs(high or 0.0)):
-        raise UsageError(
-            f"ranges {path}: tensor '{entry.tensor}' has min {low}, max {high}, amax {entry.amax}, "
-            f"count {entry.count}, which contradict each other"
-        )
-    assert low is not None
-    assert high is not None
-    return TensorRange(low, high, entry.amax, entry.count)

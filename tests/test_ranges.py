@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.errors import UsageError
-from qdqtool.ranges import UNSEEN, CalibrationRecord, PreparationStep, Ranges, TensorRange, encode_ranges, read_ranges
+from qdqtool.ranges import UNSEEN, CalibrationRecord, PreparationStep, Ranges, TensorRange
+from qdqtool.ranges_file import encode_ranges, read_ranges
 
 RECORD = CalibrationRecord(
     method="max",
@@ -58,9 +59,9 @@ def test_the_file_gives_back_the_same_bits(tmp_path_factory, values):
 
 def test_the_file_says_what_was_run_on_what(tmp_path):
     document = json.loads(stored(tmp_path).read_text())
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert document["model"] == {"sha256": "m", "preparation": [{"step": "batchnorm", "parameters": {}}]}
-    assert document["data"] == {"sha256": "d", "samples": 3, "random": True, "seed": 5}
+    assert document["data"] == {"sha256": "d", "samples": 3, "random": True, "seed": 5, "chunk": 16}
     assert document["method"] == {"name": "max", "parameters": {}}
 
 
@@ -100,8 +101,8 @@ def test_a_tensor_named_twice_is_refused(tmp_path):
         ("{", "is no ranges file"),
         ("[1]", "is no ranges file"),
         ("[" * 100_000, "is no ranges file"),
-        ("{}", "has schema_version None; this qdqtool reads 1"),
-        ('{"schema_version": 2}', "has schema_version 2; this qdqtool reads 1"),
+        ("{}", "has schema_version None; this qdqtool reads 1 and 2"),
+        ('{"schema_version": 3}', "has schema_version 3; this qdqtool reads 1 and 2"),
         ('{"schema_version": 1}', "is no ranges file: .*model"),
     ],
 )

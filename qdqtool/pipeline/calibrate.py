@@ -31,7 +31,8 @@ from qdqtool.pipeline.placement import (
     propose_weights,
 )
 from qdqtool.pipeline.preparation import Preparation
-from qdqtool.ranges import CalibrationRecord, Ranges, TensorKey, encode_ranges
+from qdqtool.ranges import CalibrationRecord, Ranges, TensorKey
+from qdqtool.ranges_file import encode_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.save import check_output, write_atomically
 from qdqtool.graph.scope import display
 from qdqtool.pipeline import encodings
-from qdqtool.ranges import Ranges, TensorRange, read_ranges
+from qdqtool.ranges import Ranges, TensorRange
+from qdqtool.ranges_file import read_ranges
 from qdqtool.registry import suggestion
 
 GOAL_FORMAT = "int8"

@@ -42,7 +42,8 @@ from qdqtool.pipeline.quantize_report import CalibrationUsed, MatchesReport, Nod
 from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.validate import validate_model
 from qdqtool.plan import QuantPlan
-from qdqtool.ranges import CalibrationRecord, Ranges, encode_ranges, read_ranges
+from qdqtool.ranges import CalibrationRecord, Ranges
+from qdqtool.ranges_file import encode_ranges, read_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.pipeline.calibrate import FileData, RandomData, Recipe, calibrate, calibrate_model, calibrate_to_file
 from qdqtool.pipeline.preparation import Preparation
-from qdqtool.ranges import Ranges, TensorRange, read_ranges
+from qdqtool.ranges import Ranges, TensorRange
+from qdqtool.ranges_file import read_ranges
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
