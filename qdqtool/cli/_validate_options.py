@@ -46,7 +46,9 @@ def _reports(
     found = []
     for value in values:
         output_format, equals, path = value.partition("=")
-        if output_format not in FORMATS or not equals or not path:
+        if output_format in FORMATS and not path:
+            raise click.BadParameter(f"'{value}' names no file; write {output_format}=FILE")
+        if output_format not in FORMATS or not equals:
             near = suggestion(output_format, FORMATS)
             raise click.BadParameter(f"'{value}' is not FORMAT=FILE with one of {', '.join(FORMATS)}{near}")
         found.append((output_format, Path(path)))
@@ -155,7 +157,8 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
         report = _without_known(report, settings)
         _print(report, options)
     for model in report.unreadable:
-        _say(f"error: {model.error}")
+        if options["output_format"] != "text" or options["statistics"] or options["write_baseline"] is not None:
+            _say(f"error: {model.error}")
     if report.unreadable:
         return EXIT_UNREADABLE
     if options["write_baseline"] is not None or settings.fail_on == "never":

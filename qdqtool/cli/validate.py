@@ -7,24 +7,47 @@ import click
 
 from qdqtool.cli._fix_options import fix_options, run_fixes, wants_fixes
 from qdqtool.cli._options import emit
+from qdqtool.cli._sections import Layout, SectionedCommand
 from qdqtool.cli._validate_options import deliver, refuse_with_fixes, settings_of, validate_options
 
+LAYOUT = Layout(
+    terms={
+        "A finding says what the target does": (
+            ("refused", "it does not load, build or run the model"),
+            ("silent", "it takes it, and the numbers or the meaning are wrong"),
+            ("fallback", "it runs the layer in float"),
+            ("advice", "it takes it, and there is a better way"),
+        )
+    },
+    sections={
+        "What to judge": ("targets", "sm", "select", "extend_select", "ignore"),
+        "What counts": ("fail_on", "baseline", "write_baseline"),
+        "Output": ("output_format", "reports", "show_context", "statistics"),
+        "Fixes": ("fix", "unsafe_fixes", "diff", "output", "in_place", "data", "input_shapes"),
+        "Run": ("jobs", "isolated", "show_settings"),
+    },
+    examples=(
+        "qdqtool validate model.onnx",
+        "qdqtool validate models/*.onnx --target tensorrt-10.8,ort-cpu --sm 8.6",
+        "qdqtool validate model.onnx --fix --diff",
+        "qdqtool validate model.onnx --output-format github --report sarif=qdqtool.sarif",
+    ),
+)
 
-@click.command(short_help="Find every Q/DQ fault of models, without a GPU.")
+
+@click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Find every Q/DQ fault of models, without a GPU.")
 @click.argument("models", type=click.Path(path_type=Path), nargs=-1, metavar="MODEL...")
 @validate_options
 @fix_options
 @click.pass_context
 def command(context: click.Context, /, *, models: tuple[Path, ...], **options: Any) -> None:
-    """Find every Q/DQ fault of each MODEL.
+    """Find every Q/DQ fault of each MODEL, in one pass and without a GPU.
 
-    A finding is an error, a warning or an info, and says what the target does: refused (it does not load, build or run
-    the model), silent (it does, and the numbers are wrong), fallback (the layer runs in float), advice. Weights are not
-    read. `qdqtool explain CODE` shows a rule in full.
+    `qdqtool explain CODE` tells the rest. Options left out come from the nearest qdqtool.toml, or [tool.qdqtool] in
+    pyproject.toml.
 
-    Options left out come from the nearest qdqtool.toml, or [tool.qdqtool] in pyproject.toml.
-
-    Exit code 1 on findings, 3 when a model cannot be read (the others are reported all the same).
+    Exit codes: 0; 1 for findings that --fail-on names; 2 for wrong options; 3 when a model cannot be read (the others
+    are reported all the same).
     """
     from qdqtool.pipeline.validate import validate_files
 

@@ -70,7 +70,29 @@ def test_many_models_and_targets_with_one_unreadable(bad: Path, good: Path, tmp_
     assert done.out.count(": pass") == 3
     assert "none.onnx: unreadable" in done.out
     assert "3 models, 3 errors, 0 warnings, 0 infos, 1 unreadable" in done.out
-    assert "no such file" in done.err
+    assert "no such file" in done.out
+    assert done.err == "", "said once"
+
+
+def test_what_cannot_be_read_is_told_beside_a_machine_readable_report(bad: Path, tmp_path: Path):
+    done = qdqtool("validate", bad, tmp_path / "none.onnx", "--output-format", "json")
+
+    assert done.code == 3
+    assert done.err == f"error: {tmp_path}/none.onnx: no such file\n"
+
+
+def test_help_has_every_option_under_a_heading():
+    text = qdqtool("validate", "--help").out
+    headings = [line for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+
+    assert text[text.index("Other:") :].split()[1:3] == ["-h,", "--help"]
+    assert headings[1:6] == ["What to judge:", "What counts:", "Output:", "Fixes:", "Run:"]
+    assert "Examples:\n  qdqtool validate model.onnx\n" in text
+
+
+def test_the_end_tells_what_can_be_fixed(bad: Path, good: Path):
+    assert qdqtool("validate", bad).out.splitlines()[-1].startswith("1 can be fixed: --fix")
+    assert "can be fixed" not in qdqtool("validate", good, "--select", "QP101").out
 
 
 def test_json_is_alone_on_stdout(bad: Path):

@@ -26,6 +26,9 @@ def render(report: ValidateReport, console: Console, *, show_context: bool = Fal
     for model in report.models:
         _model(model, console, show_context=show_context)
     console.print(_summary(report))
+    fixable = sum(finding.fixable for finding in report.findings)
+    if fixable:
+        console.print(f"{fixable} can be fixed: --fix and --unsafe-fixes do it, --diff shows how")
 
 
 def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
@@ -39,7 +42,7 @@ def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
 
 def _target(model: ModelReport, target: TargetReport, console: Console, *, show_context: bool) -> None:
     verdict = ("fail", "bold red") if target.verdict == "fail" else ("pass", "bold green")
-    console.print(Text.assemble((escape(model.path), "bold"), f" for {target.target}: ", verdict))
+    console.print(Text.assemble((escape(model.path), "bold"), f" for {target.target}: ", verdict, _left_out(target)))
     by_rule: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in target.findings:
         by_rule.setdefault((finding.severity, finding.code), []).append(finding)
@@ -49,13 +52,22 @@ def _target(model: ModelReport, target: TargetReport, console: Console, *, show_
         console.print()
 
 
+def _left_out(target: TargetReport) -> str:
+    """How many findings are not shown, and why."""
+    told = ((target.suppressed, "suppressed"), (target.known, "in the baseline"))
+    words = [f"{count} {why}" for count, why in told if count]
+    return f" ({', '.join(words)})" if words else ""
+
+
 def _rule(findings: list[Finding], console: Console, *, show_context: bool) -> None:
     for finding in findings[:SHOWN]:
         console.print(_line(finding))
         if show_context and finding.context:
             console.print(Text(f"    graph: {escape(finding.context)}", "dim"))
     if len(findings) > SHOWN:
-        console.print(f"    ... and {len(findings) - SHOWN} more of {findings[0].code} (--output-format json has all)")
+        console.print(
+            f"    ... and {len(findings) - SHOWN} more of {findings[0].code} (--output-format concise lists all)"
+        )
     console.print(Text(f"    fix: {rules.get(findings[0].code).remedy}", "dim"))
 
 

@@ -1,0 +1,59 @@
+"""A command whose help is easy to find one's way in: options under headings, terms, examples."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What stands in the help of a command besides its text.
+
+    Attributes:
+        terms: Words and what they mean, by heading.
+        sections: Names of parameters by heading; those that are in none come last.
+        examples: Command lines.
+    """
+
+    terms: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    sections: Mapping[str, Sequence[str]]
+    examples: Sequence[str] = ()
+
+
+class SectionedCommand(click.Command):
+    """A command with many options.
+
+    Args:
+        layout: How its help is laid out.
+        keywords: What :class:`click.Command` takes.
+    """
+
+    def __init__(self, *args: Any, layout: Layout, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self._layout = layout
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the terms and the options, heading by heading."""
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        records = {each.name: record for each in options if (record := each.get_help_record(ctx)) is not None}
+        for heading, rows in self._layout.terms.items():
+            _section(formatter, heading, rows)
+        for heading, names in self._layout.sections.items():
+            _section(formatter, heading, [records.pop(name) for name in names])
+        _section(formatter, "Other", [*records.values()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        if self._layout.examples:
+            with formatter.section("Examples"):
+                for line in self._layout.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+        super().format_epilog(ctx, formatter)
+
+
+def _section(formatter: click.HelpFormatter, heading: str, rows: Sequence[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(heading):
+            formatter.write_dl(rows)
