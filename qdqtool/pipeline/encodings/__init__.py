@@ -11,7 +11,8 @@ from pathlib import Path
 from qdqtool.errors import UsageError
 from qdqtool.pipeline import encodings as _package
 from qdqtool.pipeline.encodings._types import EncodingFormat, Encodings
-from qdqtool.ranges import MAX_RANGES_BYTES, TensorRange
+from qdqtool.ranges import TensorRange
+from qdqtool.ranges_file import MAX_RANGES_BYTES
 from qdqtool.registry import load_unit, unit_names
 
 __all__ = ["EncodingFormat", "Encodings", "ReadEncodings", "encode", "names", "read_encodings", "recognize", "writable"]
