@@ -12,7 +12,7 @@ import onnx
 
 from qdqtool.errors import ModelError
 from qdqtool.graph.scope import display
-from qdqtool.graph.view import GraphView, NodeView, Scope
+from qdqtool.graph.view import GraphView, NodeView, Scope, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,14 @@ class Unsound:
         tensor: The tensor name at fault.
         problem: What is wrong with it, to be read after the name.
         node: The node at fault, if one is.
+        use: Where the node, or a node in one of its bodies, reads the tensor, if that is the fault.
     """
 
     scope: Scope
     tensor: str
     problem: str
     node: NodeView | None = None
+    use: Use | None = None
 
 
 def require_sound(view: GraphView) -> None:
@@ -73,11 +75,13 @@ def out_of_order(scope: Scope) -> Iterator[Unsound]:
 
 def _read_early(scope: Scope, maker: NodeView) -> Iterator[Unsound]:
     for index in range(len(maker.proto.output)):
-        made = maker.output(index)
+        made, readers = maker.output(index), set[NodeView]()
         for use in made.uses if made is not None else ():
             reader = _ancestor_in(scope, use.node)
-            if reader.index <= maker.index:
-                yield Unsound(scope, use.node.input_name(use.index), f"is read before {maker.label} makes it", reader)
+            if reader.index <= maker.index and reader not in readers:
+                readers.add(reader)
+                name = use.node.input_name(use.index)
+                yield Unsound(scope, name, f"is read before {maker.label} makes it", reader, use)
 
 
 def _definitions(scope: Scope) -> Iterator[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from qdqtool.errors import QdqError
 from qdqtool.graph.model import Model
 from qdqtool.graph.naming import Namer
+from qdqtool.graph.opset import upgrade_opset
 from qdqtool.graph.scope import ScopePath, display
 from qdqtool.graph.surgeon import EditError, apply_edits
 from qdqtool.graph.view import NodeView
@@ -143,7 +144,8 @@ class Repair:
             if chosen is not None and claims.add(chosen.draft.edits):
                 batch.append(chosen)
                 seen.add(proposal.key)
-        return batch
+        raising = [chosen for chosen in batch if chosen.draft.opset]  # which may change nodes that others would edit
+        return raising or batch
 
     def _choose(self, facts: Facts, namer: Namer, proposal: Proposal, label: Label) -> _Chosen | None:
         """The first alternative that fits, if it is of that label."""
@@ -163,7 +165,9 @@ class Repair:
 
     def _try(self, facts: Facts, batch: Sequence[_Chosen], label: Label) -> None:
         try:
-            edited = apply_edits(facts.model, [edit for chosen in batch for edit in chosen.draft.edits])
+            opset = max(chosen.draft.opset for chosen in batch)
+            raised = upgrade_opset(facts.model, opset) if opset else facts.model
+            edited = apply_edits(raised, [edit for chosen in batch for edit in chosen.draft.edits])
             candidate, removed = sweep(facts.view, edited)
         except (EditError, QdqError) as error:
             self._fail(batch, str(error))

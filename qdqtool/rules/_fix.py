@@ -53,11 +53,13 @@ class Draft:
         facts: The model. It must be a fork of its own: constants that a fix makes are registered in it.
         namer: Names that nothing in the model has yet.
         edits: The edits so far.
+        opset: The least opset of the default domain that the model is to have; 0 where it stays.
     """
 
     facts: Facts
     namer: Namer
     edits: list[Edit] = field(default_factory=list)
+    opset: int = 0
 
     def constant(self, scope: Scope, name: str, array: Array, onnx_type: int) -> str:
         """Store a small array in place of the constant ``name``, if there is one; returns the name it was given."""

@@ -1,13 +1,23 @@
 """QL304: tensors with different scales that are joined."""
 
 from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
 
 from qdqtool.graph.qdq import QdqNode, same_constant
 from qdqtool.graph.view import NodeView
-from qdqtool.rules._facts import Facts
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.rules._facts import Facts, as_reals
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
-from qdqtool.rules._words import number
+from qdqtool.rules._stored import parameters, write_parameters
+from qdqtool.rules._symmetric import CodeGroup
+from qdqtool.rules._words import format_of, number
 from qdqtool.targets import Target
+
+UNIFIED = Offer("unsafe", "gives all inputs and the output of the Concat the largest of their scales")
 
 
 class ConcatScales(Rule):
@@ -25,6 +35,7 @@ class ConcatScales(Rule):
     name = "placement.concat-scales"
     affects = impacts(tensorrt=CAUTION)
     remedy = "give all inputs the largest of their scales, or leave the Concat unquantized"
+    offers = (UNIFIED,)
     VALID = (
         Example(
             "one scale",
@@ -77,6 +88,7 @@ class ConcatScales(Rule):
                     tensor=unlike.output,
                     found=_scale(facts, unlike),
                     expected=_scale(facts, first),
+                    fixes=(Fix(UNIFIED, "gives inputs and output the largest scale", partial(_unify, node)),),
                 )
 
 
@@ -95,3 +107,23 @@ def _scale(facts: Facts, entry: QdqNode) -> str:
     if values is None or values.size != 1:
         return f"'{entry.node.input_name(1)}'"
     return number(values.reshape(()))
+
+
+def _unify(node: NodeView, draft: Draft) -> None:
+    index = draft.facts.qdq
+    sources = [index.dequantizer_of(node.input(number)) for number in range(len(node.proto.input))]
+    output = node.output()
+    behind = [index.get(use.node) for use in output.uses] if output is not None else []
+    groups = [CodeGroup.of(draft.facts, entry) for entry in (*sources, *behind) if entry is not None]
+    entries = list(dict.fromkeys(entry for group in groups for entry in group.entries))
+    given = [parameters(draft.facts, entry) for entry in entries]
+    fmt = format_of(entries[0].quantized_type)
+    if fmt is None or any(group.constants for group in groups) or len({each.quantized_type for each in entries}) > 1:
+        raise UnfitError("stored codes, or codes of several types, are among them")
+    if any(each.zero_point is not None and np.any(as_reals(each.zero_point)) for each in given):
+        raise UnfitError("they have zero points")
+    if any(each.granularity != PerTensor() for each in given):
+        raise UnfitError("they have several scales each")
+    largest = max((each.scale.reshape(()) for each in given), key=float)
+    for entry in entries:
+        write_parameters(draft, entry, QuantParams(QuantScheme(fmt, PerTensor()), largest))

@@ -1,11 +1,15 @@
 """QM617: nodes that stand in front of those whose outputs they read."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from qdqtool.graph.soundness import out_of_order
+from qdqtool.graph.soundness import Unsound, out_of_order
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
+
+SORTED = Offer("safe", "moves makers in front of their readers; all other nodes keep their order")
 
 
 class NodeOrder(Rule):
@@ -22,7 +26,8 @@ class NodeOrder(Rule):
     code = "QM617"
     name = "model.node-order"
     affects = impacts(onnx=REFUSED)
-    remedy = "sort the nodes, for example with onnx_graphsurgeon's toposort()"
+    remedy = "sort the nodes"
+    offers = (SORTED,)
     VALID = (
         Example(
             "the Q comes first",
@@ -69,4 +74,11 @@ class NodeOrder(Rule):
                     tensor=found.tensor,
                     found="a reader in front of the maker",
                     expected="makers in front of readers",
+                    fixes=(Fix(SORTED, "moves the maker in front of the reader", partial(_sort, found)),),
                 )
+
+
+def _sort(found: Unsound, draft: Draft) -> None:
+    """Whoever reads a tensor anew is put behind its maker: so let the reader read what it reads."""
+    assert found.use is not None
+    draft.set_input(found.use.node, found.use.index, found.tensor)

@@ -1,21 +1,13 @@
 """QA204: 4-bit tensors with an odd number of elements."""
 
 from collections.abc import Iterator
-from functools import partial
 from math import prod
 
-import numpy as np
-from onnx import TensorProto
-
-from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, shaped
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._stored import stored
+from qdqtool.rules._widen import WIDER, wider_fixes
 from qdqtool.rules._words import dims, kind
 from qdqtool.targets import Target
-
-WIDER = Offer("safe", "stores the same int4 codes as int8, with the same scale")
 
 FOUR_BIT = frozenset({"int4", "uint4", "float4e2m1"})
 
@@ -85,7 +77,7 @@ class OddCount(Rule):
                     tensor=entry.output if entry.is_quantize else entry.data,
                     found=str(found),
                     expected="an even number",
-                    fixes=_fixes(entry),
+                    fixes=wider_fixes(entry),
                 )
 
 
@@ -95,23 +87,3 @@ def _odd(extents: list[int], target: Target) -> Iterator[tuple[int, str]]:
         yield prod(extents), "the number of elements"
     elif target.even_last_dimension and extents and extents[-1] % 2:
         yield extents[-1], "the last dimension"
-
-
-def _fixes(entry: QdqNode) -> tuple[Fix, ...]:
-    if entry.is_quantize or kind(entry.quantized_type) not in {"int4", "uint4"}:
-        return ()
-    return (Fix(WIDER, "stores the same codes as int8", partial(_widen, entry)),)
-
-
-def _widen(entry: QdqNode, draft: Draft) -> None:
-    constant = stored(draft.facts, entry)
-    like = shaped(constant.tensor, TensorProto.INT8)
-    name = draft.weights(entry.node.scope, constant.tensor.name, like, lambda: constant.codes().astype(np.int8))
-    draft.set_input(entry.node, 0, name)
-    zero = constant.parameters.zero_point
-    if zero is not None:
-        stored_zero = draft.facts.array(entry.zero_point)
-        assert stored_zero is not None
-        shape, base = stored_zero.shape, entry.node.input_name(2)
-        widened = zero.astype(np.int8).reshape(shape)
-        draft.set_input(entry.node, 2, draft.constant(entry.node.scope, base, widened, TensorProto.INT8))

@@ -6,6 +6,7 @@ from qdqtool.numerics.granularity import PerTensor
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._reach import Product, wrong_axis
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules._widen import WIDER, wider_fixes
 from qdqtool.rules._words import kind
 from qdqtool.targets import Target
 
@@ -26,6 +27,7 @@ class OperandFormats(Rule):
     name = "target.operand-formats"
     affects = impacts(tensorrt=REFUSED)
     remedy = "quantize both operands to int8, or both to float8e4m3fn"
+    offers = (WIDER,)
     VALID = (
         Example(
             "fp8 for both",
@@ -104,6 +106,7 @@ class OperandFormats(Rule):
                     tensor=product.node.input(product.weight_index),
                     found=f"{left} and {right}",
                     expected="int8 for both or float8e4m3fn for both",
+                    fixes=wider_fixes(product.right.dequantize) if left == "int8" else (),
                 )
 
 

@@ -1,12 +1,17 @@
 """QS004: what the model's opset does not have yet."""
 
 from collections.abc import Iterator
+from functools import partial
 
+from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._opsets import needs
 from qdqtool.rules._rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._words import short
 from qdqtool.targets import Target
+
+RAISED = Offer("safe", "raises the opset, as onnx converts each operator")
 
 
 class OpsetTooLow(Rule):
@@ -25,6 +30,7 @@ class OpsetTooLow(Rule):
     name = "spec.opset-too-low"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=CAUTION)
     remedy = "upgrade the model's opset"
+    offers = (RAISED,)
     VALID = (
         Example(
             "int4 at opset 21",
@@ -61,17 +67,28 @@ class OpsetTooLow(Rule):
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
-        """Find the newest thing that each Q or DQ uses."""
+        """Find the newest thing that each Q or DQ uses; the first fault carries the fix for all."""
         del target
-        for entry in facts.qdq.nodes:
+        low = [(entry, what, first) for entry in facts.qdq.nodes for what, first in _too_new(facts, entry)]
+        highest = max((first for _, _, first in low), default=0)
+        for number, (entry, what, first) in enumerate(low):
             opset = entry.node.scope.opset
-            if entry.node.domain:
-                continue
-            what, needed = max(needs(facts, entry), key=lambda need: need[1])
-            if needed > opset:
-                yield Fault(
-                    message=f"this {short(entry)} uses {what}; the model's opset is {opset}",
-                    node=entry.node,
-                    found=f"opset {opset}",
-                    expected=f"at least opset {needed}",
-                )
+            raised = Fix(RAISED, f"raises the opset from {opset} to {highest}", partial(_raise, highest))
+            yield Fault(
+                message=f"this {short(entry)} uses {what}; the model's opset is {opset}",
+                node=entry.node,
+                found=f"opset {opset}",
+                expected=f"at least opset {first}",
+                fixes=() if number else (raised,),
+            )
+
+
+def _too_new(facts: Facts, entry: QdqNode) -> Iterator[tuple[str, int]]:
+    if not entry.node.domain:
+        what, first = max(needs(facts, entry), key=lambda need: need[1])
+        if first > entry.node.scope.opset:
+            yield what, first
+
+
+def _raise(opset: int, draft: Draft) -> None:
+    draft.opset = opset

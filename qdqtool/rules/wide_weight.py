@@ -1,17 +1,23 @@
 """QM603: quantized weights that are stored as float."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from qdqtool.graph.qdq import QdqNode
-from qdqtool.graph.tensors import element_count, nbytes
-from qdqtool.rules._facts import Facts
+from qdqtool.graph.tensors import element_count, nbytes, read_array
+from qdqtool.numerics.affine import quantize
+from qdqtool.rules._facts import Array, Facts
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.rules._stored import parameters
 from qdqtool.rules._words import format_of
 from qdqtool.targets import Target, type_name
 
 LEAST_SAVED = 1_000_000
 """Bytes."""
 FLOATS = frozenset({"float32", "float16", "bfloat16", "float64"})
+
+PACKED = Offer("safe", "stores the codes that the Q makes, for all such weights of the model")
 
 
 class WideWeight(Rule):
@@ -30,6 +36,7 @@ class WideWeight(Rule):
     name = "model.wide-weight"
     affects = impacts(onnx=ADVICE, ort_cpu=ADVICE, tensorrt=ADVICE)
     remedy = "store the codes, unless the model is to be trained or refitted"
+    offers = (PACKED,)
     VALID = (
         Example(
             "int8 codes",
@@ -57,6 +64,7 @@ class WideWeight(Rule):
             tensor=largest.data,
             found=f"{wide} bytes",
             expected=f"{narrow} bytes",
+            fixes=(Fix(PACKED, f"stores the codes of {len(sizes)} weights", partial(_pack, tuple(sizes))),),
         )
 
 
@@ -67,3 +75,21 @@ def _stored(entry: QdqNode) -> tuple[int, int] | None:
     if stored is None or made is None or type_name(stored.data_type) not in FLOATS:
         return None
     return nbytes(stored), (element_count(stored) * made.bits + 7) // 8
+
+
+def _pack(entries: Sequence[QdqNode], draft: Draft) -> None:
+    for entry in entries:
+        _store_codes(entry, draft)
+
+
+def _store_codes(entry: QdqNode, draft: Draft) -> None:
+    model, fmt, given = draft.facts.model, format_of(entry.quantized_type), parameters(draft.facts, entry)
+    weight = entry.data.initializer if entry.data is not None else None
+    if weight is None or fmt is None or entry.output is None:
+        raise UnfitError("it reads no stored weight")
+
+    def make() -> Array:
+        return quantize(read_array(model, weight), given.scale, fmt, given.granularity, given.zero_point)
+
+    like = shaped(weight, fmt.onnx_type)
+    draft.replace(entry.output, draft.weights(entry.node.scope, f"{weight.name}_quantized", like, make))

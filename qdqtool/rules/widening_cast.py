@@ -1,17 +1,23 @@
 """QL313: a Cast to a wider type between a DQ and its consumer."""
 
 from collections.abc import Iterator
+from functools import partial
 
+import numpy as np
 from onnx import TensorProto
 
+from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.view import NodeView
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._reach import Operand
 from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
 from qdqtool.rules._words import kind
 from qdqtool.targets import Target
 
 NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+
+FLOAT32 = Offer("unsafe", "gives the DQ a float32 scale of the same value, and takes the Cast away")
 
 
 class WideningCast(Rule):
@@ -29,6 +35,7 @@ class WideningCast(Rule):
     name = "placement.widening-cast"
     affects = impacts(tensorrt=FALLBACK)
     remedy = "store the scale in the type that the consumer wants, and drop the Cast"
+    offers = (FLOAT32,)
     VALID = (
         Example(
             "a Cast from float32 to float16 is absorbed",
@@ -94,6 +101,7 @@ class WideningCast(Rule):
                         tensor=cast.output(),
                         found="Cast to float32",
                         expected="a DQ that makes float32",
+                        fixes=_fixes(side, cast),
                     )
 
 
@@ -103,3 +111,22 @@ def _widening(facts: Facts, side: Operand) -> NodeView | None:
         if widens and facts.elem_type(node.input(0)) in NARROW:
             return node
     return None
+
+
+def _fixes(side: Operand, cast: NodeView) -> tuple[Fix, ...]:
+    if side.between != (cast,):
+        return ()
+    return (Fix(FLOAT32, "dequantizes to float32 and takes the Cast away", partial(_widen, side.dequantize, cast)),)
+
+
+def _widen(entry: QdqNode, cast: NodeView, draft: Draft) -> None:
+    made, scale, wide = entry.output, draft.facts.array(entry.scale), cast.output()
+    if made is None or wide is None or scale is None or entry.output_dtype is not None:
+        raise UnfitError("its scale is not constant, or output_dtype says what it makes")
+    if len(made.uses) != 1:
+        raise UnfitError("something else reads what the DQ makes")
+    base = entry.node.input_name(1)
+    name = draft.constant(entry.node.scope, base, scale.astype(np.float32), TensorProto.FLOAT)
+    draft.set_input(entry.node, 1, name)
+    draft.set_type(made, TensorProto.FLOAT)
+    draft.replace(wide, made.name)

@@ -234,3 +234,44 @@ def test_random_calibration_loses_what_real_samples_keep(tmp_path: Path):
         report = check_model(tmp_path / f"{name}.onnx", baseline=sample / "model.onnx", data=sample / "test.npz")
         sqnr[name] = report.outputs[0].sqnr_db
     assert sqnr["random"] < sqnr["real"] - 20 * np.log10(2)
+
+
+def kernels(layers: str) -> list[tuple[str, set[str], set[str]]]:
+    """Kind, types of inputs, and types of constants of each kernel in a layer dump."""
+    found = []
+    for line in layers.splitlines():
+        kind = re.search(r"LayerType: (\w+)", line)
+        if kind is not None and "Constants: [" in line:
+            constants = line[line.index("Constants: [") : line.index("Outputs: [")]
+            found.append((kind[1], input_types(line), set(re.findall(r"Datatype: (\w+)", constants))))
+    return found
+
+
+@pytest.mark.builder
+def test_pairs_in_front_of_the_attention_operator_run_apart(oracle: TrtOracle):
+    (rounding,) = rules.get("QL314").INVALID
+    (plain,) = rules.get("QL314").VALID
+    attention = ("kgen", {"Half"}, set())
+
+    for model in (rounding.model(), plain.model()):
+        assert attention in kernels(oracle.judge(model).layers)
+    assert not any(inputs & {"FP8"} for _, inputs, _ in kernels(oracle.judge(rounding.model()).layers))
+
+
+@pytest.mark.builder
+def test_attention_is_one_kernel_in_fp8_only(oracle: TrtOracle):
+    fused = example("QL307", "fp8 in float16 (bits 11878 are 0.1), which is fused")
+    others = [each for each in rules.get("QL307").INVALID if each.targets == ("tensorrt-rtx",)]
+
+    assert ("kgen", {"FP8"}, set()) in kernels(oracle.judge(fused).layers)
+    assert len(others) == 3
+    for each in others:
+        assert [kind for kind, _, _ in kernels(oracle.judge(each.model()).layers)].count("gemm") == 2, each.title
+
+
+def test_precision_is_not_read_by_onnx_runtime():
+    """1.0501 / 0.1 is 10.501 in float32 and 10.5 in float16, which is rounded to the even 10."""
+    y = ort_run(example("QP112", "float16 beside a float32 scale"), np.float32([[1.0501, 0, 0, 0]]))
+
+    assert np.rint(np.float16(1.0501) / np.float16(0.1)) == 10
+    assert y[0, 0] == np.float32(11) * np.float32(0.1)

@@ -186,6 +186,82 @@ def test_what_is_written_about_a_constant_goes_to_the_one_that_replaces_it():
     assert described == {"about w": "w", "about s": "s", "about z": "z"}
 
 
+def test_a_large_float_weight_is_stored_as_its_codes(tmp_path):
+    model = parsed(
+        "g (float[1,512] x) => (float[1,512] y) <float s = {0.01}, int8 z = {0}> {"
+        " q = QuantizeLinear(w, s, z) d = DequantizeLinear(q, s, z) y = MatMul(x, d) }"
+    )
+    weight = np.random.default_rng(0).normal(0, 0.3, (512, 1024)).astype(np.float32)
+    model.proto.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+
+    fixed, done = safe(model)
+
+    codes = next(t for t in stored(fixed, tmp_path).graph.initializer if t.dims == [512, 1024])
+    expected = np.clip(np.rint(weight / np.float32(0.01)), -128, 127).astype(np.int8)
+    np.testing.assert_array_equal(numpy_helper.to_array(codes), expected)
+    assert operators(fixed) == ["DequantizeLinear", "MatMul"]
+    assert [change.code for change in done.changes] == ["QM603"]
+
+
+def test_dead_channels_of_a_weight_get_scale_1(tmp_path):
+    model = parsed(
+        "g (float[1,2] x) => (float[1,3] y) <int8[2,3] w = {1, -7, 3, 4, 9, -6}, float[3] s = {0.1, 0, 0.2}> {"
+        " d = DequantizeLinear <axis = 1> (w, s) y = MatMul(x, d) }"
+    )
+
+    fixed, done = safe(model)
+
+    tensors = [numpy_helper.to_array(tensor) for tensor in stored(fixed, tmp_path).graph.initializer]
+    assert [t.tolist() for t in tensors if t.shape == (2, 3)] == [[[1, 0, 3], [4, 0, -6]]]
+    assert [t.tolist() for t in tensors if t.shape == (3,)] == [np.float32([0.1, 1, 0.2]).tolist()]
+    assert [change.label for change in done.changes] == ["safe"]
+    assert not left(fixed)
+
+
+def test_negative_scales_are_left_to_people():
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1, -7, 3, 4}, float[2] s = {-0.1, 0}> {"
+        " d = DequantizeLinear <axis = 1> (w, s) y = MatMul(x, d) }"
+    )
+
+    fixed, _ = unsafe(model)
+
+    assert fixed.proto == model.proto
+
+
+def test_the_opset_is_raised_once_and_everything_after_it_is_proven():
+    """Per-axis scales came with opset 13; ONNX Runtime's quantizer writes them into older models all the same."""
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <float s = {0.1}, uint8 z = {128}, int8[2,2] w = {1, -7, 3, 4},"
+        " float[2] ws = {0.1, 0.2}> { q = QuantizeLinear(x, s, z) xd = DequantizeLinear(q, s, z)"
+        " d = DequantizeLinear <axis = 1> (w, ws) y = MatMul(xd, d) }",
+        opset=11,
+    )
+
+    _, kept = safe(model)
+    fixed, done = unsafe(model)
+
+    assert not kept.changes
+    assert fixed.default_opset() == 13
+    assert [change.code for change in done.changes if change.label == "unsafe"] == ["QS004"]
+    assert {change.label for change in done.changes if change.code != "QS004"} == {"safe"}
+    assert not left(fixed)
+
+
+def test_nodes_that_a_body_reads_too_early_are_put_in_order():
+    model = parsed(
+        "g (bool c, float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {"
+        " y = If (c) <then_branch = t () => (float[1,4] a) { a = DequantizeLinear (q, s, z) },"
+        " else_branch = e () => (float[1,4] b) { b = Neg (x) }> p = Abs(x) q = QuantizeLinear (p, s, z) }"
+    )
+
+    fixed, done = fix_model(model, FixRequest(policy=Policy(targets=("onnx",))))
+
+    assert operators(fixed) == ["Abs", "QuantizeLinear", "If"]
+    assert [change.code for change in done.changes] == ["QM617"]
+    onnx.checker.check_model(fixed.proto, full_check=True)
+
+
 class TestEngine:
     """The engine with fixes that lie about themselves."""
 

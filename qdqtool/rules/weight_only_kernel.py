@@ -1,0 +1,107 @@
+"""QL315: weight-only quantization that no matrix kernel reads."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.qdq import QdqNode
+from qdqtool.numerics.granularity import Blocked
+from qdqtool.rules._facts import Facts
+from qdqtool.rules._rule import Example, Fault, Impact, Rule, impacts
+from qdqtool.rules._words import kind
+from qdqtool.targets import Target
+
+WHOLE = frozenset({"int8", "float8e4m3fn"})
+"""Formats that kernels read with one scale for the tensor, for each output channel, or for one block of all rows."""
+
+BLOCKS = frozenset({"int4"})
+"""Formats that kernels read in blocks, of which there are two at least."""
+
+
+class WeightOnlyKernel(Rule):
+    """A weight-only MatMul or Gemm has a weight that a kernel reads as it is stored.
+
+    Why it matters: the gain of weight-only quantization is that codes are read from memory, not floats. TensorRT for
+    RTX has kernels for int8 and float8e4m3fn with one scale or one for each output channel, and for int4 in blocks. All
+    other weights are turned into float by a kernel of their own whenever the layer runs: the file is smaller, but the
+    layer does more than in float.
+
+    Bad: int8 in blocks of 128; int4 with a scale for each output channel; float4e2m1 beside a float activation.
+
+    Good: int8 with a scale for each output channel; int4 in blocks of 128.
+    """
+
+    code = "QL315"
+    name = "placement.weight-only-kernel"
+    affects = impacts(tensorrt_rtx=Impact("info", "fallback"))
+    remedy = "int8 or fp8 weights with a scale for each output channel, or int4 weights in blocks"
+    VALID = (
+        Example(
+            "int8 for each output channel",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
+                wd = DequantizeLinear <axis = 1> (w, s, z)
+                [m] y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "int4 in two blocks",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int4[4,2] w = {33, 67, 101, 33}, float[2,2] s = {0.1,0.2,0.3,0.4}> {
+                wd = DequantizeLinear <axis = 0, block_size = 2> (w, s)
+                [m] y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "int8 in blocks",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] s = {0.1,0.2,0.3,0.4}> {
+                wd = DequantizeLinear <axis = 0, block_size = 2> (w, s)
+                [m] y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "int4 with one scale",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float s = {0.1}> {
+                wd = DequantizeLinear (w, s)
+                [m] y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+        """Look at each MatMul and Gemm of which the weight alone is quantized."""
+        del target
+        for product in facts.products:
+            right = product.right
+            if product.left is not None or right is None or not product.node.is_op("MatMul", "Gemm"):
+                continue
+            entry = right.dequantize
+            if facts.qdq.is_weight(entry) and entry.granularity is not None and not _is_read(facts, entry):
+                yield Fault(
+                    message=f"no kernel reads {kind(entry.quantized_type)} weights {entry.granularity}",
+                    node=product.node,
+                    tensor=product.node.input(product.weight_index),
+                    found=f"{kind(entry.quantized_type)} {entry.granularity}",
+                    expected="int8 or float8e4m3fn for each output channel, or int4 in blocks",
+                )
+
+
+def _is_read(facts: Facts, entry: QdqNode) -> bool:
+    """Whether the layer dump of TensorRT for RTX 1.7.1 shows the codes at the matrix kernel."""
+    quantized, axis = kind(entry.quantized_type), facts.axis(entry)
+    if not isinstance(entry.granularity, Blocked):
+        return quantized in WHOLE
+    counts = entry.scale_shape or ()
+    blocks = counts[axis] if axis is not None and axis < len(counts) else None
+    if not isinstance(blocks, int):
+        return True  # nobody can tell
+    return quantized in (WHOLE if blocks == 1 else BLOCKS)
