@@ -1,7 +1,7 @@
 """From proposed slots and ranges to a plan: scales for activations and weights."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -10,38 +10,19 @@ from qdqtool import calibrators
 from qdqtool.errors import UsageError
 from qdqtool.graph.scope import display
 from qdqtool.graph.view import GraphView, NodeView, Value
-from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule, scale_from_range, scale_from_tensor
+from qdqtool.numerics.derive import ScaleRule, scale_from_range, scale_from_tensor
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
+from qdqtool.pipeline._degenerate import DegenerateTensor, degenerate_scales, degenerate_values
 from qdqtool.pipeline._observe import Facts
+from qdqtool.pipeline._shared_scales import share_scales
 from qdqtool.pipeline.calibrate import NEVER_RUN, NOT_GIVEN, Recipe, propose_for, refuse_nothing
 from qdqtool.pipeline.placement import ProposedSlot, SkippedNode
 from qdqtool.pipeline.target_fit import require_targets
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.ranges import Ranges, TensorKey, TensorRange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlooredScale:
-    """Scales that are no measure of their values, because there are none but zero, or only tiny ones.
-
-    Attributes:
-        tensor: Name of the tensor.
-        graph: Its scope; empty for the main graph.
-        kind: ``weight`` or ``activation``.
-        scales: How many of its scales.
-        of: How many scales it has.
-        scale: The scale that they were given: 1 for nothing but zeros, else the smallest that is derived.
-    """
-
-    tensor: str
-    graph: str
-    kind: str
-    scales: int
-    of: int
-    scale: float
 
 
 class Planner:
@@ -54,7 +35,7 @@ class Planner:
     Attributes:
         made: The last plan.
         skipped: Quantizable nodes that it leaves in float.
-        floored: Its scales that are no measure of their values.
+        degenerate: Tensors and weights that no scale serves well.
     """
 
     def __init__(self, recipe: Recipe, ranges: Ranges) -> None:
@@ -62,7 +43,7 @@ class Planner:
         self._ranges = ranges
         self.made = QuantPlan(())
         self.skipped: tuple[SkippedNode, ...] = ()
-        self.floored: tuple[FlooredScale, ...] = ()
+        self.degenerate: tuple[DegenerateTensor, ...] = ()
 
     def plan(self, view: GraphView) -> QuantPlan:
         """The plan of a prepared model.
@@ -78,8 +59,9 @@ class Planner:
         self.skipped = proposal.skipped + lost
         refuse_nothing(slots, self.skipped)
         params = _Params(facts, self._recipe, self._ranges)
-        self.made = QuantPlan(tuple(Placement(e.slot, params.of(e, _value(view, e.slot)), e.reason) for e in slots))
-        self.floored = tuple(params.floored)
+        found = (Placement(entry.slot, params.of(entry, _value(view, entry.slot)), entry.reason) for entry in slots)
+        self.made = QuantPlan(share_scales(slots, found))
+        self.degenerate = tuple(params.degenerate)
         require_targets(self.made, view, facts.types, [self._recipe.target])
         return self.made
 
@@ -91,7 +73,7 @@ class _Params:
         self._facts = facts
         self._calibrator = calibrators.get(recipe.method)
         self._ranges = ranges
-        self.floored: list[FlooredScale] = []
+        self.degenerate: list[DegenerateTensor] = []
 
     def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
         """The constants of a pair: absmax over the largest value of the format, rounded to the type of the tensor."""
@@ -107,10 +89,11 @@ class _Params:
 
     def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
         goal = calibrators.Goal(format=entry.scheme.format)
-        found = self._calibrator.threshold(seen, goal).amax if entry.bound is None else entry.bound
-        amax = np.asarray(found)
+        found = self._calibrator.threshold(seen, goal)
+        amax = np.asarray(found.amax if entry.bound is None else entry.bound)
         rule = self._rule(value)
-        self.floored += floored_scales(entry, amax, rule)
+        self.degenerate += degenerate_values(entry, seen, found)
+        self.degenerate += degenerate_scales(entry, amax, rule)
         return scale_from_range(-amax, amax, entry.scheme, rule)
 
     def _of_weight(self, entry: ProposedSlot, value: Value) -> QuantParams:
@@ -122,35 +105,13 @@ class _Params:
                 f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
             )
         rule = self._rule(value)
-        self.floored += floored_scales(entry, _magnitudes(weights, entry.scheme.granularity), rule)
+        self.degenerate += degenerate_scales(entry, _magnitudes(weights, entry.scheme.granularity), rule)
         return scale_from_tensor(weights, entry.scheme, rule)
 
     def _rule(self, value: Value) -> ScaleRule:
         elem_type = self._facts.types.elem_type(value)
         assert elem_type is not None
         return ScaleRule(dtype=np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type)), narrow_range=True)
-
-
-def floored_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iterator[FlooredScale]:
-    """Scales that the largest magnitudes of their groups are too small for.
-
-    Args:
-        entry: What is quantized.
-        amax: Largest magnitude of each group.
-        rule: In which type scales are stored.
-    """
-    smallest = SCALE_RANGE[rule.dtype][0]
-    zero, tiny = amax == 0, (amax > 0) & (amax.astype(np.float64) / entry.scheme.format.high < smallest)
-    for which, scale in ((zero, 1.0), (tiny, smallest)):
-        if which.any():
-            yield FlooredScale(
-                tensor=entry.slot.tensor,
-                graph=display(entry.slot.scope),
-                kind=entry.kind,
-                scales=int(which.sum()),
-                of=amax.size,
-                scale=scale,
-            )
 
 
 def _magnitudes(weights: Array, granularity: Granularity) -> Array:

@@ -19,6 +19,7 @@ class ProposedSlot:
         scheme: Number format and granularity.
         reason: Why, in words.
         bound: The largest magnitude that the tensor can have, where that decides the scale; None to ask the data.
+        range_group: Slots with the same number get one scale, the largest of theirs; None for a scale of its own.
     """
 
     slot: Slot
@@ -26,6 +27,7 @@ class ProposedSlot:
     scheme: QuantScheme
     reason: str
     bound: float | None = None
+    range_group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

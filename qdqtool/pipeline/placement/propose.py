@@ -20,6 +20,7 @@ from qdqtool.ops import QuantizableOp
 from qdqtool.pipeline.placement.bounds import with_bound
 from qdqtool.pipeline.placement.claims import Claim, Decision, Skip, share
 from qdqtool.pipeline.placement.facts import Facts
+from qdqtool.pipeline.placement.joined import share_ranges
 from qdqtool.pipeline.placement.proposal import Proposal, SkippedNode
 from qdqtool.pipeline.placement.residual import decide_add
 from qdqtool.pipeline.placement.selection import Selection
@@ -27,6 +28,7 @@ from qdqtool.pipeline.placement.weighted import decide_weighted, leave_tiny
 from qdqtool.targets import Target
 
 INT8 = formats.get("int8")
+NOTHING_TO_SHARE = Skip("no input of it is read quantized elsewhere: the pair behind it is all that it takes")
 _ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
 
 
@@ -67,8 +69,11 @@ def propose(
             decisions[node] = _decide_add(node, facts, quantized)
     ordered = [(node, decisions[node]) for node, _ in candidates]
     scheme = functools.partial(QuantScheme, number_format)
-    slots = (with_bound(slot, view) for slot in share(_claims(ordered), scheme))
-    return Proposal(tuple(slots), collect_skipped(ordered))
+    slots = [with_bound(slot, view) for slot in share(_claims(ordered), scheme)]
+    concats = [node for node, decision in ordered if decision is None and _is_joined(node, facts)]
+    shared, alone = share_ranges(slots, concats, view)
+    decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
+    return Proposal(shared, collect_skipped([(node, decisions[node]) for node, _ in candidates]))
 
 
 def _decide(node: NodeView, family: QuantizableOp, facts: Facts, number_format: NumberFormat) -> Decision:
@@ -77,7 +82,13 @@ def _decide(node: NodeView, family: QuantizableOp, facts: Facts, number_format: 
     reason = reason_to_leave(node, facts)
     if reason is not None:
         return Skip(reason)
+    if node.is_op("Concat"):
+        return None  # asked for: a matter of scales
     return decide_weighted(node, family, facts, number_format) if family.weighted else _claim_input(node, facts)
+
+
+def _is_joined(node: NodeView, facts: Facts) -> bool:
+    return node.is_op("Concat") and is_computed_in_float(node, facts)
 
 
 def _decide_add(node: NodeView, facts: Facts, quantized: Collection[NodeView]) -> Decision:
