@@ -1,7 +1,7 @@
 """What a calibration method is asked, and what it answers."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ranges import TensorRange
@@ -28,11 +28,14 @@ class Threshold:
         amax: The magnitude, in the tensor's own unit; values beyond it are clipped.
         method: Id of the method that found it; ``auto`` names the one that it chose.
         reason: Why, in a few words.
+        apart: What lies so far away from all other values that it is clipped: those of an attention ``mask``, or a few
+            ``strays``; None where nothing does.
     """
 
     amax: float
     method: str
     reason: str
+    apart: Literal["mask", "strays"] | None = None
 
 
 class Calibrator(Protocol):

@@ -46,6 +46,6 @@ def _of_bulk(apart: Apart, seen: TensorRange, goal: Goal) -> Threshold:
     what = f"{apart.share:.2g} of the values lie far away, up to {seen.amax:g}, and are clipped"
     if apart.is_mask:
         amax = min(apart.edge + MASK_MARGIN, seen.amax)
-        return Threshold(amax, "mse", f"a mask: {what}; else the others would be 0")
+        return Threshold(amax, "mse", f"a mask: {what}; else the others would be 0", "mask")
     found = search(Density.of(apart.bulk, apart.edge), goal.format)
-    return Threshold(found.amax, "mse", f"strays: {what}; else the others would be 0")
+    return Threshold(found.amax, "mse", f"strays: {what}; else the others would be 0", "strays")

@@ -12,8 +12,8 @@ from qdqtool.numerics.derive import ScaleRule, scale_from_range
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.pipeline._degenerate import DegenerateTensor, degenerate_scales
 from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline._planner import FlooredScale, floored_scales
 from qdqtool.pipeline.calibrate import Recipe, propose_for, refuse_nothing
 from qdqtool.pipeline.placement import ProposedSlot, SkippedNode
 from qdqtool.pipeline.target_fit import require_targets
@@ -39,13 +39,13 @@ class WeightPlanner:
         recipe: What is to be quantized, in a weight-only mode.
         made: The last plan.
         skipped: Products and tables that it leaves in float.
-        floored: Its scales that are no measure of their values.
+        degenerate: Weights that no scale serves well.
     """
 
     recipe: Recipe
     made: QuantPlan = field(default_factory=lambda: QuantPlan(()))
     skipped: tuple[SkippedNode, ...] = ()
-    floored: tuple[FlooredScale, ...] = ()
+    degenerate: tuple[DegenerateTensor, ...] = ()
     _known: dict[tuple[ScopePath, str, str], _Derived] = field(default_factory=dict)
 
     def plan(self, view: GraphView) -> QuantPlan:
@@ -59,12 +59,12 @@ class WeightPlanner:
         proposal = propose_for(facts, self.recipe)
         refuse_nothing(proposal.slots, proposal.skipped)
         placements: list[Placement] = []
-        floored: list[FlooredScale] = []
+        degenerate: list[DegenerateTensor] = []
         for entry in proposal.slots:
             found = self._derive(entry, view.scope(entry.slot.scope).values[entry.slot.tensor], facts)
             placements.append(Placement(entry.slot, found.params, entry.reason))
-            floored += floored_scales(entry, found.amax, found.rule)
-        self.made, self.skipped, self.floored = QuantPlan(tuple(placements)), proposal.skipped, tuple(floored)
+            degenerate += degenerate_scales(entry, found.amax, found.rule)
+        self.made, self.skipped, self.degenerate = QuantPlan(tuple(placements)), proposal.skipped, tuple(degenerate)
         require_targets(self.made, view, facts.types, [self.recipe.target])
         return self.made
 

@@ -147,7 +147,7 @@ def quantize_model(
         preparation=job.prepared.reports,
         quantized=done,
         skipped=planner.skipped,
-        floored=planner.floored,
+        degenerate=planner.degenerate,
         findings=findings,
         accuracy=cost,
         ranges_file=str(options.ranges_file) if options.ranges_file else None,

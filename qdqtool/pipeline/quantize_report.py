@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from qdqtool.findings import Finding
-from qdqtool.pipeline._planner import FlooredScale
+from qdqtool.pipeline._degenerate import DegenerateTensor
 from qdqtool.pipeline._prepare import PreparationReport
 from qdqtool.pipeline.accuracy import Accuracy
 from qdqtool.pipeline.given_ranges import GivenReport
@@ -51,7 +51,7 @@ class QuantizeReport:
         preparation: What became of each step that prepares the model.
         quantized: Every pair that was put in.
         skipped: Every operator that could be quantized and was not, with the reason.
-        floored: Scales that are no measure of their values.
+        degenerate: Tensors and weights that no scale serves well, with what was done.
         findings: What ``validate`` says of the output: warnings and advice, never errors.
         accuracy: What quantizing cost on a few of the samples; None where the ranges come from a file, with no data.
         ranges_file: The ranges file written, if any.
@@ -70,7 +70,7 @@ class QuantizeReport:
     preparation: tuple[PreparationReport, ...]
     quantized: tuple[QuantizedTensor, ...]
     skipped: tuple[SkippedNode, ...]
-    floored: tuple[FlooredScale, ...]
+    degenerate: tuple[DegenerateTensor, ...]
     findings: tuple[Finding, ...]
     accuracy: Accuracy | None
     ranges_file: str | None

@@ -194,8 +194,8 @@ def test_a_dead_channel_and_a_constant_activation_get_scale_1_and_are_named(tmp_
     )
     np.savez(tmp_path / "data.npz", x=np.ones((2, 4), np.float32))
     report = quantize_model(saved(proto, tmp_path), tmp_path / "data.npz", tmp_path / "q.onnx")
-    floored = {(entry.tensor, entry.kind): (entry.scales, entry.of, entry.scale) for entry in report.floored}
-    assert floored == {("z", "activation"): (1, 1, 1.0), ("v", "weight"): (2, 4, 1.0)}
+    found = {(entry.tensor, entry.kind): (entry.scales, entry.of, entry.scale) for entry in report.degenerate}
+    assert found == {("z", "activation"): (1, 1, 1.0), ("v", "weight"): (2, 4, 1.0)}
     (out,) = run(str(tmp_path / "q.onnx"), {"x": np.ones((1, 4), np.float32)})
     assert np.allclose(out, [[4, 4, 0, 0]], rtol=1 / 127)
 

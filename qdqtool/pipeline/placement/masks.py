@@ -13,7 +13,10 @@ MASKING = -1000.0
 less; trained biases and position embeddings stay orders of magnitude away."""
 
 MAX_STEPS = 16
-_MASKING_OPS = ("Add", "Sub", "Where")
+MAX_JOINS = 2
+"""Most Adds that a mask has gone through before it is added to scores; each doubles the ways to look."""
+
+_MASKING_OPS = ("Add", "Max", "Min", "Sub", "Where")
 _KEEPING_OPS = ("Cast", "Clip", "Div", "Dropout", "Mul")
 
 
@@ -43,10 +46,49 @@ def carries_mask(value: Value | None, facts: Facts) -> bool:
 
 
 def adds_mask(node: NodeView, facts: Facts) -> bool:
-    """Whether one operand is a constant that stands for minus infinity."""
+    """Whether one operand stands for minus infinity: a constant, or what exporters compute from a mask of 0 and 1."""
     operands = (node.input(index) for index in range(len(node.proto.input)))
-    minima = (facts.constant_minimum(value) for value in operands if value is not None and facts.is_float(value))
-    return any(minimum is not None and minimum <= MASKING for minimum in minima)
+    return any(value is not None and facts.is_float(value) and _is_mask(value, facts) for value in operands)
+
+
+def _is_mask(value: Value, facts: Facts, joins: int = MAX_JOINS) -> bool:
+    """A masking constant, ``(1 - mask) * -1e4`` or ``Where(mask, 0, -inf)``, moved, broadcast and joined at will."""
+    for _ in range(MAX_STEPS):
+        minimum = facts.constant_minimum(value)
+        node = value.producer
+        if minimum is not None or node is None:
+            return minimum is not None and minimum <= MASKING
+        if node.is_op("Mul", "Where"):
+            return _masks_with_constant(node, facts)
+        if node.is_op("Add"):  # with a position bias
+            operands = (node.input(0), node.input(1)) if joins else ()
+            return any(operand is not None and _is_mask(operand, facts, joins - 1) for operand in operands)
+        family = ops.get(node)
+        onward = node.input(0)
+        if onward is None or not (node.is_op("Cast", "Trilu") or (family is not None and family.commutes)):
+            return False
+        value = onward
+    return False
+
+
+def _masks_with_constant(node: NodeView, facts: Facts) -> bool:
+    """A Where that selects such a constant, or a Mul of something by one, or by minus one such."""
+    operands = [value for index in range(len(node.proto.input)) if (value := node.input(index)) is not None]
+    minima = [facts.constant_minimum(value) for value in operands if facts.is_float(value)]
+    largest = max((abs(minimum) for minimum in minima if minimum is not None), default=0.0)
+    below = any(minimum is not None and minimum <= MASKING for minimum in minima)
+    return below or (
+        node.op_type == "Mul" and largest >= -MASKING and any(_is_flag(value, facts) for value in operands)
+    )
+
+
+def _is_flag(value: Value, facts: Facts) -> bool:
+    """``1 - mask`` or ``mask - 1``."""
+    node = value.producer
+    if node is None or not node.is_op("Sub"):
+        return False
+    sides = (node.input(0), node.input(1))
+    return any(side is not None and facts.constant_minimum(side) == 1.0 for side in sides)
 
 
 def _keeps_values(node: NodeView) -> bool:

@@ -17,7 +17,7 @@ def render(report: QuantizeReport, console: Console) -> None:
     if report.calibration is not None:
         _print_calibration(report.calibration, console)
     print_preparation(report.preparation, console)
-    _print_floored(report, console)
+    _print_degenerate(report, console)
     print_opset(report.opset_before, report.opset_after, console)
     print_accuracy(report.accuracy, console)
     _print_verdict(report, console)
@@ -41,14 +41,22 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
         console.print("FORCED: the ranges were found on another model", style="yellow")
 
 
-def _print_floored(report: QuantizeReport, console: Console) -> None:
-    for found in report.floored[:SHOWN]:
+_CONDITIONS = {
+    "zeros": "nothing but zeros",
+    "tiny": "only tiny values",
+    "constant": "one value only",
+    "mask": "an attention mask among its values",
+    "strays": "a few values far away from all others",
+}
+
+
+def _print_degenerate(report: QuantizeReport, console: Console) -> None:
+    for found in report.degenerate[:SHOWN]:
         scope = f" in {escape(found.graph)}" if found.graph else ""
-        what = "holds nothing but zeros" if found.scale == 1 else "holds only tiny values"
-        if found.of > 1:
-            what = f"{found.scales} of {found.of} channels {what.replace('holds', 'hold')}"
-        console.print(f"note     {found.kind} {escape(found.tensor)}{scope}: {what}; scale {found.scale:.3g}")
-    print_rest(len(report.floored), SHOWN, console)
+        who = f"{found.scales} of {found.of} channels hold" if found.of > 1 else "holds"
+        what = f"{who} {_CONDITIONS[found.condition]}; {escape(found.action)}"
+        console.print(f"note     {found.kind} {escape(found.tensor)}{scope}: {what}")
+    print_rest(len(report.degenerate), SHOWN, console)
 
 
 def _print_verdict(report: QuantizeReport, console: Console) -> None:
