@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from qdqtool import ops
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._reach import Product
@@ -11,6 +12,7 @@ from qdqtool.targets import Target
 
 MAX_STEPS = 8
 MAX_HEAD = 256
+INT8_HEADS = frozenset({16, 32, 64})
 SIXTEEN_BITS = frozenset({"float16", "bfloat16"})
 TO_SOFTMAX = ("Add", "Cast", "Div", "Identity", "Mul", "Where")
 FROM_SOFTMAX = ("Cast", "Dropout", "Identity")
@@ -21,14 +23,14 @@ class Attention(Rule):
 
     Why it matters: one kernel computes both products and the Softmax between them, and it exists for operands of one
     type. With some of the four in fp8 or int8 and some not, the two products and the Softmax run one by one and write
-    the whole matrix of scores to memory in between. In TensorRT for RTX that kernel exists for float16 and bfloat16,
-    with float8e4m3fn on all four inputs or on none, and for heads of at most 256: int8 pairs take it away, and float32
-    or larger heads never have it.
+    the whole matrix of scores to memory in between. TensorRT for RTX has that kernel for float8e4m3fn and heads of at
+    most 256, and for int8 and heads of 16, 32 or 64. In int8, and around float32, it also needs a pair on the result,
+    which is there where the next layer is quantized.
 
     Bad: pairs on queries and keys, none on the Softmax output and the values.
 
-    Good: four pairs. The Softmax output lies between 0 and 1, so its scale can be fixed: 1/448 for float8e4m3fn. There
-    is no fix: the ranges of the other three are known to a calibration only.
+    Good: four pairs, and one on the result. The Softmax output lies between 0 and 1, so its scale can be fixed: 1/448
+    for float8e4m3fn. There is no fix: the ranges of the other three are known to a calibration only.
     """
 
     code = "QL307"
@@ -52,6 +54,29 @@ class Attention(Rule):
                 cq = QuantizeLinear (c, s, z)
                 cd = DequantizeLinear (cq, s, z)
                 y = MatMul (pd, cd)
+            }
+            """,
+            targets=("tensorrt-rtx",),
+        ),
+        Example(
+            "int8 in float16 with a pair on the result, which is fused",
+            """
+            agraph (float16[1,4,64,64] a, float16[1,4,64,64] b, float16[1,4,64,64] c) => (float16[1,64,4,64] y)
+            <float16 s = {11878}, int8 z = {0}> {
+                aq = QuantizeLinear (a, s, z)
+                ad = DequantizeLinear (aq, s, z)
+                bq = QuantizeLinear (b, s, z)
+                bd = DequantizeLinear (bq, s, z)
+                scores = MatMul (ad, bd)
+                p = Softmax (scores)
+                pq = QuantizeLinear (p, s, z)
+                pd = DequantizeLinear (pq, s, z)
+                cq = QuantizeLinear (c, s, z)
+                cd = DequantizeLinear (cq, s, z)
+                m = MatMul (pd, cd)
+                t = Transpose <perm = [0, 2, 1, 3]> (m)
+                tq = QuantizeLinear (t, s, z)
+                y = DequantizeLinear (tq, s, z)
             }
             """,
             targets=("tensorrt-rtx",),
@@ -104,7 +129,7 @@ class Attention(Rule):
             """,
         ),
         Example(
-            "int8 in float16 (bits 11878 are 0.1)",
+            "int8 in float16 (bits 11878 are 0.1), and a float result",
             """
             agraph (float16[1,4,64,64] a, float16[1,4,64,64] b, float16[1,4,64,64] c) => (float16[1,4,64,64] y)
             <float16 s = {11878}, int8 z = {0}> {
@@ -144,7 +169,7 @@ class Attention(Rule):
             targets=("tensorrt-rtx",),
         ),
         Example(
-            "fp8 in float32",
+            "fp8 in float32, and a float result",
             """
             agraph (float[1,4,64,64] a, float[1,4,64,64] b, float[1,4,64,64] c) => (float[1,4,64,64] y)
             <float s = {0.1}, float8e4m3fn z = {0}> {
@@ -199,10 +224,10 @@ def _unfused(facts: Facts, first: Product, second: Product) -> Iterator[Fault]:
     head = shape[-1] if shape else None
     if made in SIXTEEN_BITS and isinstance(head, int) and head > MAX_HEAD:
         found, expected = f"heads of {head}", f"heads of at most {MAX_HEAD}"
-    elif made in SIXTEEN_BITS and quantized == "int8":
-        found, expected = f"int8 in {made}", "float8e4m3fn, or no pairs"
-    elif made == "float32" and quantized == "float8e4m3fn":
-        found, expected = "float8e4m3fn in float32", "float16 or bfloat16 around the pairs"
+    elif made in SIXTEEN_BITS and quantized == "int8" and isinstance(head, int) and head not in INT8_HEADS:
+        found, expected = f"int8 heads of {head}", "heads of 16, 32 or 64, or float8e4m3fn"
+    elif _needs_codes(quantized, made) and not _is_quantized_again(facts, second.node.output()):
+        found, expected = f"{quantized} in {made} and no pair on its result", "a pair on the result too"
     else:
         return
     yield Fault(
@@ -212,6 +237,25 @@ def _unfused(facts: Facts, first: Product, second: Product) -> Iterator[Fault]:
         found=found,
         expected=expected,
     )
+
+
+def _needs_codes(quantized: str, made: str) -> bool:
+    """Whether the kernel is lost where its result stays float; int8 in float32 has nothing to lose."""
+    return made in SIXTEEN_BITS if quantized == "int8" else made == "float32"
+
+
+def _is_quantized_again(facts: Facts, value: Value | None) -> bool:
+    """Whether nothing but Qs read ``value``, be it behind operators that only move values."""
+    for _ in range(MAX_STEPS):
+        readers = [use.node for use in value.uses] if value is not None else []
+        entries = [facts.qdq.get(node) for node in readers]
+        if readers and all(entry is not None and entry.is_quantize for entry in entries):
+            return True
+        known = ops.get(readers[0]) if len(readers) == 1 else None
+        if known is None or not known.commutes:
+            return False
+        value = readers[0].output()
+    return False
 
 
 def _before(value: Value | None) -> NodeView | None:

@@ -259,11 +259,15 @@ def test_pairs_in_front_of_the_attention_operator_run_apart(oracle: TrtOracle):
 
 
 @pytest.mark.builder
-def test_attention_is_one_kernel_in_fp8_only(oracle: TrtOracle):
-    fused = example("QL307", "fp8 in float16 (bits 11878 are 0.1), which is fused")
+def test_attention_is_one_kernel_where_the_rule_is_content(oracle: TrtOracle):
     others = [each for each in rules.get("QL307").INVALID if each.targets == ("tensorrt-rtx",)]
+    fused = {
+        "fp8 in float16 (bits 11878 are 0.1), which is fused": "FP8",
+        "int8 in float16 with a pair on the result, which is fused": "Int8",
+    }
 
-    assert ("kgen", {"FP8"}, set()) in kernels(oracle.judge(fused).layers)
+    for title, codes in fused.items():
+        assert ("kgen", {codes}, set()) in kernels(oracle.judge(example("QL307", title)).layers), title
     assert len(others) == 3
     for each in others:
         assert [kind for kind, _, _ in kernels(oracle.judge(each.model()).layers)].count("gemm") == 2, each.title
