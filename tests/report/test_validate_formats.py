@@ -171,6 +171,19 @@ def test_markdown_has_verdicts_and_findings(report: ValidateReport):
     assert any(line.startswith("| QP101 | error | refused | bad.onnx | tensorrt |") for line in lines)
 
 
+def test_reports_tell_the_way_out(report: ValidateReport):
+    remedy = rules.get("QP101").remedy
+    annotation = next(line for line in render("github", report).splitlines() if "title=QP101" in line)
+    failure = ET.fromstring(render("junit", report)).find(".//failure")
+    listed = [html.unescape(line) for line in render("markdown", report).splitlines() if line.startswith("- ")]
+
+    assert annotation.endswith(f"%0Afix: {remedy}")
+    assert failure is not None
+    assert (failure.text or "").splitlines()[-1] == f"fix: {remedy}"
+    assert f"- QP101: {remedy}" in listed
+    assert len(listed) == len({finding.code for finding in report.findings})
+
+
 def test_concise_has_one_line_for_each_finding(report: ValidateReport):
     lines = render("concise", report).splitlines()
 

@@ -1,5 +1,6 @@
 """Annotations of GitHub Actions: workflow commands that show a finding at its file."""
 
+from qdqtool import rules
 from qdqtool.findings import Finding
 from qdqtool.pipeline.validate_report import ValidateReport
 from qdqtool.report.terminal import escape
@@ -28,7 +29,7 @@ def _title(finding: Finding) -> str:
 
 
 def _message(finding: Finding, target: str) -> str:
-    return f"{sentence(finding)} ({target}: {finding.effect})"
+    return f"{sentence(finding)} ({target}: {finding.effect})\nfix: {rules.get(finding.code).remedy}"
 
 
 def _data(text: str) -> str:

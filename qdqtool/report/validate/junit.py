@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
+from qdqtool import rules
 from qdqtool.findings import Finding
 from qdqtool.pipeline.catalogue import catalogue
 from qdqtool.pipeline.validate_report import ModelReport, TargetReport, ValidateReport
@@ -54,4 +55,6 @@ def _cases(path: str, target: TargetReport, names: dict[str, str]) -> Iterable[E
 
 
 def _body(findings: list[Finding]) -> str:
-    return "\n".join(f"{each.severity} [{each.effect}] {sentence(each)}" for each in findings)
+    """The findings of one rule, and the way out."""
+    lines = [f"{each.severity} [{each.effect}] {sentence(each)}" for each in findings]
+    return "\n".join([*lines, f"fix: {rules.get(findings[0].code).remedy}"])

@@ -2,6 +2,7 @@
 
 import re
 
+from qdqtool import rules
 from qdqtool.findings import Finding
 from qdqtool.pipeline.validate_report import ModelReport, ValidateReport
 from qdqtool.report.terminal import escape
@@ -14,7 +15,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@$-])")
 
 
 def render(report: ValidateReport) -> str:
-    """Verdicts by model and target, then the findings, errors first."""
+    """Verdicts by model and target, then the findings, errors first, and what to do about each kind."""
     lines = ["## qdqtool validate", "", counts(report), "", "| model | target | verdict | errors | warnings | infos |"]
     lines.append("|---|---|---|---|---|---|")
     for model in report.models:
@@ -25,6 +26,10 @@ def render(report: ValidateReport) -> str:
         lines += [_row(finding, model.path, target.target) for model, target, finding in found[:SHOWN]]
     if len(found) > SHOWN:
         lines += ["", f"... and {len(found) - SHOWN} more"]
+    if found:
+        codes = dict.fromkeys(finding.code for _, _, finding in found)
+        lines += ["", "What to do (`qdqtool explain CODE` tells more):", ""]
+        lines += [f"- {code}: {_text(rules.get(code).remedy)}" for code in codes]
     return "\n".join(lines)
 
 
