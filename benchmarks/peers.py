@@ -7,11 +7,12 @@
 
 Each contestant runs in a fresh process. Ratios of wall-clock time, processor time and peak memory are what quantizing
 takes, from start to exit, over what a plain ONNX Runtime session takes that runs the same samples in the same batches,
-with default options, from start to exit too. On the small models starting up is most of both; the heavy ones (resnet50, bert_base) are what
-time is judged on. ``SQNR dB`` is that of the worst output on samples that calibration has not seen, against the float
-model, both in ONNX Runtime without graph optimizations. ``nodes`` are those with heavy arithmetic (Conv, ConvTranspose,
-Gemm, MatMul, LSTM, GRU) whose factors all are dequantized, ``+ N weights`` those where only one is. ``pairs`` are
-QuantizeLinear nodes that round at run time. ``as planned``: nodes that TensorRT for RTX runs in the planned type.
+with default options, from start to exit too. On the small models starting up is most of both; the heavy ones (resnet50,
+bert_base) are what time is judged on. ``SQNR dB`` is that of the worst output on samples that calibration has not seen,
+against the float model, both in ONNX Runtime without graph optimizations. ``nodes`` are those with heavy arithmetic
+(Conv, ConvTranspose, Gemm, MatMul, LSTM, GRU) whose factors all are dequantized, ``+ N weights`` those where only one
+is. ``pairs`` are QuantizeLinear nodes that round at run time. ``as planned``: nodes that TensorRT for RTX runs in the
+planned type.
 
 Data of the generated and of the real models are random, with a seed; only the sample models are judged on a task.
 Nothing needs a network.
@@ -80,6 +81,8 @@ def _page(
 
 
 def _notes(result: Result) -> list[str]:
+    if result.failed:
+        return [f"SKIPPED: {result.failed}"]
     engine = [f"not built: {result.engine.reason}"] if result.engine and not result.engine.built else []
     outputs = result.quality.sqnr if result.quality and result.contestant else {}
     return [*result.notes, *engine] if len(outputs) < 2 else [*result.notes, *engine, _outputs(outputs)]

@@ -92,8 +92,17 @@ class Arena:
         try:
             result.quality = referee.judge(path)
         except Exception as error:  # noqa: BLE001 - whatever a model of a peer makes ONNX Runtime raise
-            result.notes.append(f"not measured: {str(error).splitlines()[0][:200]}")
+            result.notes.append(f"not run as it is: {str(error).splitlines()[0][:200]}")
+            self._judge_stripped(result, path, referee)
         self._build(result, path)
+
+    def _judge_stripped(self, result: Result, path: Path, referee: Referee) -> None:
+        """Judge weights alone by what their codes stand for, in float: ONNX Runtime lacks some of the formats."""
+        floats = path.with_suffix(".stripped.onnx")
+        words = [sys.executable, "-m", "qdqtool", "strip", str(path), "-o", str(floats)]
+        if result.coverage and not result.coverage.pairs and not costs.run(words).code:
+            result.quality = referee.judge(floats)
+            result.notes.append("SQNR after qdqtool strip turned the codes into float weights")
 
     def _build(self, result: Result, path: Path) -> None:
         if self.effort.engines:

@@ -81,7 +81,7 @@ def model_optimizer(python: str) -> list[Contestant]:
         _model_optimizer(python, HISTOGRAM, "int8", "entropy", limit=KEEPS_EVERYTHING),
         _model_optimizer(python, FP8, "fp8", "max"),
         _model_optimizer(python, INT4_128, "int4", "rtn_dq", "128"),
-        _model_optimizer(python, INT4_128, "int4", "awq_lite", "128"),
+        _model_optimizer(python, INT4_128, "int4", "awq_clip", "128"),
         _model_optimizer(python, INT4_32, "int4", "rtn_dq", "32"),
     ]
 

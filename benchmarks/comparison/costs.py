@@ -1,12 +1,14 @@
 """Time and peak memory of a command that runs in a process of its own."""
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+_NAMES_AN_ERROR = re.compile(r"(internal )?\w*[Ee]rror\b")
 LAUNCHER = Path(__file__).parent / "children" / "launch.py"
 
 
@@ -53,7 +55,7 @@ class Ended:
     def complaint(self) -> str:
         """The line that tells what went wrong, as far as a line does."""
         lines = [line.strip() for line in self.said.splitlines() if line.strip()]
-        named = [line for line in lines if "rror" in line.split(" ")[0] or line.startswith("qdqtool")]
+        named = [line for line in lines if _NAMES_AN_ERROR.match(line)]
         return (named or lines or [f"exit code {self.code}, no message"])[-1][:200]
 
 

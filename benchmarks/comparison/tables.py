@@ -91,7 +91,7 @@ def _row(result: Result) -> list[str]:
     contestant = result.contestant
     names = [contestant.tool, contestant.group, contestant.method] if contestant else ["float", NOTHING, NOTHING]
     if result.failed:
-        return [result.subject.name, *names, f"SKIPPED: {result.failed}", *[NOTHING] * (len(COLUMNS) - 5)]
+        return [result.subject.name, *names, "SKIPPED", *[NOTHING] * (len(COLUMNS) - 5)]
     return [
         result.subject.name,
         *names,
