@@ -6,3 +6,5 @@ from qdqtool.pipeline.placement.proposal import SkippedNode as SkippedNode
 from qdqtool.pipeline.placement.propose import propose as propose
 from qdqtool.pipeline.placement.selection import PatternMatch as PatternMatch
 from qdqtool.pipeline.placement.selection import Selection as Selection
+from qdqtool.pipeline.placement.weight_only import WeightGoal as WeightGoal
+from qdqtool.pipeline.placement.weight_only import propose_weights as propose_weights
