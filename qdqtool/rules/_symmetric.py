@@ -3,8 +3,6 @@
 Codes may be moved and joined between Q and DQ; all nodes that share them change together.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -13,13 +11,15 @@ from onnx import TensorProto
 
 from qdqtool import formats, ops
 from qdqtool.graph.absorbed import absorbs_relu
-from qdqtool.graph.qdq import QdqNode, same_constant
+from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.tensors import read_array
-from qdqtool.graph.view import NodeView, Use, Value
+from qdqtool.graph.view import Value
+from qdqtool.numerics.affine import quantize
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
-from qdqtool.numerics.granularity import expand
+from qdqtool.numerics.granularity import PerTensor, expand
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.rules._code_group import CodeGroup
 from qdqtool.rules._facts import Array, Facts, as_reals
 from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules._float import float_fix
@@ -60,109 +60,6 @@ def _is_weight(facts: Facts, entry: QdqNode) -> bool:
     known = [ops.get(use.node) for use in entry.uses]
     weighted = any(op is not None and (op.weighted or op.commutes) for op in known)
     return weighted or not facts.qdq.is_weight(entry) or (entry.output is not None and entry.output.is_output)
-
-
-@dataclass(slots=True, eq=False)
-class CodeGroup:
-    """All that shares the codes of one tensor.
-
-    Attributes:
-        facts: The model.
-        entries: Every Q that makes and every DQ that reads such codes.
-        tensors: The tensors that hold codes, made by nodes.
-        constants: Stored codes.
-    """
-
-    facts: Facts
-    entries: list[QdqNode] = field(default_factory=list)
-    tensors: list[Value] = field(default_factory=list)
-    constants: list[Value] = field(default_factory=list)
-    _seen: set[Value] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, facts: Facts, entry: QdqNode) -> "CodeGroup":
-        """The group of what a Q makes or a DQ reads.
-
-        Raises:
-            UnfitError: Codes come from or go to where they cannot be changed.
-        """
-        group = cls(facts)
-        pending = [entry.output if entry.is_quantize else entry.data]
-        while pending:
-            value = pending.pop()
-            if value is None:
-                raise UnfitError("the codes come from nowhere")
-            if value not in group._seen:
-                group._seen.add(value)
-                pending += group._add(value)
-        return group
-
-    def _add(self, value: Value) -> Iterable[Value | None]:
-        if value.is_output or (value.is_input and value.initializer is None):
-            raise UnfitError(f"the codes '{value.name}' are an input or output")
-        found: list[Value | None] = []
-        if self.facts.constants.direct(value) is not None:
-            self.constants.append(value)
-        else:
-            self.tensors.append(value)
-            found += self._made(value)
-        for use in value.uses:
-            found += self._used(value, use)
-        return found
-
-    def _made(self, value: Value) -> list[Value | None]:
-        entry = self.facts.qdq.maker(value)
-        if entry is not None and entry.is_quantize:
-            self._enter(entry)
-            return []
-        assert value.producer is not None
-        return self._moved(value.producer)
-
-    def _used(self, value: Value, use: Use) -> list[Value | None]:
-        entry = self.facts.qdq.get(use.node)
-        if entry is not None and not entry.is_quantize and use.index == 0:
-            self._enter(entry)
-            return []
-        if use.index and not use.node.is_op("Concat"):
-            raise UnfitError(f"{use.node.op_type} '{use.node.label}' reads the codes '{value.name}'")
-        return self._moved(use.node)
-
-    def _moved(self, node: NodeView) -> list[Value | None]:
-        """The codes that a node moves, on both sides of it."""
-        known = ops.get(node)
-        if node.is_op("Concat"):
-            sources = [node.input(index) for index in range(len(node.proto.input))]
-        elif known is not None and known.commutes:
-            sources = [node.input(0)]
-        else:
-            raise UnfitError(f"{node.op_type} '{node.label}' computes with the codes")
-        return [*sources, *(node.output(index) for index in range(len(node.key)) if node.key[index])]
-
-    def _enter(self, entry: QdqNode) -> None:
-        if entry not in self.entries:
-            self.entries.append(entry)
-
-    def shared(self) -> Parameters:
-        """The constants that all nodes of the group have.
-
-        Raises:
-            UnfitError: They differ, or are not constant.
-        """
-        first = self.entries[0]
-        for entry in self.entries:
-            same = (
-                same_constant(first.scale, entry.scale, self.facts.constants)
-                and same_constant(first.zero_point, entry.zero_point, self.facts.constants)
-                and first.granularity == entry.granularity
-            )
-            if not same:
-                raise UnfitError("nodes that share the codes have different scales or zero points")
-        return parameters(self.facts, first)
-
-    def set_types(self, draft: Draft, onnx_type: int) -> None:
-        """State the new type of every tensor of codes."""
-        for value in self.tensors:
-            draft.set_type(value, onnx_type)
 
 
 def _exact(entry: QdqNode, draft: Draft) -> None:
@@ -234,7 +131,8 @@ def _symmetric(entry: QdqNode, draft: Draft) -> None:
     group = CodeGroup.of(draft.facts, entry)
     given = group.shared()
     if group.constants and group.tensors:
-        raise UnfitError("stored codes reach their DQ through another operator")
+        _requantize_moved(group, given, draft)
+        return
     if group.constants:
         _requantize(group, draft)
         return
@@ -255,6 +153,35 @@ def _requantize(group: CodeGroup, draft: Draft) -> None:
     for entry in group.entries:
         draft.set_input(entry.node, 0, name)
         write_parameters(draft, entry, params)
+
+
+def _requantize_moved(group: CodeGroup, given: Parameters, draft: Draft) -> None:
+    """Stored codes that reach their DQs through operators that move them: an embedding table, say."""
+    if given.scale.size != 1 or any(entry.is_quantize for entry in group.entries):
+        raise UnfitError("a Q shares the stored codes, or they have several scales")
+    zero = as_reals(given.zero_point) if given.zero_point is not None else np.float64(0)
+    fmt, stored_codes = formats.get("int8"), [_codes(group, value) - zero for value in group.constants]
+    reach = max((float(np.abs(codes).max()) for codes in stored_codes if codes.size), default=0) or 127
+    scale = np.asarray(as_reals(given.scale).reshape(()) * reach / 127).astype(given.scale.dtype)
+    for value in group.constants:
+        tensor = draft.facts.constants.direct(value)
+        assert tensor is not None
+
+        def make(value: Value = value) -> Array:
+            reals = (_codes(group, value) - zero) * as_reals(given.scale).reshape(())
+            return quantize(reals.astype(np.float32), scale.astype(np.float32), fmt, PerTensor())
+
+        like = shaped(tensor, fmt.onnx_type)
+        draft.replace(value, draft.weights(value.scope, f"{value.name}_{fmt}", like, make))
+    for entry in group.entries:
+        write_parameters(draft, entry, QuantParams(QuantScheme(fmt, PerTensor()), scale))
+    group.set_types(draft, fmt.onnx_type)
+
+
+def _codes(group: CodeGroup, value: Value) -> npt.NDArray[np.float64]:
+    tensor = group.facts.constants.direct(value)
+    assert tensor is not None
+    return as_reals(read_array(group.facts.model, tensor))
 
 
 def _scale(entry: QdqNode, given: Parameters) -> Array:

@@ -9,10 +9,10 @@ import onnx
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.graph.tensors import read_array
 from qdqtool.numerics.granularity import expand
+from qdqtool.rules._code_group import CodeGroup
 from qdqtool.rules._facts import Array, Facts, as_reals
 from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules._stored import Stored, stored
-from qdqtool.rules._symmetric import CodeGroup
 
 DEAD = Offer("safe", "gives channels of a weight that are 0 throughout the scale 1, and codes of 0")
 ONE = Offer("unsafe", "gives a scale of 0 the value 1: what was 0 whatever came in is rounded to whole numbers")

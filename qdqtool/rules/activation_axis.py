@@ -8,12 +8,12 @@ import numpy as np
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.rules._code_group import CodeGroup
 from qdqtool.rules._facts import Facts, as_reals
 from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._reach import keeps_sum
 from qdqtool.rules._rule import CAUTION, Example, Fault, Impact, Rule, impacts
 from qdqtool.rules._stored import write_parameters
-from qdqtool.rules._symmetric import CodeGroup
 from qdqtool.rules._words import dims, format_of, short
 from qdqtool.targets import Target
 

@@ -9,11 +9,11 @@ from qdqtool.graph.qdq import QdqNode, same_constant
 from qdqtool.graph.view import NodeView
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.rules._code_group import CodeGroup
 from qdqtool.rules._facts import Facts, as_reals
 from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.rules._stored import parameters, write_parameters
-from qdqtool.rules._symmetric import CodeGroup
 from qdqtool.rules._words import format_of, number
 from qdqtool.targets import Target
 

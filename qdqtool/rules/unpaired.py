@@ -9,7 +9,7 @@ from qdqtool.graph.view import NodeView, Use, Value
 from qdqtool.rules._facts import Facts
 from qdqtool.rules._fix import Draft, Fix, Offer
 from qdqtool.rules._rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import accepts
+from qdqtool.rules._words import accepts, picks_values
 from qdqtool.targets import Target
 
 MAX_STEPS = 64
@@ -18,6 +18,7 @@ TAKEN_OUT = Offer("safe", "takes out a Q that nothing reads")
 
 WITHOUT_INT8 = frozenset(
     {
+        "CumSum",
         "Elu",
         "Exp",
         "Floor",
@@ -39,6 +40,10 @@ WITHOUT_INT8 = frozenset(
     }
 )
 """Operators that TensorRT for RTX 1.7.1 refuses to compute on int8; others it computes, on the bare codes."""
+
+
+ORDERING = frozenset({"ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "Shape", "Size", "TopK"})
+"""Operators that ask for the order of values, or only for their number: of codes they get the same answer."""
 
 
 class Unpaired(Rule):
@@ -138,7 +143,7 @@ def _quantize_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[F
         if facts.qdq.get(use.node) is not None or weighted or _hands_on(use.node):
             continue
         refused = _refuses(use, entry, target)
-        if known is not None and known.commutes and not refused:
+        if _keeps_meaning(use.node) and not refused:
             continue
         yield Fault(
             message=f"the codes of this Q are read by {use.node.op_type} '{use.node.label}'",
@@ -158,6 +163,12 @@ def _refuses(use: Use, entry: QdqNode, target: Target) -> bool:
     if target.family == "tensorrt":
         return use.node.op_type in WITHOUT_INT8
     return not accepts(use.node, use.index, entry.quantized_type)
+
+
+def _keeps_meaning(node: NodeView) -> bool:
+    """Whether what a node does to codes is what it does to the values they stand for."""
+    known = ops.get(node)
+    return (known is not None and known.commutes) or node.is_op(*ORDERING) or picks_values(node)
 
 
 def _hands_on(node: NodeView) -> bool:
@@ -183,8 +194,7 @@ def _maker(facts: Facts, value: Value | None) -> NodeView | None:
         producer = value.producer if value is not None else None
         if producer is None or facts.qdq.get(producer) is not None or _hands_on(producer) or not producer.proto.input:
             return None
-        known = ops.get(producer)
-        if known is None or not known.commutes:
+        if not _keeps_meaning(producer):
             is_constant = value is not None and facts.constants.is_constant(value)
             return None if is_constant or producer.is_op("Cast") or "Integer" in producer.op_type else producer
         value = producer.input(0)

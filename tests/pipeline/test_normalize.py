@@ -159,9 +159,24 @@ def test_the_qoperator_format_of_onnx_runtime(folder: str, gone: str, tmp_path: 
 
     found = {node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node}
     assert gone not in found
+    assert not {op_type for op_type in found if op_type.startswith(("QLinear", "QGemm"))}
     assert {"QuantizeLinear", "DequantizeLinear"} <= found
     (logits,) = report.repaired.outputs
     assert logits.exact or (logits.sqnr_db is not None and logits.sqnr_db > 25)
+
+
+def test_a_softmax_whose_axis_means_something_else_stays():
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>'
+        " g (float[2,3,4] x) => (float[2,3,4] y) <float s = {0.1}, uint8 z = {0}> {"
+        " q = QuantizeLinear(x, s, z) p = com.microsoft.QLinearSoftmax <axis = 1, opset = 11> (q, s, z, s, z)"
+        " y = DequantizeLinear(p, s, z) }"
+    )
+
+    normalized, done = normalized_model(Model(model), DataRequest())
+
+    assert [node.op_type for node in normalized.proto.graph.node] == [node.op_type for node in model.graph.node]
+    assert "means something else" in " ".join(refusal.reason for refusal in done.refused)
 
 
 def test_a_float_model_stays_as_it_is():

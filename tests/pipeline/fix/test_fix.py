@@ -108,6 +108,20 @@ class TestSymmetricCodes:
         assert done.outputs[0].max_steps <= 0.5 + 0.5 * 255 / 127 + 1e-3  # half a step of either
         assert done.outputs[0].before_db > 40
 
+    def test_a_table_that_is_looked_up_in_codes_is_quantized_again(self, tmp_path):
+        model = parsed(
+            "g (int64[3] i) => (float[3,2] y) <uint8[4,2] w = {0, 255, 9, 135, 1, 2, 3, 4}, float s = {0.1},"
+            " uint8 z = {135}> { r = Gather(w, i) y = DequantizeLinear(r, s, z) }"
+        )
+
+        fixed, done = unsafe(model)
+
+        table = next(t for t in stored(fixed, tmp_path).graph.initializer if t.dims == [4, 2])
+        codes = np.array([[0, 255], [9, 135], [1, 2], [3, 4]], np.float64) - 135
+        np.testing.assert_array_equal(numpy_helper.to_array(table), np.rint(codes * 127 / 135).astype(np.int8))
+        assert done.outputs[0].max_abs <= 0.1 * 135 / 127 / 2 + 1e-5
+        assert not left(fixed)
+
     def test_no_relu_where_nothing_is_negative(self):
         model = parsed(
             "g (float[1,1,4,4] x) => (float[1,1,2,2] y) <float s = {0.02}, uint8 z = {0}> {"
