@@ -1,8 +1,12 @@
-"""Running a model over data and folding what its tensors hold into ranges. No activation outlives its run."""
+"""Running a model over data and folding what its tensors hold into ranges.
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+No activation outlives the run after its own: while a sample runs, the tensors of the one before are counted beside it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -10,15 +14,22 @@ from qdqtool.backends.ort_cpu import Profile, Session
 from qdqtool.errors import GateError, QdqError, UsageError
 from qdqtool.graph.taps import tensor_key
 from qdqtool.graph.view import Value
+from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._check_job import Progress, first_nonfinite
-from qdqtool.pipeline._observe import Facts, Observer, Run
-from qdqtool.pipeline.data import Feeds
-from qdqtool.ranges import UNSEEN, TensorKey, TensorRange
+from qdqtool.pipeline._observe import Facts, Observer, is_fed
+from qdqtool.pipeline._tally import Tally
+from qdqtool.pipeline.data import Feeds, sample_digest
+from qdqtool.ranges import CHUNK, UNSEEN, Part, Ranges, TensorKey, TensorRange
 
 
-class _Hash(Protocol):
-    def update(self, data: bytes, /) -> None: ...
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a run of one sample gave: the arrays of each tensor."""
+
+    number: int
+    sample: Mapping[str, Array]
+    arrays: Sequence[tuple[Value, Sequence[Array]]]
 
 
 class RangeFold:
@@ -30,50 +41,114 @@ class RangeFold:
     Args:
         facts: The model.
         values: Tensors of any scope, inputs included.
+        histograms: Whether histograms are made as well.
 
     Attributes:
-        ranges: What was seen so far.
         unreadable: Why a tensor could not be read everywhere; such a tensor counts as unseen.
-        digest: Of the samples that were run.
     """
 
-    def __init__(self, facts: Facts, values: Iterable[Value]) -> None:
+    def __init__(self, facts: Facts, values: Iterable[Value], *, histograms: bool = False) -> None:
         self._facts = facts
         self._values = list(dict.fromkeys(values))
-        self._digest = hashlib.sha256()
-        self.ranges: dict[TensorKey, TensorRange] = {tensor_key(value): UNSEEN for value in self._values}
+        self._counter = Counter() if histograms else None
+        self._ranges: dict[TensorKey, TensorRange] = {tensor_key(value): UNSEEN for value in self._values}
         self.unreadable: dict[TensorKey, str] = {}
 
     @property
-    def digest(self) -> str:
-        """The sha256 of all samples: names, types, shapes and values in order."""
-        return self._digest.hexdigest()
+    def ranges(self) -> dict[TensorKey, TensorRange]:
+        """What was seen in the chunks that are done; half a range would be worse than none."""
+        return {key: UNSEEN if key in self.unreadable else found for key, found in self._ranges.items()}
 
-    def run(self, feeds: Feeds, progress: Progress | None = None) -> None:
-        """Go through all samples.
+    def resume(self, ranges: Ranges) -> None:
+        """Go on from ranges of the same tensors that were found before."""
+        self._ranges.update(ranges.tensors)
+        self.unreadable.update(ranges.unreadable)
+
+    def chunks(
+        self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
+    ) -> Iterator[int]:
+        """Run the samples of a part that are not done, and stop after each chunk.
+
+        Args:
+            feeds: All samples.
+            digests: The digest of each, to see that what runs is what was checked.
+            part: Which are run.
+            progress: Told of every sample of the part.
+
+        Yields:
+            One past the last sample that is done.
 
         Raises:
-            UsageError: The model fails on a sample, or one of the tensors has NaN or infinities.
+            UsageError: The model fails on a sample, a tensor has NaN or infinities, or a sample changed.
         """
-        inner = [value for value in self._values if not _is_fed(value)]
-        with Observer(self._facts, inner, _profile(self._facts)) as observer:
-            for number, sample in enumerate(feeds):
+        inner = [value for value in self._values if not is_fed(value)]
+        with Observer(self._facts, inner, _profile(self._facts)) as observer, ThreadPoolExecutor(1) as beside:
+            chunk = _Chunk(self._values, self._counter, digests)
+            for number, sample in islice(enumerate(feeds), part.done, part.stop):
                 if progress is not None:
-                    progress(number, len(feeds))
-                _add_to_digest(self._digest, sample)
+                    progress(number - part.start, part.stop - part.start)
                 run = run_sample(observer, sample, number, feeds)
-                for value in self._values:
-                    self._add(value, list(_arrays(value, observer, run, sample)), number, sample)
-            self.unreadable = {tensor_key(v): why for v in inner if (why := observer.problem(v)) is not None}
-        self.ranges.update(dict.fromkeys(self.unreadable, UNSEEN))  # half a range would be worse than none
+                self._raise_for(chunk.wait(), feeds)
+                arrays = [(value, list(observer.arrays(run, sample, value))) for value in self._values]
+                chunk.counting = beside.submit(chunk.count, _Taken(number, sample, arrays))
+                del run, arrays
+                if (number + 1) % CHUNK and number + 1 < part.stop:
+                    continue
+                self._raise_for(chunk.wait(), feeds)
+                self._end(chunk, observer)
+                yield number + 1
+                chunk = _Chunk(self._values, self._counter, digests)
 
-    def _add(self, value: Value, arrays: list[Array], number: int, sample: Mapping[str, Array]) -> None:
-        key = tensor_key(value)
-        for array in arrays:
-            seen = range_of(array)
-            if not np.isfinite(seen.amax):
-                raise _nonfinite(value, array, number, self._facts, sample)
-            self.ranges[key] = self.ranges[key].merge(seen)
+    def _end(self, chunk: "_Chunk", observer: Observer) -> None:
+        for key, tally in chunk.tallies.items():
+            self._ranges[key] = self._ranges[key].merge(tally.result())
+        problems = ((tensor_key(value), observer.problem(value)) for value in self._values if not is_fed(value))
+        self.unreadable.update({key: why for key, why in problems if why is not None})
+
+    def _raise_for(self, fault: "_Fault | None", feeds: Feeds) -> None:
+        if fault is None:
+            return
+        taken = fault.taken
+        if fault.value is not None:
+            raise _nonfinite(fault.value, fault.array, taken.number, self._facts, taken.sample)
+        raise UsageError(
+            f"{feeds.description.source} gave another sample {taken.number} than when it was checked",
+            hint="it must give the same samples each time it is read; shuffle with a fixed seed",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What is wrong with a sample: with an array of a tensor, or, without one, with the sample itself."""
+
+    taken: _Taken
+    value: Value | None
+    array: Array
+
+
+class _Chunk:
+    """What is counted of the samples of one chunk."""
+
+    def __init__(self, values: Iterable[Value], counter: Counter | None, digests: Sequence[bytes]) -> None:
+        self.tallies = {tensor_key(value): Tally(counter) for value in values}
+        self.counting: Future[_Fault | None] | None = None
+        self._digests = digests
+
+    def count(self, taken: _Taken) -> _Fault | None:
+        """Count one sample, and say what is wrong with it."""
+        if sample_digest(taken.sample) != self._digests[taken.number]:
+            return _Fault(taken, None, np.empty(0))
+        for value, arrays in taken.arrays:
+            tally = self.tallies[tensor_key(value)]
+            for array in arrays:
+                if not tally.add(array):
+                    return _Fault(taken, value, array)
+        return None
+
+    def wait(self) -> _Fault | None:
+        """Wait until the last sample is counted."""
+        counting, self.counting = self.counting, None
+        return None if counting is None else counting.result()
 
 
 def run_sample(
@@ -98,35 +173,8 @@ def run_sample(
         raise UsageError(f"the model does not run on sample {number}: {error.message}", hint=hint) from None
 
 
-def range_of(array: Array) -> TensorRange:
-    """The range of the values of one array; NaN where any value is NaN."""
-    if not array.size:
-        return UNSEEN
-    low, high = float(array.min()) + 0.0, float(array.max()) + 0.0  # no -0.0: which zero is found depends on the order
-    return TensorRange(low, high, max(abs(low), abs(high)), array.size)
-
-
-def _is_fed(value: Value) -> bool:
-    return value.is_input and not value.scope.path and value.initializer is None
-
-
 def _profile(facts: Facts) -> Profile:
     return Profile.SEMANTIC if facts.qdq.nodes else Profile.DEPLOYED
-
-
-def _arrays(value: Value, observer: Observer, run: Run, sample: Mapping[str, Array]) -> Iterator[Array]:
-    if _is_fed(value):
-        yield sample[value.name]
-        return
-    for tap in observer.taps(value):
-        yield run[tap.output]
-
-
-def _add_to_digest(digest: _Hash, sample: Mapping[str, Array]) -> None:
-    for name in sorted(sample):
-        array = np.ascontiguousarray(sample[name])
-        digest.update(f"{name}\0{array.dtype}\0{list(array.shape)}\0".encode())
-        digest.update(array.tobytes())
 
 
 def _nonfinite(value: Value, array: Array, number: int, facts: Facts, sample: Mapping[str, Array]) -> UsageError:

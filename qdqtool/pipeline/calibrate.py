@@ -1,6 +1,6 @@
 """The calibrate job: run a float model over data, and keep the range of every tensor that is to be quantized."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,13 +14,23 @@ from qdqtool.graph.scope import display
 from qdqtool.graph.specialize import specialize
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
+from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.pipeline import modes
 from qdqtool.pipeline._check_job import Progress
+from qdqtool.pipeline._folding import Extent, Samples, fold_samples
 from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline._prepare import PreparationReport, Prepared, prepare
+from qdqtool.pipeline._prepare import Prepared, prepare
 from qdqtool.pipeline._statistics import RangeFold
-from qdqtool.pipeline.data import DataDescription, Feeds, input_specs, load_feeds, random_feeds
+from qdqtool.pipeline.calibrate_report import CalibrateReport, UnseenTensor
+from qdqtool.pipeline.data import (
+    Feeds,
+    data_digest,
+    input_specs,
+    load_feeds,
+    random_feeds,
+    sample_digest,
+)
 from qdqtool.pipeline.placement import (
     Proposal,
     ProposedSlot,
@@ -31,7 +41,8 @@ from qdqtool.pipeline.placement import (
     propose_weights,
 )
 from qdqtool.pipeline.preparation import Preparation
-from qdqtool.ranges import CalibrationRecord, Ranges, TensorKey
+from qdqtool.pipeline.shard import Shard
+from qdqtool.ranges import CalibrationRecord, Ranges
 from qdqtool.ranges_file import encode_ranges
 
 
@@ -97,40 +108,6 @@ class Recipe:
         return modes.get(self.mode)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnseenTensor:
-    """A tensor that took no value on the data, and why."""
-
-    tensor: str
-    graph: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrateReport:
-    """What calibrate did.
-
-    Attributes:
-        model: The input.
-        output: The ranges file written.
-        method: What the ranges are for.
-        target: What placement was made for.
-        data: What was run.
-        tensors: How many tensors have a range.
-        unseen: Tensors that have none.
-        preparation: What became of each step that prepares the model.
-    """
-
-    model: str
-    output: str
-    method: str
-    target: str
-    data: DataDescription
-    tensors: int
-    unseen: tuple[UnseenTensor, ...]
-    preparation: tuple[PreparationReport, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Calibrated:
     """A float model with the ranges of its tensors.
@@ -139,13 +116,13 @@ class Calibrated:
         prepared: The model that was run, ready to be quantized.
         ranges: The ranges of the tensors that placement proposes.
         feeds: What was run; None where the ranges come from a file.
-        unreadable: Why tensors could not be read while the model ran.
+        resumed: How many samples an interrupted run had done before.
     """
 
     prepared: Prepared
     ranges: Ranges
     feeds: Feeds | None = None
-    unreadable: Mapping[TensorKey, str] = field(default_factory=dict)
+    resumed: int = 0
 
 
 def calibrate(
@@ -153,6 +130,7 @@ def calibrate(
     data: str | Path | CalibrationData,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
+    shard: Shard | None = None,
 ) -> Ranges:
     """Run a float model over data and return the range of every tensor that ``quantize_model`` would quantize.
 
@@ -161,6 +139,7 @@ def calibrate(
         data: Where the samples are, or that they are random.
         recipe: What is to be quantized; default int8 for TensorRT.
         progress: Told of every sample.
+        shard: Run these samples only; :func:`qdqtool.ranges_merge.merge_ranges` joins shards.
 
     Raises:
         ModelError: The model cannot be read.
@@ -168,7 +147,7 @@ def calibrate(
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
     source = model if isinstance(model, Model) else load_model(model)
-    return calibrate_model(source, data, recipe or Recipe(), progress).ranges
+    return calibrate_model(source, data, recipe or Recipe(), progress, Extent(shard=shard)).ranges
 
 
 def calibrate_to_file(
@@ -177,8 +156,11 @@ def calibrate_to_file(
     output: str | Path,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
+    shard: Shard | None = None,
 ) -> CalibrateReport:
     """As :func:`calibrate`, and write the ranges to a file.
+
+    The file holds what is done from time to time, and at Ctrl-C; the same call goes on from there.
 
     Raises:
         OutputError: The file cannot be written.
@@ -186,19 +168,22 @@ def calibrate_to_file(
     recipe, output = recipe or Recipe(), Path(output)
     source = model if isinstance(model, Model) else load_model(model)
     check_output(output, [source.path] if source.path else [])
-    done = calibrate_model(source, data, recipe, progress)
+    done = calibrate_model(source, data, recipe, progress, Extent(shard=shard, keep=output))
     write_atomically(output, encode_ranges(done.ranges))
     assert done.feeds is not None
-    unseen = done.ranges.unseen()
+    unseen, part = done.ranges.unseen(), done.ranges.part
     return CalibrateReport(
         model=str(source.path or ""),
         output=str(output),
         method=recipe.method,
         target=recipe.target,
         data=done.feeds.description,
+        shard=f"{shard.number}/{shard.of}" if shard else None,
+        samples=part.stop - part.start if part else len(done.feeds),
+        resumed=done.resumed,
         tensors=len(done.ranges.tensors) - len(unseen),
         unseen=tuple(
-            UnseenTensor(tensor=name, graph=display(scope), reason=done.unreadable.get((scope, name), NEVER_RUN))
+            UnseenTensor(tensor=name, graph=display(scope), reason=done.ranges.unreadable.get((scope, name), NEVER_RUN))
             for scope, name in unseen
         ),
         preparation=done.prepared.reports,
@@ -210,7 +195,11 @@ NOT_GIVEN = "the given file has no range for it"
 
 
 def calibrate_model(
-    source: Model, data: str | Path | CalibrationData, recipe: Recipe, progress: Progress | None = None
+    source: Model,
+    data: str | Path | CalibrationData,
+    recipe: Recipe,
+    progress: Progress | None = None,
+    extent: Extent | None = None,
 ) -> Calibrated:
     """The calibration of a loaded model, with the model that was really run; arguments and errors as `calibrate`."""
     if recipe.unit.weight_only:
@@ -218,25 +207,26 @@ def calibrate_model(
             f"quantize mode '{recipe.mode}' quantizes weights only: there are no ranges to find",
             hint="`qdqtool quantize` needs no ranges for it",
         )
-    model = with_fixed_shapes(source, recipe)
-    feeds = open_feeds(model, data)
+    model, digests = with_fixed_shapes(source, recipe), list[bytes]()
+    feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
     prepared = prepare(model, feeds, recipe.preparation)
     facts = Facts.of(GraphView(prepared.model))
     proposal = propose_for(facts, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
     slots = [entry.slot for entry in proposal.slots if entry.kind == "activation"]
-    fold = RangeFold(facts, (facts.view.scope(slot.scope).values[slot.tensor] for slot in slots))
-    fold.run(feeds, progress)
+    values = [facts.view.scope(slot.scope).values[slot.tensor] for slot in slots]
+    fold = RangeFold(facts, values, histograms=calibrators.get(recipe.method).needs_histogram)
     record = CalibrationRecord(
         method=recipe.method,
         samples=len(feeds),
         random=feeds.description.seed is not None,
         seed=feeds.description.seed,
-        data_sha256=fold.digest,
+        data_sha256=data_digest(digests),
         model_sha256=model_digest(prepared.model),
         preparation=prepared.record,
     )
-    return Calibrated(prepared, Ranges(record, fold.ranges), feeds, fold.unreadable)
+    done = fold_samples(fold, record, Samples(feeds, digests), extent or Extent(), progress)
+    return Calibrated(prepared, done.ranges, feeds, done.resumed)
 
 
 def with_fixed_shapes(source: Model, recipe: Recipe) -> Model:
@@ -284,8 +274,15 @@ def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]
     raise UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason}{more}")
 
 
-def open_feeds(model: Model, data: str | Path | CalibrationData) -> Feeds:
+def open_feeds(
+    model: Model, data: str | Path | CalibrationData, each: Callable[[Mapping[str, Array]], None] | None = None
+) -> Feeds:
     """The samples, every one of them checked against the inputs of the model.
+
+    Args:
+        model: What they are fed to.
+        data: Where they are.
+        each: Told of every sample once.
 
     Raises:
         UsageError: They do not fit.
@@ -295,6 +292,10 @@ def open_feeds(model: Model, data: str | Path | CalibrationData) -> Feeds:
         raise UsageError(f"samples is {request.samples}; it must be at least 1")
     specs = input_specs(model)
     if isinstance(request, FileData):
-        return load_feeds(request.path, specs, request.samples)
+        return load_feeds(request.path, specs, request.samples, each=each)
     view = GraphView(model)
-    return random_feeds(view, TensorTypes(view), specs, seed=request.seed, samples=request.samples)
+    feeds = random_feeds(view, TensorTypes(view), specs, seed=request.seed, samples=request.samples)
+    if each is not None:
+        for sample in feeds:
+            each(sample)
+    return feeds

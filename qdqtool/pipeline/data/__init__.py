@@ -3,6 +3,7 @@
 Every sample of a file is checked against the model's inputs before anything runs.
 """
 
+from qdqtool.pipeline.data.digest import data_digest, sample_digest
 from qdqtool.pipeline.data.feeds import DataDescription, Feeds, load_feeds
 from qdqtool.pipeline.data.noise import random_feeds
 from qdqtool.pipeline.data.sample import Sample
@@ -13,8 +14,10 @@ __all__ = [
     "Feeds",
     "InputSpec",
     "Sample",
+    "data_digest",
     "input_specs",
     "load_feeds",
     "random_feeds",
+    "sample_digest",
     "with_shapes",
 ]

@@ -1,6 +1,6 @@
 """Samples that were checked against a model's inputs, ready to be fed as often as needed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -79,7 +79,14 @@ class Feeds:
         return replace(self, description=replace(self.description, samples=min(count, len(self))))
 
 
-def load_feeds(path: Path, specs: Sequence[InputSpec], limit: int | None = None, *, labels: bool = False) -> Feeds:
+def load_feeds(
+    path: Path,
+    specs: Sequence[InputSpec],
+    limit: int | None = None,
+    *,
+    labels: bool = False,
+    each: Callable[[Mapping[str, Array]], None] | None = None,
+) -> Feeds:
     """Open data and check every sample of it, in one pass, before anything runs.
 
     Args:
@@ -87,6 +94,7 @@ def load_feeds(path: Path, specs: Sequence[InputSpec], limit: int | None = None,
         specs: Inputs of the model.
         limit: Use only so many samples from the start.
         labels: Whether the right answers are wanted as well.
+        each: Told of every sample once, when it has been checked.
 
     Raises:
         UsageError: The file is unreadable, a sample does not fit the model, which the message names, or there are no
@@ -98,6 +106,8 @@ def load_feeds(path: Path, specs: Sequence[InputSpec], limit: int | None = None,
     count, shapes = 0, dict[str, tuple[int, ...]]()
     for sample in islice(samples, limit):
         _check_sample(sample, specs, f"{path}, sample {count}")
+        if each is not None:
+            each(sample)
         shapes = shapes or {name: array.shape for name, array in sample.items()}
         count += 1
     if count == 0:
