@@ -40,8 +40,8 @@ def _run(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        _tell("interrupted; nothing was left behind")
+    except (KeyboardInterrupt, click.Abort) as error:
+        _tell(str(error.__cause__ or error) or "interrupted; nothing was left behind")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _discard_stdout()

@@ -14,17 +14,21 @@ from qdqtool.cli._progress import sample_progress
 @model_argument()
 @output_option("The ranges file to write, JSON.")
 @data_options()
+@click.option("--shard", metavar="I/N", help="Run only the I-th of N equal parts of the samples; see `qdqtool merge`.")
 @recipe_options()
 @output_format_option()
-def command(*, model: Path, output: Path, output_format: str, **values: Any) -> None:
+def command(*, model: Path, output: Path, output_format: str, shard: str | None, **values: Any) -> None:
     """Run MODEL over data and write the range of every tensor that `qdqtool quantize` would quantize.
 
     `qdqtool quantize --calibration-cache RANGES` then gives the same bytes as quantizing with the data, and runs
-    nothing. Every sample is checked before the first run. docs/calibration.md describes data and ranges files.
+    nothing. Every sample is checked before the first run. What is done is kept in RANGES meanwhile, and at Ctrl-C: the
+    same command goes on from there. docs/calibration.md describes data, ranges files and shards.
     """
     from qdqtool.pipeline.calibrate import calibrate_to_file
+    from qdqtool.pipeline.shard import parse_shard
 
     recipe, data = make_recipe(values), make_data(values)
+    part = parse_shard(shard, "--shard") if shard is not None else None
     with sample_progress() as progress:
-        report = calibrate_to_file(model, data, output, recipe, progress)
+        report = calibrate_to_file(model, data, output, recipe, progress, part)
     emit(report, output_format, "calibrate")

@@ -15,9 +15,11 @@ def render(report: CalibrateReport, console: Console) -> None:
     console.print(
         Text.assemble(
             (f"ranges of {plural(report.tensors, 'tensor')}", "bold"),
-            f" of {escape(report.model)}, {report.method} over {plural(report.data.samples, 'sample')} of {source}",
+            f" of {escape(report.model)}, {report.method} over {_samples(report)} of {source}",
         )
     )
+    if report.resumed:
+        console.print(f"went on from {plural(report.resumed, 'sample')} that an interrupted run had done")
     if report.data.seed is not None:
         console.print("RANDOM calibration: the ranges say nothing about real inputs", style="yellow")
     print_preparation(report.preparation, console)
@@ -26,3 +28,9 @@ def render(report: CalibrateReport, console: Console) -> None:
         console.print(f"UNSEEN   {escape(tensor.tensor)}{scope}: {escape(tensor.reason)}", style="yellow")
     print_rest(len(report.unseen), SHOWN, console)
     console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+
+
+def _samples(report: CalibrateReport) -> str:
+    if report.shard is None:
+        return plural(report.samples, "sample")
+    return f"{report.samples} of {plural(report.data.samples, 'sample')} (shard {report.shard})"
