@@ -129,6 +129,11 @@ class Ranges:
     unreadable: Mapping[TensorKey, str] = field(default_factory=dict)
     part: Part | None = None
 
+    @property
+    def samples(self) -> int:
+        """How many samples they are of."""
+        return self.record.samples if self.part is None else self.part.done - self.part.start
+
     def unseen(self) -> tuple[TensorKey, ...]:
         """The tensors that took no value on the data."""
         return tuple(key for key, found in self.tensors.items() if not found.count)

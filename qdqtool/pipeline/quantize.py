@@ -17,9 +17,11 @@ from qdqtool.graph.scope import display
 from qdqtool.graph.view import GraphView
 from qdqtool.pipeline import encodings
 from qdqtool.pipeline._check_job import Progress
+from qdqtool.pipeline._folding import Extent
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._planner import Planner
 from qdqtool.pipeline._prepare import Prepared, prepare, prepare_as_recorded
+from qdqtool.pipeline._stored_ranges import read_stored
 from qdqtool.pipeline._weight_planner import WeightPlanner
 from qdqtool.pipeline.accuracy import measure
 from qdqtool.pipeline.calibrate import (
@@ -43,7 +45,7 @@ from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.validate import validate_model
 from qdqtool.plan import QuantPlan
 from qdqtool.ranges import CalibrationRecord, Ranges
-from qdqtool.ranges_file import encode_ranges, read_ranges
+from qdqtool.ranges_file import encode_ranges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +126,7 @@ def quantize_model(
     options, output = options or QuantizeOptions(), Path(output)
     source = model if isinstance(model, Model) else load_model(model)
     _check_outputs(source, data, output, options)
-    job = _make_job(source, data, options.recipe, progress)
+    job = _make_job(source, data, options, progress)
     if options.ranges_file is not None and job.ranges is None:
         raise UsageError("there are no ranges to write: those of another tool say less", hint="qdqtool convert-ranges")
     planner, before = job.planner, job.prepared.model
@@ -206,8 +208,12 @@ def _save_extras(options: QuantizeOptions, ranges: Ranges | None, plan: QuantPla
 
 
 def _make_job(
-    source: Model, data: str | Path | CalibrationData | CachedRanges | None, recipe: Recipe, progress: Progress | None
+    source: Model,
+    data: str | Path | CalibrationData | CachedRanges | None,
+    options: QuantizeOptions,
+    progress: Progress | None,
 ) -> "_Job":
+    recipe = options.recipe
     if recipe.unit.weight_only:
         return _weights_job(source, data, recipe)
     if data is None:
@@ -220,7 +226,7 @@ def _make_job(
             return _given_job(source, data.path, recipe)
         used, found = _from_cache(source, data, recipe)
     else:
-        found = calibrate_model(source, data, recipe, progress)
+        found = calibrate_model(source, data, recipe, progress, Extent(keep=options.ranges_file))
         assert found.feeds is not None
         used = _used(found.feeds.description.source, found.ranges.record, recipe)
     return _Job(found.prepared, Planner(recipe, found.ranges), found.feeds, found.ranges, used)
@@ -246,7 +252,7 @@ def _given_job(source: Model, path: Path, recipe: Recipe) -> "_Job":
 
 
 def _from_cache(source: Model, cache: CachedRanges, recipe: Recipe) -> tuple[CalibrationUsed, Calibrated]:
-    ranges = read_ranges(cache.path)
+    ranges = read_stored(cache.path, recipe.method, force=cache.force)
     prepared = prepare_as_recorded(with_fixed_shapes(source, recipe), ranges.record.preparation, recipe.preparation)
     foreign = model_digest(prepared.model) != ranges.record.model_sha256
     if foreign and not cache.force:
@@ -254,7 +260,8 @@ def _from_cache(source: Model, cache: CachedRanges, recipe: Recipe) -> tuple[Cal
             f"ranges {cache.path} were found on another model, or with other --input-shapes",
             hint="calibrate this model, or use them all the same with --force",
         )
-    return _used(str(cache.path), ranges.record, recipe, forced=foreign), Calibrated(prepared, ranges)
+    record = replace(ranges.record, samples=ranges.samples)
+    return _used(str(cache.path), record, recipe, forced=foreign), Calibrated(prepared, ranges)
 
 
 def _used(source: str, record: CalibrationRecord, recipe: Recipe, *, forced: bool = False) -> CalibrationUsed:
