@@ -66,8 +66,9 @@ def test_many_models_and_targets_with_one_unreadable(bad: Path, good: Path, tmp_
     done = qdqtool("validate", bad, tmp_path / "none.onnx", good, "--target", "tensorrt,ort-cpu", "--target=onnx")
 
     assert done.code == 3
-    assert done.out.count(": fail") == 3
-    assert done.out.count(": pass") == 3
+    assert f"{bad} for tensorrt: fail\n" in done.out
+    assert f"{bad} for ort-cpu, onnx: fail\n" in done.out, "targets with the same findings are told together"
+    assert f"{good} for tensorrt, ort-cpu, onnx: pass\n" in done.out
     assert "none.onnx: unreadable" in done.out
     assert "3 models, 3 errors, 0 warnings, 0 infos, 1 unreadable" in done.out
     assert "no such file" in done.out

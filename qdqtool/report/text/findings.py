@@ -1,4 +1,6 @@
-"""The findings of ``validate`` for a terminal: grouped by model and target, each with the way out."""
+"""The findings of ``validate`` for a terminal: by model and by targets with the same findings, with the way out."""
+
+from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
@@ -36,13 +38,21 @@ def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
         console.print(Text.assemble((escape(model.path), "bold"), ": ", ("unreadable", "bold red")))
         console.print(f"  {escape(model.error)}")
         console.print()
+    for names, target in _alike(model):
+        _target(f" for {', '.join(names)}: ", model, target, console, show_context=show_context)
+
+
+def _alike(model: ModelReport) -> list[tuple[list[str], TargetReport]]:
+    """The reports of a model, those that differ in the target alone together."""
+    alike: dict[TargetReport, tuple[list[str], TargetReport]] = {}
     for target in model.targets:
-        _target(model, target, console, show_context=show_context)
+        alike.setdefault(replace(target, target="", checked=()), ([], target))[0].append(target.target)
+    return [*alike.values()]
 
 
-def _target(model: ModelReport, target: TargetReport, console: Console, *, show_context: bool) -> None:
+def _target(names: str, model: ModelReport, target: TargetReport, console: Console, *, show_context: bool) -> None:
     verdict = ("fail", "bold red") if target.verdict == "fail" else ("pass", "bold green")
-    console.print(Text.assemble((escape(model.path), "bold"), f" for {target.target}: ", verdict, _left_out(target)))
+    console.print(Text.assemble((escape(model.path), "bold"), names, verdict, _left_out(target)))
     by_rule: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in target.findings:
         by_rule.setdefault((finding.severity, finding.code), []).append(finding)
