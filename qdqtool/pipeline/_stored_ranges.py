@@ -8,12 +8,12 @@ from qdqtool.ranges import Ranges
 from qdqtool.ranges_file import read_ranges
 
 
-def read_stored(path: Path, method: str, *, force: bool) -> Ranges:
+def read_stored(path: Path, method: str | None = None, *, force: bool = False) -> Ranges:
     """The ranges of a file that ``calibrate`` or ``merge`` wrote.
 
     Args:
         path: The file.
-        method: Id of the calibrator that is to turn them into thresholds.
+        method: Id of the calibrator that is to turn them into thresholds; None for the one that they were found for.
         force: Whether ranges of a part of the samples will do.
 
     Raises:
@@ -21,6 +21,7 @@ def read_stored(path: Path, method: str, *, force: bool) -> Ranges:
             reads.
     """
     ranges = read_ranges(path)
+    method = method or ranges.record.method
     if not force:
         _require_whole(path, ranges)
     lacking = [name for (_, name), found in ranges.tensors.items() if found.count and found.histogram is None]

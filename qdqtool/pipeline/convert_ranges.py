@@ -9,8 +9,8 @@ from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.save import check_output, write_atomically
 from qdqtool.graph.scope import display
 from qdqtool.pipeline import encodings
+from qdqtool.pipeline._stored_ranges import read_stored
 from qdqtool.ranges import Ranges, TensorRange
-from qdqtool.ranges_file import read_ranges
 from qdqtool.registry import suggestion
 
 GOAL_FORMAT = "int8"
@@ -60,7 +60,7 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
     check_output(output, [source])
     read_as = encodings.recognize(source)
     if read_as is None:
-        found = read_ranges(source)
+        found = read_stored(source, method)
         method = method or found.record.method
         _check_preparation(found, source)
         given: Mapping[str, TensorRange] = _thresholds(found, method)
