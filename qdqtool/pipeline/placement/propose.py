@@ -6,7 +6,6 @@ their own. Everything else computes in float, and a pair in front of it would on
 """
 
 import functools
-from collections.abc import Collection
 
 from qdqtool import formats, ops
 from qdqtool.graph.constants import Constants
@@ -22,7 +21,7 @@ from qdqtool.pipeline.placement.claims import Claim, Decision, Skip, share
 from qdqtool.pipeline.placement.facts import Facts
 from qdqtool.pipeline.placement.joined import share_ranges
 from qdqtool.pipeline.placement.proposal import Proposal, SkippedNode
-from qdqtool.pipeline.placement.residual import decide_add
+from qdqtool.pipeline.placement.residual import Residuals
 from qdqtool.pipeline.placement.selection import Selection
 from qdqtool.pipeline.placement.weighted import decide_weighted, leave_tiny
 from qdqtool.targets import Target
@@ -63,10 +62,10 @@ def propose(
         node: _decide(node, family, facts, number_format) for node, family in candidates if node.op_type != "Add"
     }
     leave_tiny(decisions, facts)
-    quantized = {node for node, decision in decisions.items() if isinstance(decision, tuple)}
+    residuals = Residuals(facts, {node for node, decision in decisions.items() if isinstance(decision, tuple)})
     for node, _ in candidates:
         if node.op_type == "Add":
-            decisions[node] = _decide_add(node, facts, quantized)
+            decisions[node] = _decide_add(node, facts, residuals)
     ordered = [(node, decisions[node]) for node, _ in candidates]
     scheme = functools.partial(QuantScheme, number_format)
     slots = [with_bound(slot, view) for slot in share(_claims(ordered), scheme)]
@@ -91,11 +90,11 @@ def _is_joined(node: NodeView, facts: Facts) -> bool:
     return node.is_op("Concat") and is_computed_in_float(node, facts)
 
 
-def _decide_add(node: NodeView, facts: Facts, quantized: Collection[NodeView]) -> Decision:
+def _decide_add(node: NodeView, facts: Facts, residuals: Residuals) -> Decision:
     if not is_computed_in_float(node, facts):
         return None
     reason = reason_to_leave(node, facts)
-    return Skip(reason) if reason is not None else decide_add(node, facts, quantized)
+    return Skip(reason) if reason is not None else residuals.decide(node)
 
 
 def reason_to_leave(node: NodeView, facts: Facts) -> str | None:

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, parser
 from support.engine_models import IMAGE, ROWS, Net
 from support.placed import proposal
 
-from qdqtool.pipeline.placement import Selection
+from qdqtool.pipeline.placement import Selection, residual
 
 
 def slots(model, **selection):
@@ -410,3 +410,28 @@ def test_an_unknown_type_is_named():
 def test_the_same_model_gives_the_same_proposal():
     model = block(downsample=True)
     assert proposal(model) == proposal(onnx.load_from_string(model.SerializeToString()))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_sum_of_a_transformer_stays_float_and_says_why(bias):
+    net = Net(17)
+    product = net.op("MatMul", ["x", net.float_weight("w1", (64, 64))], "m")
+    product = net.op("Add", [product, net.float_weight("b", (64,))], "biased") if bias else product
+    net.op("MatMul", [net.op("Add", [product, "x"], "sum"), net.float_weight("w2", (64, 64))], "y")
+    model = net.model(ROWS)
+    assert skipped(model) == {
+        "sum.Add": "it sums up layers without a Conv: such sums grow with depth, and one scale for them costs accuracy"
+    }
+
+
+def test_the_depths_of_a_scope_are_found_once_however_many_branches_meet(monkeypatch):
+    asked = []
+    whole = residual._depths
+    monkeypatch.setattr(residual, "_depths", lambda scope: asked.append(scope) or whole(scope))
+    net = Net(17)
+    x, weight = "x", net.float_weight("w", (16, 16, 1, 1))
+    for block in range(5):
+        left, right = (net.op("Conv", [x, weight], f"{side}{block}") for side in "lr")
+        x = net.op("Add", [left, right], f"s{block}" if block < 4 else "y")
+    assert len(proposal(net.model(IMAGE)).slots) == 11
+    assert len(asked) == 1
