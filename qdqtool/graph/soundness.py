@@ -57,7 +57,7 @@ def unsound(scope: Scope) -> Iterator[Unsound]:
     for name in scope.output_names():
         if scope.resolve(name) is None:
             yield Unsound(scope, name, "is an output that nothing makes")
-    stuck = _in_cycles(scope)
+    stuck = _in_cycles(scope) if _read_early(scope) else set()  # nodes in order make no cycle
     if stuck:
         first = min(stuck, key=lambda node: node.index)
         yield Unsound(scope, next((name for name in first.key if name), ""), "depends on itself", first)
@@ -68,20 +68,22 @@ def out_of_order(scope: Scope) -> Iterator[Unsound]:
 
     ONNX wants every tensor made before it is read. Nodes in a cycle have no such order, and are not among these.
     """
-    early = [found for node in scope.nodes for found in _read_early(scope, node)]
+    early = _read_early(scope)
     stuck = _in_cycles(scope) if early else set()
     yield from (found for found in early if found.node not in stuck)
 
 
-def _read_early(scope: Scope, maker: NodeView) -> Iterator[Unsound]:
-    for index in range(len(maker.proto.output)):
-        made, readers = maker.output(index), set[NodeView]()
-        for use in made.uses if made is not None else ():
-            reader = _ancestor_in(scope, use.node)
-            if reader.index <= maker.index and reader not in readers:
-                readers.add(reader)
-                name = use.node.input_name(use.index)
-                yield Unsound(scope, name, f"is read before {maker.label} makes it", reader, use)
+def _read_early(scope: Scope) -> list[Unsound]:
+    """Each tensor of a scope with the first use in each node that does not stand behind its maker."""
+    found: dict[tuple[NodeView, NodeView], Unsound] = {}
+    for value in scope.values.values():
+        maker = value.producer
+        for use in value.uses if maker is not None else ():
+            reader = use.node if use.node.scope is scope else _ancestor_in(scope, use.node)
+            if maker is not None and reader.index <= maker.index and (maker, reader) not in found:
+                problem = f"is read before {maker.label} makes it"
+                found[maker, reader] = Unsound(scope, value.name, problem, reader, use)
+    return list(found.values())
 
 
 def _definitions(scope: Scope) -> Iterator[str]:

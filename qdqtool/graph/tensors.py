@@ -1,8 +1,9 @@
 """TensorProto as array and back, one tensor at a time; external weights are mapped, not loaded."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +83,15 @@ def nbytes(tensor: TensorProto) -> int:
     return int(element_count(tensor) * _numpy_dtype(tensor).itemsize)
 
 
+_PLAIN: Mapping[int, np.dtype[Any]] = {
+    TensorProto.FLOAT: np.dtype("<f4"),
+    TensorProto.INT8: np.dtype("i1"),
+    TensorProto.UINT8: np.dtype("u1"),
+    TensorProto.INT32: np.dtype("<i4"),
+}
+"""Types whose raw data is the array."""
+
+
 def read_array(model: Model, tensor: TensorProto) -> Array:
     """The values of a stored tensor, unpacked, in its NumPy or ml_dtypes type and shape.
 
@@ -92,7 +102,7 @@ def read_array(model: Model, tensor: TensorProto) -> Array:
     """
     try:
         if not is_external(tensor):
-            return np.asarray(numpy_helper.to_array(tensor))
+            return _of_raw_data(tensor) if tensor.data_type in _PLAIN else np.asarray(numpy_helper.to_array(tensor))
         if is_pending(tensor):
             return _from_bytes(tensor, model.payloads[external_entry(tensor, "key")].make())
         if tensor.data_type in _SUB_BYTE_BITS:
@@ -100,6 +110,14 @@ def read_array(model: Model, tensor: TensorProto) -> Array:
         return _map_external(model, tensor)
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(f"initializer '{tensor.name}' cannot be read: {error}") from error
+
+
+def _of_raw_data(tensor: TensorProto) -> Array:
+    """A small constant of a plain type: scales and zero points are many, and onnx takes ten times as long for each."""
+    raw = tensor.raw_data
+    if not raw:
+        return np.asarray(numpy_helper.to_array(tensor))
+    return np.frombuffer(raw, _PLAIN[tensor.data_type]).reshape(tuple(tensor.dims))
 
 
 def read_bytes(model: Model, tensor: TensorProto) -> bytes:

@@ -1,7 +1,9 @@
 """What ``validate`` is asked to apply, and what it reports for one model under that policy."""
 
 import fnmatch
+import gc
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -79,6 +81,10 @@ class Judge:
         Raises:
             ModelError: It has names that are not UTF-8.
         """
+        with _no_collection():
+            return self._report(model)
+
+    def _report(self, model: Model) -> ModelReport:
         facts = Facts(model)
         chosen = self._rules_for(model.path)
         quiet = _Quiet.of(read_suppressions(facts.view), self._node_ignores)
@@ -125,6 +131,18 @@ class Judge:
         shown = _relative(path, self._policy.folder)
         ignored = {code for glob, codes in self._model_ignores if _fits_path(shown, glob) for code in codes}
         return tuple(rule for rule in self._rules if rule.code not in ignored)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection meanwhile: the indexes of a model are many objects, and none of them is garbage yet."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
