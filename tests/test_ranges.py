@@ -1,15 +1,17 @@
 """Ranges merge exactly in any order, and their file gives back the same bits or says what is wrong with it."""
 
 import json
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.errors import UsageError
-from qdqtool.ranges import UNSEEN, CalibrationRecord, PreparationStep, Ranges, TensorRange
+from qdqtool.ranges import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorRange
 from qdqtool.ranges_file import encode_ranges, read_ranges
 
 RECORD = CalibrationRecord(
@@ -125,3 +127,66 @@ def test_a_missing_file_says_so(tmp_path):
 
 def test_the_range_of_nothing_has_no_bounds():
     assert TensorRange(inf, -inf, 0.0, 0) == UNSEEN
+
+
+HISTOGRAM = {"exponent": -12, "zeros": 1, "counts": "2 0*8190 1"}
+
+
+def with_histogram(tmp_path: Path, entry: dict[str, object], **changes: object) -> Path:
+    return stored(tmp_path, **{"histogram": {**HISTOGRAM, **changes}, **entry})
+
+
+def test_a_histogram_is_read_as_it_was_written(tmp_path):
+    ranges = read_ranges(with_histogram(tmp_path, {}, counts="2 0*8191 1"))
+    histogram = ranges.tensors[(), "x"].histogram
+    assert histogram is not None
+    assert (histogram.exponent, histogram.zeros, np.flatnonzero(histogram.counts).tolist()) == (-12, 1, [0, 8192])
+    (tmp_path / "again.json").write_bytes(encode_ranges(ranges))
+    assert read_ranges(tmp_path / "again.json") == ranges
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"counts": "2 0*8191 3"}, "has 6 values, 1 of them zeros; the tensor has 4"),
+        ({"zeros": -1, "counts": "4 0*8191 1"}, "has 4 values, -1 of them zeros"),
+        ({"exponent": -11, "counts": "2 0*8191 1"}, "has exponent -11; a largest magnitude of 2.0 has -12"),
+        ({"exponent": None, "counts": "2 0*8191 1"}, "has exponent None"),
+        ({}, "has nothing in the bin of the largest magnitude, 2.0"),
+        ({"counts": "2, 1"}, "counts: are no list"),
+    ],
+)
+def test_a_histogram_that_contradicts_its_range_is_refused(tmp_path, changes, message):
+    with pytest.raises(UsageError, match=f"tensor 'x': .*{message}"):
+        read_ranges(with_histogram(tmp_path, {}, **changes))
+
+
+def test_a_part_is_read_as_it_was_written_and_must_lie_within_the_data(tmp_path):
+    path = tmp_path / "r.json"
+    ranges = Ranges(RECORD, {}, {}, Part(0, 2, 1))
+    path.write_bytes(encode_ranges(ranges))
+    assert read_ranges(path) == ranges
+    assert read_ranges(path).samples == 1
+    path.write_bytes(encode_ranges(Ranges(RECORD, {}, {}, Part(1, 4, 2))))
+    with pytest.raises(UsageError, match="part 1 to 4 of 3 samples, done to 2, contradicts itself"):
+        read_ranges(path)
+
+
+def test_why_a_tensor_has_no_range_is_kept(tmp_path):
+    path = tmp_path / "r.json"
+    ranges = Ranges(RECORD, {((), "x"): UNSEEN}, {((), "x"): "its shape changes"})
+    path.write_bytes(encode_ranges(ranges))
+    assert read_ranges(path) == ranges
+
+
+def test_a_file_of_version_1_is_read(tmp_path):
+    path = tmp_path / "old.json"
+    document = {
+        "schema_version": 1,
+        "model": {"sha256": "m", "batchnorm_folded": True},
+        "data": {"sha256": "d", "samples": 3, "random": True, "seed": 5},
+        "method": {"name": "max", "parameters": {}},
+        "tensors": [{"tensor": "x", "scope": [], "min": -2.0, "max": 1.0, "amax": 2.0, "count": 4}],
+    }
+    path.write_text(json.dumps(document))
+    assert read_ranges(path) == Ranges(replace(RECORD, chunk=None), {((), "x"): TensorRange(-2.0, 1.0, 2.0, 4)})

@@ -1,0 +1,84 @@
+"""Counting magnitudes: NumPy's own histogram is the oracle, and compiled code counts the same."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from qdqtool.histogram import BINS, exponent_for
+from qdqtool.numerics import counting
+from qdqtool.numerics.counting import Counter, new_table
+
+RNG = np.random.default_rng(3)
+SIZES = {
+    "normal": RNG.normal(size=50_000).astype(np.float32),
+    "relu": np.maximum(RNG.normal(size=50_000), 0).astype(np.float32),
+    "zeros": np.zeros(5_000, np.float32),
+    "heavy tail": (RNG.normal(size=50_001) ** 9).astype(np.float32),
+    "subnormal": (RNG.random(5_000) * 1e-41).astype(np.float32),
+    "largest": np.float32([3.4028235e38, -3.4028235e38, 0, 1]).repeat(2_000),
+    "doubles": RNG.normal(size=5_000) * 1e-320,
+    "large doubles": np.float64([1.7e308, -1e300, 2.0, 0.0]),
+    "halves": RNG.normal(size=5_000).astype(np.float16),
+}
+
+
+def bins_of(values: np.ndarray, exponent: int) -> np.ndarray:
+    """np.histogram over the same edges, which are exact in longdouble; zeros apart."""
+    edges = np.ldexp(np.arange(BINS + 1).astype(np.longdouble), exponent)
+    sizes = np.abs(values[values != 0].astype(np.longdouble)).ravel()
+    counts = np.histogram(sizes, edges)[0]
+    return np.concatenate([[np.count_nonzero(values == 0)], counts])
+
+
+def counted(values: np.ndarray, exponent: int, counter: Counter) -> np.ndarray:
+    table = new_table()
+    counter.count(values, exponent, table)
+    return table
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("wider", [0, 1, 20])
+def test_numpy_counts_what_its_histogram_has(name, wider):
+    values = SIZES[name]
+    exponent = (exponent_for(float(np.abs(values).max())) or 0) + wider
+    assert np.array_equal(counted(values, exponent, Counter()), bins_of(values, exponent))
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("wider", [0, 1, 20])
+def test_compiled_code_counts_the_same(name, wider):
+    pytest.importorskip("numba")
+    values = SIZES[name]
+    exponent = (exponent_for(float(np.abs(values).max())) or 0) + wider
+    assert np.array_equal(counted(values, exponent, Counter(worth_it=0)), counted(values, exponent, Counter()))
+
+
+@given(arrays(np.float32, st.integers(1, 50), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
+def test_any_floats(values):
+    exponent = exponent_for(float(np.abs(values).max())) or 0
+    assert np.array_equal(counted(values, exponent, Counter()), bins_of(values, exponent))
+
+
+def test_an_array_of_any_order_is_counted():
+    values = RNG.normal(size=(30, 40, 50)).astype(np.float32)
+    assert np.array_equal(counted(values[::2].T, -8, Counter()), bins_of(values[::2], -8))
+
+
+def test_compiling_waits_until_it_pays(monkeypatch):
+    fetched = []
+    monkeypatch.setattr(counting, "available", lambda: fetched.append(True))
+    counter, values = Counter(worth_it=3 * 40_000), np.ones(10_000, np.float32)
+    for _ in range(3):
+        counter.count(values, 0, new_table())
+    assert not fetched
+    counter.count(values, 0, new_table())
+    assert fetched
+
+
+def test_counts_are_added_to_what_is_there():
+    table = new_table()
+    for _ in range(2):
+        Counter().count(np.float32([0, 0, 1.5, -2.5]), 0, table)
+    assert table[:4].tolist() == [4, 0, 2, 2]
