@@ -69,9 +69,10 @@ def propose_weights(
 def _decide(node: NodeView, family: QuantizableOp, facts: Facts, goal: WeightGoal) -> Decision:
     if node.op_type == "Gather":
         return _decide_table(node, facts)
-    if not family.weighted or not is_computed_in_float(node, facts):
+    if not is_computed_in_float(node, facts):
         return None
-    assert family.weight_input is not None
+    if family.weight_input is None:
+        return _decide_other(node, family, facts)
     weight = node.input(family.weight_input)
     reason = reason_to_leave(node, facts) or _obstacle(node, family, weight, facts, goal)
     if reason is not None or weight is None:
@@ -80,6 +81,13 @@ def _decide(node: NodeView, family: QuantizableOp, facts: Facts, goal: WeightGoa
     if granularity is None:
         return Skip(note)
     return (Claim(node, family.weight_input, weight, "weight", granularity, f"weight of {node.op_type}{note}"),)
+
+
+def _decide_other(node: NodeView, family: QuantizableOp, facts: Facts) -> Decision:
+    """Recurrent layers and foreign products have weights that no pair can stand on; the rest has none."""
+    if family.stays_float is None or family.on_request:
+        return None
+    return Skip(reason_to_leave(node, facts) or family.stays_float)
 
 
 def _decide_table(node: NodeView, facts: Facts) -> Decision:
