@@ -15,6 +15,12 @@ PREPARATION_OPTIONS = (
         help="Even out the ranges of channels between layers, where that provably changes no result.",
     ),
     click.option(
+        "--bias-correction/--no-bias-correction",
+        default=True,
+        show_default=True,
+        help="Let biases make up for what rounding the weights adds to the mean of each channel.",
+    ),
+    click.option(
         "--smoothquant",
         metavar="auto|ALPHA",
         help="Make outlier channels behind normalizations smaller and the weights that read them larger: alpha from 0 "
@@ -38,4 +44,6 @@ def make_preparation(values: dict[str, Any]) -> "Preparation":
         alpha = text if text in (None, "auto") else float(text)
     except ValueError:
         raise ArgumentError(f"--smoothquant is {text!r}; legal: auto, or a number from 0 to 1") from None
-    return Preparation(equalize=values.pop("equalize"), smoothquant=alpha)
+    return Preparation(
+        equalize=values.pop("equalize"), smoothquant=alpha, bias_correction=values.pop("bias_correction")
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._statistics import run_sample
+from qdqtool.pipeline.bias_correction import STEP as MEANS
+from qdqtool.pipeline.bias_correction import Means, decode_means, encode_means, observe_means
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.preparation import Change, Preparation, Site, known_steps, steps
 from qdqtool.ranges import PreparationStep
@@ -52,11 +54,13 @@ class Prepared:
         model: The model.
         reports: What became of each step, in order.
         record: The steps that were made, for a ranges file.
+        means: Of the inputs of products, for bias correction; empty where that is not asked for.
     """
 
     model: Model
     reports: tuple[PreparationReport, ...] = ()
     record: tuple[PreparationStep, ...] = ()
+    means: Means = field(default_factory=dict)
 
 
 def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None) -> Prepared:
@@ -71,17 +75,21 @@ def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None) -> Pre
         UsageError: The model fails on a sample.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
+    asked = asked or Preparation()
     gate = _Gate(model, feeds.first(GATE_SAMPLES))
     reports: list[PreparationReport] = []
     record: list[PreparationStep] = []
-    for step in steps(asked or Preparation()):
+    for step in steps(asked):
         change, difference = _least_harmful(step.changes(model, feeds), gate)
         harmless = difference is not None and difference <= GATE_LIMIT
         reports.append(_report(step.name, change, applied=harmless, difference=difference))
         if harmless:
             model = change.model
             record.append(PreparationStep(step.name, change.parameters))
-    return Prepared(model, tuple(reports), tuple(record))
+    means = observe_means(model, feeds) if asked.bias_correction else {}
+    if means:
+        record.append(encode_means(means))
+    return Prepared(model, tuple(reports), tuple(record), means)
 
 
 def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: Preparation | None = None) -> Prepared:
@@ -95,10 +103,15 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
     Raises:
         UsageError: It does; or a step is unknown, or its parameters do not fit the model.
     """
-    _check_agreement({entry.step for entry in record}, asked or Preparation())
+    asked = asked or Preparation()
+    _check_agreement({entry.step for entry in record}, asked)
     known = known_steps()
+    means: Means = {}
     reports: list[PreparationReport] = []
     for entry in record:
+        if entry.step == MEANS:
+            means = decode_means(entry.parameters) if asked.bias_correction else {}
+            continue
         if entry.step not in known:
             raise UsageError(
                 f"the ranges were found after step '{entry.step}', which this qdqtool does not know",
@@ -107,7 +120,7 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
         change = known[entry.step].replay(model, entry.parameters)
         model = change.model
         reports.append(_report(entry.step, change, applied=bool(change.done), difference=None))
-    return Prepared(model, tuple(reports), tuple(record))
+    return Prepared(model, tuple(reports), tuple(record), means)
 
 
 def _least_harmful(changes: Iterator[Change], gate: "_Gate") -> tuple[Change, float | None]:

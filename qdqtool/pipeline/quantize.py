@@ -24,6 +24,7 @@ from qdqtool.pipeline._prepare import Prepared, prepare, prepare_as_recorded
 from qdqtool.pipeline._stored_ranges import read_stored
 from qdqtool.pipeline._weight_planner import WeightPlanner
 from qdqtool.pipeline.accuracy import measure
+from qdqtool.pipeline.bias_correction import correct_biases
 from qdqtool.pipeline.calibrate import (
     Calibrated,
     CalibrationData,
@@ -39,7 +40,6 @@ from qdqtool.pipeline.given_ranges import GivenPlanner, given_ranges
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.plan_apply import apply_plan
 from qdqtool.pipeline.plan_write import encode_plan
-from qdqtool.pipeline.preparation import Preparation
 from qdqtool.pipeline.quantize_report import CalibrationUsed, MatchesReport, NodeToQuantize, QuantizeReport
 from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.validate import validate_model
@@ -131,6 +131,7 @@ def quantize_model(
         raise UsageError("there are no ranges to write: those of another tool say less", hint="qdqtool convert-ranges")
     planner, before = job.planner, job.prepared.model
     quantized, done = apply_plan(before, planner.plan, options.weights)
+    quantized, corrected = correct_biases(quantized, before, planner.made, job.prepared.means)
     if job.used is not None:
         write_metadata(quantized, CALIBRATION_KEY, _calibration_note(job.used))
     findings = _validated(quantized, source, options.recipe.target)
@@ -147,6 +148,7 @@ def quantize_model(
         opset_after=quantized.default_opset(),
         calibration=job.used,
         preparation=job.prepared.reports,
+        corrected=corrected,
         quantized=done,
         skipped=planner.skipped,
         degenerate=planner.degenerate,
@@ -240,7 +242,7 @@ def _weights_job(source: Model, data: str | Path | CalibrationData | CachedRange
     if data is None:
         return _Job(Prepared(model), WeightPlanner(recipe))
     feeds = open_feeds(model, data)
-    return _Job(prepare(model, feeds, Preparation(equalize=False)), WeightPlanner(recipe), feeds)
+    return _Job(prepare(model, feeds, replace(recipe.preparation, equalize=False)), WeightPlanner(recipe), feeds)
 
 
 def _given_job(source: Model, path: Path, recipe: Recipe) -> "_Job":

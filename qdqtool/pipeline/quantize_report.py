@@ -49,6 +49,7 @@ class QuantizeReport:
         opset_after: That of the output.
         calibration: Where the ranges came from; None in weight-only modes, which need none.
         preparation: What became of each step that prepares the model.
+        corrected: Products whose bias makes up for what their weight lost.
         quantized: Every pair that was put in.
         skipped: Every operator that could be quantized and was not, with the reason.
         degenerate: Tensors and weights that no scale serves well, with what was done.
@@ -68,6 +69,7 @@ class QuantizeReport:
     opset_after: int
     calibration: CalibrationUsed | None
     preparation: tuple[PreparationReport, ...]
+    corrected: tuple[str, ...]
     quantized: tuple[QuantizedTensor, ...]
     skipped: tuple[SkippedNode, ...]
     degenerate: tuple[DegenerateTensor, ...]

@@ -51,7 +51,7 @@ def test_uneven_channels_are_found_evened_out_and_reported(data):
     assert equalization.applied
     assert equalization.max_difference is not None
     assert equalization.max_difference <= GATE_LIMIT
-    assert [step.step for step in done.record] == ["equalization"]
+    assert [step.step for step in done.record] == ["equalization", "bias-correction"]
 
 
 def test_what_is_recorded_gives_the_same_model_again(data):
@@ -77,7 +77,7 @@ def test_an_evened_out_model_computes_the_same(data, tmp_path):
 
 def test_nothing_is_asked_nothing_is_done(data):
     model = Model(uneven())
-    done = prepare(model, open_feeds(model, data), Preparation(equalize=False))
+    done = prepare(model, open_feeds(model, data), Preparation(equalize=False, bias_correction=False))
     assert done.model is model
     assert done.record == ()
 
@@ -99,7 +99,7 @@ class _Harm:
 def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch):
     monkeypatch.setattr("qdqtool.pipeline._prepare.steps", lambda _: (_Harm(),))
     model = Model(conv_model())
-    done = prepare(model, open_feeds(model, data))
+    done = prepare(model, open_feeds(model, data), Preparation(bias_correction=False))
     (report,) = done.reports
     assert not report.applied
     assert report.max_difference is not None
@@ -117,7 +117,7 @@ class _HarmOrNothing(_Harm):
 def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkeypatch):
     monkeypatch.setattr("qdqtool.pipeline._prepare.steps", lambda _: (_HarmOrNothing(),))
     model = Model(conv_model())
-    done = prepare(model, open_feeds(model, data))
+    done = prepare(model, open_feeds(model, data), Preparation(bias_correction=False))
     (report,) = done.reports
     assert report.applied
     assert report.max_difference == 0

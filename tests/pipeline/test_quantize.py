@@ -19,6 +19,7 @@ from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.insert import insert_plan
 from qdqtool.pipeline.placement import Selection
 from qdqtool.pipeline.placement_edits import WeightStorage
+from qdqtool.pipeline.preparation import Preparation
 from qdqtool.pipeline.quantize import CALIBRATION_KEY, CachedRanges, QuantizeOptions, list_matches, quantize_model
 from qdqtool.pipeline.quantize_report import QuantizeReport
 from qdqtool.pipeline.validate import validate_model
@@ -43,6 +44,9 @@ def model(tmp_path: Path) -> Path:
 def saved(proto: onnx.ModelProto, folder: Path) -> Path:
     onnx.save(proto, folder / "float.onnx")
     return folder / "float.onnx"
+
+
+AS_IT_IS = Preparation(equalize=False, bias_correction=False)
 
 
 def with_options(**words: object) -> QuantizeOptions:
@@ -80,7 +84,10 @@ def test_the_result_is_valid_onnx_that_other_readers_open_and_bias_stays_float(m
     onnx.checker.check_model(str(tmp_path / "q.onnx"), full_check=True)
     assert onnx_ir.load(tmp_path / "q.onnx").graph.num_nodes() == 3 + 2 * 2 + 2
     proto = onnx.load(tmp_path / "q.onnx")
-    assert "b" in reader_of(proto, "b", "Conv").input
+    made = {name for node in proto.graph.node for name in node.output}
+    biased = [node for node in proto.graph.node if node.op_type == "Conv"]
+    assert len(biased) == 2
+    assert all(constant(proto, node.input[2]).dtype == np.float32 and node.input[2] not in made for node in biased)
     assert validate_model(tmp_path / "q.onnx", ["tensorrt", "tensorrt-rtx", "onnx"]).summary.errors == 0
 
 
@@ -169,7 +176,8 @@ def test_random_calibration_is_never_silent(model, tmp_path):
 
 
 def test_the_plan_inserts_to_the_same_nodes_and_scales(model, data, tmp_path):
-    quantize_model(model, data, tmp_path / "q.onnx", QuantizeOptions(plan_file=tmp_path / "plan.json"))
+    recipe = Recipe(preparation=AS_IT_IS)
+    quantize_model(model, data, tmp_path / "q.onnx", QuantizeOptions(recipe=recipe, plan_file=tmp_path / "plan.json"))
     insert_plan(model, tmp_path / "plan.json", tmp_path / "i.onnx")
     quantized, inserted = onnx.load(tmp_path / "q.onnx"), onnx.load(tmp_path / "i.onnx")
     assert quantized.graph == inserted.graph

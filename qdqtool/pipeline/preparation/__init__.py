@@ -23,10 +23,12 @@ class Preparation:
         equalize: Whether ranges of channels are evened out between layers.
         smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations, ``auto`` to search one for each, or None
             to leave them as they are.
+        bias_correction: Whether biases make up for what quantized weights lose; it changes nothing before that.
     """
 
     equalize: bool = True
     smoothquant: float | Literal["auto"] | None = None
+    bias_correction: bool = True
 
     def __post_init__(self) -> None:
         alpha = self.smoothquant

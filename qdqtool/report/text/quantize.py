@@ -17,6 +17,8 @@ def render(report: QuantizeReport, console: Console) -> None:
     if report.calibration is not None:
         _print_calibration(report.calibration, console)
     print_preparation(report.preparation, console)
+    if report.corrected:
+        console.print(f"biases corrected behind {plural(len(report.corrected), 'weight')}")
     _print_degenerate(report, console)
     print_opset(report.opset_before, report.opset_after, console)
     print_accuracy(report.accuracy, console)
