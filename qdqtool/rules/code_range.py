@@ -1,17 +1,19 @@
 """QN502: weights whose codes are clipped, or leave most of their range unused."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from qdqtool.errors import ModelError
 from qdqtool.graph.qdq import QdqNode
-from qdqtool.graph.tensors import read_array
+from qdqtool.graph.tensors import element_count, read_array
 from qdqtool.numerics.granularity import PerAxis, PerTensor
+from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.rules._facts import Facts, as_reals
 from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
-from qdqtool.rules._words import format_of
+from qdqtool.rules._words import format_of, number
 from qdqtool.targets import Target
 
 Reals = npt.NDArray[np.float64]
@@ -26,7 +28,13 @@ PIECES, PIECE = 16, 4096
 MOST_CLIPPED = 0.05
 """A scale that clips for the least squared error clips less than 1 in 100 values of a normal distribution."""
 LEAST_USED = 0.25
-"""A weight whose greatest code is below a quarter of the range has lost 2 of its 8 bits."""
+"""A weight whose greatest code is below a quarter of the range has lost 2 of its bits."""
+
+LEAST_USED_OF_FLOAT8 = 2.0**-12
+"""fp8 keeps its bits down to its smallest normal number, some 15 powers of 2 below its greatest."""
+
+MOST_UNPACKED = 1 << 20
+"""Elements."""
 
 
 class CodeRange(Rule):
@@ -84,17 +92,18 @@ class CodeRange(Rule):
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
-        """Read a sample of every stored int8 weight, and of every float weight that a Q reads."""
+        """Read a sample of every stored weight, and of every float weight that a Q reads."""
         del target
         for entry in facts.qdq.nodes:
-            codes = _codes(facts, entry)
-            if codes is None or codes.size < LEAST_VALUES:
+            sample = _sample(facts, entry)
+            if sample is None or sample.codes.size < LEAST_VALUES:
                 continue
-            clipped, used = float(np.mean((codes < -128.5) | (codes > 127.5))), float(np.max(np.abs(codes))) / 127
-            if clipped > MOST_CLIPPED:
-                found, expected = f"{clipped:.0%} of the values are clipped", f"at most {MOST_CLIPPED:.0%}"
-            elif 0 < used < LEAST_USED:
-                found, expected = f"no code is beyond {127 * used:.0f}", "codes up to 127"
+            fmt, used = sample.format, sample.used
+            if sample.clipped > MOST_CLIPPED:
+                found, expected = f"{sample.clipped:.0%} of the values are clipped", f"at most {MOST_CLIPPED:.0%}"
+            elif 0 < used < (LEAST_USED if fmt.kind == "integer" or fmt.bits < 8 else LEAST_USED_OF_FLOAT8):
+                reach = number(used * fmt.high)
+                found, expected = f"no {fmt} code is beyond {reach}", f"codes up to {number(fmt.high)}"
             else:
                 continue
             yield Fault(
@@ -106,28 +115,57 @@ class CodeRange(Rule):
             )
 
 
-def _codes(facts: Facts, entry: QdqNode) -> Reals | None:
-    """A sample of the weight's codes, before rounding where a Q makes them; None for everything else.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sample:
+    """Some codes of a weight less their zero points, not yet rounded where a Q makes them.
 
-    Stored 4-bit weights would have to be unpacked as a whole, and reach the ends of their range by design.
+    Attributes:
+        format: Of the codes.
+        codes: The codes.
+        clipped: The share of them that lies beyond the range.
+    """
+
+    format: NumberFormat
+    codes: Reals
+    clipped: float
+
+    @property
+    def used(self) -> float:
+        """How much of the range they take: the greatest of them, as a share of the greatest code."""
+        return float(np.max(np.abs(self.codes))) / self.format.high
+
+
+def _sample(facts: Facts, entry: QdqNode) -> _Sample | None:
+    """What is looked at of a weight; None for everything else, and for zero points other than 0.
+
+    Codes of less than a byte have to be unpacked as a whole, so only those of small weights are.
     """
     stored = entry.data.initializer if entry.data is not None else None
     fmt = format_of(entry.quantized_type)
-    if stored is None or fmt is None or fmt.name != "int8":
+    if stored is None or fmt is None or fmt.low >= 0 or _has_zero_point(facts, entry):
+        return None
+    if not entry.is_quantize and fmt.bits < 8 and element_count(stored) > MOST_UNPACKED:
         return None
     try:
         weight = read_array(facts.model, stored)
     except ModelError:
         return None  # told by the rule about unreadable parameters, or by load_model
     places = _places(weight.size)
-    values = as_reals(weight.reshape(-1)[places])
+    values = np.nan_to_num(as_reals(weight.reshape(-1)[places]))
     if not entry.is_quantize:
-        return values
+        return _Sample(fmt, values, 0.0)
     scale = _scales(facts, entry, weight.shape, places)
     if scale is None:
         return None
     with np.errstate(all="ignore"):
-        return np.nan_to_num(values / scale)
+        codes = np.nan_to_num(values / scale)
+    half = 0.5 if fmt.kind == "integer" else fmt.high / 32  # half a step at the end of the range
+    return _Sample(fmt, codes, float(np.mean((codes < fmt.low - half) | (codes > fmt.high + half))))
+
+
+def _has_zero_point(facts: Facts, entry: QdqNode) -> bool:
+    zero = facts.array(entry.zero_point)
+    return entry.zero_point is not None and (zero is None or bool(np.any(as_reals(zero))))
 
 
 def _places(size: int) -> npt.NDArray[np.int64]:
