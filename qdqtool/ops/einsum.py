@@ -44,12 +44,11 @@ class Equation:
         return tuple(index for index in self.right if index in self.output and index not in self.left)
 
     def axis(self, index: str, rank: int) -> int | None:
-        """Where an index stands in the second operand of that rank; None where ``...`` hides it."""
-        position = self.right.index(index)
-        if ELLIPSIS not in self.right[:position]:
-            return position
-        behind = len(self.right) - position
-        return rank - behind if behind <= rank else None
+        """Where an index stands in the second operand of that rank; None where the operand does not fit."""
+        position, named = self.right.index(index), len(self.right) - (ELLIPSIS in self.right)
+        if named > rank or (named < rank and ELLIPSIS not in self.right):
+            return None
+        return position if ELLIPSIS not in self.right[:position] else rank - len(self.right) + position
 
 
 class _Einsum(QuantizableOp):
@@ -88,8 +87,8 @@ class _OtherEinsum(QuantizableOp):
 
 
 def _equation(node: NodeView) -> str:
-    text: bytes = node.attribute("equation", b"")
-    return text.decode("ascii", "replace")
+    text = node.attribute("equation", b"")
+    return text.decode("ascii", "replace") if isinstance(text, bytes) else ""
 
 
 def _indices(term: str) -> tuple[str, ...]:

@@ -41,6 +41,8 @@ def test_the_inputs_exist_in_the_operator_schema(op_type: str, op: QuantizableOp
         ("Einsum", {"equation": "...ij,...jk->...ik"}, 4, 3, 2),
         ("Einsum", {"equation": "bij,jhk->bihk"}, 3, None, 0),
         ("Einsum", {"equation": "ihk,hkj->ij"}, 3, 2, None),
+        ("Einsum", {"equation": "ij,jkl->ikl"}, 2, None, None),  # no such operand
+        ("Einsum", {"equation": "ij,jk->ik"}, 1, None, None),
     ],
 )
 def test_weight_axes(op_type: str, attributes: dict[str, int], rank: int, axis: int | None, reduced: int):
@@ -91,8 +93,8 @@ def test_an_einsum_is_weighted_when_it_is_a_product_of_two_matrices(equation: st
     assert (op.stays_float is None) == is_product
 
 
-@pytest.mark.parametrize("equation", ["ij->ji", "ij->i", "...i->i..."])
-def test_an_einsum_of_one_operand_is_no_question(equation: str):
+@pytest.mark.parametrize("equation", ["ij->ji", "ij->i", "...i->i...", "", 7])
+def test_an_einsum_of_one_operand_or_of_none_is_no_question(equation: str | int):
     assert ops.get(node("Einsum", 1, equation=equation)) is None
 
 

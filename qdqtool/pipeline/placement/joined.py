@@ -23,8 +23,11 @@ class _Groups:
     parents: dict[Value, Value] = field(default_factory=dict)
 
     def first(self, value: Value) -> Value:
+        passed = []
         while (parent := self.parents.setdefault(value, value)) is not value:
+            passed.append(value)
             value = parent
+        self.parents.update(dict.fromkeys(passed, value))
         return value
 
     def join(self, left: Value, right: Value) -> None:

@@ -64,9 +64,9 @@ def test_every_product_of_a_network_runs_as_planned(name, number_format, tmp_pat
 
 
 @pytest.mark.parametrize("number_format", FORMATS)
-@pytest.mark.parametrize("name", ["char_lm", "digits_cnn", "digits_transformer"])
-def test_every_product_of_a_sample_model_runs_as_planned(name, number_format, tmp_path):
-    folded, _ = fold_batchnorm(load_model(SAMPLES / name / "model.onnx"))
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/*.onnx")), ids=lambda path: f"{path.parent.name}_{path.stem}")
+def test_every_product_of_a_sample_model_runs_as_planned(path, number_format, tmp_path):
+    folded, _ = fold_batchnorm(load_model(path))
     place(folded.proto, tmp_path, number_format=number_format)
     counts = Counter(node.op_type for node in folded.proto.graph.node)
     assert_runs_as_planned(tmp_path, sum(counts[op_type] for op_type in PRODUCTS), number_format)
