@@ -12,6 +12,7 @@ from qdqtool.graph.tensors import element_count, read_array
 from qdqtool.numerics.granularity import PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.rules._facts import Facts, as_reals
+from qdqtool.rules._pieces import places as places_of
 from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.rules._words import format_of, number
 from qdqtool.targets import Target
@@ -150,7 +151,7 @@ def _sample(facts: Facts, entry: QdqNode) -> _Sample | None:
         weight = read_array(facts.model, stored)
     except ModelError:
         return None  # told by the rule about unreadable parameters, or by load_model
-    places = _places(weight.size)
+    places = places_of(weight.size)
     values = np.nan_to_num(as_reals(weight.reshape(-1)[places]))
     if not entry.is_quantize:
         return _Sample(fmt, values, 0.0)
@@ -166,13 +167,6 @@ def _sample(facts: Facts, entry: QdqNode) -> _Sample | None:
 def _has_zero_point(facts: Facts, entry: QdqNode) -> bool:
     zero = facts.array(entry.zero_point)
     return entry.zero_point is not None and (zero is None or bool(np.any(as_reals(zero))))
-
-
-def _places(size: int) -> npt.NDArray[np.int64]:
-    if size <= PIECES * PIECE:
-        return np.arange(size)
-    starts = np.linspace(0, size - PIECE, PIECES).astype(np.int64)
-    return (starts[:, None] + np.arange(PIECE)).reshape(-1)
 
 
 def _scales(facts: Facts, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]) -> Reals | None:

@@ -1,22 +1,36 @@
 """QM604: stored weights that are quantized twice, or here and not there."""
 
+import hashlib
+from collections import defaultdict
 from collections.abc import Iterator
 
+import numpy as np
 import onnx
+from onnx import TensorProto
 
+from qdqtool import ops
+from qdqtool.errors import ModelError
 from qdqtool.graph.qdq import QdqNode, same_constant
-from qdqtool.graph.view import Value
+from qdqtool.graph.tensors import element_count, read_array
+from qdqtool.graph.view import Use, Value
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.rules._facts import Facts
+from qdqtool.rules._pieces import places
 from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.targets import Target
+
+FLOAT_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+LEAST_COUNT = 1024
+"""Of smaller tensors, equal ones are no surprise."""
 
 
 class TiedWeight(Rule):
     """A weight that several operators share has one pair for all of them.
 
     Why it matters: a weight that is quantized for one reader and read as float by another is kept twice, and the two
-    readers compute with different weights. Two pairs with different scales along one axis make two sets of codes.
+    readers compute with different weights. Two pairs with different scales along one axis make two sets of codes. The
+    same goes for a weight that an exporter stored twice, under two names. There is no fix: which of the two is meant is
+    for its author to say.
 
     Bad: a Q on the weight of one MatMul, while another MatMul reads the same initializer as float.
 
@@ -65,9 +79,10 @@ class TiedWeight(Rule):
     )
 
     def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
-        """Look at the readers of every initializer that a Q or DQ reads as data."""
+        """Look at the readers of every initializer that a Q or DQ reads as data, and at those of its copies."""
         del target
         seen: set[Value] = set()
+        yield from _copies(facts)
         for entry in facts.qdq.nodes:
             value = entry.data
             if value is None or value.initializer is None or value in seen or len(value.uses) == 1:
@@ -102,3 +117,57 @@ def _same_axis(facts: Facts, first: QdqNode, second: QdqNode) -> bool:
 
 def _differs(facts: Facts, first: QdqNode, second: QdqNode) -> bool:
     return same_constant(first.scale, second.scale, facts.constants) is False
+
+
+def _copies(facts: Facts) -> Iterator[Fault]:
+    """Float weights of the same values as another one, of which one is quantized and the other is not."""
+    alike: dict[tuple[object, ...], list[Value]] = defaultdict(list)
+    for value in facts.view.values():
+        stored = value.initializer
+        if stored is None or stored.data_type not in FLOAT_TYPES or element_count(stored) < LEAST_COUNT:
+            continue
+        if any(_reads_weight(facts, use) for use in value.uses):
+            alike[stored.data_type, tuple(stored.dims)].append(value)
+    for group in (each for each in alike.values() if len(each) > 1 and any(_quantized(facts, one) for one in each)):
+        same: dict[bytes, list[Value]] = defaultdict(list)
+        for value in group:
+            print_ = _digest(facts, value)
+            if print_ is not None:
+                same[print_].append(value)
+        yield from (fault for values in same.values() for fault in _unlike(facts, values))
+
+
+def _unlike(facts: Facts, values: list[Value]) -> Iterator[Fault]:
+    first = next((value for value in values if _quantized(facts, value)), None)
+    for value in values:
+        if first is not None and not _quantized(facts, value):
+            reader = value.uses[0].node
+            yield Fault(
+                message=f"the weight '{value.name}' has the values of '{first.name}', which is quantized",
+                node=reader,
+                tensor=value,
+                found=f"float for {reader.op_type} '{reader.label}'",
+                expected="one pair for all readers",
+            )
+
+
+def _quantized(facts: Facts, value: Value) -> bool:
+    return any(use.index == 0 and facts.qdq.get(use.node) is not None for use in value.uses)
+
+
+def _reads_weight(facts: Facts, use: Use) -> bool:
+    """Whether a Q reads a tensor, or an operator as its weight or table."""
+    known = ops.get(use.node)
+    weight = known is not None and known.weight_input == use.index
+    return weight or (use.index == 0 and (facts.qdq.get(use.node) is not None or use.node.is_op("Gather")))
+
+
+def _digest(facts: Facts, value: Value) -> bytes | None:
+    """What equal weights share: a hash of a sample; None for unreadable weights and those of one number throughout."""
+    assert value.initializer is not None
+    try:
+        weight = read_array(facts.model, value.initializer).reshape(-1)
+    except ModelError:
+        return None
+    sample = weight[places(weight.size)]
+    return hashlib.sha256(sample.tobytes()).digest() if np.any(sample != sample[0]) else None
