@@ -21,6 +21,10 @@ class ChannelStatistics:
     mean: Factors
     mean_square: Factors
 
+    def divided(self, factors: Factors) -> "ChannelStatistics":
+        """Those of the same tensor with each channel divided by a positive factor."""
+        return ChannelStatistics(self.peak / factors, self.mean / factors, self.mean_square / factors**2)
+
 
 def folded_peaks(peaks: Factors, repeat: int) -> Factors:
     """The largest of every ``repeat`` neighbours, which share a factor."""

@@ -5,7 +5,7 @@ go into the scale and bias of the normalization in front. Alpha is given, or sea
 :data:`CANDIDATES` whose quantized products differ least from the float ones on rows of calibration data.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -88,8 +88,3 @@ def _matrix(layout: ProductLayout, weight: Array) -> Array:
 def _rounded(values: Array, step: Array | float) -> Array:
     steps = np.where(np.asarray(step) > 0, step, 1.0)
     return np.asarray(np.clip(np.rint(values / steps), -HIGH, HIGH) * steps)
-
-
-def usable(joints: Sequence[Joint], seen: Mapping[Value, ChannelStatistics]) -> list[Joint]:
-    """The joints whose every tensor was seen."""
-    return [joint for joint in joints if all(reader.tensor in seen for reader in joint.readers)]

@@ -1,48 +1,71 @@
-"""Statistics of the channels of some tensors over a few samples; no activation outlives its run."""
+"""Statistics of the channels that weights are multiplied with, over a few samples; no activation outlives its run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 import numpy as np
-import numpy.typing as npt
 
 from qdqtool.algorithms.channels import ChannelStatistics
 from qdqtool.backends.ort_cpu import Profile
-from qdqtool.graph.view import Value
+from qdqtool.graph.constants import Constants
+from qdqtool.graph.joints import Layout
+from qdqtool.graph.model import Model
+from qdqtool.graph.taps import TensorKey, tensor_key
+from qdqtool.graph.view import GraphView, Value
 from qdqtool.numerics.dtypes import Array
-from qdqtool.pipeline._observe import Facts, Observer
+from qdqtool.numerics.product import Factors
+from qdqtool.pipeline._observe import Facts, Observer, Run, is_fed
 from qdqtool.pipeline._statistics import run_sample
 from qdqtool.pipeline.data import Feeds
 
+SHARE = 4
+"""One sample of so many is looked at: what is found only has to be about right, and ranges are measured afterwards."""
 
-def observe_channels(facts: Facts, axes: Mapping[Value, int], feeds: Feeds) -> dict[Value, ChannelStatistics]:
-    """Run a model and gather statistics of the channels of some of its tensors.
+LEAST, MOST = 8, 32
+"""Bounds of the number of samples that are looked at, as far as there are so many."""
+
+PRODUCTS = {"Conv": Layout.FIRST, "ConvTranspose": Layout.FIRST, "Gemm": Layout.LAST, "MatMul": Layout.LAST}
+"""Operators with weights, with the place of the channels of their first input."""
+
+
+class ChannelData:
+    """What the channels hold that products with constant weights read, gathered in one run when first asked for.
 
     Args:
-        facts: The float model.
-        axes: The tensors, each with the axis of its channels.
-        feeds: The samples.
+        feeds: Calibration data; of sharded data all of it.
 
-    Returns:
-        Statistics of the tensors that were computed and have finite values and the same channels throughout.
-
-    Raises:
-        UsageError: The model fails on a sample.
+    Attributes:
+        feeds: As given.
     """
-    sums = {value: _Sums(axis) for value, axis in axes.items()}
-    with Observer(facts, sums, Profile.DEPLOYED) as observer:
-        for number, sample in enumerate(feeds):
-            run = run_sample(observer, sample, number, feeds)
-            for value, total in sums.items():
-                for array in _each(observer, run, value):
-                    total.add(array)
-        whole = {value for value in sums if observer.problem(value) is None}
-    found = {value: total.result() for value, total in sums.items() if value in whole}
-    return {value: result for value, result in found.items() if result is not None}
 
+    def __init__(self, feeds: Feeds) -> None:
+        self.feeds = feeds
+        self._seen: dict[TensorKey, ChannelStatistics] | None = None
 
-def _each(observer: Observer, run: Mapping[str, Array], value: Value) -> Iterable[Array]:
-    return (array for array, _, _ in observer.occurrences(run, value))
+    def of(self, view: GraphView) -> dict[Value, ChannelStatistics]:
+        """Statistics of a model whose tensors have the names and, but for :meth:`rescale`, the values of the first.
+
+        Left out are tensors that were not computed, are not finite, or change their number of channels.
+
+        Raises:
+            UsageError: The model fails on a sample.
+        """
+        axes = dict(_inputs(view))
+        if self._seen is None:
+            count = min(max(len(self.feeds) // SHARE, LEAST), MOST)
+            self._seen = _observe(view, axes, self.feeds.first(count)) if axes else {}
+        keys = {value: tensor_key(value) for value in axes}
+        return {value: self._seen[key] for value, key in keys.items() if key in self._seen}
+
+    def means(self, model: Model) -> dict[TensorKey, Factors]:
+        """The mean of each channel of such a model."""
+        return {tensor_key(value): found.mean for value, found in self.of(GraphView(model)).items()}
+
+    def rescale(self, factors: Mapping[TensorKey, Factors]) -> None:
+        """The channels of some tensors were divided by factors."""
+        for key, by in factors.items():
+            if self._seen is not None and key in self._seen:
+                self._seen[key] = self._seen[key].divided(by)
 
 
 def sample_rows(facts: Facts, values: AbstractSet[Value], feeds: Feeds, count: int) -> dict[Value, Array]:
@@ -59,14 +82,46 @@ def sample_rows(facts: Facts, values: AbstractSet[Value], feeds: Feeds, count: i
     """
     kept: dict[Value, list[Array]] = {value: [] for value in values}
     share = max(count // max(len(feeds), 1), 1)
-    with Observer(facts, kept, Profile.DEPLOYED) as observer:
+    with Observer(facts, [value for value in kept if not is_fed(value)], Profile.DEPLOYED) as observer:
         for number, sample in enumerate(feeds):
             run = run_sample(observer, sample, number, feeds)
             for value, rows in kept.items():
-                for array in _each(observer, run, value):
+                for array in _each(observer, run, sample, value):
                     whole = array.reshape(-1, array.shape[-1])
                     rows.append(whole[:: max(len(whole) // share, 1)][:share].copy())
     return {value: np.concatenate(rows)[:count] for value, rows in kept.items() if rows}
+
+
+def _inputs(view: GraphView) -> Iterator[tuple[Value, int]]:
+    """What products with constant weights read, with the axis of its channels."""
+    constants = Constants(view)
+    for node in view.nodes():
+        layout = None if node.domain or node.scope.in_function else PRODUCTS.get(node.op_type)
+        x, weight = node.input(0), node.input(1)
+        if layout is None or x is None or weight is None or (node.op_type == "Gemm" and node.attribute("transA", 0)):
+            continue
+        if constants.is_constant(weight) and not constants.is_constant(x):
+            yield x, layout.axis
+
+
+def _observe(view: GraphView, axes: Mapping[Value, int], feeds: Feeds) -> dict[TensorKey, ChannelStatistics]:
+    sums = {value: _Sums(axis) for value, axis in axes.items()}
+    with Observer(Facts.of(view), [value for value in sums if not is_fed(value)], Profile.DEPLOYED) as observer:
+        for number, sample in enumerate(feeds):
+            run = run_sample(observer, sample, number, feeds)
+            for value, total in sums.items():
+                for array in _each(observer, run, sample, value):
+                    total.add(array)
+        whole = [value for value in sums if observer.problem(value) is None]
+    found = {tensor_key(value): sums[value].result() for value in whole}
+    return {key: result for key, result in found.items() if result is not None}
+
+
+def _each(observer: Observer, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
+    if is_fed(value):
+        yield sample[value.name]
+    else:
+        yield from (array for array, _, _ in observer.occurrences(run, value))
 
 
 class _Sums:
@@ -74,27 +129,29 @@ class _Sums:
 
     def __init__(self, axis: int) -> None:
         self._axis = axis
-        self._peak: npt.NDArray[np.float64] | None = None
-        self._sum: npt.NDArray[np.float64] = np.zeros(0)
-        self._squares: npt.NDArray[np.float64] = np.zeros(0)
-        self._count = 0
+        self._peak = self._sum = self._squares = np.zeros(0)
+        self.count = 0
         self._whole = True
 
     def add(self, array: Array) -> None:
-        if not array.size or array.ndim < 2:
+        """Fold one more array, of any float type and of rank 2 at least."""
+        if not array.size:
             return
-        rows = np.moveaxis(array, self._axis, 0).reshape(array.shape[self._axis], -1)
-        if self._peak is None:
-            self._peak, self._sum, self._squares = (np.zeros(len(rows)) for _ in range(3))
-        if len(rows) != len(self._peak):
+        channels = array.shape[self._axis] if array.ndim > 1 else 0
+        if not channels or (self.count and channels != len(self._peak)):
             self._whole = False
             return
-        self._peak = np.maximum(self._peak, np.maximum(rows.max(axis=1), -rows.min(axis=1)))
-        self._sum += rows.sum(axis=1, dtype=np.float64)
-        self._squares += np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-        self._count += rows.shape[1]
+        outer = (array.shape[0], channels, -1) if self._axis == 1 else (-1, channels, 1)
+        values = array.reshape(outer).astype(np.float32, copy=False)
+        peak = np.maximum(values.max(axis=(0, 2)), -values.min(axis=(0, 2))).astype(np.float64)
+        self._peak = np.maximum(self._peak, peak) if self.count else peak
+        total = values.sum(axis=(0, 2), dtype=np.float64)
+        self._sum = self._sum + total if self.count else total
+        squares = np.einsum("ijk,ijk->j", values, values).astype(np.float64)
+        self._squares = self._squares + squares if self.count else squares
+        self.count += array.size // channels
 
     def result(self) -> ChannelStatistics | None:
-        if self._peak is None or not self._whole or not np.isfinite(self._squares).all():
+        if not self.count or not self._whole or not np.isfinite(self._squares).all():
             return None
-        return ChannelStatistics(self._peak, self._sum / self._count, self._squares / self._count)
+        return ChannelStatistics(self._peak, self._sum / self.count, self._squares / self.count)

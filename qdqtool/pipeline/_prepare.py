@@ -10,9 +10,10 @@ from qdqtool.backends.ort_cpu import Session
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
+from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline._statistics import run_sample
 from qdqtool.pipeline.bias_correction import STEP as MEANS
-from qdqtool.pipeline.bias_correction import Means, decode_means, encode_means, observe_means
+from qdqtool.pipeline.bias_correction import Means, decode_means, encode_means, shortened
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.preparation import Change, Preparation, Site, known_steps, steps
 from qdqtool.ranges import PreparationStep
@@ -76,17 +77,18 @@ def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None) -> Pre
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
     asked = asked or Preparation()
-    gate = _Gate(model, feeds.first(GATE_SAMPLES))
+    gate, data = _Gate(model, feeds.first(GATE_SAMPLES)), ChannelData(feeds)
     reports: list[PreparationReport] = []
     record: list[PreparationStep] = []
     for step in steps(asked):
-        change, difference = _least_harmful(step.changes(model, feeds), gate)
+        change, difference = _least_harmful(step.changes(model, data), gate)
         harmless = difference is not None and difference <= GATE_LIMIT
         reports.append(_report(step.name, change, applied=harmless, difference=difference))
         if harmless:
             model = change.model
+            data.rescale(change.rescaled)
             record.append(PreparationStep(step.name, change.parameters))
-    means = observe_means(model, feeds) if asked.bias_correction else {}
+    means = shortened(data.means(model)) if asked.bias_correction else {}
     if means:
         record.append(encode_means(means))
     return Prepared(model, tuple(reports), tuple(record), means)

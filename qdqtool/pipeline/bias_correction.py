@@ -12,7 +12,6 @@ from qdqtool.errors import UsageError
 from qdqtool.graph._dead_code import DeadCode
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.edits import AddInitializer, Edit, SetInput
-from qdqtool.graph.joints import Layout
 from qdqtool.graph.model import Model
 from qdqtool.graph.naming import Namer
 from qdqtool.graph.surgeon import apply_edits
@@ -23,17 +22,11 @@ from qdqtool.graph.weights import StoredWeight, WeightProblem, stored_vector, st
 from qdqtool.numerics.affine import fake_quantize
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
-from qdqtool.pipeline._channels import observe_channels
-from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline.data import Feeds
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.ranges import PreparationStep
 
 STEP = "bias-correction"
 """Under which name a ranges file keeps the means."""
-
-SAMPLES = 32
-"""Samples that means are taken over."""
 
 DIGITS = 5
 """Significant digits of a mean; the error of one that is taken over so few samples is larger."""
@@ -61,23 +54,10 @@ class _Site:
     holder: NodeView
     index: int
 
-    @property
-    def layout(self) -> Layout:
-        return Layout.FIRST if self.weight.node.is_op("Conv") else Layout.LAST
 
-
-def observe_means(model: Model, feeds: Feeds) -> Means:
-    """Means of the channels of all that stored weights of a float model are multiplied with, over the first samples.
-
-    Raises:
-        UsageError: The model fails on a sample.
-    """
-    view = GraphView(model)
-    constants = Constants(view)
-    sites = [site for node in view.nodes() if (site := _site(node, constants)) is not None]
-    axes = {site.x: site.layout.axis for site in sites if not constants.is_constant(site.x)}
-    seen = observe_channels(Facts.of(view), axes, feeds.first(SAMPLES)) if axes else {}
-    return {tensor_key(value): _shortened(found.mean) for value, found in seen.items()}
+def shortened(means: Means) -> Means:
+    """Means of :data:`DIGITS` digits."""
+    return {key: np.array([float(f"{mean:.{DIGITS}g}") for mean in by]) for key, by in means.items()}
 
 
 def encode_means(means: Means) -> PreparationStep:
@@ -110,7 +90,7 @@ def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Mean
         quantized: The model with its pairs; it is not changed.
         before: The float model that the plan was made for.
         plan: The pairs.
-        means: As :func:`observe_means` found them on ``before``.
+        means: Of ``before``.
 
     Returns:
         The model, and the labels of the products whose bias was corrected.
@@ -181,7 +161,3 @@ def _corrected(site: _Site, shift: Factors, namer: Namer, constants: Constants) 
         AddInitializer(holder.scope.path, tensor),
         SetInput(holder.scope.path, holder.key, site.index, name),
     ]
-
-
-def _shortened(means: Factors) -> Factors:
-    return np.array([float(f"{mean:.{DIGITS}g}") for mean in means])

@@ -14,6 +14,7 @@ from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import save_model
 from qdqtool.pipeline import preparation
+from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline._prepare import GATE_LIMIT, largest_difference, prepare, prepare_as_recorded
 from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file, open_feeds
 from qdqtool.pipeline.preparation import Change, Preparation, Site
@@ -87,8 +88,8 @@ class _Harm:
 
     name = "harm"
 
-    def changes(self, model, feeds):
-        del feeds
+    def changes(self, model, data):
+        del data
         changed = onnx.ModelProto()
         changed.CopyFrom(model.proto)
         weight = changed.graph.initializer[0]
@@ -109,8 +110,8 @@ def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch
 
 
 class _HarmOrNothing(_Harm):
-    def changes(self, model, feeds):
-        yield from super().changes(model, feeds)
+    def changes(self, model, data):
+        yield from super().changes(model, data)
         yield Change(model=model, parameters={"twice": False}, done=(Site(name="w", graph="", note="kept"),))
 
 
@@ -127,8 +128,7 @@ def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkey
 
 def test_the_second_choice_of_equalisation_changes_no_bit(data):
     model = Model(uneven())
-    feeds = open_feeds(model, data)
-    _, exact = EqualizationStep().changes(model, feeds)
+    _, exact = EqualizationStep().changes(model, ChannelData(open_feeds(model, data)))
     factors = [factor for joint in exact.parameters["joints"] for factor in joint["factors"]]
     assert all(np.frexp(factor)[0] == 0.5 for factor in factors)
     assert len(set(factors)) > 1

@@ -1,14 +1,17 @@
 """Factors of joints as a ranges file keeps them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 
+from qdqtool.algorithms.channels import ChannelStatistics
 from qdqtool.errors import UsageError
 from qdqtool.graph.joints import Joint
 from qdqtool.graph.scope import display
+from qdqtool.graph.taps import TensorKey, tensor_key
+from qdqtool.graph.view import Value
 from qdqtool.numerics.product import Factors
 from qdqtool.pipeline.preparation._step import Site
 
@@ -58,6 +61,24 @@ def decode_factors(parameters: Mapping[str, Any], joints: tuple[Joint, ...], ste
             )
         found[joint] = np.array(entry.factors)
     return found
+
+
+def rescaled_inputs(factors: Mapping[Joint, Factors]) -> dict[TensorKey, Factors]:
+    """What the channels of every tensor that a reader reads are divided by."""
+    return {
+        tensor_key(reader.tensor): np.repeat(by, reader.repeat)
+        for joint, by in factors.items()
+        for reader in joint.readers
+    }
+
+
+def with_statistics(joints: Sequence[Joint], seen: Mapping[Value, ChannelStatistics]) -> list[Joint]:
+    """The joints whose every reader is known to read as many channels as its weight has."""
+    return [
+        joint
+        for joint in joints
+        if all(r.tensor in seen and len(seen[r.tensor].peak) == r.weight.layout.inputs for r in joint.readers)
+    ]
 
 
 def joint_site(joint: Joint, note: str) -> Site:

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from qdqtool.graph.model import Model
-from qdqtool.pipeline.data import Feeds
+from qdqtool.graph.taps import TensorKey
+from qdqtool.numerics.product import Factors
+from qdqtool.pipeline._channels import ChannelData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +34,14 @@ class Change:
         parameters: What the step needs to make the same change again without data: JSON values.
         done: Places that change.
         left: Places of the same kind that stay as they are.
+        rescaled: Tensors that products read and whose channels are now divided by factors.
     """
 
     model: Model
     parameters: Mapping[str, Any] = field(default_factory=dict)
     done: tuple[Site, ...] = ()
     left: tuple[Site, ...] = ()
+    rescaled: Mapping[TensorKey, Factors] = field(default_factory=dict)
 
 
 class Step(Protocol):
@@ -45,7 +49,7 @@ class Step(Protocol):
 
     name: str
 
-    def changes(self, model: Model, feeds: Feeds) -> Iterator[Change]:
+    def changes(self, model: Model, data: ChannelData) -> Iterator[Change]:
         """What the step would do, the best first: the next is asked for only where that changes an output.
 
         At least one, with ``done`` empty where the step would do nothing.

@@ -5,7 +5,7 @@ from typing import Any
 
 from qdqtool.graph.batchnorm import fold_batchnorm
 from qdqtool.graph.model import Model
-from qdqtool.pipeline.data import Feeds
+from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline.preparation._step import Change, Site
 
 
@@ -14,9 +14,9 @@ class BatchNormStep:
 
     name = "batchnorm"
 
-    def changes(self, model: Model, feeds: Feeds) -> Iterator[Change]:
+    def changes(self, model: Model, data: ChannelData) -> Iterator[Change]:
         """The fold; it needs no data."""
-        del feeds
+        del data
         yield self.replay(model, {})
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:

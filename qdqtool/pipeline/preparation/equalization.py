@@ -6,21 +6,22 @@ from typing import Any
 from qdqtool.algorithms.channels import ChannelStatistics
 from qdqtool.algorithms.equalization import equalizing_factors, noise_reduction_db, powers_of_two
 from qdqtool.graph.constants import Constants
-from qdqtool.graph.joints import Joint, JointKind, find_joints, joint_tensors
+from qdqtool.graph.joints import Joint, JointKind, find_joints
 from qdqtool.graph.model import Model
 from qdqtool.graph.rescale import rescale
 from qdqtool.graph.view import GraphView, Value
 from qdqtool.graph.weights import StoredWeight
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
-from qdqtool.pipeline._channels import observe_channels
-from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline.data import Feeds
-from qdqtool.pipeline.preparation._factors import decode_factors, encode_factors, joint_site
+from qdqtool.pipeline._channels import ChannelData
+from qdqtool.pipeline.preparation._factors import (
+    decode_factors,
+    encode_factors,
+    joint_site,
+    rescaled_inputs,
+    with_statistics,
+)
 from qdqtool.pipeline.preparation._step import Change, Site
-
-SAMPLES = 32
-"""Samples that channel ranges are taken from: factors only have to be about right, ranges are measured afterwards."""
 
 LEAST_GAIN_DB = 1.0
 """Noise that must be saved at a joint: a sixth of a bit. The estimate is no better than that."""
@@ -31,7 +32,7 @@ class EqualizationStep:
 
     name = "equalization"
 
-    def changes(self, model: Model, feeds: Feeds) -> Iterator[Change]:
+    def changes(self, model: Model, data: ChannelData) -> Iterator[Change]:
         """Factors from ranges of channels on the first samples; then the nearest powers of two, which round nothing."""
         view = GraphView(model)
         joints, alone = find_joints(view, Constants(view), JointKind.PRODUCT)
@@ -39,15 +40,17 @@ class EqualizationStep:
         if not joints:
             yield Change(model=model, left=tuple(left))
             return
-        seen = observe_channels(Facts.of(view), _axes(joints), feeds.first(SAMPLES))
-        factors, gains = _worthwhile(joints, seen, model)
+        seen = data.of(view)
+        factors, gains = _worthwhile(with_statistics(joints, seen), seen, model)
         left += [joint_site(joint, "its channels are even") for joint in joints if joint not in factors]
         done = tuple(joint_site(joint, f"expected noise {-gains[joint]:+.1f} dB") for joint in factors)
         if not factors:
             yield Change(model=model, left=tuple(left))
             return
         for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
-            yield Change(model=rescale(view, by), parameters=encode_factors(by), done=done, left=tuple(left))
+            moved = rescaled_inputs(by)
+            model = rescale(view, by)
+            yield Change(model=model, parameters=encode_factors(by), done=done, left=tuple(left), rescaled=moved)
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The recorded factors."""
@@ -59,14 +62,13 @@ class EqualizationStep:
 
 
 def _worthwhile(
-    joints: tuple[Joint, ...], seen: Mapping[Value, ChannelStatistics], model: Model
+    left: list[Joint], seen: Mapping[Value, ChannelStatistics], model: Model
 ) -> tuple[dict[Joint, Factors], dict[Joint, float]]:
     """Factors of the joints that gain by them. Those of the others are left out and the rest found again."""
 
     def read(weight: StoredWeight) -> Array:
         return weight.read(model)
 
-    left = [joint for joint in joints if all(reader.tensor in seen for reader in joint.readers)]
     while True:
         factors = equalizing_factors(left, seen, read)
         gains = {joint: noise_reduction_db(joint, factors, seen, read) for joint in left}
@@ -74,7 +76,3 @@ def _worthwhile(
         if len(kept) == len(left):
             return factors, gains
         left = kept
-
-
-def _axes(joints: tuple[Joint, ...]) -> dict[Value, int]:
-    return {value: layout.axis for value, layout in joint_tensors(joints)}

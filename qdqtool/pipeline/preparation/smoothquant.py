@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qdqtool.algorithms.equalization import powers_of_two
-from qdqtool.algorithms.smoothquant import searched_alpha, smoothing_factors, usable
+from qdqtool.algorithms.smoothquant import searched_alpha, smoothing_factors
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Joint, JointKind, Layout, find_joints, joint_tensors
 from qdqtool.graph.model import Model
@@ -13,14 +13,16 @@ from qdqtool.graph.view import GraphView
 from qdqtool.graph.weights import StoredWeight
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
-from qdqtool.pipeline._channels import observe_channels, sample_rows
+from qdqtool.pipeline._channels import ChannelData, sample_rows
 from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline.data import Feeds
-from qdqtool.pipeline.preparation._factors import decode_factors, encode_factors, joint_site
+from qdqtool.pipeline.preparation._factors import (
+    decode_factors,
+    encode_factors,
+    joint_site,
+    rescaled_inputs,
+    with_statistics,
+)
 from qdqtool.pipeline.preparation._step import Change, Site
-
-SAMPLES = 32
-"""Samples that outliers are looked for in."""
 
 ROW_SAMPLES = 8
 ROWS = 256
@@ -39,7 +41,7 @@ class SmoothQuantStep:
     def __init__(self, alpha: float | None = None) -> None:
         self._alpha = alpha
 
-    def changes(self, model: Model, feeds: Feeds) -> Iterator[Change]:
+    def changes(self, model: Model, data: ChannelData) -> Iterator[Change]:
         """Factors from outliers on the first samples; then the nearest powers of two, which round nothing."""
         view = GraphView(model)
         joints, alone = find_joints(view, Constants(view), JointKind.NORM)
@@ -47,7 +49,7 @@ class SmoothQuantStep:
         if not joints:
             yield Change(model=model, left=tuple(left))
             return
-        search = _Search(Facts.of(view), joints, feeds, self._alpha)
+        search = _Search(Facts.of(view), joints, data, self._alpha)
         alphas = {joint: search.alpha(joint) for joint in search.joints}
         left += [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
@@ -56,7 +58,9 @@ class SmoothQuantStep:
             yield Change(model=model, left=tuple(left))
             return
         for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
-            yield Change(model=rescale(view, by), parameters=encode_factors(by), done=done, left=tuple(left))
+            moved = rescaled_inputs(by)
+            model = rescale(view, by)
+            yield Change(model=model, parameters=encode_factors(by), done=done, left=tuple(left), rescaled=moved)
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The recorded factors."""
@@ -70,15 +74,13 @@ class SmoothQuantStep:
 class _Search:
     """What alphas are chosen from."""
 
-    def __init__(self, facts: Facts, joints: tuple[Joint, ...], feeds: Feeds, alpha: float | None) -> None:
+    def __init__(self, facts: Facts, joints: tuple[Joint, ...], data: ChannelData, alpha: float | None) -> None:
         self._model = facts.view.model
         self._alpha = alpha
-        self._seen = observe_channels(
-            facts, {value: layout.axis for value, layout in joint_tensors(joints)}, feeds.first(SAMPLES)
-        )
-        self.joints = usable(joints, self._seen)
+        self._seen = data.of(facts.view)
+        self.joints = with_statistics(joints, self._seen)
         last = {value for value, layout in joint_tensors(tuple(self.joints)) if layout is Layout.LAST}
-        self._rows = sample_rows(facts, last, feeds.first(ROW_SAMPLES), ROWS) if alpha is None else {}
+        self._rows = sample_rows(facts, last, data.feeds.first(ROW_SAMPLES), ROWS) if alpha is None else {}
 
     def alpha(self, joint: Joint) -> float | None:
         """Given, or searched; None where the joint is better left alone, or cannot be tried."""
