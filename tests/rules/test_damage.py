@@ -53,6 +53,7 @@ def input_types(kernel: str) -> set[str]:
         ("QL302", "a Conv with a float activation"),
         ("QL310", "scales on axis 1"),
         ("QL310", "one scale, which TensorRT for RTX computes in float as well"),
+        ("QL316", "7 x 7 in fp8"),
         ("QL313", "the weight is cast from float16 (bits 11878 are 0.1) to float32"),
         ("QL313", "the activation is cast"),
     ],
