@@ -12,7 +12,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench gpu-test clean
+.PHONY: setup demo test lint format check bench peers gpu-test clean
 
 setup: $(READY)
 
@@ -44,7 +44,11 @@ format: $(READY)
 check: lint test
 
 bench: $(READY)
-	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/peers.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+
+# MODELOPT=/path/to/python of an environment with nvidia-modelopt[onnx] adds Model Optimizer; ARGS=--quick: 5 minutes
+peers: $(READY)
+	$(BIN)/python benchmarks/peers.py $(if $(MODELOPT),--modelopt $(MODELOPT)) $(ARGS)
 
 gpu-test: $(READY)
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu
