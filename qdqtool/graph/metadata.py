@@ -5,6 +5,9 @@ from qdqtool.graph.model import Model
 CALIBRATION_KEY = "qdqtool.calibration"
 """Key under which every quantized model says how its ranges came about, as JSON."""
 
+PREPARATION_KEY = "qdqtool.preparation"
+"""Key under which a quantized model says how the weights of its float model were prepared, as JSON."""
+
 
 def read_metadata(model: Model, key: str) -> str | None:
     """The value of a key; None where the model has no such note."""

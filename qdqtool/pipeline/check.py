@@ -14,6 +14,7 @@ from qdqtool.graph.view import GraphView
 from qdqtool.pipeline._check_job import CheckJob, Progress
 from qdqtool.pipeline._check_verdict import verdict
 from qdqtool.pipeline._observe import Facts
+from qdqtool.pipeline._preparation_note import prepared_like
 from qdqtool.pipeline.check_options import CheckOptions
 from qdqtool.pipeline.check_report import CheckReport
 from qdqtool.pipeline.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, with_shapes
@@ -70,7 +71,7 @@ def check_model(
     if options.save_outputs is not None:
         check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs))
     facts = _facts(model)
-    compared = _facts(baseline) if baseline is not None else None
+    compared = _facts(_like(facts.view.model, baseline)) if baseline is not None else None
     feeds = _feeds(facts, compared, request, labels=options.metric is not None)
     job = CheckJob(facts, compared, options)
     job.run(feeds, progress)
@@ -84,6 +85,13 @@ def _facts(model: str | Path | Model) -> Facts:
     view = GraphView(model if isinstance(model, Model) else load_model(model))
     require_sound(view)
     return Facts.of(view)
+
+
+def _like(model: Model, baseline: str | Path | Model) -> Model:
+    """The baseline, with its weights as those of the model were prepared before they were quantized."""
+    given = baseline if isinstance(baseline, Model) else load_model(baseline)
+    require_sound(GraphView(given))
+    return prepared_like(model, given).model
 
 
 def _paths(*sources: str | Path | Model | None) -> list[Path]:

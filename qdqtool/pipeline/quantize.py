@@ -20,6 +20,7 @@ from qdqtool.pipeline._check_job import Progress
 from qdqtool.pipeline._folding import Extent
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._planner import Planner
+from qdqtool.pipeline._preparation_note import note_preparation
 from qdqtool.pipeline._prepare import Prepared, prepare, prepare_as_recorded
 from qdqtool.pipeline._stored_ranges import read_stored
 from qdqtool.pipeline._weight_planner import WeightPlanner
@@ -132,6 +133,7 @@ def quantize_model(
     planner, before = job.planner, job.prepared.model
     quantized, done = apply_plan(before, planner.plan, options.weights)
     quantized, corrected = correct_biases(quantized, before, planner.made, job.prepared.means)
+    note_preparation(quantized, job.prepared.record)
     if job.used is not None:
         write_metadata(quantized, CALIBRATION_KEY, _calibration_note(job.used))
     findings = _validated(quantized, source, options.recipe.target)
