@@ -18,6 +18,7 @@ from qdqtool.rules._stored import stored, write_parameters
 
 SIZED = Offer("safe", "writes the block_size that the extents say")
 SPLIT = Offer("safe", "splits the blocks into smaller ones that divide the axis, with the same scales")
+PER_AXIS = Offer("safe", "writes one block of a matrix as what it is: a scale for each index of the other axis")
 REBLOCKED = Offer("unsafe", "quantizes the weight again in blocks that divide the axis")
 
 
@@ -30,6 +31,8 @@ def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
     low, high = found.legal_sizes
     if axis < len(found.shape) - 2:
         return ()
+    if count == 1 and len(found.shape) == 2:
+        return (Fix(PER_AXIS, f"writes the one block as scales on axis {1 - axis}", partial(_per_axis, entry, axis)),)
     if entry.block_size == 0 and not extent % count:
         return (Fix(SIZED, f"writes block_size = {extent // count}", partial(_size, entry, extent // count)),)
     if not low <= entry.block_size <= high or entry.axis % len(found.shape) != axis:
@@ -47,6 +50,16 @@ def _divisor(extent: int, size: int) -> int:
 
 def _size(entry: QdqNode, size: int, draft: Draft) -> None:
     draft.set_attribute(entry.node, "block_size", size)
+
+
+def _per_axis(entry: QdqNode, axis: int, draft: Draft) -> None:
+    for index, value in ((1, entry.scale), (2, entry.zero_point)):
+        if value is not None:
+            array = _spread(draft, value, axis, 1).reshape(-1)
+            onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+            draft.set_input(entry.node, index, draft.constant(entry.node.scope, value.name, array, onnx_type))
+    draft.set_attribute(entry.node, "axis", 1 - axis)
+    draft.set_attribute(entry.node, "block_size", None)
 
 
 def _split(found: Blocks, size: int, draft: Draft) -> None:

@@ -51,8 +51,10 @@ def symmetric_fixes(facts: Facts, entry: QdqNode) -> tuple[Fix, ...]:
     if not entry.is_quantize and not _is_weight(facts, entry):
         return (float_fix(entry),)
     exact = Fix(EXACT, f"stores the {old} codes as {kind(signed)} with zero point 0, exactly", partial(_exact, entry))
+    wide = Fix(EXACT, f"stores the {old} codes as int8 with zero point 0, exactly", partial(_exact_as_int8, entry))
     symmetric = Fix(SYMMETRIC, _described(facts, entry), partial(_symmetric, entry))
-    return (exact, symmetric) if signed is not None else (symmetric,)
+    narrow = signed is not None and signed != TensorProto.INT8
+    return (exact, *([wide] if narrow else []), symmetric) if signed is not None else (symmetric,)
 
 
 def _is_weight(facts: Facts, entry: QdqNode) -> bool:
@@ -71,6 +73,13 @@ def _exact(entry: QdqNode, draft: Draft) -> None:
         _shift(group, draft, signed)
     else:
         _recode(group, draft, signed)
+
+
+def _exact_as_int8(entry: QdqNode, draft: Draft) -> None:
+    group = CodeGroup.of(draft.facts, entry)
+    if group.tensors or len(group.constants) != 1:
+        raise UnfitError("the codes are not stored, or reach their DQ through another operator")
+    _recode(group, draft, formats.get("int8"))
 
 
 def _shift(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:

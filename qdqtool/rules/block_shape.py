@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.rules._blocks import Blocks, blocks
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reblock import REBLOCKED, SPLIT, reblock_fixes
+from qdqtool.rules._reblock import PER_AXIS, REBLOCKED, SPLIT, reblock_fixes
 from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules._scalar import SCALAR, scalar_fixes
 from qdqtool.rules._words import dims
@@ -27,7 +27,7 @@ class BlockShape(Rule):
     name = "axis.block-shape"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "make blocks of the second to last axis (the rows of a MatMul weight), padded to whole blocks"
-    offers = (SCALAR, SPLIT, REBLOCKED)
+    offers = (SCALAR, PER_AXIS, SPLIT, REBLOCKED)
     VALID = (
         Example(
             "blocks of 2 rows",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.rules._blocks import Blocks, blocks
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reblock import REBLOCKED, SIZED, SPLIT, reblock_fixes
+from qdqtool.rules._reblock import PER_AXIS, REBLOCKED, SIZED, SPLIT, reblock_fixes
 from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules._scalar import SCALAR, scalar_fixes
 from qdqtool.rules._words import dims
@@ -27,7 +27,7 @@ class BlockSize(Rule):
     name = "axis.block-size"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=SILENT)
     remedy = "set block_size to the extent divided by the number of blocks; pad the axis where it does not divide"
-    offers = (SCALAR, SIZED, SPLIT, REBLOCKED)
+    offers = (SCALAR, PER_AXIS, SIZED, SPLIT, REBLOCKED)
     VALID = (
         Example(
             "two blocks of 2",

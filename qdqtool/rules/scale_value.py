@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from qdqtool.graph.qdq import QdqNode
 from qdqtool.rules._facts import Facts, as_reals
-from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import offenders, short
+from qdqtool.rules._rule import CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.rules._words import kind, offenders, short
 from qdqtool.rules._zero_scale import DEAD, ONE, zero_scale_fixes
 from qdqtool.targets import Target
 
@@ -18,7 +18,9 @@ class ScaleValue(Rule):
 
     Why it matters: a zero scale turns every value into the lowest or highest code, a negative one flips signs, NaN and
     infinity spread through the network. No checker looks at the values: onnx and ONNX Runtime never do, and TensorRT
-    only at constants that are wired directly, so a bad scale behind a Cast, Mul or Reshape builds without a word.
+    only at constants that are wired directly, so a bad scale behind a Cast, Mul or Reshape builds without a word. A
+    negative scale of stored codes is a warning where it loads: code times scale is still what was meant, as in the int4
+    weights of ONNX Runtime's quantizer, but NVIDIA documents positive scales only.
 
     Bad: a channel whose weights are all zero was given scale 0; a calibrator divided by zero.
 
@@ -108,16 +110,28 @@ class ScaleValue(Rule):
                 continue
             values = as_reals(scale)
             bad = ~(np.isfinite(values) & (values > 0))
-            quiet = target.family == "tensorrt" and not _parser_refuses(facts, entry, values)
             yield Fault(
                 message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}",
                 node=entry.node,
                 tensor=entry.scale,
                 found=offenders(values, bad),
                 expected="finite and greater than 0",
-                impact=SILENT if quiet else None,
+                impact=_impact(facts, entry, values, target),
                 fixes=zero_scale_fixes(facts, entry) if _only_zeros(values) else (),
             )
+
+
+def _impact(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
+    """What the values mean to the target.
+
+    A negative scale of stored codes is what it says, code times scale: only a Q turns signs. Quantizers of int4 weights
+    use it to reach the lowest code, and of such weights TensorRT's parser does not look at the scales.
+    """
+    stored = not entry.is_quantize and facts.qdq.quantizer_of(entry) is None
+    unchecked = stored and kind(entry.quantized_type) == "int4"
+    if target.family == "tensorrt" and not unchecked and _parser_refuses(facts, entry, values):
+        return None
+    return CAUTION if stored and bool(np.all(np.isfinite(values) & (values != 0))) else SILENT
 
 
 def _only_zeros(values: npt.NDArray[np.float64]) -> bool:

@@ -200,6 +200,49 @@ def test_what_is_written_about_a_constant_goes_to_the_one_that_replaces_it():
     assert described == {"about w": "w", "about s": "s", "about z": "z"}
 
 
+def test_unsigned_4_bit_codes_around_any_zero_point_are_exact_in_int8(tmp_path):
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <uint4[2,2] w = {48, 159}, float s = {0.1}, uint4 z = {3}> {"
+        " d = DequantizeLinear(w, s, z) y = MatMul(x, d) }"
+    )
+
+    fixed, done = safe(model)
+
+    codes = next(t for t in stored(fixed, tmp_path).graph.initializer if t.dims == [2, 2])
+    assert numpy_helper.to_array(codes).tolist() == [[-3, 0], [12, 6]]  # the nibbles 0, 3, 15, 9, less 3
+    assert {change.label for change in done.changes} == {"safe"}
+    assert done.outputs[0].exact
+
+
+def test_one_block_of_a_matrix_is_a_scale_for_each_column(tmp_path):
+    """ONNX Runtime's quantizer writes block_size 128 for 4 rows; ONNX Runtime refuses it."""
+    model = parsed(
+        "g (float[1,4] x) => (float[1,2] y) <int8[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float[1,2] s = {0.1, 0.2}> {"
+        " d = DequantizeLinear <axis = 0, block_size = 128> (w, s) y = MatMul(x, d) }"
+    )
+
+    fixed, _ = unsafe(model)
+
+    node = fixed.proto.graph.node[0]
+    assert {attribute.name: attribute.i for attribute in node.attribute} == {"axis": 1}
+    (y,) = run(stored(fixed, tmp_path), {"x": np.float32([[1, 1, 1, 1]])})
+    np.testing.assert_allclose(y, [[1.6, 4.0]], rtol=1e-6)
+    assert not left(fixed)
+
+
+def test_negative_scales_of_int4_weights_load_everywhere_and_are_a_warning():
+    """As ONNX Runtime's quantizer writes symmetric int4 weights."""
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float s = {-0.1}> {"
+        " d = DequantizeLinear(w, s) y = MatMul(x, d) }"
+    )
+    report = Judge(Policy(targets=("onnx", "ort-cpu", "tensorrt-rtx"), select=("QP101",))).model(model)
+
+    assert [(each.severity, each.effect) for target in report.targets for each in target.findings] == [
+        ("warning", "advice")
+    ] * 3
+
+
 def test_a_large_float_weight_is_stored_as_its_codes(tmp_path):
     model = parsed(
         "g (float[1,512] x) => (float[1,512] y) <float s = {0.01}, int8 z = {0}> {"

@@ -17,6 +17,7 @@ from support.corpus import (
     scale_shapes,
     scale_values,
     stored_weights,
+    weight_scales,
     wiring,
     zero_points,
 )
@@ -28,6 +29,7 @@ GROUPS: Mapping[str, Callable[[], Iterator[Case]]] = MappingProxyType(
         "scale shapes": scale_shapes.cases,
         "scale values": scale_values.cases,
         "stored weights": stored_weights.cases,
+        "weight scales": weight_scales.cases,
         "wiring": wiring.cases,
         "consumers": consumers.cases,
         "opsets": opsets.cases,
