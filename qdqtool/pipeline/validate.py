@@ -22,7 +22,7 @@ def validate_model(
 ) -> ValidateReport:
     """Find every fault of one model for each target.
 
-    The file is read as it is, and weights are left on disk: only scales and zero points are read.
+    The file is read as it is, and weights are left on disk: scales and zero points are read, and a sample of weights.
 
     Args:
         path_or_model: A file, or a model in memory.
