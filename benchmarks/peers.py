@@ -26,7 +26,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.comparison import bars, contestants, memory, subjects, tables
+from benchmarks.comparison import bars, contestants, memory, pages, subjects, tables
 from benchmarks.comparison.arena import Arena, Effort
 from benchmarks.comparison.contestants import Contestant
 from benchmarks.comparison.measured import Result
@@ -59,7 +59,7 @@ def _show(arguments: argparse.Namespace, results: Sequence[Result]) -> None:
     judged = bars.judge(results, arguments.clock)
     print(_page(tables.text, results, judged))
     if arguments.markdown:
-        _write(arguments.markdown, _page(tables.markdown, results, judged))
+        pages.put(Path(arguments.markdown), "peers", _page(tables.markdown, results, judged))
     if arguments.json:
         document = tables.document(results, judged)
         Path(arguments.json).write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
@@ -96,11 +96,7 @@ def _memory(arguments: argparse.Namespace, folder: Path) -> None:
     rows = [growth.row for growth in memory.measure(subjects.Workshop(folder, quick=arguments.quick))]
     print(tables.text(memory.COLUMNS, rows))
     if arguments.markdown:
-        _write(arguments.markdown, tables.markdown(memory.COLUMNS, rows))
-
-
-def _write(path: str, page: str) -> None:
-    Path(path).write_text(page + "\n", encoding="utf-8")
+        pages.put(Path(arguments.markdown), "memory", tables.markdown(memory.COLUMNS, rows))
 
 
 def _models(arguments: argparse.Namespace) -> list[str]:
@@ -149,7 +145,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--memory", action="store_true", help="peak memory of 512 samples against 32, nothing else")
     parser.add_argument("--folder", help="where generated and quantized models are kept; default: nowhere")
     parser.add_argument("--json", help="file to write")
-    parser.add_argument("--markdown", help="file to write")
+    parser.add_argument("--markdown", help="file to write, or with comments between which the table belongs")
     return parser.parse_args()
 
 

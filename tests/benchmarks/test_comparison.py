@@ -185,6 +185,19 @@ class TestBars:
         assert len(row) == len(tables.COLUMNS)
 
 
+class TestPages:
+    def test_a_table_goes_between_its_comments(self, tmp_path):
+        page = tmp_path / "page.md"
+        page.write_text("text\n<!-- peers -->\nold\n<!-- end of peers -->\nmore\n")
+        pages.put(page, "peers", "| new |")
+        pages.put(page, "peers", "| newer |")
+        assert page.read_text() == "text\n<!-- peers -->\n\n| newer |\n\n<!-- end of peers -->\nmore\n"
+
+    def test_without_comments_it_is_the_file(self, tmp_path):
+        pages.put(tmp_path / "page.md", "peers", "| new |")
+        assert (tmp_path / "page.md").read_text() == "| new |\n"
+
+
 def saved(folder: Path, inputs: list[str]) -> Path:
     """One MatMul of ``inputs``, with Q/DQ pairs to choose from."""
     nodes = [
