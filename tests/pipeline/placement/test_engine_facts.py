@@ -5,7 +5,6 @@ test fails, and the operator's module and docs/placement.md are what to change.
 """
 
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.engine_models import FP8, IMAGE, INT8, Net
@@ -195,41 +194,19 @@ def test_the_attention_operator_runs_in_half_precision_behind_pairs(number_forma
     assert set(input_types(one_kernel(layers, "y.Attention", FUSED_ATTENTION))) == {"Half"}
 
 
-def attention(head, *, tokens=64, half=False, scale_query=False):
-    """One layer as exporters write it, with its projections, in float32 or float16."""
-    dtype = np.float16 if half else np.float32
+def attention(head, tokens=64):
+    """One layer with its projections."""
     width = 2 * head
     net = Net(17)
     net.constant("heads", np.array([1, tokens, 2, head]))
-    net.constant("root", dtype(head**-0.5))
-    parts = {}
-    for name, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])):
-        net.constant(f"w{name}", np.ones((width, width), dtype))
-        part = net.op("MatMul", ["x", f"w{name}"], f"{name}m")
-        part = net.op("Mul", [part, "root"], f"{name}s") if scale_query and name == "q" else part
-        parts[name] = net.op("Transpose", [net.op("Reshape", [part, "heads"], f"{name}r")], name, perm=perm)
-    scores = net.op("MatMul", [parts["q"], parts["k"]], "scores")
-    scores = scores if scale_query else net.op("Mul", [scores, "root"], "scaled")
-    net.op("MatMul", [net.op("Softmax", [scores], "weights", axis=-1), parts["v"]], "mixed")
     net.constant("width", np.array([1, tokens, width]))
-    joined = net.op("Reshape", [net.op("Transpose", ["mixed"], "back", perm=[0, 2, 1, 3]), "width"], "joined")
-    net.op("MatMul", [joined, net.constant("wo", np.ones((width, width), dtype))], "y")
-    model = net.model({"x": (1, tokens, width)})
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    for each in (*model.graph.input, *model.graph.output):
-        each.type.tensor_type.elem_type = kind
-    return onnx.shape_inference.infer_shapes(model)
-
-
-@BOTH
-@pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("scale_query", [False, True])
-def test_attention_becomes_one_kernel_that_reads_codes(scale_query, half, number_format, build):
-    layers = build(attention(64, half=half, scale_query=scale_query), number_format)
-    fused = one_kernel(layers, "scores.MatMul", FUSED_ATTENTION)
-    assert fused == one_kernel(layers, "mixed.MatMul", FUSED_ATTENTION)
-    assert input_types(fused) == [CODES[number_format]] * 3
-    assert output_types(fused) == [CODES[number_format]]
+    for name, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])):
+        rows = net.op("MatMul", ["x", net.float_weight(f"w{name}", (width, width))], f"{name}m")
+        net.op("Transpose", [net.op("Reshape", [rows, "heads"], f"{name}r")], name, perm=perm)
+    weights = net.op("Softmax", [net.op("MatMul", ["q", "k"], "scores")], "weights", axis=-1)
+    mixed = net.op("Transpose", [net.op("MatMul", [weights, "v"], "mixed")], "back", perm=[0, 2, 1, 3])
+    net.op("MatMul", [net.op("Reshape", [mixed, "width"], "joined"), net.float_weight("wo", (width, width))], "y")
+    return net.model({"x": (1, tokens, width)})
 
 
 @BOTH
