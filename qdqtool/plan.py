@@ -34,11 +34,20 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """One Q/DQ pair: where, with which constants, and why."""
+    """One Q/DQ pair: where, with which constants, and why.
+
+    Attributes:
+        slot: Where.
+        params: With which constants.
+        reason: Why, in words.
+        codes: For a constant that is stored as codes: these, packed as ONNX stores them, where an algorithm has chosen
+            others than the nearest ones; None for the nearest ones.
+    """
 
     slot: Slot
     params: QuantParams
     reason: str
+    codes: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -133,7 +133,7 @@ def _without_unseen(
     nodes = {(node.scope.path, node.key): node for node in view.nodes()}
 
     def readers(use: UseRef) -> set[NodeView]:
-        return set(_computing(nodes[use.scope, use.node]))
+        return set(computing_nodes(nodes[use.scope, use.node]))
 
     lost: dict[NodeView, str] = {}
     for entry in slots:
@@ -154,11 +154,11 @@ def _without_unseen(
     return kept, tuple(skipped)
 
 
-def _computing(node: NodeView) -> Iterator[NodeView]:
+def computing_nodes(node: NodeView) -> Iterator[NodeView]:
     """The operators that compute with what ``node`` reads: itself, or, if it only moves a weight, those behind it."""
     output = node.output()
     if not node.is_op("Identity", "Transpose") or output is None:
         yield node
         return
     for use in output.uses:
-        yield from _computing(use.node)
+        yield from computing_nodes(use.node)

@@ -1,20 +1,27 @@
 """The plan of a weight-only mode: scales from the weights alone."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
 
+from qdqtool.algorithms.gptq import round_weights
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.view import GraphView, Value
 from qdqtool.numerics import search
 from qdqtool.numerics.derive import ScaleRule, scale_from_range
 from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.groups import ranges as group_ranges
+from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.pipeline._check_job import Progress
 from qdqtool.pipeline._degenerate import DegenerateTensor, degenerate_scales
+from qdqtool.pipeline._moments import InputMoments
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline.calibrate import Recipe, propose_for, refuse_nothing
+from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.placement import ProposedSlot, SkippedNode
 from qdqtool.pipeline.target_fit import require_targets
 from qdqtool.plan import Placement, QuantPlan, ScopePath
@@ -27,6 +34,7 @@ class _Derived:
     params: QuantParams
     amax: Array
     rule: ScaleRule
+    codes: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -37,12 +45,17 @@ class WeightPlanner:
 
     Attributes:
         recipe: What is to be quantized, in a weight-only mode.
+        data: Samples to round by: codes of few bits are then chosen so that products change little (GPTQ). None to
+            round to the nearest.
+        progress: Told of every sample.
         made: The last plan.
         skipped: Products and tables that it leaves in float.
         degenerate: Weights that no scale serves well.
     """
 
     recipe: Recipe
+    data: Feeds | None = None
+    progress: Progress | None = None
     made: QuantPlan = field(default_factory=lambda: QuantPlan(()))
     skipped: tuple[SkippedNode, ...] = ()
     degenerate: tuple[DegenerateTensor, ...] = ()
@@ -58,18 +71,37 @@ class WeightPlanner:
         facts = Facts.of(view)
         proposal = propose_for(facts, self.recipe)
         refuse_nothing(proposal.slots, proposal.skipped)
+        if self.data is not None and self.recipe.unit.search and not self._known:
+            self._round_by_data(view, proposal.slots, facts, self.data)
         placements: list[Placement] = []
         degenerate: list[DegenerateTensor] = []
         for entry in proposal.slots:
             found = self._derive(entry, view.scope(entry.slot.scope).values[entry.slot.tensor], facts)
-            placements.append(Placement(entry.slot, found.params, entry.reason))
+            placements.append(Placement(entry.slot, found.params, _reason(entry, found), found.codes))
             degenerate += degenerate_scales(entry, found.amax, found.rule)
         self.made, self.skipped, self.degenerate = QuantPlan(tuple(placements)), proposal.skipped, tuple(degenerate)
         require_targets(self.made, view, facts.types, [self.recipe.target])
         return self.made
 
+    def _round_by_data(self, view: GraphView, slots: Sequence[ProposedSlot], facts: Facts, data: Feeds) -> None:
+        """Choose the codes of every matrix whose inputs can be observed."""
+        entries = {view.scope(entry.slot.scope).values[entry.slot.tensor]: entry for entry in slots}
+        channels = {
+            value: tensor.dims[entry.scheme.granularity.axis]
+            for value, entry in entries.items()
+            if (tensor := facts.constants.direct(value)) is not None
+            and len(tensor.dims) == 2
+            and isinstance(entry.scheme.granularity, Blocked)
+        }
+        for value, moments in InputMoments(facts, data, self.progress).of(channels):
+            entry = entries[value]
+            found, weights = self._derive(entry, value, facts), facts.constant(value)
+            assert weights is not None
+            codes = round_weights(weights, found.params, moments)
+            self._known[_key(entry)] = replace(found, codes=pack(codes, entry.scheme.format).tobytes())
+
     def _derive(self, entry: ProposedSlot, value: Value, facts: Facts) -> _Derived:
-        key = (entry.slot.scope, entry.slot.tensor, str(entry.scheme))
+        key = _key(entry)
         if key not in self._known:
             weights = facts.constant(value)
             if weights is None:
@@ -91,6 +123,14 @@ class WeightPlanner:
             raise ArgumentError("a value is NaN or infinite")
         low, high = group_ranges(weights, scheme.granularity)
         return _Derived(scale_from_range(low, high, scheme, rule), np.maximum(-low, high), rule)
+
+
+def _key(entry: ProposedSlot) -> tuple[ScopePath, str, str]:
+    return entry.slot.scope, entry.slot.tensor, str(entry.scheme)
+
+
+def _reason(entry: ProposedSlot, found: _Derived) -> str:
+    return entry.reason if found.codes is None else f"{entry.reason}; rounded by the calibration data"
 
 
 def _rule(value: Value, facts: Facts) -> ScaleRule:

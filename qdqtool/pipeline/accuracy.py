@@ -8,9 +8,9 @@ from qdqtool.errors import QdqError
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.graph.view import GraphView, Value
-from qdqtool.numerics.affine import fake_quantize
 from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._observe import Facts, Observer, is_fed
+from qdqtool.pipeline._rounded import rounded
 from qdqtool.pipeline._running_error import RunningError
 from qdqtool.pipeline.data import Feeds
 from qdqtool.plan import Placement, QuantPlan
@@ -119,9 +119,7 @@ class _Pair:
         return cls(placement, value, facts.is_constant(value), RunningError())
 
     def add(self, x: Array) -> None:
-        params = self.placement.params
-        scheme = params.scheme
-        self.error.add(x, fake_quantize(x, params.scale, scheme.format, scheme.granularity, params.zero_point))
+        self.error.add(x, rounded(x, self.placement))
 
     def add_constant(self, facts: Facts) -> None:
         array = facts.constant(self.value) if self.is_constant else None

@@ -19,9 +19,9 @@ from qdqtool.graph.taps import TensorKey, tensor_key
 from qdqtool.graph.tensors import make_tensor
 from qdqtool.graph.view import GraphView, NodeView, Value
 from qdqtool.graph.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
-from qdqtool.numerics.affine import fake_quantize
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
+from qdqtool.pipeline._rounded import rounded
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.ranges import PreparationStep
 
@@ -144,10 +144,8 @@ def _bias_behind(node: NodeView) -> tuple[NodeView, int]:
 
 
 def _shift(site: _Site, placement: Placement, before: Model, means: Factors) -> Factors:
-    weight, params = site.weight.read(before), placement.params
-    scheme = params.scheme
-    rounded = fake_quantize(weight, params.scale, scheme.format, scheme.granularity, params.zero_point)
-    return mean_shift(weight, rounded, site.weight.layout, means)
+    weight = site.weight.read(before)
+    return mean_shift(weight, rounded(weight, placement), site.weight.layout, means)
 
 
 def _corrected(site: _Site, shift: Factors, namer: Namer, constants: Constants) -> list[Edit]:

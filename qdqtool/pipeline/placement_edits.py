@@ -72,7 +72,7 @@ class PlacementEdits:
     def _add_packed(self, placement: Placement, value: Value, stored: onnx.TensorProto) -> str:
         params = placement.params
         name = self._namer.tensor(f"{value.name}_quantized")
-        payload = _codes_payload(self.view.model, stored, params)
+        payload = _codes_payload(self.view.model, stored, placement)
         onnx_type = params.scheme.format.onnx_type
         tensor = pending_tensor(self.view.model, name, tuple(stored.dims), onnx_type, payload)
         self.edits.append(AddInitializer(value.scope.path, tensor))
@@ -216,10 +216,12 @@ def _onnx_type(array: Array) -> int:
     return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
 
 
-def _codes_payload(model: Model, stored: onnx.TensorProto, params: QuantParams) -> Payload:
-    fmt = params.scheme.format
+def _codes_payload(model: Model, stored: onnx.TensorProto, placement: Placement) -> Payload:
+    params, fmt, chosen = placement.params, placement.params.scheme.format, placement.codes
 
     def make() -> bytes:
+        if chosen is not None:
+            return chosen
         codes = quantize(read_array(model, stored), params.scale, fmt, params.scheme.granularity, params.zero_point)
         return pack(codes, fmt).tobytes()
 

@@ -219,7 +219,7 @@ def _make_job(
 ) -> "_Job":
     recipe = options.recipe
     if recipe.unit.weight_only:
-        return _weights_job(source, data, recipe)
+        return _weights_job(source, data, options, progress)
     if data is None:
         raise UsageError(
             f"quantize mode '{recipe.mode}' quantizes activations: it needs calibration data",
@@ -236,15 +236,26 @@ def _make_job(
     return _Job(found.prepared, Planner(recipe, found.ranges), found.feeds, found.ranges, used)
 
 
-def _weights_job(source: Model, data: str | Path | CalibrationData | CachedRanges | None, recipe: Recipe) -> "_Job":
-    """The model of a weight-only mode: prepared as far as there is data to prove that preparing changes nothing."""
+def _weights_job(
+    source: Model,
+    data: str | Path | CalibrationData | CachedRanges | None,
+    options: QuantizeOptions,
+    progress: Progress | None,
+) -> "_Job":
+    """The model of a weight-only mode: prepared as far as there is data to prove that preparing changes nothing.
+
+    Weights that stay float behind a Q are rounded to the nearest code by whoever runs the model, so data chooses none.
+    """
+    recipe = options.recipe
     if isinstance(data, CachedRanges):
         raise UsageError(f"quantize mode '{recipe.mode}' quantizes weights only: it has no use for ranges {data.path}")
     model = with_fixed_shapes(source, recipe)
     if data is None:
         return _Job(Prepared(model), WeightPlanner(recipe))
     feeds = open_feeds(model, data)
-    return _Job(prepare(model, feeds, replace(recipe.preparation, equalize=False)), WeightPlanner(recipe), feeds)
+    prepared = prepare(model, feeds, replace(recipe.preparation, equalize=False))
+    data_for_rounding = feeds if options.weights is WeightStorage.PACKED else None
+    return _Job(prepared, WeightPlanner(recipe, data_for_rounding, progress), feeds)
 
 
 def _given_job(source: Model, path: Path, recipe: Recipe) -> "_Job":

@@ -60,10 +60,12 @@ def test_what_the_target_does_not_take_is_refused_with_the_nearest(
 
 def test_what_the_target_takes_for_weights_only_is_refused_by_the_linter(tmp_path: Path) -> None:
     with pytest.raises(GateError, match="QT405"):
-        quantize(tmp_path, "int4")
+        quantize(tmp_path, "float4e2m1")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_and_unsigned_modes_list_the_legal_ones() -> None:
-    with pytest.raises(ArgumentError, match=r"'uint8' is unknown; legal: fp8, .*; did you mean 'int8'"):
+    with pytest.raises(
+        ArgumentError, match=r"'uint8' is unknown; legal: fp8, fp8-weight-only, int4, .*; did you mean 'int8'"
+    ):
         Recipe(mode="uint8")
