@@ -7,8 +7,8 @@ changes with the number of threads. The ``deployed`` profile is ONNX Runtime as 
 
 import enum
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +19,7 @@ import onnx
 from qdqtool.backends._machine import cpu_features, cpu_name
 from qdqtool.backends._ort_errors import absent, run_error, session_error
 from qdqtool.graph.model import Model
-from qdqtool.graph.save import ExternalData, save_model
+from qdqtool.graph.save import ExternalData, inlined, save_model
 from qdqtool.graph.scope import walk
 from qdqtool.graph.tensors import is_external, is_pending, iter_tensors
 from qdqtool.numerics.dtypes import Array
@@ -83,7 +83,7 @@ class Session:
     def __init__(self, model: Model, profile: Profile = Profile.SEMANTIC) -> None:
         self._open = ExitStack()
         try:
-            self._session = _load(self._open.enter_context(_self_contained(model)), profile)
+            self._session = _load(_self_contained(model, self._open), profile)
         except BaseException:
             self._open.close()
             raise
@@ -177,28 +177,34 @@ def _load(model: Model, profile: Profile) -> Any:
     """A session from memory: a copy that has inner outputs exists nowhere on disk, but its weights may."""
     options = _session_options(profile)
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(model.folder))
-    named = _with_node_names(model.proto)
+    data = _with_node_names(model.proto).SerializeToString()
     try:
-        return _onnxruntime().InferenceSession(named.SerializeToString(), options, providers=[PROVIDER])
+        session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER])
     except Exception as error:  # noqa: BLE001  as in Session.run
         raise session_error(error, _onnxruntime().__version__) from None
+    session.disable_fallback()
+    session._model_bytes = None  # noqa: SLF001  a second copy of the weights, kept for the fallback only
+    return session
 
 
-@contextmanager
-def _self_contained(model: Model) -> Iterator[Model]:
-    """``model`` without pending tensors: those that it has are made and written to a temporary folder."""
+def _self_contained(model: Model, stack: ExitStack) -> Model:
+    """``model`` without pending tensors: they are made, in memory or in a temporary folder that ``stack`` removes."""
     if not any(is_pending(tensor) for tensor in iter_tensors(model.proto)):
-        yield model
-        return
-    with tempfile.TemporaryDirectory(prefix="qdqtool-") as folder:
-        kept_outside = any(is_external(tensor) and not is_pending(tensor) for tensor in iter_tensors(model.proto))
-        path = Path(folder) / "model.onnx"
-        save_model(model, path, external_data=ExternalData.ALWAYS if kept_outside else ExternalData.AUTO)
-        yield Model(onnx.load(path, load_external_data=False), path)
+        return model
+    proto = inlined(model)
+    if proto is not None:
+        return Model(proto, model.path)
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="qdqtool-"))
+    kept_outside = any(is_external(tensor) and not is_pending(tensor) for tensor in iter_tensors(model.proto))
+    path = Path(folder) / "model.onnx"
+    save_model(model, path, external_data=ExternalData.ALWAYS if kept_outside else ExternalData.AUTO)
+    return Model(onnx.load(path, load_external_data=False), path)
 
 
 def _with_node_names(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which nodes without a name are called after their first output, so that errors can name them."""
+    """A model in which nodes without a name are called after their first output, so that errors can name them."""
+    if all(node.name for _, container in walk(proto) for node in container.node):
+        return proto
     named = onnx.ModelProto()
     named.CopyFrom(proto)
     for _, container in walk(named):

@@ -87,6 +87,16 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     return SavedFiles(path, data_path, sum(file.stat().st_size for file in files))
 
 
+def inlined(model: Model) -> onnx.ModelProto | None:
+    """A copy of a model in which pending tensors are made; None where it would be saved with external data."""
+    if _needs_data_file(model, ExternalData.AUTO):
+        return None
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    _inline(model, proto)
+    return proto
+
+
 @contextlib.contextmanager
 def open_atomically(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of ``path`` when the block ends well, and vanishes when it does not.

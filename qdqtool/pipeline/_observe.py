@@ -13,7 +13,7 @@ from qdqtool.backends.own_support import Split, plan_split
 from qdqtool.errors import GateError
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.qdq import QdqIndex
-from qdqtool.graph.taps import Tap, TappedModel, tap_tensors, tensor_key
+from qdqtool.graph.taps import Tap, tap_tensors, tensor_key
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, Value
 from qdqtool.numerics.dtypes import Array
@@ -115,11 +115,11 @@ class Observer:
 
     def taps(self, value: Value) -> tuple[Tap, ...]:
         """Where a tensor is read; empty where it cannot be."""
-        return self._tapped.taps.get(tensor_key(value), ())
+        return self._taps.get(tensor_key(value), ())
 
     def problem(self, value: Value) -> str | None:
         """Why a tensor cannot be read, or not everywhere."""
-        return self._tapped.unreachable.get(tensor_key(value))
+        return self._unreachable.get(tensor_key(value))
 
     def reader(self, run: Run, tap: Tap, index: tuple[int, ...]) -> Callable[[Value], Array | None]:
         """:meth:`at` for one node, as a function of the tensor alone."""
@@ -164,9 +164,10 @@ class Observer:
             yield run[tap.output]
 
     def _open(self, values: Iterable[Value]) -> None:
-        self._tapped: TappedModel = tap_tensors(self._facts.view, values, self._facts.elem_type)
-        self._session = open_session(self._tapped.model, self._facts.split(), self._profile)
-        self._outputs = tuple(dict.fromkeys(tap.output for taps in self._tapped.taps.values() for tap in taps))
+        tapped = tap_tensors(self._facts.view, values, self._facts.elem_type)
+        self._taps, self._unreachable = tapped.taps, tapped.unreachable
+        self._session = open_session(tapped.model, self._facts.split(), self._profile)
+        self._outputs = tuple(dict.fromkeys(tap.output for taps in self._taps.values() for tap in taps))
 
     def _stacked(self) -> list[Value]:
         return [value for value in self._values if any(tap.stacked for tap in self.taps(value))]
@@ -177,4 +178,4 @@ class Observer:
         self._values = [value for value in self._values if value not in given_up]
         self._open(self._values)
         reason = "it stands in a loop with a tensor whose shape changes between iterations"
-        self._tapped.unreachable.update({tensor_key(value): reason for value in given_up})
+        self._unreachable.update({tensor_key(value): reason for value in given_up})

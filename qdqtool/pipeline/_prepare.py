@@ -18,7 +18,7 @@ from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.preparation import Change, Preparation, Site, known_steps, steps
 from qdqtool.ranges import PreparationStep
 
-GATE_SAMPLES = 4
+GATE_SAMPLES = 3
 """Samples on which a step is proven: it changes the same weights for every sample, so more would show the same."""
 
 GATE_LIMIT = 1e-5
