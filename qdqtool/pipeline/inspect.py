@@ -19,6 +19,7 @@ from qdqtool.graph.tensors import iter_tensors, nbytes
 from qdqtool.graph.types import Shape, TensorTypes
 from qdqtool.graph.view import GraphView, NodeView, Value
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.pipeline.placement.joined import origin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,12 +233,17 @@ def _coverage(view: GraphView, index: QdqIndex) -> Iterator[Coverage]:
         op = ops.get(node)
         if op is None or not op.weighted:
             continue
-        quantized = [index.dequantizer_of(node.input(position)) is not None for position in op.quantized_inputs(node)]
+        quantized = [_is_dequantized(node.input(position), index) for position in op.quantized_inputs(node)]
         totals[node.op_type] += 1
         full[node.op_type] += all(quantized)
         partly[node.op_type] += any(quantized) and not all(quantized)
     for op_type, total in sorted(totals.items()):
         yield Coverage(op_type=op_type, total=total, quantized=full[op_type], partly=partly[op_type])
+
+
+def _is_dequantized(value: Value | None, index: QdqIndex) -> bool:
+    """Whether a tensor comes from a DQ, be it through operators that only move values."""
+    return value is not None and index.dequantizer_of(origin(value)) is not None
 
 
 class _Describer:

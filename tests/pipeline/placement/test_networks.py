@@ -5,6 +5,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from support.networks import gpt
 from support.placed import place, proposal
 
 from qdqtool import ops
@@ -14,6 +15,7 @@ from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
+from qdqtool.pipeline.inspect import inspect_model
 from qdqtool.pipeline.validate import validate_model
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
@@ -88,3 +90,9 @@ def test_the_language_model_keeps_its_masked_scores_in_float():
 def test_real_networks(real_model):
     folded, _ = fold_batchnorm(load_model(real_model))
     assert_sensible(folded, real_model.stem)
+
+
+def test_inspect_sees_a_quantized_weight_behind_a_transpose(tmp_path):
+    place(gpt(), tmp_path)  # the last layer's weight is the table of embeddings, transposed
+    (products,) = inspect_model(tmp_path / "placed.onnx").coverage
+    assert (products.op_type, products.total, products.quantized) == ("MatMul", 17, 17)
