@@ -17,6 +17,7 @@ from benchmarks.comparison import (
     costs,
     coverage,
     data,
+    pages,
     quality,
     resnet50,
     subjects,
