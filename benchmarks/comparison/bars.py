@@ -105,8 +105,8 @@ def _int4(results: Sequence[Result]) -> Iterator[Bar]:
 
 
 def _collapse(results: Sequence[Result]) -> Iterator[Bar]:
-    """No mode may destroy a model: the worst of all of them stands for the others."""
-    judged = [result for result in _tool(results, OURS) if result.quality]
+    """No mode may destroy a trained model: the worst of all of them stands for the others."""
+    judged = [result for result in _tool(results, OURS) if result.quality and result.subject.metric]
     if judged:
         worst = min(judged, key=_sqnr)
         yield Bar(worst.subject.name, f"worst SQNR of all modes ({worst.label})", _sqnr(worst), COLLAPSED, "dB")
