@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.backends.ort_cpu import Session
+from qdqtool.backends.ort_cpu import Profile, Session
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
@@ -150,7 +150,7 @@ def _report(step: str, change: Change, *, applied: bool, difference: float | Non
 
 
 class _Gate:
-    """Compares models with the one that was given, in the reference session, so that nothing but they differs."""
+    """Compares models with the one that was given, both run as they are deployed, so that nothing but they differs."""
 
     def __init__(self, given: Model, feeds: Feeds) -> None:
         self._given = given
@@ -170,7 +170,7 @@ class _Gate:
 
 
 def _outputs(model: Model, feeds: Feeds) -> list[Mapping[str, Array]]:
-    with Session(model) as session:
+    with Session(model, Profile.DEPLOYED) as session:
         return [run_sample(session, sample, number, feeds) for number, sample in enumerate(feeds)]
 
 

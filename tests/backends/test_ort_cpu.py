@@ -69,16 +69,19 @@ def test_external_weights_are_read_from_the_models_folder_for_changed_copies_too
     assert found["y"].tolist() == stored.tolist()  # the input is the unit matrix
 
 
-def test_pending_weights_are_made_in_a_temporary_folder_that_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stored_outside", [False, True])
+def test_pending_weights_are_made_in_memory_or_in_a_temporary_folder_that_goes(
+    stored_outside: bool,  # noqa: FBT001  pytest passes it by name
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    model = Model(matmul_model())
+    model = Model(matmul_model(), stored_outside=stored_outside)
     weights = np.full((8, 6), 2, np.float32)
     tensor = pending_tensor(model, "w", (8, 6), TensorProto.FLOAT, Payload(weights.nbytes, weights.tobytes))
     model.proto.graph.initializer[0].CopyFrom(tensor)
     with Session(model) as session:
-        assert list(tmp_path.iterdir())
+        assert bool(list(tmp_path.iterdir())) == stored_outside
         assert session.run({"x": np.ones((1, 8), np.float32)})["y"].tolist() == [[16.0] * 6]
     assert list(tmp_path.iterdir()) == []
 
