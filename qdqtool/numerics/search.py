@@ -215,7 +215,7 @@ def _search(values: Array, blocks: Blocks, part: slice, ladder: _Ladder, scale: 
         nearest = rungs[np.argmax(steps == best, axis=0), 0]
         around = nearest + np.delete(np.arange(-STRIDE + 1, STRIDE), STRIDE - 1)[:, None]
         evaluate(tile, ladder.rungs(part, around), bounds, ladder.fmt.kind == "float", (best, least))
-    scale[part] = np.where(best > 0, best, ladder.for_zeros)
+    scale[part] = np.where((best > 0) & (ladder.amax[part] > 0), best, ladder.for_zeros)
 
 
 def evaluate_by_rows(
