@@ -71,7 +71,7 @@ def test_external_weights_are_read_from_the_models_folder_for_changed_copies_too
 
 @pytest.mark.parametrize("stored_outside", [False, True])
 def test_pending_weights_are_made_in_memory_or_in_a_temporary_folder_that_goes(
-    stored_outside: bool,  # noqa: FBT001  pytest passes it by name
+    stored_outside: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
