@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from qdqtool.pipeline.build import build_engine as build_engine
     from qdqtool.pipeline.calibrate import calibrate as calibrate
     from qdqtool.pipeline.check import check_model as check_model
+    from qdqtool.pipeline.convert_ranges import convert_ranges as convert_ranges
     from qdqtool.pipeline.diff import diff_models as diff_models
     from qdqtool.pipeline.fix import fix_models as fix_models
+    from qdqtool.pipeline.insert import insert_encodings as insert_encodings
     from qdqtool.pipeline.insert import insert_plan as insert_plan
     from qdqtool.pipeline.inspect import inspect_model as inspect_model
     from qdqtool.pipeline.normalize_model import normalize_model as normalize_model
@@ -31,10 +33,12 @@ _HOMES = {
     "build_engine": "qdqtool.pipeline.build",
     "calibrate": "qdqtool.pipeline.calibrate",
     "check_model": "qdqtool.pipeline.check",
+    "convert_ranges": "qdqtool.pipeline.convert_ranges",
     "dequantize": "qdqtool.arrays",
     "diff_models": "qdqtool.pipeline.diff",
     "fake_quantize": "qdqtool.arrays",
     "fix_models": "qdqtool.pipeline.fix",
+    "insert_encodings": "qdqtool.pipeline.insert",
     "insert_plan": "qdqtool.pipeline.insert",
     "inspect_model": "qdqtool.pipeline.inspect",
     "normalize_model": "qdqtool.pipeline.normalize_model",
@@ -51,10 +55,12 @@ __all__ = [
     "build_engine",
     "calibrate",
     "check_model",
+    "convert_ranges",
     "dequantize",
     "diff_models",
     "fake_quantize",
     "fix_models",
+    "insert_encodings",
     "insert_plan",
     "inspect_model",
     "interop",

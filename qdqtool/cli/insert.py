@@ -20,8 +20,14 @@ from qdqtool.cli._options import (
 @click.option(
     "--plan",
     type=click.Path(path_type=Path),
-    required=True,
     help="Plan file, TOML or JSON: which tensors, which format, which scales (docs/plan.md).",
+)
+@click.option(
+    "--encodings",
+    type=click.Path(path_type=Path),
+    metavar="RANGES",
+    help="Instead of a plan: int8 ranges of another tool, put where the target computes in int8. TensorRT calibration "
+    "cache, ONNX Runtime calibration table, AIMET encodings or npz (docs/calibration.md).",
 )
 @output_option("The quantized model to write.")
 @click.option(
@@ -44,7 +50,8 @@ from qdqtool.cli._options import (
 def command(  # noqa: PLR0913 -- one argument for each option
     *,
     model: Path,
-    plan: Path,
+    plan: Path | None,
+    encodings: Path | None,
     output: Path,
     targets: tuple[str, ...],
     weights: str,
@@ -53,16 +60,17 @@ def command(  # noqa: PLR0913 -- one argument for each option
     input_shapes: tuple[str, ...],
     output_format: str,
 ) -> None:
-    """Put Q/DQ nodes with the constant scales of a plan into MODEL.
+    """Put Q/DQ nodes with constant scales into MODEL: those of a plan, or of ranges that another tool found.
 
     Every tensor that the plan names gets one QuantizeLinear/DequantizeLinear pair, shared by the consumers it is meant
     for; constants are stored as codes with a DequantizeLinear. Nothing else in the file changes; opset and IR version
     are raised only as far as the formats need.
     """
+    from qdqtool.errors import UsageError
     from qdqtool.graph.save import ExternalData
     from qdqtool.pipeline.check import DataRequest
     from qdqtool.pipeline.input_shapes import parse_shapes
-    from qdqtool.pipeline.insert import InsertOptions, insert_plan
+    from qdqtool.pipeline.insert import InsertOptions, insert_encodings, insert_plan
     from qdqtool.pipeline.placement_edits import WeightStorage
 
     request = DataRequest(input_shapes=parse_shapes(input_shapes, "--input-shapes")) if verify else None
@@ -72,4 +80,9 @@ def command(  # noqa: PLR0913 -- one argument for each option
         targets=tuple(word.strip() for value in targets for word in value.split(",") if word.strip()),
         verify=request,
     )
-    emit(insert_plan(model, plan, output, options), output_format, "insert")
+    if plan is not None and encodings is None:
+        emit(insert_plan(model, plan, output, options), output_format, "insert")
+    elif encodings is not None and plan is None:
+        emit(insert_encodings(model, encodings, output, options), output_format, "insert")
+    else:
+        raise UsageError("name either a plan with --plan, or ranges of another tool with --encodings")

@@ -1,9 +1,10 @@
-"""The insert job: put the Q/DQ pairs of a plan file into a model."""
+"""The insert job: put the Q/DQ pairs of a plan file, or of ranges that another tool found, into a model."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool.errors import GateError
+from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.external import model_bytes
 from qdqtool.graph.load import load_model
 from qdqtool.graph.model import Model
@@ -11,10 +12,13 @@ from qdqtool.graph.opset import upgrade_opset
 from qdqtool.graph.save import ExternalData, check_output, save_model
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
+from qdqtool.pipeline.calibrate import Recipe
 from qdqtool.pipeline.check import DataRequest, check_model
+from qdqtool.pipeline.given_ranges import GivenPlanner, GivenReport, given_ranges
+from qdqtool.pipeline.placement import SkippedNode
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.plan_apply import QuantizedTensor, apply_plan
-from qdqtool.pipeline.plan_file import PlanFile, read_plan_file
+from qdqtool.pipeline.plan_file import read_plan_file
 from qdqtool.pipeline.plan_resolve import resolve_plan
 from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.target_fit import RefusedBy, refused_by_any, require_targets
@@ -51,7 +55,9 @@ class InsertReport:
         verified: What ``verify`` showed; None where it was not asked for.
         quantized: Every pair that was put in.
         refused_by: For each target that does not take the result, the first reason.
-        skipped: Always empty for a plan file: what a plan names and cannot be done is an error.
+        skipped: Nodes that another tool's ranges leave in float. Empty for a plan file: what a plan names and cannot be
+            done is an error.
+        given: What became of another tool's ranges; None for a plan file.
         sizes: File sizes.
     """
 
@@ -63,7 +69,8 @@ class InsertReport:
     verified: str | None
     quantized: tuple[QuantizedTensor, ...]
     refused_by: tuple[RefusedBy, ...]
-    skipped: tuple[()] = ()
+    skipped: tuple[SkippedNode, ...] = ()
+    given: GivenReport | None = None
     sizes: Sizes
 
 
@@ -87,12 +94,53 @@ def insert_plan(
         OutputError: The output cannot be written.
         GateError: The opset upgrade was to be verified and changes an output.
     """
-    options = options or InsertOptions()
-    plan, output = Path(plan), Path(output)
+    options, plan = options or InsertOptions(), Path(plan)
     plan_file = read_plan_file(plan)
+
+    def make(view: GraphView) -> QuantPlan:
+        return resolve_plan(plan_file, view, TensorTypes(view), plan.parent)
+
+    return _insert(_open(model, output), _Planner(make, options.targets), Path(output), options)
+
+
+def insert_encodings(
+    model: str | Path | Model,
+    encodings: str | Path,
+    output: str | Path,
+    options: InsertOptions | None = None,
+) -> InsertReport:
+    """Put int8 Q/DQ pairs where placement has them into a model, with ranges that another tool found.
+
+    Args:
+        model: The ``.onnx`` file, or a loaded model. It is not changed.
+        encodings: A TensorRT calibration cache, ONNX Runtime calibration table, AIMET encodings or npz of ranges.
+        output: The ``.onnx`` file to write.
+        options: How constants and external data are stored. At most one target: pairs are placed for it.
+
+    Raises:
+        ModelError: The model cannot be read.
+        UsageError: The file is malformed, or fits nothing in the model, or a target does not take the result.
+        OutputError: The output cannot be written.
+        GateError: The opset upgrade was to be verified and changes an output.
+    """
+    options = options or InsertOptions()
+    if len(options.targets) > 1:
+        raise UsageError("pairs are placed for one target; name one with --target")
+    source = _open(model, output)
+    recipe = Recipe(target=options.targets[0]) if options.targets else Recipe()
+    given = given_ranges(source, Path(encodings), recipe)
+    planner = GivenPlanner(recipe, given)
+    report = _insert(source, _Planner(planner.plan, (recipe.target,)), Path(output), options)
+    return replace(report, skipped=planner.skipped, given=given.report)
+
+
+def _open(model: str | Path | Model, output: str | Path) -> Model:
     source = model if isinstance(model, Model) else load_model(model)
-    check_output(output, [source.path] if source.path else [])
-    planner = _Planner(plan_file, plan.parent, options.targets)
+    check_output(Path(output), [source.path] if source.path else [])
+    return source
+
+
+def _insert(source: Model, planner: "_Planner", output: Path, options: InsertOptions) -> InsertReport:
     quantized, done = apply_plan(source, planner, options.weights)
     verified = verify_upgrade(source, quantized.default_opset(), options.verify) if options.verify else None
     saved = save_model(quantized, output, external_data=options.external_data)
@@ -111,23 +159,21 @@ def insert_plan(
 
 @dataclass(slots=True)
 class _Planner:
-    """Makes the plan of a file for a model, and asks the targets about it.
+    """Makes a plan for a model, and asks the targets about it.
 
     Attributes:
-        plan_file: The decoded plan.
-        folder: What array references of the plan are relative to.
+        make: Makes the plan.
         targets: Who must take it.
         refused_by: Who does not take the plan that was made last.
     """
 
-    plan_file: PlanFile
-    folder: Path
+    make: Callable[[GraphView], QuantPlan]
     targets: tuple[str, ...]
     refused_by: tuple[RefusedBy, ...] = field(default=())
 
     def __call__(self, view: GraphView) -> QuantPlan:
         types = TensorTypes(view)
-        plan = resolve_plan(self.plan_file, view, types, self.folder)
+        plan = self.make(view)
         require_targets(plan, view, types, self.targets)
         self.refused_by = refused_by_any(plan, view, types)
         return plan

@@ -4,12 +4,16 @@ from rich.console import Console
 
 from qdqtool.pipeline.insert import InsertReport
 from qdqtool.report.terminal import escape
+from qdqtool.report.text._calibration import print_given, print_skipped
 from qdqtool.report.text._pairs import print_files, print_opset, print_pairs
 
 
 def render(report: InsertReport, console: Console) -> None:
     """Print what was quantized, how large the files are and where the output is."""
     print_pairs(report.quantized, report.model, console)
+    print_skipped(report.skipped, console)
+    if report.given is not None:
+        print_given(report.given, console)
     print_opset(report.opset_before, report.opset_after, console)
     if report.verified:
         console.print(f"verified: {report.verified}")
