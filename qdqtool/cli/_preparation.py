@@ -22,9 +22,11 @@ PREPARATION_OPTIONS = (
     ),
     click.option(
         "--smoothquant",
-        metavar="auto|ALPHA",
-        help="Make outlier channels behind normalizations smaller and the weights that read them larger: alpha from 0 "
-        "to 1 for all of them, or the best for each.  [default: off]",
+        default="auto",
+        show_default=True,
+        metavar="auto|off|ALPHA",
+        help="Make outlier channels behind normalizations smaller and the weights that read them larger: with the best "
+        "alpha for each normalization that has some, or one from 0 to 1 for all.",
     ),
 )
 """What :func:`make_preparation` reads."""
@@ -41,9 +43,9 @@ def make_preparation(values: dict[str, Any]) -> "Preparation":
 
     text = values.pop("smoothquant")
     try:
-        alpha = text if text in (None, "auto") else float(text)
+        alpha = None if text == "off" else text if text == "auto" else float(text)
     except ValueError:
-        raise ArgumentError(f"--smoothquant is {text!r}; legal: auto, or a number from 0 to 1") from None
+        raise ArgumentError(f"--smoothquant is {text!r}; legal: auto, off, or a number from 0 to 1") from None
     return Preparation(
         equalize=values.pop("equalize"), smoothquant=alpha, bias_correction=values.pop("bias_correction")
     )

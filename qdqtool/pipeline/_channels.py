@@ -18,10 +18,10 @@ from qdqtool.pipeline._observe import Facts, Observer, Run, is_fed
 from qdqtool.pipeline._statistics import run_sample
 from qdqtool.pipeline.data import Feeds
 
-SHARE = 4
+SHARE = 8
 """One sample of so many is looked at: what is found only has to be about right, and ranges are measured afterwards."""
 
-LEAST, MOST = 8, 32
+LEAST, MOST = 12, 32
 """Bounds of the number of samples that are looked at, as far as there are so many."""
 
 ENOUGH = 512

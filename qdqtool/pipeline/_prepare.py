@@ -141,7 +141,9 @@ def _check_agreement(made: AbstractSet[str], asked: Preparation) -> None:
     hint = "calibrate again with the options that you want"
     if "equalization" in made and not asked.equalize:
         raise UsageError("the ranges were found after equalising the model, which --no-equalize forbids", hint=hint)
-    if "smoothquant" not in made and asked.smoothquant is not None:
+    if "smoothquant" in made and asked.smoothquant is None:
+        raise UsageError("the ranges were found after smoothing the model, which --smoothquant off forbids", hint=hint)
+    if "smoothquant" not in made and isinstance(asked.smoothquant, float):
         raise UsageError("the ranges were found without the step that --smoothquant asks for", hint=hint)
 
 

@@ -30,9 +30,9 @@ def test_the_weights_of_an_equalised_model_are_checked_against_the_equalised_bas
     quantize_model(SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz", tmp_path / "q.onnx")
     report = check_model(tmp_path / "q.onnx", baseline=SAMPLE / "uneven.onnx", data=SAMPLE / "calibration.npz")
     assert report.passed
-    assert {
-        boundary.tensor for boundary in report.boundaries if boundary.sqnr_db is not None and boundary.sqnr_db < 20
-    } == set()
+    activations = [boundary.sqnr_db for boundary in report.boundaries if boundary.sqnr_db is not None]
+    assert len(activations) == 22
+    assert min(activations) > 20
 
 
 def test_a_changed_weight_is_still_found(tmp_path):
@@ -47,7 +47,7 @@ def test_a_changed_weight_is_still_found(tmp_path):
 
 
 def test_a_model_whose_weights_are_as_given_has_no_note(tmp_path):
-    options = QuantizeOptions(recipe=Recipe(preparation=Preparation(equalize=False)))
+    options = QuantizeOptions(recipe=Recipe(preparation=Preparation(equalize=False, smoothquant=None)))
     quantize_model(SAMPLE / "model.onnx", SAMPLE / "calibration.npz", tmp_path / "q.onnx", options)
     assert read_metadata(load_model(tmp_path / "q.onnx"), PREPARATION_KEY) is None
 

@@ -45,7 +45,8 @@ def uneven() -> onnx.ModelProto:
 def test_uneven_channels_are_found_evened_out_and_reported(data):
     model = Model(uneven())
     done = prepare(model, open_feeds(model, data))
-    batchnorm, equalization = done.reports
+    batchnorm, equalization, smoothquant = done.reports
+    assert not smoothquant.sites
     assert not batchnorm.sites
     assert [site.name for site in equalization.sites] == ["c"]
     assert equalization.sites[0].note.startswith("expected noise -")
@@ -78,7 +79,8 @@ def test_an_evened_out_model_computes_the_same(data, tmp_path):
 
 def test_nothing_is_asked_nothing_is_done(data):
     model = Model(uneven())
-    done = prepare(model, open_feeds(model, data), Preparation(equalize=False, bias_correction=False))
+    nothing = Preparation(equalize=False, smoothquant=None, bias_correction=False)
+    done = prepare(model, open_feeds(model, data), nothing)
     assert done.model is model
     assert done.record == ()
 
@@ -176,7 +178,7 @@ def test_options_that_contradict_the_record_are_refused(data, tmp_path):
     cache = CachedRanges(path=tmp_path / "r.json")
     for asked, message in (
         (Preparation(equalize=False), "which --no-equalize forbids"),
-        (Preparation(smoothquant="auto"), "without the step that --smoothquant asks for"),
+        (Preparation(smoothquant=0.5), "without the step that --smoothquant asks for"),
     ):
         with pytest.raises(UsageError, match=message):
             quantize_model(path, cache, tmp_path / "q.onnx", QuantizeOptions(recipe=Recipe(preparation=asked)))
@@ -235,6 +237,18 @@ def test_smoothquant_takes_outlier_channels_down(alpha, tmp_path):
     assert step.applied
     assert [site.name for site in step.sites] == ["n"]
     assert found[alpha] > found[None] + 10
+
+
+def test_ranges_of_a_smoothed_model_are_refused_where_smoothing_is_off(tmp_path):
+    rng = np.random.default_rng(3)
+    np.savez(tmp_path / "data.npz", x=rng.normal(size=(8, 16, 32)).astype(np.float32))
+    onnx.save(outliers(), tmp_path / "m.onnx")
+    calibrate_to_file(tmp_path / "m.onnx", tmp_path / "data.npz", tmp_path / "r.json")
+    cache = CachedRanges(path=tmp_path / "r.json")
+    assert quantize_model(tmp_path / "m.onnx", cache, tmp_path / "q.onnx").preparation[0].step == "smoothquant"
+    options = QuantizeOptions(recipe=Recipe(preparation=Preparation(smoothquant=None)))
+    with pytest.raises(UsageError, match="which --smoothquant off forbids"):
+        quantize_model(tmp_path / "m.onnx", cache, tmp_path / "q.onnx", options)
 
 
 def test_a_search_leaves_alone_what_is_better_as_it_is(tmp_path):

@@ -46,7 +46,7 @@ def saved(proto: onnx.ModelProto, folder: Path) -> Path:
     return folder / "float.onnx"
 
 
-AS_IT_IS = Preparation(equalize=False, bias_correction=False)
+AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 
 
 def with_options(**words: object) -> QuantizeOptions:

@@ -21,13 +21,13 @@ class Preparation:
 
     Attributes:
         equalize: Whether ranges of channels are evened out between layers.
-        smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations, ``auto`` to search one for each, or None
-            to leave them as they are.
+        smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations, ``auto`` to search one for each that has
+            outlier channels, or None to leave them as they are.
         bias_correction: Whether biases make up for what quantized weights lose; it changes nothing before that.
     """
 
     equalize: bool = True
-    smoothquant: float | Literal["auto"] | None = None
+    smoothquant: float | Literal["auto"] | None = "auto"
     bias_correction: bool = True
 
     def __post_init__(self) -> None:

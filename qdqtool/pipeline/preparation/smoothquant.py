@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qdqtool.algorithms.equalization import powers_of_two
+from qdqtool.algorithms.equalization import MIGRATION, noise_reduction_db, powers_of_two
 from qdqtool.algorithms.smoothquant import searched_alpha, smoothing_factors
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Joint, JointKind, Layout, find_joints, joint_tensors
@@ -23,6 +23,9 @@ from qdqtool.pipeline.preparation._factors import (
     with_statistics,
 )
 from qdqtool.pipeline.preparation._step import Change, Site
+
+LEAST_GAIN_DB = 1.0
+"""Noise that must be expected to go for a search to be made: a sixth of a bit."""
 
 ROW_SAMPLES = 8
 ROWS = 256
@@ -79,11 +82,11 @@ class _Search:
         self._alpha = alpha
         self._seen = data.of(facts.view)
         self.joints = with_statistics(joints, self._seen)
-        last = {value for value, layout in joint_tensors(tuple(self.joints)) if layout is Layout.LAST}
-        self._rows = sample_rows(facts, last, data.feeds.first(ROW_SAMPLES), ROWS) if alpha is None else {}
+        tried = {value for value, layout in joint_tensors(self._with_outliers()) if layout is Layout.LAST}
+        self._rows = sample_rows(facts, tried, data.feeds.first(ROW_SAMPLES), ROWS) if tried else {}
 
     def alpha(self, joint: Joint) -> float | None:
-        """Given, or searched; None where the joint is better left alone, or cannot be tried."""
+        """Given, or searched; None where the joint is better left alone."""
         if self._alpha is not None:
             return self._alpha
         if not all(reader.tensor in self._rows for reader in joint.readers):
@@ -93,6 +96,15 @@ class _Search:
     def factors(self, joint: Joint, alpha: float) -> Factors:
         """The factors of one joint."""
         return smoothing_factors(joint, self._seen, self._read, alpha)
+
+    def _with_outliers(self) -> tuple[Joint, ...]:
+        """The joints that are worth a search: none where alpha is given."""
+        if self._alpha is not None:
+            return ()
+        return tuple(joint for joint in self.joints if self._expected_gain(joint) >= LEAST_GAIN_DB)
+
+    def _expected_gain(self, joint: Joint) -> float:
+        return noise_reduction_db(joint, {joint: self.factors(joint, MIGRATION)}, self._seen, self._read)
 
     def _read(self, weight: StoredWeight) -> Array:
         return weight.read(self._model)
