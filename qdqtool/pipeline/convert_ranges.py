@@ -10,13 +10,14 @@ from qdqtool.graph.save import check_output, write_atomically
 from qdqtool.graph.scope import display
 from qdqtool.pipeline import encodings
 from qdqtool.pipeline._stored_ranges import read_stored
+from qdqtool.pipeline.bias_correction import STEP as MEANS
 from qdqtool.ranges import Ranges, TensorRange
 from qdqtool.registry import suggestion
 
 GOAL_FORMAT = "int8"
 """What the files are for: a TensorRT calibration cache holds scales of int8."""
-BATCHNORM = "batchnorm"
-"""The step that changes no activation that a file could name: other tools fold too."""
+HARMLESS = frozenset({"batchnorm", MEANS})
+"""Steps that change no range of a tensor that another tool sees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ def _check_format(to: str) -> None:
 
 def _check_preparation(ranges: Ranges, source: Path) -> None:
     """Raise where the weights were changed in a way that other tools would have to follow."""
-    steps = [step.step for step in ranges.record.preparation if step.step != BATCHNORM]
+    steps = [step.step for step in ranges.record.preparation if step.step not in HARMLESS]
     if steps:
         raise UsageError(
             f"ranges {source} are of the model after {' and '.join(steps)}, not of the one that other tools read",
@@ -99,7 +100,11 @@ def _check_preparation(ranges: Ranges, source: Path) -> None:
 
 def _thresholds(ranges: Ranges, method: str) -> dict[str, TensorRange]:
     """What int8 codes are to cover, by name, since no other format knows of scopes."""
-    calibrator, goal = calibrators.get(method), calibrators.Goal(format=formats.get(GOAL_FORMAT))
+    percentile = ranges.record.parameters.get("percentile", calibrators.PERCENTILE)
+    if not isinstance(percentile, int | float):
+        raise UsageError(f"the ranges were found for percentile {percentile!r}, which is no number")
+    calibrators.check_percentile("percentile", percentile)
+    calibrator, goal = calibrators.get(method), calibrators.Goal(format=formats.get(GOAL_FORMAT), percentile=percentile)
     found: dict[str, TensorRange] = {}
     for (scope, name), seen in ranges.tensors.items():
         amax = calibrator.threshold(seen, goal).amax
