@@ -1,5 +1,6 @@
 """Block scales against the data they divide."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -27,12 +28,13 @@ class Blocks:
     def legal_sizes(self) -> tuple[int, int]:
         """The smallest and largest block size that give this many blocks, the last one possibly shorter.
 
-        ONNX: ``ceil(D / S)`` to ``ceil(D / (S - 1)) - 1`` for extent D and S blocks.
+        ONNX: ``ceil(D / S)`` to ``ceil(D / (S - 1)) - 1`` for extent D and S blocks. One block may be of any size from
+        D on: quantizers write their usual block size where the axis is shorter, and ONNX Runtime runs it.
         """
         (axis,) = self.blocked
         extent, count = self.shape[axis], self.scale[axis]
         smallest = -(-extent // count)
-        return smallest, (-(-extent // (count - 1)) - 1 if count > 1 else extent)
+        return smallest, (-(-extent // (count - 1)) - 1 if count > 1 else sys.maxsize)
 
 
 def blocks(facts: Facts) -> Iterator[Blocks]:

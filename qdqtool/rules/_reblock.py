@@ -32,7 +32,7 @@ def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
     if axis < len(found.shape) - 2:
         return ()
     if count == 1 and len(found.shape) == 2:
-        return (Fix(PER_AXIS, f"writes the one block as scales on axis {1 - axis}", partial(_per_axis, entry, axis)),)
+        return one_block_fixes(found)
     if entry.block_size == 0 and not extent % count:
         return (Fix(SIZED, f"writes block_size = {extent // count}", partial(_size, entry, extent // count)),)
     if not low <= entry.block_size <= high or entry.axis % len(found.shape) != axis:
@@ -41,6 +41,13 @@ def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
     exact = Fix(SPLIT, f"splits blocks of {entry.block_size} into blocks of {split}", partial(_split, found, split))
     again = Fix(REBLOCKED, f"quantizes again in blocks of {other}", partial(_again, entry, axis, other))
     return (exact, again) if split > 1 else (again,)
+
+
+def one_block_fixes(found: Blocks) -> tuple[Fix, ...]:
+    """Per-axis scales for a matrix with one block."""
+    (axis,) = found.blocked
+    words = f"writes the one block as scales on axis {1 - axis}"
+    return (Fix(PER_AXIS, words, partial(_per_axis, found.entry, axis)),)
 
 
 def _divisor(extent: int, size: int) -> int:

@@ -1,13 +1,14 @@
 """QA206: a block_size attribute that is absent or does not agree with the scale."""
 
+import sys
 from collections.abc import Iterator
 
 from qdqtool.rules._blocks import Blocks, blocks
 from qdqtool.rules._facts import Facts
-from qdqtool.rules._reblock import PER_AXIS, REBLOCKED, SIZED, SPLIT, reblock_fixes
-from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules._reblock import PER_AXIS, REBLOCKED, SIZED, SPLIT, one_block_fixes, reblock_fixes
+from qdqtool.rules._rule import CAUTION, REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules._scalar import SCALAR, scalar_fixes
-from qdqtool.rules._words import dims
+from qdqtool.rules._words import dims, kind
 from qdqtool.targets import Target
 
 
@@ -20,7 +21,8 @@ class BlockSize(Rule):
 
     Bad: 100 rows, 4 scales, block_size 32: ONNX makes blocks of 32, 32, 32 and 4, TensorRT four of 25.
 
-    Good: pad to 128 rows.
+    Good: pad to 128 rows. One block over a whole axis is better written as a scale for each index of the other axis:
+    the same numbers, and TensorRT for RTX fails to compile some networks with the block.
     """
 
     code = "QA206"
@@ -63,6 +65,16 @@ class BlockSize(Rule):
             targets=("tensorrt", "tensorrt-rtx"),
         ),
         Example(
+            "one block of int8, which is a scale for each column",
+            """
+            agraph (float[1,4] x) => (float[1,2] y) <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[1,2] ws = {0.1,0.2}> {
+                wd = DequantizeLinear <axis = 0, block_size = 4> (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
             "blocks of 4 would be one, not two",
             """
             agraph (float[1,4] x) => (float[1,2] y)
@@ -80,9 +92,13 @@ class BlockSize(Rule):
         for found in blocks(facts):
             legal = _legal_sizes(found, tensorrt=tensorrt)
             size = found.entry.block_size
-            if legal is None or legal[0] <= size <= legal[1]:
+            if legal is None:
                 continue
             low, high = legal
+            if low <= size <= high:
+                if tensorrt and _is_one_block(found):
+                    yield _one_block(found)
+                continue
             yield Fault(
                 message=(
                     f"block_size is {size or 'absent'}; scale {dims(found.scale)} divides data {dims(found.shape)} "
@@ -91,9 +107,35 @@ class BlockSize(Rule):
                 node=found.entry.node,
                 tensor=found.entry.scale,
                 found=str(size) if size else "absent",
-                expected=str(low) if low >= high else f"{low} to {high}",
+                expected=_range(low, high),
                 fixes=scalar_fixes(found.entry) or reblock_fixes(found),
             )
+
+
+def _range(low: int, high: int) -> str:
+    if high == sys.maxsize:
+        return f"{low} or more"
+    return str(low) if low >= high else f"{low} to {high}"
+
+
+def _is_one_block(found: Blocks) -> bool:
+    """Whether the blocks are a per-axis scale in disguise, of a type that has kernels for those."""
+    (axis,) = found.blocked
+    kernels = kind(found.entry.quantized_type) in {"int8", "float8e4m3fn"}
+    return kernels and len(found.shape) == 2 and found.scale[axis] == 1
+
+
+def _one_block(found: Blocks) -> Fault:
+    (axis,) = found.blocked
+    return Fault(
+        message=f"one block over all of axis {axis} is a scale for each index of axis {1 - axis}",
+        node=found.entry.node,
+        tensor=found.entry.scale,
+        found=dims(found.scale),
+        expected=dims(found.scale[1 - axis : 2 - axis]),
+        impact=CAUTION,
+        fixes=one_block_fixes(found),
+    )
 
 
 def _legal_sizes(found: Blocks, *, tensorrt: bool) -> tuple[int, int] | None:
@@ -104,6 +146,6 @@ def _legal_sizes(found: Blocks, *, tensorrt: bool) -> tuple[int, int] | None:
         return None
     (axis,) = found.blocked
     low, high = found.legal_sizes
-    if not tensorrt:
+    if not tensorrt or found.scale[axis] == 1:
         return low, high
     return None if found.shape[axis] % found.scale[axis] else (low, low)

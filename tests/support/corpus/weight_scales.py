@@ -9,12 +9,13 @@ from onnx import TensorProto as T
 from support.corpus._case import Case, graph_model, node, pair, tensor, type_word
 
 CODES = (T.INT8, T.INT4, T.FLOAT8E4M3FN, T.FLOAT4E2M1)
-VALUES = (-0.1, 0.0, np.nan, np.inf)
+VALUES = (0.1, -0.1, 0.0, np.nan, np.inf)
 GRANULARITIES: Mapping[str, tuple[tuple[int, ...], dict[str, int]]] = {
     "one scale": ((), {}),
     "axis 1": ((8,), {"axis": 1}),
     "blocks": ((2, 8), {"axis": 0, "block_size": 4}),
     "one block": ((1, 8), {"axis": 0, "block_size": 8}),
+    "one block and a larger block_size": ((1, 8), {"axis": 0, "block_size": 16}),
 }
 
 
