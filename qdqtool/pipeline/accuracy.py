@@ -1,5 +1,6 @@
 """What quantizing cost, on a few samples of the calibration data: the outputs, and what each pair lost by itself."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from qdqtool.backends.ort_cpu import Profile
@@ -7,6 +8,7 @@ from qdqtool.backends.own_evaluator import open_session
 from qdqtool.errors import QdqError
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
+from qdqtool.graph.tensors import element_count
 from qdqtool.graph.view import GraphView, Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._observe import Facts, Observer, is_fed
@@ -15,8 +17,14 @@ from qdqtool.pipeline._running_error import RunningError
 from qdqtool.pipeline.data import Feeds
 from qdqtool.plan import Placement, QuantPlan
 
-SLICE = 4
-"""Samples that are run: enough to show a model that fell apart, few enough to cost less than calibrating."""
+SLICE = 32
+"""Most samples that are run."""
+
+FEWEST = 2
+"""Samples that are run however large the model is."""
+
+ENOUGH = 1 << 23
+"""Values of quantized tensors, read in all runs, after which no more follow: so it costs a fraction of calibrating."""
 
 WORST = 5
 
@@ -74,7 +82,10 @@ class Accuracy:
 
 
 def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds) -> Accuracy:
-    """Run a float model and its quantized form on the first :data:`SLICE` samples.
+    """Run a float model and its quantized form on the first samples.
+
+    How many follows from the size of the model: until :data:`ENOUGH` values of quantized tensors were used, at most
+    :data:`SLICE` and, if there are so many, at least :data:`FEWEST`.
 
     The quantized model runs in the reference session, so the numbers are those of ONNX's own definition and not of one
     backend's kernels.
@@ -93,12 +104,12 @@ def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds) -> Accur
     pairs = [_Pair.of(placement, facts) for placement in plan]
     found = [pair for pair in pairs if pair is not None]
     try:
-        outputs = _run(facts, after, found, few)
+        samples, outputs = _run(facts, after, found, few)
     except QdqError as error:
         return Accuracy(samples=0, problem=error.message)
     for pair in found:
         pair.add_constant(facts)
-    return Accuracy(samples=len(few), outputs=outputs, worst=_worst(found))
+    return Accuracy(samples=samples, outputs=outputs, worst=_worst(found))
 
 
 @dataclass(slots=True, eq=False)
@@ -121,6 +132,11 @@ class _Pair:
     def add(self, x: Array) -> None:
         self.error.add(x, rounded(x, self.placement))
 
+    def used(self, runs: int) -> int:
+        """How many values of it went into so many runs."""
+        stored = self.value.initializer
+        return self.error.elements + (element_count(stored) * runs if stored is not None else 0)
+
     def add_constant(self, facts: Facts) -> None:
         array = facts.constant(self.value) if self.is_constant else None
         if array is not None:
@@ -137,7 +153,7 @@ class _Pair:
         )
 
 
-def _run(facts: Facts, after: Model, pairs: list[_Pair], feeds: Feeds) -> tuple[OutputAccuracy, ...]:
+def _run(facts: Facts, after: Model, pairs: list[_Pair], feeds: Feeds) -> tuple[int, tuple[OutputAccuracy, ...]]:
     results = [
         value for name in facts.view.main.output_names() if facts.is_float(value := facts.view.main.values[name])
     ]
@@ -145,15 +161,22 @@ def _run(facts: Facts, after: Model, pairs: list[_Pair], feeds: Feeds) -> tuple[
     errors = {value.name: RunningError() for value in results}
     split = Facts.of(GraphView(after)).split()
     with Observer(facts, [*results, *inner], Profile.DEPLOYED) as floats, open_session(after, split) as quantized:
-        for sample in feeds:
+        for number, sample in enumerate(feeds):
+            seen = sum(pair.used(number) for pair in pairs)
+            if number >= FEWEST and seen >= ENOUGH:
+                return number, _outputs(errors)
             run, found = floats.run(sample), quantized.run(sample, list(errors))
             for value in results:
                 expected = floats.output(run, value)
                 if expected is not None:
                     errors[value.name].add(expected, found[value.name])
-            for pair in pairs:
+            for pair in pairs if seen < ENOUGH else ():
                 for array in floats.arrays(run, sample, pair.value):
                     pair.add(array)
+    return len(feeds), _outputs(errors)
+
+
+def _outputs(errors: Mapping[str, RunningError]) -> tuple[OutputAccuracy, ...]:
     return tuple(_output(name, error) for name, error in errors.items() if error.elements)
 
 

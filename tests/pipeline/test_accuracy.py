@@ -9,12 +9,13 @@ import pytest
 from onnx import helper
 from support.small import conv_model, make_model, run
 
-from qdqtool.pipeline.accuracy import SLICE
+from qdqtool.pipeline import accuracy
+from qdqtool.pipeline.accuracy import FEWEST, SLICE
 from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file
 from qdqtool.pipeline.quantize import CachedRanges, QuantizeOptions, quantize_model
 
 
-def images(count: int = 10) -> np.ndarray:
+def images(count: int = 40) -> np.ndarray:
     return np.random.default_rng(2).normal(size=(count, 3, 8, 8)).astype(np.float32)
 
 
@@ -78,6 +79,14 @@ def test_fewer_samples_than_the_slice_are_all_used(model, tmp_path):
     report = quantize_model(model, tmp_path / "few.npz", tmp_path / "q.onnx")
     assert report.accuracy is not None
     assert report.accuracy.samples == 2
+
+
+def test_a_large_model_is_run_on_fewer_samples(model, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(accuracy, "ENOUGH", 1)
+    report = quantize_model(model, data, tmp_path / "q.onnx")
+    assert report.accuracy is not None
+    assert report.accuracy.samples == FEWEST
+    assert len(report.accuracy.worst) == 4
 
 
 def test_an_output_that_is_ruined_is_shown_as_such(tmp_path):
