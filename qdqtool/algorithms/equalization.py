@@ -84,15 +84,26 @@ def equalizing_factors(
     return {joint: found[joint] for joint in joints}
 
 
-def noise_reduction_db(joint: Joint, factors: Mapping[Joint, Factors], seen: Statistics, read: ReadWeight) -> float:
-    """By how many dB the factors of a joint lower the expected noise of what reads it, all other factors in place."""
+def noise_reduction_db(
+    joint: Joint, factors: Mapping[Joint, Factors], seen: Statistics, read: ReadWeight, *, rounded_inputs: bool = True
+) -> float:
+    """By how many dB the factors of a joint lower the expected noise of what reads it, all other factors in place.
+
+    Args:
+        joint: One of ``factors``.
+        factors: Those of every joint.
+        seen: Statistics of every tensor that a reader reads.
+        read: Gives the values of a stored weight.
+        rounded_inputs: As :meth:`~qdqtool.algorithms.noise.ProductNoise.expected` takes it.
+    """
     by_writer = {other.writer: by for other, by in factors.items()}
     before = after = 0.0
     for reader in joint.readers:
         outputs = by_writer.get(reader.weight.node)
         noise = ProductNoise(read(reader.weight), reader.weight.layout, seen[reader.tensor], outputs)
-        before += noise.expected(np.ones(reader.weight.layout.inputs))
-        after += noise.expected(np.repeat(factors[joint], reader.repeat))
+        identity, by = np.ones(reader.weight.layout.inputs), np.repeat(factors[joint], reader.repeat)
+        before += noise.expected(identity, rounded_inputs=rounded_inputs)
+        after += noise.expected(by, rounded_inputs=rounded_inputs)
     return 10 * log10(before / after) if before and after else 0.0
 
 

@@ -37,11 +37,16 @@ class ProductNoise:
         self._seen = seen
         self._layout = layout
 
-    def expected(self, factors: Factors) -> float:
-        """The noise of all outputs together when input channels are divided by ``factors`` and weights multiplied."""
+    def expected(self, factors: Factors, *, rounded_inputs: bool = True) -> float:
+        """The noise of all outputs together when input channels are divided by ``factors`` and weights multiplied.
+
+        Args:
+            factors: One for each input channel.
+            rounded_inputs: Whether x is rounded, to steps of one size; else only W is.
+        """
         spread = self._layout.input_factors(factors)[..., 0]
         step = float(np.max(self._seen.peak / factors, initial=0.0))
-        from_inputs: float = step * step * float(np.sum(self._squares * spread**2))
+        from_inputs: float = step * step * float(np.sum(self._squares * spread**2)) if rounded_inputs else 0.0
         energy = self._layout.input_factors(self._seen.mean_square / factors**2)[..., 0].sum(axis=2)
         steps = (self._peaks * spread).max(axis=2, initial=0.0)
         from_weights: float = float(np.sum(steps**2 * energy)) * self._kernel

@@ -64,13 +64,14 @@ class Prepared:
     means: Means = field(default_factory=dict)
 
 
-def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None) -> Prepared:
+def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None, *, rounded_inputs: bool = True) -> Prepared:
     """Take the steps that are asked for, each unless it changes an output on the data by more than rounding.
 
     Args:
         model: The float model; it is not changed.
         feeds: Calibration data; of sharded data all of it, so that every shard takes the same steps.
         asked: Which steps.
+        rounded_inputs: Whether activations will have steps of one size, which all channels of a tensor share.
 
     Raises:
         UsageError: The model fails on a sample.
@@ -80,7 +81,7 @@ def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None) -> Pre
     gate, data = _Gate(model, feeds.first(GATE_SAMPLES)), ChannelData(feeds)
     reports: list[PreparationReport] = []
     record: list[PreparationStep] = []
-    for step in steps(asked):
+    for step in steps(asked, rounded_inputs=rounded_inputs):
         change, difference = _least_harmful(step.changes(model, data), gate)
         harmless = difference is not None and difference <= GATE_LIMIT
         reports.append(_report(step.name, change, applied=harmless, difference=difference))

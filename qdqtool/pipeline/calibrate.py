@@ -209,7 +209,7 @@ def calibrate_model(
         )
     model, digests = with_fixed_shapes(source, recipe), list[bytes]()
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
-    prepared = prepare(model, feeds, recipe.preparation)
+    prepared = prepare(model, feeds, recipe.preparation, rounded_inputs=recipe.unit.integer_activations)
     facts = Facts.of(GraphView(prepared.model))
     proposal = propose_for(facts, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)

@@ -253,7 +253,7 @@ def _weights_job(
     if data is None:
         return _Job(Prepared(model), WeightPlanner(recipe))
     feeds = open_feeds(model, data)
-    prepared = prepare(model, feeds, replace(recipe.preparation, equalize=False, smoothquant=None))
+    prepared = prepare(model, feeds, recipe.preparation, rounded_inputs=recipe.unit.integer_activations)
     data_for_rounding = feeds if options.weights is WeightStorage.PACKED else None
     return _Job(prepared, WeightPlanner(recipe, data_for_rounding, progress), feeds)
 

@@ -100,7 +100,7 @@ class _Harm:
 
 
 def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch):
-    monkeypatch.setattr("qdqtool.pipeline._prepare.steps", lambda _: (_Harm(),))
+    monkeypatch.setattr("qdqtool.pipeline._prepare.steps", lambda *_, **__: (_Harm(),))
     model = Model(conv_model())
     done = prepare(model, open_feeds(model, data), Preparation(bias_correction=False))
     (report,) = done.reports
@@ -118,7 +118,7 @@ class _HarmOrNothing(_Harm):
 
 
 def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkeypatch):
-    monkeypatch.setattr("qdqtool.pipeline._prepare.steps", lambda _: (_HarmOrNothing(),))
+    monkeypatch.setattr("qdqtool.pipeline._prepare.steps", lambda *_, **__: (_HarmOrNothing(),))
     model = Model(conv_model())
     done = prepare(model, open_feeds(model, data), Preparation(bias_correction=False))
     (report,) = done.reports

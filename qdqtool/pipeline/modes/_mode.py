@@ -50,6 +50,11 @@ class Mode:
         return formats.get(self.weights)
 
     @property
+    def integer_activations(self) -> bool:
+        """Whether activations get steps of one size, which all channels of a tensor share."""
+        return not self.weight_only and self.activation_format.kind == "integer"
+
+    @property
     def activation_format(self) -> NumberFormat:
         """The number format of activations.
 

@@ -36,13 +36,21 @@ class Preparation:
             raise ArgumentError(f"smoothquant is {alpha!r}; legal: 'auto', or a number from 0 to 1")
 
 
-def steps(asked: Preparation) -> tuple[Step, ...]:
-    """The steps, in the order in which they are made."""
+def steps(asked: Preparation, *, rounded_inputs: bool = True) -> tuple[Step, ...]:
+    """The steps, in the order in which they are made.
+
+    Args:
+        asked: Which are asked for.
+        rounded_inputs: Whether activations will have steps of one size. Else outlier channels do no harm, and are left
+            alone unless an alpha is given.
+    """
     found: list[Step] = [BatchNormStep()]
     if asked.equalize:
-        found.append(EqualizationStep())
-    if asked.smoothquant is not None:
-        found.append(SmoothQuantStep(None if asked.smoothquant == "auto" else asked.smoothquant))
+        found.append(EqualizationStep(rounded_inputs=rounded_inputs))
+    if isinstance(asked.smoothquant, float):
+        found.append(SmoothQuantStep(asked.smoothquant))
+    elif asked.smoothquant == "auto" and rounded_inputs:
+        found.append(SmoothQuantStep())
     return tuple(found)
 
 

@@ -28,9 +28,16 @@ LEAST_GAIN_DB = 1.0
 
 
 class EqualizationStep:
-    """Every joint between layers with weights."""
+    """Every joint between layers with weights.
+
+    Args:
+        rounded_inputs: Whether activations will have steps of one size; else only the noise of the weights counts.
+    """
 
     name = "equalization"
+
+    def __init__(self, *, rounded_inputs: bool = True) -> None:
+        self._rounded_inputs = rounded_inputs
 
     def changes(self, model: Model, data: ChannelData) -> Iterator[Change]:
         """Factors from ranges of channels on the first samples; then the nearest powers of two, which round nothing."""
@@ -41,7 +48,7 @@ class EqualizationStep:
             yield Change(model=model, left=tuple(left))
             return
         seen = data.of(view)
-        factors, gains = _worthwhile(with_statistics(joints, seen), seen, model)
+        factors, gains = self._worthwhile(with_statistics(joints, seen), seen, model)
         left += [joint_site(joint, "its channels are even") for joint in joints if joint not in factors]
         done = tuple(joint_site(joint, f"expected noise {-gains[joint]:+.1f} dB") for joint in factors)
         if not factors:
@@ -60,19 +67,21 @@ class EqualizationStep:
         done = tuple(joint_site(joint, "as recorded") for joint in factors)
         return Change(model=rescale(view, factors), parameters=parameters, done=done)
 
+    def _worthwhile(
+        self, left: list[Joint], seen: Mapping[Value, ChannelStatistics], model: Model
+    ) -> tuple[dict[Joint, Factors], dict[Joint, float]]:
+        """Factors of the joints that gain by them. Those of the others are left out and the rest found again."""
 
-def _worthwhile(
-    left: list[Joint], seen: Mapping[Value, ChannelStatistics], model: Model
-) -> tuple[dict[Joint, Factors], dict[Joint, float]]:
-    """Factors of the joints that gain by them. Those of the others are left out and the rest found again."""
+        def read(weight: StoredWeight) -> Array:
+            return weight.read(model)
 
-    def read(weight: StoredWeight) -> Array:
-        return weight.read(model)
+        def gain(joint: Joint) -> float:
+            return noise_reduction_db(joint, factors, seen, read, rounded_inputs=self._rounded_inputs)
 
-    while True:
-        factors = equalizing_factors(left, seen, read)
-        gains = {joint: noise_reduction_db(joint, factors, seen, read) for joint in left}
-        kept = [joint for joint in left if gains[joint] >= LEAST_GAIN_DB]
-        if len(kept) == len(left):
-            return factors, gains
-        left = kept
+        while True:
+            factors = equalizing_factors(left, seen, read)
+            gains = {joint: gain(joint) for joint in left}
+            kept = [joint for joint in left if gains[joint] >= LEAST_GAIN_DB]
+            if len(kept) == len(left):
+                return factors, gains
+            left = kept
