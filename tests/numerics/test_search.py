@@ -1,4 +1,4 @@
-"""Block scales of the least squared error: against brute force, and the kernels against their NumPy twin bit for bit."""
+"""Block scales of the least squared error: against brute force, and the kernels against their twin bit for bit."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_two_level_scales_lie_on_their_grid_and_beat_the_largest_magnitude(dtype
 
 def test_float4_candidates_are_judged_by_the_values_of_the_format():
     v = np.linspace(-7, 7, 4001).astype(np.float32)
-    nearest = np.clip(search._nearest_float4(v), -6, 6)  # noqa: SLF001
+    nearest = np.clip(search._nearest_float4(v), -6, 6)
     distance = np.abs(np.abs(v)[:, None] - FP4_VALUES)
     np.testing.assert_allclose(np.abs(np.abs(nearest) - np.abs(v)), distance.min(axis=1), atol=1e-6)
 
