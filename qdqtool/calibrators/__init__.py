@@ -7,13 +7,23 @@ import functools
 
 from qdqtool import calibrators as _package
 from qdqtool.calibrators._density import clipped_fraction
-from qdqtool.calibrators._types import Calibrator, Goal, Threshold
+from qdqtool.calibrators._types import PERCENTILE, Calibrator, Goal, Threshold
 from qdqtool.errors import ArgumentError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
-__all__ = ["DEFAULT", "Calibrator", "Goal", "Threshold", "clipped_fraction", "get", "names"]
+__all__ = [
+    "DEFAULT",
+    "PERCENTILE",
+    "Calibrator",
+    "Goal",
+    "Threshold",
+    "check_percentile",
+    "clipped_fraction",
+    "get",
+    "names",
+]
 
-DEFAULT = "max"
+DEFAULT = "auto"
 
 
 def names() -> tuple[str, ...]:
@@ -34,3 +44,17 @@ def get(name: str) -> Calibrator:
         )
     found: Calibrator = load_unit(_package, name).CALIBRATOR
     return found
+
+
+def check_percentile(method: str, percentile: float | None) -> None:
+    """Raise unless a percentile goes with a method.
+
+    Raises:
+        ArgumentError: It is none from 50 to 100, or the method does not read it.
+    """
+    if percentile is None:
+        return
+    if method != "percentile":
+        raise ArgumentError(f"percentile is set, and calibration method '{method}' does not read it")
+    if not 50 <= percentile <= 100:
+        raise ArgumentError(f"percentile is {percentile:g}; legal: 50 to 100")

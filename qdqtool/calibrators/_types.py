@@ -6,6 +6,9 @@ from typing import Literal, Protocol
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ranges import TensorRange
 
+PERCENTILE = 99.99
+"""How many of a hundred values the method ``percentile`` does not clip, unless told."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
@@ -17,7 +20,7 @@ class Goal:
     """
 
     format: NumberFormat
-    percentile: float = 99.99
+    percentile: float = PERCENTILE
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,10 +89,17 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
         ),
         click.option(
             "--calibration-method",
-            default="max",
+            default="auto",
             show_default=True,
             metavar="METHOD",
-            help="How ranges are chosen: max.",
+            help="How ranges are chosen: auto, which clips a tensor where that lowers its error; or the same for all "
+            "tensors, max, mse, entropy or percentile.",
+        ),
+        click.option(
+            "--percentile",
+            type=float,
+            metavar="P",
+            help="percentile: how many of a hundred values are not clipped.  [default: 99.99]",
         ),
         click.option(
             "--target",
@@ -124,6 +131,7 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         mode=values.pop("quantize_mode"),
         block_size=values.pop("block_size"),
         method=values.pop("calibration_method"),
+        percentile=values.pop("percentile"),
         target=values.pop("target"),
         input_shapes=parse_shapes(values.pop("input_shapes"), "--input-shapes"),
         selection=Selection(**{name: tuple(values.pop(name)) for name in selecting}),

@@ -71,6 +71,7 @@ class _Params:
 
     def __init__(self, facts: Facts, recipe: Recipe, ranges: Ranges) -> None:
         self._facts = facts
+        self._recipe = recipe
         self._calibrator = calibrators.get(recipe.method)
         self._ranges = ranges
         self.degenerate: list[DegenerateTensor] = []
@@ -88,7 +89,7 @@ class _Params:
         return self._of_activation(entry, value, seen)
 
     def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
-        goal = calibrators.Goal(format=entry.scheme.format)
+        goal = self._recipe.goal(entry.scheme.format)
         found = self._calibrator.threshold(seen, goal)
         amax = np.asarray(found.amax if entry.bound is None else entry.bound)
         rule = self._rule(value)

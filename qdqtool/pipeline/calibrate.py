@@ -15,6 +15,7 @@ from qdqtool.graph.specialize import specialize
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
 from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.pipeline import modes
 from qdqtool.pipeline._check_job import Progress
@@ -83,6 +84,7 @@ class Recipe:
         mode: Id of a mode (:mod:`qdqtool.pipeline.modes`).
         block_size: Elements that share a scale, in modes with blocks; None for the mode's default.
         method: Id of a calibrator (:mod:`qdqtool.calibrators`).
+        percentile: For the method ``percentile``: how many of a hundred values are not clipped; None for the default.
         target: Id of a target (:mod:`qdqtool.targets`).
         selection: Which nodes.
         input_shapes: Extents that the user fixes, by input name.
@@ -92,6 +94,7 @@ class Recipe:
     mode: str = modes.DEFAULT
     block_size: int | None = None
     method: str = calibrators.DEFAULT
+    percentile: float | None = None
     target: str = targets.DEFAULT
     selection: Selection = field(default_factory=Selection)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -100,7 +103,16 @@ class Recipe:
     def __post_init__(self) -> None:
         self.unit.block_size(self.block_size)
         calibrators.get(self.method)
+        calibrators.check_percentile(self.method, self.percentile)
         modes.require_target(self.mode, self.target)
+
+    def goal(self, fmt: NumberFormat) -> calibrators.Goal:
+        """What thresholds of activations are for."""
+        return calibrators.Goal(format=fmt, percentile=self.percentile or calibrators.PERCENTILE)
+
+    def parameters(self) -> dict[str, float]:
+        """Those of the method, as a ranges file keeps them."""
+        return {"percentile": self.percentile or calibrators.PERCENTILE} if self.method == "percentile" else {}
 
     @property
     def unit(self) -> modes.Mode:
@@ -224,6 +236,7 @@ def calibrate_model(
         data_sha256=data_digest(digests),
         model_sha256=model_digest(prepared.model),
         preparation=prepared.record,
+        parameters=recipe.parameters(),
     )
     done = fold_samples(fold, record, Samples(feeds, digests), extent or Extent(), progress)
     return Calibrated(prepared, done.ranges, feeds, done.resumed)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,8 @@ def near(found: TensorRange, expected: TensorRange) -> bool:
 
 
 def tensors(ranges: Ranges) -> dict[str, TensorRange]:
-    return {name: found for (_, name), found in ranges.tensors.items()}
+    """Extremes and counts; histograms have tests of their own."""
+    return {name: replace(found, histogram=None) for (_, name), found in ranges.tensors.items()}
 
 
 def every_tensor(proto: onnx.ModelProto, data: dict[str, np.ndarray]) -> dict[str, TensorRange]:
@@ -267,7 +269,7 @@ def test_random_data_is_on_record_with_its_seed_and_repeats():
 
 def test_real_data_is_on_record_as_such(tmp_path):
     record = calibrate(Model(conv_model()), npz(tmp_path, x=images())).record
-    assert (record.random, record.seed, record.samples, record.method) == (False, None, 5, "max")
+    assert (record.random, record.seed, record.samples, record.method) == (False, None, 5, "auto")
 
 
 def test_an_unknown_target_method_or_mode_is_refused():

@@ -64,7 +64,7 @@ def reader_of(proto: onnx.ModelProto, tensor: str, op_type: str) -> onnx.NodePro
 def test_activation_scales_are_the_largest_magnitude_over_127_and_weight_scales_that_of_each_channel(
     model, data, tmp_path
 ):
-    quantize_model(model, data, tmp_path / "q.onnx")
+    quantize_model(model, data, tmp_path / "q.onnx", with_options(method="max"))
     proto = onnx.load(tmp_path / "q.onnx")
     x_scale = constant(proto, reader_of(proto, "x", "QuantizeLinear").input[1])
     assert x_scale == np.abs(images()).max() / np.float32(127)
@@ -165,13 +165,13 @@ def test_the_model_says_how_it_was_calibrated(data, tmp_path):
     quantize_model(saved(proto, tmp_path), data, tmp_path / "q.onnx")
     notes = metadata(tmp_path / "q.onnx")
     assert notes["author"] == "me"
-    assert json.loads(notes[CALIBRATION_KEY]) == {"method": "max", "samples": 4, "random": False, "seed": None}
+    assert json.loads(notes[CALIBRATION_KEY]) == {"method": "auto", "samples": 4, "random": False, "seed": None}
 
 
 def test_random_calibration_is_never_silent(model, tmp_path):
     report = quantize_model(model, RandomData(seed=3, samples=2), tmp_path / "q.onnx")
     note = json.loads(metadata(tmp_path / "q.onnx")[CALIBRATION_KEY])
-    assert note == {"method": "max", "samples": 2, "random": True, "seed": 3}
+    assert note == {"method": "auto", "samples": 2, "random": True, "seed": 3}
     assert (report.calibration.random, report.calibration.seed) == (True, 3)
 
 
@@ -273,7 +273,8 @@ def half_model(onnx_type: int) -> onnx.ModelProto:
 def test_scales_of_float16_tensors_are_float16(tmp_path):
     x = np.random.default_rng(4).normal(size=(3, 8)).astype(np.float32)
     np.savez(tmp_path / "data.npz", x=x)
-    quantize_model(saved(half_model(TensorProto.FLOAT16), tmp_path), tmp_path / "data.npz", tmp_path / "q.onnx")
+    model = saved(half_model(TensorProto.FLOAT16), tmp_path)
+    quantize_model(model, tmp_path / "data.npz", tmp_path / "q.onnx", with_options(method="max"))
     quantized = onnx.load(tmp_path / "q.onnx")
     scale = constant(quantized, reader_of(quantized, "h", "QuantizeLinear").input[1])
     assert scale.dtype == np.float16
