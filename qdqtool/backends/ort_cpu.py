@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 
 from qdqtool.backends._machine import cpu_features, cpu_name
+from qdqtool.backends._memory import give_back
 from qdqtool.backends._ort_errors import absent, run_error, session_error
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData, inlined, save_model
@@ -83,10 +84,13 @@ class Session:
     def __init__(self, model: Model, profile: Profile = Profile.SEMANTIC) -> None:
         self._open = ExitStack()
         try:
-            self._session = _load(_self_contained(model, self._open), profile)
+            folder, data = _serialized(model, self._open)
+            self._session = _load(folder, data, profile)
         except BaseException:
             self._open.close()
             raise
+        del data
+        give_back()
         self.outputs: tuple[str, ...] = tuple(output.name for output in self._session.get_outputs())
 
     def __enter__(self) -> Self:
@@ -99,6 +103,7 @@ class Session:
         """Free the session and its temporary files."""
         self._session = None
         self._open.close()
+        give_back()
 
     def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Run the model once.
@@ -173,11 +178,16 @@ def _session_options(profile: Profile) -> Any:
     return options
 
 
-def _load(model: Model, profile: Profile) -> Any:
+def _serialized(model: Model, stack: ExitStack) -> tuple[Path, bytes]:
+    """A model for a session, and the folder of its external data; copies made on the way are gone afterwards."""
+    whole = _self_contained(model, stack)
+    return whole.folder, _with_node_names(whole.proto).SerializeToString()
+
+
+def _load(folder: Path, data: bytes, profile: Profile) -> Any:
     """A session from memory: a copy that has inner outputs exists nowhere on disk, but its weights may."""
     options = _session_options(profile)
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(model.folder))
-    data = _with_node_names(model.proto).SerializeToString()
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     try:
         session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER])
     except Exception as error:  # noqa: BLE001  as in Session.run
