@@ -46,7 +46,7 @@ def main() -> None:
 
 def _compare(arguments: argparse.Namespace, folder: Path) -> None:
     workshop = subjects.Workshop(folder, quick=arguments.quick)
-    effort = Effort(repeats=arguments.repeat, engines=not arguments.no_engines)
+    effort = Effort(repeats=1 if arguments.quick else arguments.repeat, engines=not arguments.no_engines)
     entered, results = _contestants(arguments), list[Result]()
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors", file=sys.stderr)
     for name in _models(arguments):

@@ -105,7 +105,7 @@ class Arena:
             result.notes.append("SQNR after qdqtool strip turned the codes into float weights")
 
     def _build(self, result: Result, path: Path) -> None:
-        if self.effort.engines:
+        if self.effort.engines and (result.contestant is None or contestants.is_built(result.contestant)):
             result.engine = engine.build(path, self.subject)
 
     def _output(self, one: Contestant) -> Path:

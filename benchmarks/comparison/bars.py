@@ -10,6 +10,7 @@ from benchmarks.comparison.contestants import (
     INT4_128,
     MAX,
     MODEL_OPTIMIZER,
+    NO_DATA,
     ORT,
     OURS,
 )
@@ -98,7 +99,7 @@ def _accuracy(results: Sequence[Result]) -> Iterator[Bar]:
 def _int4(results: Sequence[Result]) -> Iterator[Bar]:
     for group in (INT4_128, INT4_32):
         for ours in _tool(results, OURS, group):
-            for rival in _tool(results, ORT, group):
+            for rival in _tool(results, ORT, group) if _method(ours) != NO_DATA else []:
                 if ours.quality and rival.quality and rival.coverage and rival.coverage.weight_only:
                     limit = _sqnr(rival) + INT4_LEAD
                     yield Bar(ours.subject.name, f"SQNR of {group}, against ORT", ours.quality.worst, limit, "dB")
@@ -125,6 +126,10 @@ def _tool(results: Sequence[Result], tool: str, group: str | None = None) -> lis
 
 def _group(result: Result) -> str:
     return result.contestant.group if result.contestant else ""
+
+
+def _method(result: Result) -> str:
+    return result.contestant.method if result.contestant else ""
 
 
 def _sqnr(result: Result) -> float:

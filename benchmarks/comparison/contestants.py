@@ -12,6 +12,7 @@ CHILDREN = Path(__file__).parent / "children"
 DEFAULT, MAX, HISTOGRAM, FP8 = "int8 default", "int8 max", "int8 histogram", "fp8"
 INT4_128, INT4_32, WEIGHTS, NVFP4 = "int4 block 128", "int4 block 32", "int8 weights", "nvfp4"
 WEIGHT_ONLY = (INT4_128, INT4_32, WEIGHTS, NVFP4)
+NO_DATA = "no data"
 OURS, ORT, MODEL_OPTIMIZER = "qdqtool", "ORT", "Model Optimizer"
 
 KEEPS_EVERYTHING = 32
@@ -55,10 +56,12 @@ def ours() -> list[Contestant]:
         _ours(MAX, "max", "--calibration-method", "max"),
         *(_ours(HISTOGRAM, method, "--calibration-method", method) for method in methods),
         _ours(FP8, "default", "--quantize-mode", "fp8"),
-        _ours(INT4_128, "default", *int4, "128", data=False),
-        _ours(INT4_32, "default", *int4, "32", data=False),
-        _ours(WEIGHTS, "default", "--quantize-mode", "int8-weight-only", data=False),
-        _ours(NVFP4, "default", "--quantize-mode", "nvfp4", data=False),
+        _ours(INT4_128, "default", *int4, "128"),
+        _ours(INT4_128, NO_DATA, *int4, "128", data=False),
+        _ours(INT4_32, "default", *int4, "32"),
+        _ours(INT4_32, NO_DATA, *int4, "32", data=False),
+        _ours(WEIGHTS, NO_DATA, "--quantize-mode", "int8-weight-only", data=False),
+        _ours(NVFP4, "default", "--quantize-mode", "nvfp4"),
     ]
 
 
@@ -89,19 +92,26 @@ def model_optimizer(python: str) -> list[Contestant]:
 def entered(contestant: Contestant, subject: Subject) -> bool:
     """Whether a contestant runs on a subject.
 
-    Weight-only modes need a MatMul with a weight. On models with random data that are not there for their time, one
-    method of a peer and one of each mode of ours is enough.
+    Weight-only modes need a MatMul with a weight. Where ``subject.few``, one method of each mode is enough, and of the
+    peers those modes that bars speak of.
     """
     if contestant.group in WEIGHT_ONLY and not has_matmul_weights(subject.path):
         return False
-    if subject.metric or subject.heavy:
+    if not subject.few:
         return True
-    return contestant.group in ((DEFAULT, MAX, FP8, INT4_128) if contestant.tool == OURS else (MAX,))
+    if contestant.tool == OURS:
+        return contestant.group in (DEFAULT, MAX, FP8, INT4_128, INT4_32) and contestant.method != NO_DATA
+    return contestant.group in (MAX, INT4_128, INT4_32) and contestant.method != "awq_clip"
 
 
 def is_slow(contestant: Contestant) -> bool:
-    """Whether it takes minutes on a heavy model."""
-    return contestant.tool != OURS and contestant.sample_limit is not None
+    """Whether a quick run does without it: all histogram methods but the default, and peers that take minutes."""
+    return contestant.group == HISTOGRAM or (contestant.tool != OURS and contestant.sample_limit is not None)
+
+
+def is_built(contestant: Contestant) -> bool:
+    """Whether TensorRT is asked about its results; methods that only change scales build as the default does."""
+    return contestant.group != HISTOGRAM and contestant.method not in (NO_DATA, "awq_clip")
 
 
 def _ours(group: str, method: str, *options: str, data: bool = True) -> Contestant:

@@ -31,6 +31,7 @@ class Subject:
         test: ``.npz`` with samples that calibration does not see, and ``labels`` if there is a task.
         samples: Calibration samples to use.
         heavy: Inference takes so long that starting Python does not count: time and memory are judged here.
+        few: Too slow, or too little known of it, for every method of every tool.
         metric: ``accuracy`` or ``perplexity``; empty: the data are random.
         input_shapes: What the builder needs to be told, for ``--input-shapes``; empty: nothing.
     """
@@ -41,6 +42,7 @@ class Subject:
     test: Path
     samples: int
     heavy: bool = False
+    few: bool = False
     metric: str = ""
     input_shapes: str = ""
 
@@ -118,6 +120,7 @@ def _bert(workshop: Workshop) -> Subject:
         workshop.arrays("bert_base.test", lambda: data.token_ids(8, TOKENS, size.vocabulary, 2)),
         samples=8 if workshop.quick else 32,
         heavy=True,
+        few=True,
     )
 
 
@@ -155,7 +158,7 @@ def _real_subject(path: Path, workshop: Workshop) -> Subject:
     test = workshop.arrays(f"{path.stem}.test", lambda: _real_inputs(path, 16, seed=2))
     speech = "silero" in path.stem
     shapes = f"input:1x{data.SPEECH_WINDOW},state:2x1x128" if speech else ""
-    return Subject(path.stem, path, calibration, test, samples, input_shapes=shapes)
+    return Subject(path.stem, path, calibration, test, samples, few=True, input_shapes=shapes)
 
 
 def _real_inputs(path: Path, count: int, seed: int) -> dict[str, Array]:
