@@ -132,12 +132,15 @@ class _Chunk:
     def __init__(self, values: Iterable[Value], counter: Counter | None, digests: Sequence[bytes]) -> None:
         self.tallies = {tensor_key(value): Tally(counter) for value in values}
         self.counting: Future[_Fault | None] | None = None
+        self._counter = counter
         self._digests = digests
 
     def count(self, taken: _Taken) -> _Fault | None:
         """Count one sample, and say what is wrong with it."""
         if sample_digest(taken.sample) != self._digests[taken.number]:
             return _Fault(taken, None, np.empty(0))
+        if self._counter is not None:
+            self._counter.expect(sum(array.nbytes for _, arrays in taken.arrays for array in arrays))
         for value, arrays in taken.arrays:
             tally = self.tallies[tensor_key(value)]
             for array in arrays:

@@ -52,7 +52,9 @@ def test_compiled_code_counts_the_same(name, wider):
     pytest.importorskip("numba")
     values = SIZES[name]
     exponent = (exponent_for(float(np.abs(values).max())) or 0) + wider
-    assert np.array_equal(counted(values, exponent, Counter(worth_it=0)), counted(values, exponent, Counter()))
+    compiled = Counter()
+    compiled.expect(counting.WORTH_IT)
+    assert np.array_equal(counted(values, exponent, compiled), counted(values, exponent, Counter()))
 
 
 @given(arrays(np.float32, st.integers(1, 50), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
@@ -66,14 +68,14 @@ def test_an_array_of_any_order_is_counted():
     assert np.array_equal(counted(values[::2].T, -8, Counter()), bins_of(values[::2], -8))
 
 
-def test_compiling_waits_until_it_pays(monkeypatch):
+def test_compiled_code_is_fetched_for_large_samples_however_many_there_are(monkeypatch):
     fetched = []
     monkeypatch.setattr(counting, "available", lambda: fetched.append(True))
-    counter, values = Counter(worth_it=3 * 40_000), np.ones(10_000, np.float32)
-    for _ in range(3):
-        counter.count(values, 0, new_table())
+    counter = Counter()
+    for _ in range(1000):
+        counter.expect(counting.WORTH_IT - 1)
     assert not fetched
-    counter.count(values, 0, new_table())
+    counter.expect(counting.WORTH_IT)
     assert fetched
 
 
