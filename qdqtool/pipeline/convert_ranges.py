@@ -94,7 +94,7 @@ def _check_preparation(ranges: Ranges, source: Path) -> None:
     if steps:
         raise UsageError(
             f"ranges {source} are of the model after {' and '.join(steps)}, not of the one that other tools read",
-            hint="calibrate with --no-equalize and without --smoothquant",
+            hint="calibrate with --no-equalize --smoothquant off",
         )
 
 
