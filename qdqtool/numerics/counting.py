@@ -1,8 +1,8 @@
 """Counting magnitudes into the bins of a histogram: in NumPy, or compiled where there is much to count at a time.
 
-Both ways give the same counts, bit for bit. NumPy counts more than 1 GB of float32 a second and core, compiled code about
-5; but numba takes half a second and 60 MB. Which way is taken depends on the size of a sample and not on how many there
-are, so that memory does not either.
+Both ways give the same counts, bit for bit. NumPy counts more than 1 GB of float32 a second and core, compiled code
+about 5; but numba takes half a second and 60 MB. Which way is taken depends on the size of a sample and not on how many
+there are, so that memory does not either.
 """
 
 import functools
