@@ -12,8 +12,9 @@ import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
 from support.command import qdqtool
-from support.small import conv_model
+from support.small import conv_model, make_model
 
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
@@ -305,3 +306,33 @@ def test_histograms_are_those_of_every_activation_that_a_run_returns(folder):
         assert histogram.zeros == np.count_nonzero(sizes == 0)
         assert np.array_equal(histogram.counts, np.histogram(sizes[sizes > 0], histogram.edges())[0])
         assert len(histogram.counts) / 2 <= seen.amax / 2.0**histogram.exponent < len(histogram.counts)
+
+
+PEAK = """
+import sys
+from pathlib import Path
+from qdqtool.pipeline.calibrate import Recipe, calibrate
+calibrate(Path(sys.argv[1]), Path(sys.argv[2]), Recipe(method="entropy"))
+print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_histograms_take_no_more_memory_for_more_samples(tmp_path):
+    """288 samples more would take 57 MB as inputs alone; the counts of one tensor take 128 KB."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "v"], ["y"]),
+    ]
+    weights = {"w": np.full((8, 3, 3, 3), 0.1, np.float32), "v": np.full((1, 8, 1, 1), 0.1, np.float32)}
+    model = tmp_path / "m.onnx"
+    onnx.save(make_model(nodes, {"x": ("n", 3, 128, 128)}, {"y": ("n", 1, 128, 128)}, weights), model)
+    peaks = {}
+    for count in (32, 320):
+        path = tmp_path / f"{count}.npz"
+        np.savez(path, x=np.random.default_rng(0).random((count, 3, 128, 128), np.float32))
+        words = [sys.executable, "-c", PEAK, str(model), str(path)]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
+        peaks[count] = int(done.stdout)
+    assert peaks[320] <= 1.1 * peaks[32], peaks
