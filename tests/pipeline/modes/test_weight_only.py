@@ -1,11 +1,13 @@
 """Weight-only modes: what is quantized and what is not, that it is right, and what TensorRT for RTX makes of it."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.command import qdqtool
 from support.small import make_model
 from support.trt_verdict import TrtOracle
 
@@ -243,3 +245,51 @@ def test_every_mode_says_what_it_does_and_what_its_formats_are(name):
     assert mode.weight_format.low < 0
     assert mode.weight_only == (mode.activations is None)
     assert mode.block_size(None) == (mode.blocks[0] if mode.blocks else None)
+
+
+def test_branches_and_functions_are_quantized_like_the_main_graph(tmp_path):
+    """A weight of a branch, one that a branch takes from outside, and a constant of a local function."""
+    rng = np.random.default_rng(4)
+
+    def tensor(name):
+        return numpy_helper.from_array(rng.normal(size=(64, 64)).astype(np.float32), name)
+
+    def body(name, node, weights=()):
+        output = helper.make_tensor_value_info(name, TensorProto.FLOAT, (4, 64))
+        return helper.make_graph([node], name, [], [output], list(weights))
+
+    own = body("a", helper.make_node("MatMul", ["x", "own"], ["a"], name="in_branch"), [tensor("own")])
+    outer = body("b", helper.make_node("MatMul", ["x", "outer"], ["b"], name="captured"))
+    nodes = [
+        helper.make_node("If", ["flag"], ["c"], name="if", then_branch=own, else_branch=outer),
+        helper.make_node("layer", ["c"], ["y"], name="call", domain="local"),
+    ]
+    model = make_model(nodes, {"x": (4, 64)}, {"y": (4, 64)}, {})
+    model.graph.initializer.append(tensor("outer"))
+    model.graph.input.append(helper.make_tensor_value_info("flag", TensorProto.BOOL, []))
+    inner = [
+        helper.make_node("Constant", [], ["w"], value=tensor("w")),
+        helper.make_node("MatMul", ["i", "w"], ["o"], name="in_function"),
+    ]
+    imports = [helper.make_opsetid("", 17)]
+    model.functions.append(helper.make_function("local", "layer", ["i"], ["o"], inner, imports))
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    report = quantize(model, tmp_path)
+    assert {entry.consumers for entry in report.quantized} == {("in_branch",), ("captured",), ("in_function",)}
+    assert {entry.granularity for entry in report.quantized} == {"blocks of 32 on axis 0"}
+    checked = check_model(tmp_path / "q.onnx", baseline=tmp_path / "float.onnx")
+    assert checked.outputs[0].sqnr_db > 10
+
+
+def test_the_command_needs_no_data_and_says_what_it_did(tmp_path):
+    model = SAMPLES / "digits_transformer" / "model.onnx"
+    arguments = ("quantize", str(model), "--quantize-mode", "int4", "--block-size", "32", "-o", "q.onnx")
+    done = qdqtool(*arguments, cwd=tmp_path)
+    assert done.code == 0
+    assert "calibrated" not in done.out
+    report = json.loads(qdqtool(*arguments, "--output-format", "json", cwd=tmp_path).out)
+    assert report["mode"] == "int4"
+    assert report["calibration"] is None
+    refused = qdqtool("quantize", str(model), "--quantize-mode", "mxfp8", "-o", "r.onnx", cwd=tmp_path)
+    assert refused.code == 2
+    assert "fp8-weight-only" in refused.err
