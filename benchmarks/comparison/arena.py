@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.comparison import contestants, costs, engine
-from benchmarks.comparison.contestants import Contestant
+from benchmarks.comparison.contestants import OURS, Contestant
 from benchmarks.comparison.costs import Cost
 from benchmarks.comparison.measured import Result
 from benchmarks.comparison.quality import Referee
@@ -89,19 +89,23 @@ class Arena:
         if result.failed:
             return
         result.inspect(path)
-        try:
-            result.quality = referee.judge(path)
-        except Exception as error:  # noqa: BLE001 - whatever a model of a peer makes ONNX Runtime raise
-            result.notes.append(f"not run as it is: {str(error).splitlines()[0][:200]}")
+        if not self._run_by_referee(result, path, referee) and result.contestant and result.contestant.tool == OURS:
             self._judge_stripped(result, path, referee)
         self._build(result, path)
+
+    def _run_by_referee(self, result: Result, path: Path, referee: Referee) -> bool:
+        try:
+            result.quality = referee.judge(path)
+        except Exception as error:  # noqa: BLE001 - whatever a model makes ONNX Runtime raise
+            result.notes.append(f"ONNX Runtime does not run it: {str(error).splitlines()[0][:300]}")
+        return result.quality is not None
 
     def _judge_stripped(self, result: Result, path: Path, referee: Referee) -> None:
         """Judge weights alone by what their codes stand for, in float: ONNX Runtime lacks some of the formats."""
         floats = path.with_suffix(".stripped.onnx")
         words = [sys.executable, "-m", "qdqtool", "strip", str(path), "-o", str(floats)]
-        if result.coverage and not result.coverage.pairs and not costs.run(words).code:
-            result.quality = referee.judge(floats)
+        weights_only = result.coverage and not result.coverage.pairs
+        if weights_only and not costs.run(words).code and self._run_by_referee(result, floats, referee):
             result.notes.append("SQNR after qdqtool strip turned the codes into float weights")
 
     def _build(self, result: Result, path: Path) -> None:
