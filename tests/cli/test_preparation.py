@@ -1,0 +1,45 @@
+"""Options of preparation: what they mean, and what they refuse."""
+
+import pytest
+from click.testing import CliRunner
+
+from qdqtool.cli import quantize
+from qdqtool.cli._preparation import make_preparation
+from qdqtool.errors import ArgumentError
+from qdqtool.pipeline.preparation import Preparation
+
+DEFAULTS = {"equalize": True, "smoothquant": "auto", "bias_correction": True}
+
+
+def made(**changes: object) -> Preparation:
+    return make_preparation(DEFAULTS | changes)
+
+
+def test_the_defaults_of_the_command_line_are_those_of_the_library():
+    found = {option.name: option.default for option in quantize.command.params if option.name in DEFAULTS}
+    assert found == DEFAULTS
+    assert made() == Preparation()
+
+
+def test_every_option_is_carried_over():
+    assert made(equalize=False) == Preparation(equalize=False)
+    assert made(bias_correction=False) == Preparation(bias_correction=False)
+    assert made(smoothquant="off") == Preparation(smoothquant=None)
+    assert made(smoothquant="0.25") == Preparation(smoothquant=0.25)
+
+
+@pytest.mark.parametrize("text", ["", "on", "1.5", "-1", "nan", "inf"])
+def test_an_alpha_that_is_none_is_refused(text):
+    with pytest.raises(ArgumentError, match=r"smoothquant is .*; legal: "):
+        made(smoothquant=text)
+
+
+def test_the_values_are_taken_out():
+    values = {**DEFAULTS, "target": "tensorrt"}
+    make_preparation(values)
+    assert values == {"target": "tensorrt"}
+
+
+def test_help_says_how_to_switch_each_off():
+    text = CliRunner().invoke(quantize.command, ["--help"]).output
+    assert all(option in text for option in ("--no-equalize", "--no-bias-correction", "auto|off|ALPHA"))
