@@ -15,8 +15,8 @@ import numpy.typing as npt
 from qdqtool.histogram import BINS
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 
-WORTH_IT = 1 << 24
-"""Bytes of one sample from which the compiled kernel is fetched: it saves some 10 ms for each."""
+WORTH_IT = 1 << 23
+"""Bytes of one sample from which the compiled kernel is fetched: it saves some 5 ms for each."""
 COMPILED_FROM = 1 << 12
 """Elements from which the compiled kernel is called."""
 _KERNEL = "qdqtool.numerics._count_rows"
