@@ -7,6 +7,7 @@ import pytest
 from support.magnitudes import seen
 
 from qdqtool import calibrators, formats
+from qdqtool.errors import ArgumentError
 
 PERCENTILE = calibrators.get("percentile")
 GOAL = calibrators.Goal(format=formats.get("int8"))
@@ -44,3 +45,16 @@ def test_a_tensor_of_almost_nothing_but_zeros_is_not_clipped_to_zero():
     threshold = PERCENTILE.threshold(seen(values), GOAL)
     assert threshold.amax == 3
     assert threshold.reason == "nothing is clipped: 99.99 % of the values are 0"
+
+
+@pytest.mark.parametrize(
+    ("method", "percentile", "message"),
+    [
+        ("percentile", 49, "percentile is 49; legal: 50 to 100"),
+        ("percentile", float("nan"), "percentile is nan; legal: 50 to 100"),
+        ("auto", 99.9, "percentile is set, and calibration method 'auto' does not read it"),
+    ],
+)
+def test_a_percentile_that_means_nothing_is_refused(method, percentile, message):
+    with pytest.raises(ArgumentError, match=message):
+        calibrators.check_percentile(method, percentile)
