@@ -7,7 +7,7 @@ from qdqtool.graph.view import NodeView
 from qdqtool.numerics.number_format import NumberFormat
 
 LEAST_CHANNELS = 16
-"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller: below this on both sides nothing is gained."""
+"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller."""
 
 
 class QuantizableOp:
@@ -45,6 +45,16 @@ class QuantizableOp:
     def weighted(self) -> bool:
         """Whether it multiplies an activation with weights: what int8 and fp8 kernels exist for."""
         return self.weight_input is not None
+
+    def gains(self, channels: tuple[int, int]) -> bool:
+        """Whether a layer with so many input and output channels gains from quantized kernels.
+
+        A convolution slides its weight over many places, so one side of a full tile is enough: the first layer of an
+        image model has 3 input channels. A matrix product with a short side is over in no time, and as the last layer
+        of a classifier it is where rounding hurts most.
+        """
+        side = min(channels) if self.two_activations else max(channels)
+        return side >= LEAST_CHANNELS
 
     def quantized_inputs(self, node: NodeView) -> tuple[int, ...]:
         """The inputs of ``node`` that take a pair: activations first, then the weight."""

@@ -110,7 +110,7 @@ def resnet() -> onnx.ModelProto:
         skip = x if block == "b3" else net.conv(x, f"{block}_skip", (64, wide, 1, 1), stride=stride)
         x = net.relu(net.op("Add", [inner, skip], f"{block}_sum"))
     flat = net.op("Flatten", [net.op("GlobalAveragePool", [x], "gap")], "flat")
-    net.op("Gemm", [flat, net.weight("fc.weight", (10, 64), 64), net.weight("fc.bias", (10,), 100)], "y", transB=1)
+    net.op("Gemm", [flat, net.weight("fc.weight", (20, 64), 64), net.weight("fc.bias", (20,), 100)], "y", transB=1)
     return net.model({"x": (1, 3, 32, 32)})
 
 
@@ -129,7 +129,7 @@ def mobilenet() -> onnx.ModelProto:
         inner = net.conv(net.op("Mul", [inner, gate], f"{block}_gated"), f"{block}_3", (16, 64, 1, 1))
         x = net.op("Add", [inner, x], f"{block}_sum") if stride == 1 else inner
     flat = net.op("Flatten", [net.op("GlobalAveragePool", [x], "gap")], "flat")
-    net.op("Gemm", [flat, net.weight("fc.weight", (10, 16), 16), net.weight("fc.bias", (10,), 100)], "y", transB=1)
+    net.op("Gemm", [flat, net.weight("fc.weight", (20, 16), 16), net.weight("fc.bias", (20,), 100)], "y", transB=1)
     return net.model({"x": (1, 3, 32, 32)})
 
 
@@ -226,7 +226,7 @@ def vit() -> onnx.ModelProto:
     first = net.op("Gather", [net.norm(x, "last_norm"), net.constant("zero", np.array(0))], "first", axis=1)
     net.op(
         "Gemm",
-        [first, net.weight("head.weight", (10, WIDTH), WIDTH), net.weight("head.bias", (10,), 100)],
+        [first, net.weight("head.weight", (20, WIDTH), WIDTH), net.weight("head.bias", (20,), 100)],
         "y",
         transB=1,
     )

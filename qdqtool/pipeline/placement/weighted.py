@@ -36,7 +36,7 @@ def leave_tiny(decisions: dict[NodeView, Decision], facts: Facts) -> None:
     """
     claimed = (node for node, decision in decisions.items() if isinstance(decision, tuple))
     known = {node: sides for node in claimed if (sides := _channels(node, facts)) is not None}
-    tiny = {node: sides for node, sides in known.items() if max(sides) < LEAST_CHANNELS}
+    tiny = {node: sides for node, sides in known.items() if (family := ops.get(node)) and not family.gains(sides)}
     for node, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
         if not facts.selection.asks_for(node):
             decisions[node] = Skip(

@@ -21,8 +21,8 @@ from qdqtool.pipeline.validate import validate_model
 SAMPLES = Path(__file__).parents[3] / "sample_models"
 
 COUNTS = {
-    "digits_cnn": {"activation": 9, "weight": 9},
-    "digits_transformer": {"activation": 18, "weight": 14},
+    "digits_cnn": {"activation": 8, "weight": 8},
+    "digits_transformer": {"activation": 16, "weight": 12},
     "char_lm": {"activation": 33, "weight": 25},
     "face_slim_320": {"activation": 35, "weight": 42},
     "face_slim_320_unfolded_opset9": {"activation": 35, "weight": 42},

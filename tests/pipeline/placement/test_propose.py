@@ -56,7 +56,7 @@ def test_bias_stays_float():
     net = Net(17)
     net.op("Conv", ["x", net.float_weight("w", (4, 16, 1, 1)), net.float_weight("b", (4,))], "c")
     net.op("Flatten", ["c"], "f")
-    net.op("Gemm", ["f", net.float_weight("v", (256, 3)), net.float_weight("d", (3,))], "y")
+    net.op("Gemm", ["f", net.float_weight("v", (256, 16)), net.float_weight("d", (16,))], "y")
     assert set(slots(net.model(IMAGE))) == {"x", "w", "f", "v"}
 
 
