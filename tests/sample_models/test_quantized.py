@@ -60,7 +60,7 @@ def test_the_language_model_loses_at_most_one_percent_of_perplexity(quantized):
 
 
 def test_every_conv_gemm_and_matmul_reads_int8_on_both_sides(quantized):
-    """Those whose weight fills no tile of 16 stay float: what embeds columns of an image, and what tells ten classes."""
+    """Those whose weight fills no tile of 16 stay float: the one that embeds columns, and ten classes."""
     for path in quantized.values():
         graph = onnx.load(path).graph
         small = {tensor.name for tensor in graph.initializer if len(tensor.dims) == 2 and min(tensor.dims) < 16}
