@@ -52,12 +52,13 @@ def _compare(arguments: argparse.Namespace, folder: Path) -> None:
     for name in _models(arguments):
         subject = subjects.prepare(name, workshop)
         results += Arena(subject, effort, folder).compare([one for one in entered if contestants.entered(one, subject)])
-    _show(arguments, results)
+        _save(arguments, results)
+    print(_page(tables.text, results, bars.judge(results, arguments.clock)))
 
 
-def _show(arguments: argparse.Namespace, results: Sequence[Result]) -> None:
+def _save(arguments: argparse.Namespace, results: Sequence[Result]) -> None:
+    """Write the files, after each model again: what is interrupted leaves what it has."""
     judged = bars.judge(results, arguments.clock)
-    print(_page(tables.text, results, judged))
     if arguments.markdown:
         pages.put(Path(arguments.markdown), "peers", _page(tables.markdown, results, judged))
     if arguments.json:
@@ -72,7 +73,8 @@ def _page(
 ) -> str:
     notes = [f"{result.subject.name}, {result.label}: {note}" for result in results for note in _notes(result)]
     parts = [
-        ", ".join(f"{name} {version}" for name, version in tables.versions().items()),
+        ", ".join(f"{name} {version}" for name, version in tables.versions().items())
+        + f"; {os.cpu_count()} processors, load average {os.getloadavg()[1]:.1f}",
         render(tables.COLUMNS, tables.rows(results)),
         render(tables.BAR_COLUMNS, tables.bar_rows(judged)),
         "\n".join(f"- {note}" for note in notes),
