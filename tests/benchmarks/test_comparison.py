@@ -168,6 +168,11 @@ class TestBars:
         rivals = [result(ORT, MAX, 30), result(ORT, HISTOGRAM, 9, full=8)]
         assert bar([result(OURS, DEFAULT, 20, full=8), *rivals], "SQNR of the default").limit == pytest.approx(8.9)
 
+    def test_where_all_peers_quantize_more_the_bar_says_so(self):
+        found = bar([result(OURS, DEFAULT, 31, full=8), result(ORT, MAX, 30)], "SQNR of the default")
+        assert found.met
+        assert found.what.endswith("which quantizes more nodes")
+
     def test_time_is_judged_on_the_clock_asked_for(self):
         fast = bar([result(OURS, MAX, 30, seconds=1.4)], "time")
         assert (fast.figure, fast.limit, fast.met) == (1.4, 1.5, True)
