@@ -80,7 +80,7 @@ def test_ranges_of_the_trained_samples_are_those_of_a_run_that_keeps_every_activ
     as_given = Recipe(preparation=Preparation(equalize=False, smoothquant=None))
     found = tensors(calibrate(SAMPLES / sample / "model.onnx", npz(tmp_path, **data), as_given))
     expected = every_tensor(proto, data)
-    assert len(found) > 8
+    assert len(found) >= 8
     assert [name for name in found if not near(found[name], expected[name])] == []
 
 
