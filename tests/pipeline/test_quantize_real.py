@@ -22,8 +22,8 @@ SHAPES = {
 TARGETS = ("tensorrt", "tensorrt-rtx", "ort-cpu", "onnx")
 FORMATS = {"int8": "int8", "fp8": "float8e4m3fn"}
 LEAST_SQNR = {"int8": 15.0, "fp8": 10.0}
-"""In dB. On noise int8 kept 18 to 48 when this was written and fp8, with three bits behind the point, 13.6 to 33; one bit
-less of resolution anywhere costs 6."""
+"""In dB. On noise int8 kept 18 to 48 when this was written and fp8, with three bits behind the point, 13.6 to 33; one
+bit less of resolution anywhere costs 6."""
 
 NEAR_ZERO = ("obj_8", "obj_16", "obj_32")
 """Outputs of the face detector that say how sure it is of a face: on noise they are all but zero."""
