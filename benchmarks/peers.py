@@ -21,6 +21,7 @@ Nothing needs a network.
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -32,6 +33,8 @@ from benchmarks.comparison.contestants import Contestant
 from benchmarks.comparison.measured import Result
 
 QUICK_MODELS = ("digits_cnn", "char_lm", "digits_depthwise", "digits_depthwise_uneven", "resnet50")
+_FOLDERS = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/")
+"""Of a path in a message: where somebody keeps files says nothing here."""
 TOOLS = ("qdqtool", "ort", "modelopt")
 
 
@@ -71,7 +74,11 @@ def _page(
     results: Sequence[Result],
     judged: Sequence[bars.Bar],
 ) -> str:
-    notes = [f"{result.subject.name}, {result.label}: {note}" for result in results for note in _notes(result)]
+    notes = [
+        f"{result.subject.name}, {result.label}: {_FOLDERS.sub('', note)}"
+        for result in results
+        for note in _notes(result)
+    ]
     parts = [
         ", ".join(f"{name} {version}" for name, version in tables.versions().items())
         + f"; {os.cpu_count()} processors, load average {os.getloadavg()[1]:.1f}",
