@@ -16,10 +16,13 @@ class Goal:
 
     Attributes:
         format: The number format whose largest code stands for the threshold; symmetric, one scale a tensor.
+        peaked: Whether the few largest values carry the meaning, as those of a Softmax do: how many values are clipped
+            says nothing then, and methods that go by it answer as ``mse`` does.
         percentile: For the method ``percentile``: how many of a hundred values are to lie within the threshold.
     """
 
     format: NumberFormat
+    peaked: bool = False
     percentile: float = PERCENTILE
 
 

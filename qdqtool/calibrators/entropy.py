@@ -19,6 +19,7 @@ Levels are evenly spaced, so the procedure says nothing about formats with an ex
 
 import numpy as np
 
+from qdqtool.calibrators import mse
 from qdqtool.calibrators._types import Goal, Threshold
 from qdqtool.histogram import Histogram
 from qdqtool.numerics.dtypes import FLOAT64, Array
@@ -31,7 +32,9 @@ class _Entropy:
     needs_histogram = True
 
     def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
-        """The threshold of least divergence."""
+        """The threshold of least divergence; of least squared error for peaked tensors."""
+        if goal.peaked:
+            return mse.CALIBRATOR.threshold(seen, goal)
         if goal.format.kind == "float":
             return Threshold(seen.amax, "entropy", f"nothing is clipped: entropy needs even levels, not {goal.format}")
         levels = int(goal.format.high) + 1

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from qdqtool.calibrators import mse
 from qdqtool.calibrators._types import Goal, Threshold
 from qdqtool.histogram import Histogram
 from qdqtool.ranges import TensorRange
@@ -11,7 +12,9 @@ class _Percentile:
     needs_histogram = True
 
     def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
-        """``goal.percentile`` of all magnitudes, zeros included, interpolated inside its bin."""
+        """``goal.percentile`` of all magnitudes, zeros included, interpolated inside its bin; peaked tensors as ``mse``."""
+        if goal.peaked:
+            return mse.CALIBRATOR.threshold(seen, goal)
         if seen.histogram is None or seen.amax == 0:
             return Threshold(seen.amax, "percentile", "nothing is clipped")
         amax = min(magnitude_at(seen.histogram, goal.percentile / 100), seen.amax)

@@ -89,7 +89,7 @@ class _Params:
         return self._of_activation(entry, value, seen)
 
     def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
-        goal = self._recipe.goal(entry.scheme.format)
+        goal = replace(self._recipe.goal(entry.scheme.format), peaked=entry.peaked)
         found = self._calibrator.threshold(seen, goal)
         amax = np.asarray(found.amax if entry.bound is None else entry.bound)
         rule = self._rule(value)

@@ -76,3 +76,11 @@ def test_formats_that_the_procedure_says_nothing_about_are_not_clipped(name, val
     threshold = ENTROPY.threshold(seen(values), replace(GOAL, format=formats.get(name)))
     assert threshold.amax == np.abs(values).max()
     assert "nothing is clipped" in threshold.reason
+
+
+@pytest.mark.parametrize("method", ["entropy", "percentile"])
+def test_of_peaked_tensors_the_few_large_values_are_kept(method, values):
+    """A Softmax gives many small values and the few that count: how few they are must not decide."""
+    peaked = replace(GOAL, peaked=True)
+    found = calibrators.get(method).threshold(seen(values), peaked)
+    assert found == calibrators.get("mse").threshold(seen(values), GOAL)

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from support.small import run
 
+from qdqtool import calibrators
 from qdqtool.pipeline.calibrate import Recipe
 from qdqtool.pipeline.quantize import QuantizeOptions, quantize_model
 
@@ -99,3 +100,12 @@ def test_no_mode_collapses_on_uneven_channels(mode, least, tmp_path):
     data, _ = labelled("digits_depthwise")
     (truth,), (found,) = (run(str(path), data) for path in (folder / "model.onnx", tmp_path / "q.onnx"))
     assert sqnr(truth, found) > least
+
+
+@pytest.mark.parametrize("method", calibrators.names())
+def test_no_method_ruins_the_language_model(method, tmp_path):
+    folder = SAMPLES / "char_lm"
+    options = QuantizeOptions(recipe=Recipe(method=method))
+    report = quantize_model(folder / "model.onnx", folder / "calibration.npz", tmp_path / "q.onnx", options)
+    assert report.accuracy is not None
+    assert report.accuracy.outputs[0].sqnr_db > 25

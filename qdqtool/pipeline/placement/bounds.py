@@ -3,7 +3,7 @@
 In a floating-point format such a bound is the better scale. Its steps shrink with the values, so that nothing is lost
 where the data stays far below the bound, and no calibration method can clip the one weight that matters. NVIDIA's own
 tools fix it too, at 1/448 for fp8. Integers are another matter: of the weights of 512 tokens most round to 0 on a grid
-that ends at 1, so int8 keeps the range that calibration finds.
+that ends at 1, so int8 keeps the range that calibration finds, by the size of its errors and not by their number.
 """
 
 from dataclasses import replace
@@ -18,10 +18,12 @@ _KEEPING_OPS = ("Cast", "Dropout")
 
 
 def with_bound(slot: ProposedSlot, view: GraphView) -> ProposedSlot:
-    """The slot with the bound of its tensor, if it has one and its format is a floating-point one."""
+    """The slot with the bound of its tensor, if it has one, or in an integer format marked as peaked."""
     value = view.scope(slot.slot.scope).values[slot.slot.tensor]
-    if slot.kind == "weight" or slot.scheme.format.kind == "integer" or not _comes_from_softmax(value):
+    if slot.kind == "weight" or not _comes_from_softmax(value):
         return slot
+    if slot.scheme.format.kind == "integer":
+        return replace(slot, peaked=True)
     return replace(slot, bound=SOFTMAX_BOUND, reason=f"{slot.reason}; a Softmax makes it, so it ends at 1")
 
 

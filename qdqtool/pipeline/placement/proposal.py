@@ -19,6 +19,7 @@ class ProposedSlot:
         scheme: Number format and granularity.
         reason: Why, in words.
         bound: The largest magnitude that the tensor can have, where that decides the scale; None to ask the data.
+        peaked: Whether its few largest values carry the meaning, so that no method may clip by how few they are.
         range_group: Slots with the same number get one scale, the largest of theirs; None for a scale of its own.
     """
 
@@ -27,6 +28,7 @@ class ProposedSlot:
     scheme: QuantScheme
     reason: str
     bound: float | None = None
+    peaked: bool = False
     range_group: int | None = None
 
 

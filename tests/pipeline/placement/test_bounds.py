@@ -42,6 +42,12 @@ def test_the_scale_of_a_softmax_is_known_in_fp8_and_asked_of_the_data_in_int8(be
     assert bounds(mixed(*between), "int8") == [None]
 
 
+def test_in_int8_the_output_of_a_softmax_is_marked_as_peaked_and_nothing_else_is():
+    for between, peaked in [((), True), ((("Mul", ("factor",), {}),), False)]:
+        slots = proposal(mixed(*between)).slots
+        assert {slot.kind: slot.peaked for slot in slots} == {"activation": peaked, "weight": False}
+
+
 @pytest.mark.parametrize("op", [("Mul", ("factor",), {}), ("Exp", (), {})])
 def test_what_changes_the_values_ends_the_bound(op):
     assert bounds(mixed(op), "float8e4m3fn") == [None]
