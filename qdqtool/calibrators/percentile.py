@@ -12,7 +12,7 @@ class _Percentile:
     needs_histogram = True
 
     def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
-        """``goal.percentile`` of all magnitudes, zeros included, interpolated inside its bin; peaked tensors as ``mse``."""
+        """``goal.percentile`` of all magnitudes, zeros included, interpolated inside a bin; as ``mse`` if peaked."""
         if goal.peaked:
             return mse.CALIBRATOR.threshold(seen, goal)
         if seen.histogram is None or seen.amax == 0:
