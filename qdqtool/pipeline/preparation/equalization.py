@@ -4,23 +4,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qdqtool.algorithms.channels import ChannelStatistics
-from qdqtool.algorithms.equalization import equalizing_factors, noise_reduction_db, powers_of_two
+from qdqtool.algorithms.equalization import equalizing_factors, noise_reduction_db
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Joint, JointKind, find_joints
 from qdqtool.graph.model import Model
-from qdqtool.graph.rescale import rescale
 from qdqtool.graph.view import GraphView, Value
 from qdqtool.graph.weights import StoredWeight
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline.preparation._factors import (
-    decode_factors,
-    encode_factors,
     joint_site,
-    rescaled_inputs,
     with_statistics,
 )
+from qdqtool.pipeline.preparation._rescaling import rescaled_again, rescalings
 from qdqtool.pipeline.preparation._step import Change, Site
 
 LEAST_GAIN_DB = 1.0
@@ -51,21 +48,11 @@ class EqualizationStep:
         factors, gains = self._worthwhile(with_statistics(joints, seen), seen, model)
         left += [joint_site(joint, "its channels are even") for joint in joints if joint not in factors]
         done = tuple(joint_site(joint, f"expected noise {-gains[joint]:+.1f} dB") for joint in factors)
-        if not factors:
-            yield Change(model=model, left=tuple(left))
-            return
-        for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
-            moved = rescaled_inputs(by)
-            model = rescale(view, by)
-            yield Change(model=model, parameters=encode_factors(by), done=done, left=tuple(left), rescaled=moved)
+        yield from rescalings(view, factors, done, left)
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The recorded factors."""
-        view = GraphView(model)
-        joints, _ = find_joints(view, Constants(view), JointKind.PRODUCT)
-        factors = decode_factors(parameters, joints, self.name)
-        done = tuple(joint_site(joint, "as recorded") for joint in factors)
-        return Change(model=rescale(view, factors), parameters=parameters, done=done)
+        return rescaled_again(model, JointKind.PRODUCT, parameters, self.name)
 
     def _worthwhile(
         self, left: list[Joint], seen: Mapping[Value, ChannelStatistics], model: Model

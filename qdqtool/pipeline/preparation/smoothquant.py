@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qdqtool.algorithms.equalization import MIGRATION, noise_reduction_db, powers_of_two
+from qdqtool.algorithms.equalization import MIGRATION, noise_reduction_db
 from qdqtool.algorithms.smoothquant import searched_alpha, smoothing_factors
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Joint, JointKind, Layout, find_joints, joint_tensors
 from qdqtool.graph.model import Model
-from qdqtool.graph.rescale import rescale
 from qdqtool.graph.view import GraphView
 from qdqtool.graph.weights import StoredWeight
 from qdqtool.numerics.dtypes import Array
@@ -16,12 +15,10 @@ from qdqtool.numerics.product import Factors
 from qdqtool.pipeline._channels import ChannelData, sample_rows
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline.preparation._factors import (
-    decode_factors,
-    encode_factors,
     joint_site,
-    rescaled_inputs,
     with_statistics,
 )
+from qdqtool.pipeline.preparation._rescaling import rescaled_again, rescalings
 from qdqtool.pipeline.preparation._step import Change, Site
 
 LEAST_GAIN_DB = 1.0
@@ -57,21 +54,11 @@ class SmoothQuantStep:
         left += [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
         done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
-        if not factors:
-            yield Change(model=model, left=tuple(left))
-            return
-        for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
-            moved = rescaled_inputs(by)
-            model = rescale(view, by)
-            yield Change(model=model, parameters=encode_factors(by), done=done, left=tuple(left), rescaled=moved)
+        yield from rescalings(view, factors, done, left)
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The recorded factors."""
-        view = GraphView(model)
-        joints, _ = find_joints(view, Constants(view), JointKind.NORM)
-        factors = decode_factors(parameters, joints, self.name)
-        done = tuple(joint_site(joint, "as recorded") for joint in factors)
-        return Change(model=rescale(view, factors), parameters=parameters, done=done)
+        return rescaled_again(model, JointKind.NORM, parameters, self.name)
 
 
 class _Search:

@@ -1,0 +1,44 @@
+"""Changes that move factors across joints, made and made again."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from qdqtool.algorithms.equalization import powers_of_two
+from qdqtool.graph.constants import Constants
+from qdqtool.graph.joints import Joint, JointKind, find_joints
+from qdqtool.graph.model import Model
+from qdqtool.graph.rescale import rescale
+from qdqtool.graph.view import GraphView
+from qdqtool.numerics.product import Factors
+from qdqtool.pipeline.preparation._factors import decode_factors, encode_factors, joint_site, rescaled_inputs
+from qdqtool.pipeline.preparation._step import Change, Site
+
+
+def rescalings(
+    view: GraphView, factors: Mapping[Joint, Factors], done: Sequence[Site], left: Sequence[Site]
+) -> Iterator[Change]:
+    """The model with these factors, then with the nearest powers of two, which round nothing; as it is without any."""
+    if not factors:
+        yield Change(model=view.model, left=tuple(left))
+        return
+    for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
+        yield Change(
+            model=rescale(view, by),
+            parameters=encode_factors(by),
+            done=tuple(done),
+            left=tuple(left),
+            rescaled=rescaled_inputs(by),
+        )
+
+
+def rescaled_again(model: Model, kind: JointKind, parameters: Mapping[str, Any], step: str) -> Change:
+    """The model with the factors that a ranges file records.
+
+    Raises:
+        UsageError: The parameters are malformed, or the model has no such joints.
+    """
+    view = GraphView(model)
+    joints, _ = find_joints(view, Constants(view), kind)
+    factors = decode_factors(parameters, joints, step)
+    done = tuple(joint_site(joint, "as recorded") for joint in factors)
+    return Change(model=rescale(view, factors), parameters=parameters, done=done)
