@@ -60,11 +60,11 @@ def products(op_type="MatMul", shape=(256, 64), **attributes):
 
 FEW_BITS_IN_THE_PRODUCT = {
     ("char_lm", True): {"int4": 21, "int8-weight-only": 21, "fp8-weight-only": 9},
-    ("digits_transformer", False): {"int4": 12, "int8-weight-only": 13, "fp8-weight-only": 7},
-    ("digits_transformer", True): {"int4": 10, "int8-weight-only": 11, "fp8-weight-only": 5},
+    ("digits_transformer", False): {"int4": 12, "int8-weight-only": 12, "fp8-weight-only": 6},
+    ("digits_transformer", True): {"int4": 10, "int8-weight-only": 10, "fp8-weight-only": 4},
 }
 """Products that read codes themselves in TensorRT for RTX 1.7.1. The others have a kernel in front that dequantizes:
-projections behind attention in float16, those in front of it in fp8, a last Gemm, and everything in fp4."""
+projections behind attention in float16, those in front of it in fp8, and everything in fp4."""
 
 
 @pytest.mark.builder
@@ -94,7 +94,7 @@ def test_half_precision_samples_keep_their_accuracy_and_every_dq_is_exact(mode, 
     onnx.save(in_half(folder / "model.onnx", keep_io_types=True), tmp_path / "float.onnx")
     quantize(tmp_path / "float.onnx", tmp_path, mode)
     report = check_model(tmp_path / "q.onnx", baseline=folder / "model.onnx", data=folder / "test.npz")
-    assert report.qdq.checked + report.qdq.own == report.qdq.total > 12
+    assert report.qdq.checked + report.qdq.own == report.qdq.total >= 12
     assert report.outputs[0].sqnr_db > least
 
 
