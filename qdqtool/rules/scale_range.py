@@ -22,8 +22,8 @@ class ScaleRange(Rule):
     """A scale is a normal number of its type, and the largest code times the scale still is finite.
 
     Why it matters: below the smallest normal number a scale has few bits left, its reciprocal overflows, and a GPU may
-    flush it to zero; with a huge scale every value becomes code 0 or dequantizes to infinity. Both load everywhere. There
-    is no fix: the scale that was meant is not in the file.
+    flush it to zero; with a huge scale every value becomes code 0 or dequantizes to infinity. Both load everywhere.
+    There is no fix: the scale that was meant is not in the file.
 
     Bad: a float16 scale of 1e-7, or a float32 scale of 1e38.
 
