@@ -10,7 +10,8 @@ from qdqtool.cli._options import shapes_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.calibrate import FileData, RandomData, Recipe
+    from qdqtool.pipeline.calibrate import Recipe
+    from qdqtool.pipeline.calibration_data import FileData, RandomData
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -52,7 +53,7 @@ def make_data(values: dict[str, Any]) -> "FileData | RandomData":
         UsageError: Not exactly one source is named, or an option does not go with it.
     """
     from qdqtool.errors import UsageError
-    from qdqtool.pipeline.calibrate import FileData, RandomData
+    from qdqtool.pipeline.calibration_data import FileData, RandomData
 
     path, random = values.pop("calib_data"), values.pop("random_calibration")
     seed, samples = values.pop("seed"), values.pop("samples")

@@ -17,7 +17,7 @@ from qdqtool.cli._options import (
 from qdqtool.cli._progress import sample_progress
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.calibrate import FileData, RandomData
+    from qdqtool.pipeline.calibration_data import FileData, RandomData
     from qdqtool.pipeline.quantize import CachedRanges
 
 

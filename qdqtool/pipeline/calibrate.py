@@ -1,6 +1,6 @@
 """The calibrate job: run a float model over data, and keep the range of every tensor that is to be quantized."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,9 +12,7 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.save import check_output, write_atomically
 from qdqtool.graph.scope import display
 from qdqtool.graph.specialize import specialize
-from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
-from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.pipeline import modes
@@ -24,12 +22,10 @@ from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._prepare import Prepared, prepare
 from qdqtool.pipeline._statistics import RangeFold
 from qdqtool.pipeline.calibrate_report import CalibrateReport, UnseenTensor
+from qdqtool.pipeline.calibration_data import CalibrationData, open_feeds
 from qdqtool.pipeline.data import (
     Feeds,
     data_digest,
-    input_specs,
-    load_feeds,
-    random_feeds,
     sample_digest,
 )
 from qdqtool.pipeline.placement import (
@@ -45,35 +41,6 @@ from qdqtool.pipeline.preparation import Preparation
 from qdqtool.pipeline.shard import Shard
 from qdqtool.ranges import CalibrationRecord, Ranges
 from qdqtool.ranges_file import encode_ranges
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileData:
-    """Calibration data that lies in a file or folder, or comes from a script.
-
-    Attributes:
-        path: A file, a folder or ``SCRIPT.py:func`` (``docs/calibration.md``).
-        samples: Only so many samples from the start; None for all.
-    """
-
-    path: Path
-    samples: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RandomData:
-    """Random calibration data: for trying a pipeline out, never for a model that is used.
-
-    Attributes:
-        seed: Same seed, same data.
-        samples: How many; None for a few.
-    """
-
-    seed: int = 0
-    samples: int | None = None
-
-
-CalibrationData = FileData | RandomData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,30 +252,3 @@ def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]
     first = skipped[0]
     more = f" (and {len(skipped) - 1} more nodes)" if len(skipped) > 1 else ""
     raise UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason}{more}")
-
-
-def open_feeds(
-    model: Model, data: str | Path | CalibrationData, each: Callable[[Mapping[str, Array]], None] | None = None
-) -> Feeds:
-    """The samples, every one of them checked against the inputs of the model.
-
-    Args:
-        model: What they are fed to.
-        data: Where they are.
-        each: Told of every sample once.
-
-    Raises:
-        UsageError: They do not fit.
-    """
-    request = FileData(path=Path(data)) if isinstance(data, str | Path) else data
-    if request.samples is not None and request.samples < 1:
-        raise UsageError(f"samples is {request.samples}; it must be at least 1")
-    specs = input_specs(model)
-    if isinstance(request, FileData):
-        return load_feeds(request.path, specs, request.samples, each=each)
-    view = GraphView(model)
-    feeds = random_feeds(view, TensorTypes(view), specs, seed=request.seed, samples=request.samples)
-    if each is not None:
-        for sample in feeds:
-            each(sample)
-    return feeds

@@ -26,16 +26,8 @@ from qdqtool.pipeline._stored_ranges import read_stored
 from qdqtool.pipeline._weight_planner import WeightPlanner
 from qdqtool.pipeline.accuracy import measure
 from qdqtool.pipeline.bias_correction import correct_biases
-from qdqtool.pipeline.calibrate import (
-    Calibrated,
-    CalibrationData,
-    RandomData,
-    Recipe,
-    calibrate_model,
-    open_feeds,
-    propose_for,
-    with_fixed_shapes,
-)
+from qdqtool.pipeline.calibrate import Calibrated, Recipe, calibrate_model, propose_for, with_fixed_shapes
+from qdqtool.pipeline.calibration_data import CalibrationData, RandomData, open_feeds
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.given_ranges import GivenPlanner, given_ranges
 from qdqtool.pipeline.placement_edits import WeightStorage

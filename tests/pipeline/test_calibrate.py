@@ -14,7 +14,8 @@ from support.small import F32, conv_model, make_model, run
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
-from qdqtool.pipeline.calibrate import FileData, RandomData, Recipe, calibrate, calibrate_model, calibrate_to_file
+from qdqtool.pipeline.calibrate import Recipe, calibrate, calibrate_model, calibrate_to_file
+from qdqtool.pipeline.calibration_data import FileData, RandomData
 from qdqtool.pipeline.preparation import Preparation
 from qdqtool.ranges import Ranges, TensorRange
 from qdqtool.ranges_file import read_ranges

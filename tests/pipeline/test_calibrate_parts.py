@@ -20,7 +20,8 @@ from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.pipeline import _ranges_keeper
 from qdqtool.pipeline._ranges_keeper import Interrupted
-from qdqtool.pipeline.calibrate import RandomData, Recipe, calibrate, calibrate_to_file
+from qdqtool.pipeline.calibrate import Recipe, calibrate, calibrate_to_file
+from qdqtool.pipeline.calibration_data import RandomData
 from qdqtool.pipeline.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.pipeline.shard import Shard, parse_shard
 from qdqtool.ranges import CHUNK

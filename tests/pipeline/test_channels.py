@@ -9,7 +9,7 @@ from support.small import conv_model, make_model, run
 from qdqtool.graph.model import Model
 from qdqtool.graph.view import GraphView
 from qdqtool.pipeline._channels import LEAST, MOST, SHARE, ChannelData
-from qdqtool.pipeline.calibrate import open_feeds
+from qdqtool.pipeline.calibration_data import open_feeds
 
 
 def feeds_of(model: onnx.ModelProto, folder, **arrays: np.ndarray):

@@ -14,7 +14,8 @@ from support.small import conv_model, make_model, matmul_model, run
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData
-from qdqtool.pipeline.calibrate import RandomData, Recipe, calibrate_to_file
+from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file
+from qdqtool.pipeline.calibration_data import RandomData
 from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.insert import insert_plan
 from qdqtool.pipeline.placement import Selection

@@ -6,7 +6,8 @@ import pytest
 
 from qdqtool.errors import ArgumentError, GateError, UsageError
 from qdqtool.pipeline.build import build_engine
-from qdqtool.pipeline.calibrate import FileData, Recipe
+from qdqtool.pipeline.calibrate import Recipe
+from qdqtool.pipeline.calibration_data import FileData
 from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.quantize import QuantizeOptions, quantize_model
 

@@ -6,7 +6,8 @@ import pytest
 
 from qdqtool.pipeline.build import build_engine
 from qdqtool.pipeline.build_options import BuildOptions
-from qdqtool.pipeline.calibrate import RandomData, Recipe
+from qdqtool.pipeline.calibrate import Recipe
+from qdqtool.pipeline.calibration_data import RandomData
 from qdqtool.pipeline.check import DataRequest, check_model
 from qdqtool.pipeline.quantize import QuantizeOptions, quantize_model
 from qdqtool.pipeline.validate import validate_model

@@ -15,7 +15,7 @@ from support.ort_verdict import ort_run
 from support.trt_verdict import TrtOracle
 
 from qdqtool import rules
-from qdqtool.pipeline.calibrate import FileData, RandomData
+from qdqtool.pipeline.calibration_data import FileData, RandomData
 from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.quantize import quantize_model
 

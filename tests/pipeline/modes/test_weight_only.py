@@ -14,7 +14,8 @@ from support.trt_verdict import TrtOracle
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.pipeline import modes
 from qdqtool.pipeline.build import build_engine
-from qdqtool.pipeline.calibrate import FileData, Recipe, calibrate
+from qdqtool.pipeline.calibrate import Recipe, calibrate
+from qdqtool.pipeline.calibration_data import FileData
 from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.quantize import CachedRanges, QuantizeOptions, quantize_model

@@ -8,7 +8,8 @@ from support.engine_models import Net
 from support.networks import bert
 from support.placed import proposal
 
-from qdqtool.pipeline.calibrate import RandomData, Recipe
+from qdqtool.pipeline.calibrate import Recipe
+from qdqtool.pipeline.calibration_data import RandomData
 from qdqtool.pipeline.quantize import QuantizeOptions, quantize_model
 
 

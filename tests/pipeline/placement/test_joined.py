@@ -9,7 +9,8 @@ from support.layer_dump import kernels_of, output_types
 from support.placed import place, proposal
 from support.trt_verdict import TrtOracle
 
-from qdqtool.pipeline.calibrate import RandomData, Recipe
+from qdqtool.pipeline.calibrate import Recipe
+from qdqtool.pipeline.calibration_data import RandomData
 from qdqtool.pipeline.placement import Selection
 from qdqtool.pipeline.quantize import QuantizeOptions, quantize_model
 
