@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from benchmarks.comparison.contestants import (
     DEFAULT,
@@ -89,6 +90,7 @@ def _accuracy(results: Sequence[Result]) -> Iterator[Bar]:
     for ours in _tool(results, OURS, DEFAULT):
         names = (ORT, MODEL_OPTIMIZER) if ours.subject.metric else (ORT,)
         rivals = [rival for name in names for group in (MAX, HISTOGRAM) for rival in _tool(results, name, group)]
+        rivals = [rival for rival in rivals if _is_measured(rival)]
         fair = [rival for rival in rivals if _covers(ours, rival)]
         if rivals and ours.quality:
             best = max(fair or rivals, key=_sqnr)
@@ -100,7 +102,7 @@ def _int4(results: Sequence[Result]) -> Iterator[Bar]:
     for group in (INT4_128, INT4_32):
         for ours in _tool(results, OURS, group):
             for rival in _tool(results, ORT, group) if _method(ours) != NO_DATA else []:
-                if ours.quality and rival.quality and rival.coverage and rival.coverage.weight_only:
+                if ours.quality and _is_measured(rival) and rival.coverage and rival.coverage.weight_only:
                     limit = _sqnr(rival) + INT4_LEAD
                     yield Bar(ours.subject.name, f"SQNR of {group}, against ORT", ours.quality.worst, limit, "dB")
 
@@ -134,6 +136,11 @@ def _method(result: Result) -> str:
 
 def _sqnr(result: Result) -> float:
     return result.quality.worst if result.quality else -float("inf")
+
+
+def _is_measured(result: Result) -> bool:
+    """Whether its outputs could be compared: beside a peer that gives no numbers everything would be good enough."""
+    return isfinite(_sqnr(result))
 
 
 def _covers(ours: Result, rival: Result) -> bool:

@@ -55,6 +55,6 @@ def check_percentile(method: str, percentile: float | None) -> None:
     if percentile is None:
         return
     if method != "percentile":
-        raise ArgumentError(f"percentile is set, and calibration method '{method}' does not read it")
+        raise ArgumentError(f"percentile is set, and calibration method '{method}' does not read it; percentile does")
     if not 50 <= percentile <= 100:
         raise ArgumentError(f"percentile is {percentile:g}; legal: 50 to 100")

@@ -1,6 +1,6 @@
 """Auto: for each tensor, clip where that lowers the squared error on the format's own grid, and nothing elsewhere.
 
-``docs/calibration.md`` has the reasoning and what was measured. Three answers are possible:
+``docs/calibration_methods.md`` has the reasoning and what was measured. Three answers are possible:
 
 * ``mse``: the threshold with the least squared error, where that is lower than without clipping by more than
   :data:`GAIN`. Less is not worth it: rounding errors average out in the sums that follow, clipped values do not come

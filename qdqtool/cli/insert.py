@@ -27,7 +27,7 @@ from qdqtool.cli._options import (
     type=click.Path(path_type=Path),
     metavar="RANGES",
     help="Instead of a plan: int8 ranges of another tool, put where the target computes in int8. TensorRT calibration "
-    "cache, ONNX Runtime calibration table, AIMET encodings or npz (docs/calibration.md).",
+    "cache, ONNX Runtime calibration table, AIMET encodings or npz (docs/foreign_ranges.md).",
 )
 @output_option("The quantized model to write.")
 @click.option(

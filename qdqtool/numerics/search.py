@@ -6,7 +6,8 @@ the final quantization divides: it may round a tie the other way, which changes 
 
 A two's complement format has one more negative code than positive ones, so the best scale lies between ``amax / high``
 and ``amax / -low`` for most groups. (A negative scale would give that code to the largest magnitude whatever its sign,
-as ONNX Runtime's block quantizer does; TensorRT refuses negative scales.)
+as ONNX Runtime's block quantizer does. TensorRT for RTX builds such models, but scales are documented to be positive
+and the parser checks that where they are no block scales, so none is made here.)
 """
 
 import functools

@@ -17,6 +17,22 @@ SIXTEEN_BITS = frozenset({"float16", "bfloat16"})
 TO_SOFTMAX = ("Add", "Cast", "Div", "Identity", "Mul", "Where")
 FROM_SOFTMAX = ("Cast", "Dropout", "Identity")
 
+QUANTIZED = """
+                aq = QuantizeLinear (a, s, z)
+                ad = DequantizeLinear (aq, s, z)
+                bq = QuantizeLinear (b, s, z)
+                bd = DequantizeLinear (bq, s, z)
+                scores = MatMul (ad, bd)
+                p = Softmax (scores)
+                pq = QuantizeLinear (p, s, z)
+                pd = DequantizeLinear (pq, s, z)
+                cq = QuantizeLinear (c, s, z)
+                cd = DequantizeLinear (cq, s, z)
+                y = MatMul (pd, cd)
+            }
+            """
+"""What the examples with pairs on all four operands do with a, b and c."""
+
 
 class Attention(Rule):
     """Attention is quantized at all of its inputs or at none: queries, keys, the output of Softmax, values.
@@ -42,20 +58,8 @@ class Attention(Rule):
             "fp8 in float16 (bits 11878 are 0.1), which is fused",
             """
             agraph (float16[1,4,64,64] a, float16[1,4,64,64] b, float16[1,4,64,64] c) => (float16[1,4,64,64] y)
-            <float16 s = {11878}, float8e4m3fn z = {0}> {
-                aq = QuantizeLinear (a, s, z)
-                ad = DequantizeLinear (aq, s, z)
-                bq = QuantizeLinear (b, s, z)
-                bd = DequantizeLinear (bq, s, z)
-                scores = MatMul (ad, bd)
-                p = Softmax (scores)
-                pq = QuantizeLinear (p, s, z)
-                pd = DequantizeLinear (pq, s, z)
-                cq = QuantizeLinear (c, s, z)
-                cd = DequantizeLinear (cq, s, z)
-                y = MatMul (pd, cd)
-            }
-            """,
+            <float16 s = {11878}, float8e4m3fn z = {0}> {"""
+            + QUANTIZED,
             targets=("tensorrt-rtx",),
         ),
         Example(
@@ -85,20 +89,8 @@ class Attention(Rule):
             "all four inputs",
             """
             agraph (float[1,4,8] a, float[1,8,4] b, float[1,4,8] c) => (float[1,4,8] y)
-            <float s = {0.1}, int8 z = {0}> {
-                aq = QuantizeLinear (a, s, z)
-                ad = DequantizeLinear (aq, s, z)
-                bq = QuantizeLinear (b, s, z)
-                bd = DequantizeLinear (bq, s, z)
-                scores = MatMul (ad, bd)
-                p = Softmax (scores)
-                pq = QuantizeLinear (p, s, z)
-                pd = DequantizeLinear (pq, s, z)
-                cq = QuantizeLinear (c, s, z)
-                cd = DequantizeLinear (cq, s, z)
-                y = MatMul (pd, cd)
-            }
-            """,
+            <float s = {0.1}, int8 z = {0}> {"""
+            + QUANTIZED,
         ),
         Example(
             "no input",
@@ -132,60 +124,24 @@ class Attention(Rule):
             "int8 in float16 (bits 11878 are 0.1), and a float result",
             """
             agraph (float16[1,4,64,64] a, float16[1,4,64,64] b, float16[1,4,64,64] c) => (float16[1,4,64,64] y)
-            <float16 s = {11878}, int8 z = {0}> {
-                aq = QuantizeLinear (a, s, z)
-                ad = DequantizeLinear (aq, s, z)
-                bq = QuantizeLinear (b, s, z)
-                bd = DequantizeLinear (bq, s, z)
-                scores = MatMul (ad, bd)
-                p = Softmax (scores)
-                pq = QuantizeLinear (p, s, z)
-                pd = DequantizeLinear (pq, s, z)
-                cq = QuantizeLinear (c, s, z)
-                cd = DequantizeLinear (cq, s, z)
-                y = MatMul (pd, cd)
-            }
-            """,
+            <float16 s = {11878}, int8 z = {0}> {"""
+            + QUANTIZED,
             targets=("tensorrt-rtx",),
         ),
         Example(
             "heads of 320 in fp8",
             """
             agraph (float16[1,4,64,320] a, float16[1,4,320,64] b, float16[1,4,64,320] c) => (float16[1,4,64,320] y)
-            <float16 s = {11878}, float8e4m3fn z = {0}> {
-                aq = QuantizeLinear (a, s, z)
-                ad = DequantizeLinear (aq, s, z)
-                bq = QuantizeLinear (b, s, z)
-                bd = DequantizeLinear (bq, s, z)
-                scores = MatMul (ad, bd)
-                p = Softmax (scores)
-                pq = QuantizeLinear (p, s, z)
-                pd = DequantizeLinear (pq, s, z)
-                cq = QuantizeLinear (c, s, z)
-                cd = DequantizeLinear (cq, s, z)
-                y = MatMul (pd, cd)
-            }
-            """,
+            <float16 s = {11878}, float8e4m3fn z = {0}> {"""
+            + QUANTIZED,
             targets=("tensorrt-rtx",),
         ),
         Example(
             "fp8 in float32, and a float result",
             """
             agraph (float[1,4,64,64] a, float[1,4,64,64] b, float[1,4,64,64] c) => (float[1,4,64,64] y)
-            <float s = {0.1}, float8e4m3fn z = {0}> {
-                aq = QuantizeLinear (a, s, z)
-                ad = DequantizeLinear (aq, s, z)
-                bq = QuantizeLinear (b, s, z)
-                bd = DequantizeLinear (bq, s, z)
-                scores = MatMul (ad, bd)
-                p = Softmax (scores)
-                pq = QuantizeLinear (p, s, z)
-                pd = DequantizeLinear (pq, s, z)
-                cq = QuantizeLinear (c, s, z)
-                cd = DequantizeLinear (cq, s, z)
-                y = MatMul (pd, cd)
-            }
-            """,
+            <float s = {0.1}, float8e4m3fn z = {0}> {"""
+            + QUANTIZED,
             targets=("tensorrt-rtx",),
         ),
     )

@@ -168,6 +168,11 @@ class TestBars:
         rivals = [result(ORT, MAX, 30), result(ORT, HISTOGRAM, 9, full=8)]
         assert bar([result(OURS, DEFAULT, 20, full=8), *rivals], "SQNR of the default").limit == pytest.approx(8.9)
 
+    def test_a_peer_whose_model_gives_no_numbers_is_none(self):
+        ours, broken = result(OURS, DEFAULT, 34), result(ORT, MAX, -math.inf)
+        assert [made for made in bars.judge([ours, broken], "wall") if "SQNR of the default" in made.what] == []
+        assert bar([ours, broken, result(ORT, HISTOGRAM, 20)], "SQNR of the default").limit == pytest.approx(19.9)
+
     def test_where_all_peers_quantize_more_the_bar_says_so(self):
         found = bar([result(OURS, DEFAULT, 31, full=8), result(ORT, MAX, 30)], "SQNR of the default")
         assert found.met
