@@ -17,8 +17,8 @@ from qdqtool.cli._options import (
 from qdqtool.cli._progress import sample_progress
 
 if TYPE_CHECKING:
+    from qdqtool.pipeline.cached_ranges import CachedRanges
     from qdqtool.pipeline.calibration_data import FileData, RandomData
-    from qdqtool.pipeline.quantize import CachedRanges
 
 
 @click.command(short_help="Quantize a float model: decide, calibrate, insert, validate.")
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     "--calibration-cache",
     type=click.Path(path_type=Path),
     metavar="RANGES",
-    help="Use the ranges that `qdqtool calibrate` wrote, and run nothing.",
+    help="Use the ranges that `qdqtool calibrate` or another tool wrote. With --calib-data as well, the data serves "
+    "to measure the accuracy only.",
 )
-@click.option("--force", is_flag=True, help="Use the ranges although they were found on another model.")
+@click.option("--force", is_flag=True, help="Use the ranges although they were found on another model or other data.")
 @recipe_options()
 @weights_option()
 @external_data_option()
@@ -73,9 +74,9 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
 
 
 def _source(values: dict[str, Any], *, needed: bool) -> "FileData | RandomData | CachedRanges | None":
-    """Where ranges come from: exactly one source; None where none is needed or named."""
+    """Where ranges come from: data or a file, to which data may be added; None where none is needed or named."""
     from qdqtool.errors import UsageError
-    from qdqtool.pipeline.quantize import CachedRanges
+    from qdqtool.pipeline.cached_ranges import CachedRanges
 
     cache, force = values.pop("calibration_cache"), values.pop("force")
     named = values["calib_data"] is not None or values["random_calibration"]
@@ -90,6 +91,17 @@ def _source(values: dict[str, Any], *, needed: bool) -> "FileData | RandomData |
         )
     if cache is None:
         return make_data(values)
-    if named or values["seed"] is not None or values["samples"] is not None:
-        raise UsageError("--calibration-cache excludes --calib-data, --random-calibration, --seed and --samples")
-    return CachedRanges(path=cache, force=force)
+    if values["random_calibration"] or values["seed"] is not None:
+        raise UsageError("--calibration-cache excludes --random-calibration and --seed")
+    return CachedRanges(path=cache, force=force, data=_cached_data(values))
+
+
+def _cached_data(values: dict[str, Any]) -> "FileData | None":
+    """The data beside ranges from a file."""
+    from qdqtool.errors import UsageError
+    from qdqtool.pipeline.calibration_data import FileData
+
+    path, samples = values.pop("calib_data"), values.pop("samples")
+    if path is None and samples is not None:
+        raise UsageError("--samples goes with --calib-data only: ranges from a file are of the samples they are of")
+    return None if path is None else FileData(path=path, samples=samples)

@@ -7,7 +7,6 @@ from pathlib import Path
 from qdqtool.errors import GateError, UsageError
 from qdqtool.findings import Finding
 from qdqtool.graph.batchnorm import fold_batchnorm
-from qdqtool.graph.digest import model_digest
 from qdqtool.graph.external import model_bytes
 from qdqtool.graph.load import load_model
 from qdqtool.graph.metadata import CALIBRATION_KEY, write_metadata
@@ -16,17 +15,18 @@ from qdqtool.graph.save import ExternalData, check_output, save_model, write_ato
 from qdqtool.graph.scope import display
 from qdqtool.graph.view import GraphView
 from qdqtool.pipeline import encodings
+from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline._check_job import Progress
 from qdqtool.pipeline._folding import Extent
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._planner import Planner
 from qdqtool.pipeline._preparation_note import note_preparation
-from qdqtool.pipeline._prepare import Prepared, prepare, prepare_as_recorded
-from qdqtool.pipeline._stored_ranges import read_stored
+from qdqtool.pipeline._prepare import Prepared, prepare
 from qdqtool.pipeline._weight_planner import WeightPlanner
 from qdqtool.pipeline.accuracy import measure
 from qdqtool.pipeline.bias_correction import correct_biases
-from qdqtool.pipeline.calibrate import Calibrated, Recipe, calibrate_model, propose_for, with_fixed_shapes
+from qdqtool.pipeline.cached_ranges import CachedRanges, ranges_from_cache, used_ranges
+from qdqtool.pipeline.calibrate import Recipe, calibrate_model, propose_for, with_fixed_shapes
 from qdqtool.pipeline.calibration_data import CalibrationData, RandomData, open_feeds
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.given_ranges import GivenPlanner, given_ranges
@@ -37,21 +37,8 @@ from qdqtool.pipeline.quantize_report import CalibrationUsed, MatchesReport, Nod
 from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.validate import validate_model
 from qdqtool.plan import QuantPlan
-from qdqtool.ranges import CalibrationRecord, Ranges
+from qdqtool.ranges import Ranges
 from qdqtool.ranges_file import encode_ranges
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachedRanges:
-    """Ranges that were found before.
-
-    Attributes:
-        path: The ranges file, ours or that of another tool (:mod:`qdqtool.pipeline.encodings`).
-        force: Use them although they are of another model.
-    """
-
-    path: Path
-    force: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +174,8 @@ def _check_outputs(
     inputs = [source.path] if source.path else []
     if data is not None and not isinstance(data, RandomData):
         inputs.append(Path(data) if isinstance(data, str | Path) else data.path)
+    if isinstance(data, CachedRanges) and data.data is not None:
+        inputs.append(data.data.path)
     extra = [path for path in (options.ranges_file, options.plan_file) if path is not None]
     for path in (output, *extra):
         check_output(path, inputs)
@@ -219,12 +208,13 @@ def _make_job(
         )
     if isinstance(data, CachedRanges):
         if encodings.recognize(data.path) is not None:
-            return _given_job(source, data.path, recipe)
-        used, found = _from_cache(source, data, recipe)
+            return _given_job(source, data, recipe)
+        cached = ranges_from_cache(with_fixed_shapes(source, recipe), data, recipe)
+        found, used = cached.found, cached.used
     else:
         found = calibrate_model(source, data, recipe, progress, Extent(keep=options.ranges_file))
         assert found.feeds is not None
-        used = _used(found.feeds.description.source, found.ranges.record, recipe)
+        used = used_ranges(found.feeds.description.source, found.ranges.record, recipe)
     return _Job(found.prepared, Planner(recipe, found.ranges), found.feeds, found.ranges, used)
 
 
@@ -250,36 +240,16 @@ def _weights_job(
     return _Job(prepared, WeightPlanner(recipe, data_for_rounding, progress), feeds)
 
 
-def _given_job(source: Model, path: Path, recipe: Recipe) -> "_Job":
-    """Ranges of another tool are of the model as it is, so nothing is prepared."""
+def _given_job(source: Model, cache: CachedRanges, recipe: Recipe) -> "_Job":
+    """Ranges of another tool are of the model as it is, so nothing is prepared; data serves to correct biases."""
     model = with_fixed_shapes(source, recipe)
-    given = given_ranges(model, path, recipe)
-    used = replace(_used(str(path), given.ranges.record, recipe), method=given.report.format, given=given.report)
-    return _Job(Prepared(model), GivenPlanner(recipe, given), None, None, used)
-
-
-def _from_cache(source: Model, cache: CachedRanges, recipe: Recipe) -> tuple[CalibrationUsed, Calibrated]:
-    ranges = read_stored(cache.path, recipe.method, force=cache.force)
-    prepared = prepare_as_recorded(with_fixed_shapes(source, recipe), ranges.record.preparation, recipe.preparation)
-    foreign = model_digest(prepared.model) != ranges.record.model_sha256
-    if foreign and not cache.force:
-        raise UsageError(
-            f"ranges {cache.path} were found on another model, or with other --input-shapes",
-            hint="calibrate this model, or use them all the same with --force",
-        )
-    record = replace(ranges.record, samples=ranges.samples)
-    return _used(str(cache.path), record, recipe, forced=foreign), Calibrated(prepared, ranges)
-
-
-def _used(source: str, record: CalibrationRecord, recipe: Recipe, *, forced: bool = False) -> CalibrationUsed:
-    return CalibrationUsed(
-        source=source,
-        method=recipe.method,
-        samples=record.samples,
-        random=record.random,
-        seed=record.seed,
-        forced=forced,
-    )
+    given = given_ranges(model, cache.path, recipe)
+    used = used_ranges(str(cache.path), given.ranges.record, recipe)
+    used = replace(used, method=given.report.format, given=given.report)
+    feeds = None if cache.data is None else open_feeds(model, cache.data)
+    correct = recipe.preparation.bias_correction
+    means = ChannelData(feeds).means(model) if feeds is not None and correct else {}
+    return _Job(Prepared(model, means=means), GivenPlanner(recipe, given), feeds, None, used)
 
 
 def _calibration_note(used: CalibrationUsed) -> str:

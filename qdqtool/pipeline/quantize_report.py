@@ -22,7 +22,9 @@ class CalibrationUsed:
         samples: How many samples were run.
         random: Whether they were random.
         seed: Of random samples.
-        forced: Whether the ranges are those of another model, used because the user insisted.
+        forced: Whether the ranges were used only because the user insisted.
+        forced_for: What they should be of and are not: ``model``, ``data`` (that which was measured with), ``samples``
+            (all of them).
         given: What became of a range file of another tool; None for any other source.
     """
 
@@ -32,6 +34,7 @@ class CalibrationUsed:
     random: bool
     seed: int | None
     forced: bool = False
+    forced_for: tuple[str, ...] = ()
     given: GivenReport | None = None
 
 
@@ -54,7 +57,7 @@ class QuantizeReport:
         skipped: Every operator that could be quantized and was not, with the reason.
         degenerate: Tensors and weights that no scale serves well, with what was done.
         findings: What ``validate`` says of the output: warnings and advice, never errors.
-        accuracy: What quantizing cost on a few of the samples; None where the ranges come from a file, with no data.
+        accuracy: What quantizing cost on a few of the samples; None where there is no data.
         ranges_file: The ranges file written, if any.
         plan_file: The plan file written, if any.
         sizes: File sizes.

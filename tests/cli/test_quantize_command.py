@@ -54,7 +54,8 @@ def test_without_data_nothing_is_quantized_and_the_options_are_named(folder, qdq
         ["--calib-data", "d.npz", "--random-calibration"],
         ["--calib-data", "d.npz", "--seed", "1"],
         ["--calib-data", "d.npz", "--force"],
-        ["--calibration-cache", "r.json", "--calib-data", "d.npz"],
+        ["--calibration-cache", "r.json", "--random-calibration"],
+        ["--calibration-cache", "r.json", "--calib-data", "d.npz", "--seed", "1"],
         ["--calibration-cache", "r.json", "--samples", "3"],
         ["--calibration-cache", "absent.json"],
         ["--calib-data", "absent.npz"],
@@ -110,6 +111,19 @@ def test_two_steps_give_the_bytes_of_one(folder, qdqtool):
     assert (folder / "one.onnx").read_bytes() == (folder / "two.onnx").read_bytes()
     assert "validate for tensorrt: pass" in one.out
     assert "ranges of 2 tensors" in ranges.out
+
+
+def test_data_beside_ranges_prints_the_accuracy_and_what_was_forced(folder, qdqtool):
+    qdqtool("calibrate", "m.onnx", "--calib-data", "d.npz", "-o", "r.json")
+    words = ("quantize", "m.onnx", "--calibration-cache", "r.json", "-o", "q.onnx")
+    assert "accuracy not measured" in qdqtool(*words).out
+    done = qdqtool(*words, "--calib-data", "d.npz")
+    assert "SQNR against the float model, on the first 4 samples" in done.out
+    assert "FORCED" not in done.out
+    refused = qdqtool(*words, "--calib-data", "d.npz", "--samples", "2")
+    assert (refused.code, "were found on other data" in refused.err) == (2, True)
+    forced = qdqtool(*words, "--calib-data", "d.npz", "--samples", "2", "--force")
+    assert "FORCED: the ranges were found on other data than the accuracy was measured with" in forced.out
 
 
 def test_the_json_report_has_what_others_rely_on(folder, qdqtool):

@@ -15,7 +15,7 @@ POOR_DB = 10.0
 def print_accuracy(accuracy: Accuracy | None, console: Console) -> None:
     """Print what an output lost, in dB, and the tensors that lost most by their own pair."""
     if accuracy is None:
-        console.print("accuracy not measured: no data was run")
+        console.print("accuracy not measured: there is no data (--calib-data)")
         return
     if accuracy.problem:
         console.print(Text(f"accuracy NOT measured: {escape(accuracy.problem)}", "yellow"))

@@ -39,9 +39,15 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
             f"RANDOM calibration, seed {used.seed}: the scales say nothing about real inputs, and the metadata says so",
             style="yellow",
         )
-    if used.forced:
-        console.print("FORCED: the ranges were found on another model", style="yellow")
+    for what in used.forced_for:
+        console.print(f"FORCED: {_FORCED[what]}", style="yellow")
 
+
+_FORCED = {
+    "model": "the ranges were found on another model",
+    "data": "the ranges were found on other data than the accuracy was measured with",
+    "samples": "the ranges are of a part of the samples",
+}
 
 _CONDITIONS = {
     "zeros": "nothing but zeros",
