@@ -22,6 +22,7 @@ from qdqtool.backends._ort_errors import absent, run_error, session_error
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData, inlined, save_model
 from qdqtool.graph.scope import walk
+from qdqtool.graph.spill import unspilled
 from qdqtool.graph.tensors import is_external, is_pending, iter_tensors
 from qdqtool.numerics.dtypes import Array
 
@@ -201,6 +202,11 @@ def _self_contained(model: Model, stack: ExitStack) -> Model:
     """``model`` without pending tensors: they are made, in memory or in a temporary folder that ``stack`` removes."""
     if not any(is_pending(tensor) for tensor in iter_tensors(model.proto)):
         return model
+    mapped = unspilled(model)
+    if mapped is not None:
+        spill_folder = mapped[1]
+        stack.callback(id, spill_folder)  # it lives as long as the session, which maps its files
+        return Model(mapped[0], spill_folder.path / "model.onnx")
     proto = inlined(model)
     if proto is not None:
         return Model(proto, model.path)

@@ -15,20 +15,22 @@ def copy_model(proto: onnx.ModelProto, dropped: Container[str]) -> onnx.ModelPro
     know is copied whole, since only a whole copy keeps those; the caller removes the initializers then.
     """
     copy = onnx.ModelProto()
-    if not dropped or _has_unknown_fields(proto) or _has_unknown_fields(proto.graph):
+    if not dropped or has_unknown_fields(proto) or has_unknown_fields(proto.graph):
         copy.CopyFrom(proto)
         return copy
-    _copy_fields(proto, copy, left_out="graph")
-    _copy_fields(proto.graph, copy.graph, left_out="initializer")
+    copy_fields(proto, copy, left_out="graph")
+    copy_fields(proto.graph, copy.graph, left_out="initializer")
     copy.graph.initializer.extend(tensor for tensor in proto.graph.initializer if tensor.name not in dropped)
     return copy
 
 
-def _has_unknown_fields(message: Message) -> bool:
+def has_unknown_fields(message: Message) -> bool:
+    """Whether a message has fields that this onnx package does not know."""
     return len(UnknownFieldSet(message)) > 0
 
 
-def _copy_fields(source: Message, target: Message, left_out: str) -> None:
+def copy_fields(source: Message, target: Message, left_out: str) -> None:
+    """Copy every field that is set, but for one, whose bytes are never copied."""
     for field, value in source.ListFields():
         if field.name == left_out:
             continue

@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from qdqtool.errors import ModelError
 from qdqtool.graph.model import Model
-from qdqtool.graph.tensors import external_entry, is_external, iter_tensors, nbytes
+from qdqtool.graph.tensors import external_entry, is_external, is_pending, iter_tensors, nbytes
 
 _KEEP_TOGETHER = "keep the model and its data files in one folder, with relative locations"
 
@@ -38,7 +38,8 @@ def check_external_data(proto: onnx.ModelProto, folder: Path) -> bool:
 
 def external_files(proto: onnx.ModelProto, folder: Path) -> list[Path]:
     """The files that the external tensors of a model in ``folder`` lie in, sorted."""
-    locations = {external_entry(tensor, "location") for tensor in iter_tensors(proto) if is_external(tensor)}
+    stored = (tensor for tensor in iter_tensors(proto) if is_external(tensor) and not is_pending(tensor))
+    locations = {external_entry(tensor, "location") for tensor in stored}
     return sorted(folder / location for location in locations)
 
 

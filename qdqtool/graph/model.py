@@ -1,5 +1,8 @@
 """A model in memory: its ModelProto without external weights, and where tensor bytes are to be had."""
 
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +13,41 @@ PENDING_LOCATION = "qdqtool:pending"
 """``location`` of a tensor whose bytes are still to be made when the model is saved; its ``key`` names the payload."""
 
 
+class SpillFolder:
+    """A temporary folder for weights that vanishes with this object, or when Python ends.
+
+    Attributes:
+        path: The folder.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="qdqtool-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the bytes of a tensor lie for the time being (:mod:`qdqtool.graph.spill`).
+
+    Attributes:
+        folder: The folder.
+        location: The file in it.
+        offset: Where they begin.
+    """
+
+    folder: SpillFolder
+    location: str
+    offset: int
+
+    @property
+    def file(self) -> Path:
+        """The file."""
+        return self.folder.path / self.location
+
+
 @dataclass(frozen=True, slots=True)
 class Payload:
     """Bytes of a tensor that are made when they are needed and not kept.
@@ -17,10 +55,12 @@ class Payload:
     Attributes:
         nbytes: How many bytes :attr:`make` returns.
         make: Produces the raw data, packed and little-endian as ONNX stores it.
+        place: Where the same bytes can be mapped from; None where they have to be made.
     """
 
     nbytes: int
     make: Callable[[], bytes]
+    place: Place | None = None
 
 
 @dataclass(slots=True)

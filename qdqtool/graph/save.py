@@ -152,19 +152,22 @@ def _write_data(model: Model, proto: onnx.ModelProto, file: IO[bytes], location:
         size = nbytes(tensor)
         if tensor.data_type == TensorProto.STRING or (size < EXTERNAL_MINIMUM and not _stays_external(tensor)):
             if is_pending(tensor):
-                _set_inline(tensor, read_bytes(model, tensor))
+                set_inline(tensor, read_bytes(model, tensor))
             continue
-        offset = _align(file, size)
+        offset = aligned(file, size)
         _copy_bytes(model, tensor, file)
-        _set_external(tensor, location, offset, size)
+        set_external(tensor, location, offset, size)
 
 
 def _stays_external(tensor: TensorProto) -> bool:
     return is_external(tensor) and not is_pending(tensor)
 
 
-def _align(file: IO[bytes], size: int) -> int:
-    # page-aligned large tensors can be memory-mapped by the runtimes that read the file
+def aligned(file: IO[bytes], size: int) -> int:
+    """Fill a file up to where a tensor of so many bytes may begin, and return the offset.
+
+    Runtimes that read the file can memory-map large tensors that are page-aligned.
+    """
     step = _PAGE if size >= _PAGE else 64
     offset = -(-file.tell() // step) * step
     file.write(b"\0" * (offset - file.tell()))
@@ -190,16 +193,18 @@ def _copy_bytes(model: Model, tensor: TensorProto, file: IO[bytes]) -> None:
 def _inline(model: Model, proto: onnx.ModelProto) -> None:
     for tensor in iter_tensors(proto):
         if is_external(tensor):
-            _set_inline(tensor, read_bytes(model, tensor))
+            set_inline(tensor, read_bytes(model, tensor))
 
 
-def _set_inline(tensor: TensorProto, data: bytes) -> None:
+def set_inline(tensor: TensorProto, data: bytes) -> None:
+    """Let a tensor that is external or pending hold its raw data itself."""
     del tensor.external_data[:]
     tensor.ClearField("data_location")
     tensor.raw_data = data
 
 
-def _set_external(tensor: TensorProto, location: str, offset: int, length: int) -> None:
+def set_external(tensor: TensorProto, location: str, offset: int, length: int) -> None:
+    """Let the data of a tensor lie in a file beside the model."""
     for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
         tensor.ClearField(field)
     del tensor.external_data[:]

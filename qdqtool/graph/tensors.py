@@ -95,7 +95,7 @@ _PLAIN: Mapping[int, np.dtype[Any]] = {
 def read_array(model: Model, tensor: TensorProto) -> Array:
     """The values of a stored tensor, unpacked, in its NumPy or ml_dtypes type and shape.
 
-    External data of whole bytes is memory-mapped read-only: it is read from disk as it is used.
+    External and spilled data of whole bytes is memory-mapped read-only: it is read from disk as it is used.
 
     Raises:
         ModelError: The stored bytes do not fit the declared shape and type.
@@ -103,11 +103,10 @@ def read_array(model: Model, tensor: TensorProto) -> Array:
     try:
         if not is_external(tensor):
             return _of_raw_data(tensor) if tensor.data_type in _PLAIN else np.asarray(numpy_helper.to_array(tensor))
-        if is_pending(tensor):
-            return _from_bytes(tensor, model.payloads[external_entry(tensor, "key")].make())
-        if tensor.data_type in _SUB_BYTE_BITS:
+        place = _place(model, tensor)
+        if place is None or tensor.data_type in _SUB_BYTE_BITS:
             return _from_bytes(tensor, read_bytes(model, tensor))
-        return _map_external(model, tensor)
+        return _mapped(tensor, *place)
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(f"initializer '{tensor.name}' cannot be read: {error}") from error
 
@@ -127,7 +126,7 @@ def read_bytes(model: Model, tensor: TensorProto) -> bytes:
         ModelError: The stored bytes do not fit the declared shape and type.
     """
     if is_pending(tensor):
-        return model.payloads[external_entry(tensor, "key")].make()
+        return payload_of(model, tensor).make()
     if is_external(tensor):
         path, offset = external_place(model.folder, tensor)
         with path.open("rb") as file:
@@ -158,11 +157,18 @@ def make_tensor(name: str, array: npt.ArrayLike, onnx_type: int) -> TensorProto:
 
 def pending_tensor(model: Model, name: str, dims: tuple[int, ...], onnx_type: int, payload: Payload) -> TensorProto:
     """A tensor whose bytes are made when the model is saved; registers ``payload`` under the tensor's name."""
-    tensor = TensorProto(name=name, data_type=onnx_type, dims=dims, data_location=TensorProto.EXTERNAL)
-    tensor.external_data.add(key="location", value=PENDING_LOCATION)
-    tensor.external_data.add(key="key", value=name)
-    model.payloads[name] = payload
+    tensor = TensorProto(name=name, data_type=onnx_type, dims=dims)
+    set_pending(model, tensor, name, payload)
     return tensor
+
+
+def set_pending(model: Model, tensor: TensorProto, key: str, payload: Payload) -> None:
+    """Let the bytes of a tensor without data be made when the model is saved; registers ``payload`` under ``key``."""
+    tensor.data_location = TensorProto.EXTERNAL
+    del tensor.external_data[:]
+    tensor.external_data.add(key="location", value=PENDING_LOCATION)
+    tensor.external_data.add(key="key", value=key)
+    model.payloads[key] = payload
 
 
 def _numpy_dtype(tensor: TensorProto) -> np.dtype[np.generic]:
@@ -179,8 +185,20 @@ def _from_bytes(tensor: TensorProto, data: bytes) -> Array:
     return np.asarray(numpy_helper.to_array(inline))
 
 
-def _map_external(model: Model, tensor: TensorProto) -> Array:
-    path, offset = external_place(model.folder, tensor)
+def payload_of(model: Model, tensor: TensorProto) -> Payload:
+    """What makes the bytes of a pending tensor."""
+    return model.payloads[external_entry(tensor, "key")]
+
+
+def _place(model: Model, tensor: TensorProto) -> tuple[Path, int] | None:
+    """The file and offset of an external or spilled tensor; None of one that has to be made."""
+    if not is_pending(tensor):
+        return external_place(model.folder, tensor)
+    place = payload_of(model, tensor).place
+    return (place.file, place.offset) if place is not None else None
+
+
+def _mapped(tensor: TensorProto, path: Path, offset: int) -> Array:
     shape = tuple(tensor.dims)
     dtype = _numpy_dtype(tensor)
     if not element_count(tensor):
