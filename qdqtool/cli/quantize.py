@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qdqtool.cli._calibration import data_options, make_data, make_recipe, recipe_options
+from qdqtool.cli._high_precision import high_precision_option, with_high_precision
 from qdqtool.cli._options import (
     emit,
     external_data_option,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Use the ranges although they were found on another model or other data.")
 @recipe_options()
+@high_precision_option()
 @weights_option()
 @external_data_option()
 @click.option("--save-ranges", type=click.Path(path_type=Path), metavar="FILE", help="Write the ranges too.")
@@ -54,7 +56,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     from qdqtool.pipeline import quantize
     from qdqtool.pipeline.placement_edits import WeightStorage
 
-    recipe = make_recipe(values)
+    recipe = with_high_precision(make_recipe(values), values)
     if list_matches:
         emit(quantize.list_matches(model, recipe), output_format, "matches")
         return

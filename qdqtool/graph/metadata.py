@@ -8,6 +8,9 @@ CALIBRATION_KEY = "qdqtool.calibration"
 PREPARATION_KEY = "qdqtool.preparation"
 """Key under which a quantized model says how the weights of its float model were prepared, as JSON."""
 
+HIGH_PRECISION_KEY = "qdqtool.high_precision_dtype"
+"""Key under which a quantized model says that its float part was converted, and to what: ``fp16``."""
+
 
 def read_metadata(model: Model, key: str) -> str | None:
     """The value of a key; None where the model has no such note."""

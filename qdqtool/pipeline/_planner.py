@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
-import onnx
 
 from qdqtool import calibrators
 from qdqtool.errors import UsageError
@@ -20,6 +19,7 @@ from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._shared_scales import share_scales
 from qdqtool.pipeline.calibrate import NEVER_RUN, NOT_GIVEN, Recipe, propose_for, refuse_nothing
 from qdqtool.pipeline.placement import ProposedSlot, SkippedNode
+from qdqtool.pipeline.scale_type import as_stored, rule_for
 from qdqtool.pipeline.target_fit import require_targets
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.ranges import Ranges, TensorKey, TensorRange
@@ -95,7 +95,7 @@ class _Params:
         rule = self._rule(value)
         self.degenerate += degenerate_values(entry, seen, found)
         self.degenerate += degenerate_scales(entry, amax, rule)
-        return scale_from_range(-amax, amax, entry.scheme, rule)
+        return as_stored(scale_from_range(-amax, amax, entry.scheme, rule), self._elem_type(value))
 
     def _of_weight(self, entry: ProposedSlot, value: Value) -> QuantParams:
         weights = self._facts.constant(value)
@@ -107,12 +107,15 @@ class _Params:
             )
         rule = self._rule(value)
         self.degenerate += degenerate_scales(entry, _magnitudes(weights, entry.scheme.granularity), rule)
-        return scale_from_tensor(weights, entry.scheme, rule)
+        return as_stored(scale_from_tensor(weights, entry.scheme, rule), self._elem_type(value))
 
     def _rule(self, value: Value) -> ScaleRule:
+        return rule_for(self._elem_type(value), self._recipe.high_precision)
+
+    def _elem_type(self, value: Value) -> int:
         elem_type = self._facts.types.elem_type(value)
         assert elem_type is not None
-        return ScaleRule(dtype=np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type)), narrow_range=True)
+        return elem_type
 
 
 def _magnitudes(weights: Array, granularity: Granularity) -> Array:

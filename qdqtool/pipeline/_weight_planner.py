@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import onnx
 
 from qdqtool.algorithms.gptq import round_weights
 from qdqtool.errors import ArgumentError, UsageError
@@ -23,6 +22,7 @@ from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline.calibrate import Recipe, propose_for, refuse_nothing
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.placement import ProposedSlot, SkippedNode
+from qdqtool.pipeline.scale_type import as_stored, rule_for
 from qdqtool.pipeline.target_fit import require_targets
 from qdqtool.plan import Placement, QuantPlan, ScopePath
 
@@ -109,20 +109,25 @@ class WeightPlanner:
                     f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it"
                 )
             try:
-                self._known[key] = self._scales(weights, entry.scheme, _rule(value, facts))
+                elem_type = facts.types.elem_type(value)
+                assert elem_type is not None
+                self._known[key] = self._scales(weights, entry.scheme, elem_type)
             except ArgumentError:
                 raise UsageError(
                     f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
                 ) from None
         return self._known[key]
 
-    def _scales(self, weights: Array, scheme: QuantScheme, rule: ScaleRule) -> _Derived:
+    def _scales(self, weights: Array, scheme: QuantScheme, elem_type: int) -> _Derived:
+        rule = rule_for(elem_type, self.recipe.high_precision)
         if self.recipe.unit.search and search.supports(scheme):
-            return _Derived(*search.least_error(weights, scheme, rule), rule)
+            params, amax = search.least_error(weights, scheme, rule)
+            return _Derived(as_stored(params, elem_type), amax, rule)
         if not np.isfinite(weights).all():
             raise ArgumentError("a value is NaN or infinite")
         low, high = group_ranges(weights, scheme.granularity)
-        return _Derived(scale_from_range(low, high, scheme, rule), np.maximum(-low, high), rule)
+        params = as_stored(scale_from_range(low, high, scheme, rule), elem_type)
+        return _Derived(params, np.maximum(-low, high), rule)
 
 
 def _key(entry: ProposedSlot) -> tuple[ScopePath, str, str]:
@@ -131,9 +136,3 @@ def _key(entry: ProposedSlot) -> tuple[ScopePath, str, str]:
 
 def _reason(entry: ProposedSlot, found: _Derived) -> str:
     return entry.reason if found.codes is None else f"{entry.reason}; rounded by the calibration data"
-
-
-def _rule(value: Value, facts: Facts) -> ScaleRule:
-    elem_type = facts.types.elem_type(value)
-    assert elem_type is not None
-    return ScaleRule(dtype=np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type)), narrow_range=True)

@@ -38,6 +38,7 @@ from qdqtool.pipeline.placement import (
     propose_weights,
 )
 from qdqtool.pipeline.preparation import Preparation
+from qdqtool.pipeline.scale_type import HighPrecision
 from qdqtool.pipeline.shard import Shard
 from qdqtool.ranges import CalibrationRecord, Ranges
 from qdqtool.ranges_file import encode_ranges
@@ -56,6 +57,7 @@ class Recipe:
         selection: Which nodes.
         input_shapes: Extents that the user fixes, by input name.
         preparation: How the float model is made ready.
+        high_precision: The type of what stays float in the model that is written.
     """
 
     mode: str = modes.DEFAULT
@@ -66,6 +68,7 @@ class Recipe:
     selection: Selection = field(default_factory=Selection)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     preparation: Preparation = field(default_factory=Preparation)
+    high_precision: HighPrecision = HighPrecision.FP32
 
     def __post_init__(self) -> None:
         self.unit.block_size(self.block_size)

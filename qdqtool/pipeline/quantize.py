@@ -30,10 +30,12 @@ from qdqtool.pipeline.calibrate import Recipe, calibrate_model, propose_for, wit
 from qdqtool.pipeline.calibration_data import CalibrationData, RandomData, open_feeds
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.given_ranges import GivenPlanner, given_ranges
+from qdqtool.pipeline.high_precision import HighPrecisionReport, known_magnitudes, lower, ready_for
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.plan_apply import apply_plan
 from qdqtool.pipeline.plan_write import encode_plan
 from qdqtool.pipeline.quantize_report import CalibrationUsed, MatchesReport, NodeToQuantize, QuantizeReport
+from qdqtool.pipeline.scale_type import HighPrecision
 from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.validate import validate_model
 from qdqtool.plan import QuantPlan
@@ -110,8 +112,12 @@ def quantize_model(
     if options.ranges_file is not None and job.ranges is None:
         raise UsageError("there are no ranges to write: those of another tool say less", hint="qdqtool convert-ranges")
     planner, before = job.planner, job.prepared.model
-    quantized, done = apply_plan(before, planner.plan, options.weights)
+    high_precision = options.recipe.high_precision
+    quantized, done = apply_plan(ready_for(before, high_precision), planner.plan, options.weights)
     quantized, corrected = correct_biases(quantized, before, planner.made, job.prepared.means)
+    lowered: HighPrecisionReport | None = None
+    if high_precision is HighPrecision.FP16:
+        quantized, lowered = lower(quantized, known_magnitudes(before, job.feeds, job.ranges))
     note_preparation(quantized, job.prepared.record)
     if job.used is not None:
         write_metadata(quantized, CALIBRATION_KEY, _calibration_note(job.used))
@@ -133,6 +139,7 @@ def quantize_model(
         quantized=done,
         skipped=planner.skipped,
         degenerate=planner.degenerate,
+        high_precision=lowered,
         findings=findings,
         accuracy=cost,
         ranges_file=str(options.ranges_file) if options.ranges_file else None,

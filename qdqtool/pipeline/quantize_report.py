@@ -7,6 +7,7 @@ from qdqtool.pipeline._degenerate import DegenerateTensor
 from qdqtool.pipeline._prepare import PreparationReport
 from qdqtool.pipeline.accuracy import Accuracy
 from qdqtool.pipeline.given_ranges import GivenReport
+from qdqtool.pipeline.high_precision import HighPrecisionReport
 from qdqtool.pipeline.placement import PatternMatch, SkippedNode
 from qdqtool.pipeline.plan_apply import QuantizedTensor
 from qdqtool.pipeline.sizes import Sizes
@@ -56,6 +57,7 @@ class QuantizeReport:
         quantized: Every pair that was put in.
         skipped: Every operator that could be quantized and was not, with the reason.
         degenerate: Tensors and weights that no scale serves well, with what was done.
+        high_precision: What became of what stays float; None where it stays in the type of the model.
         findings: What ``validate`` says of the output: warnings and advice, never errors.
         accuracy: What quantizing cost on a few of the samples; None where there is no data.
         ranges_file: The ranges file written, if any.
@@ -76,6 +78,7 @@ class QuantizeReport:
     quantized: tuple[QuantizedTensor, ...]
     skipped: tuple[SkippedNode, ...]
     degenerate: tuple[DegenerateTensor, ...]
+    high_precision: HighPrecisionReport | None
     findings: tuple[Finding, ...]
     accuracy: Accuracy | None
     ranges_file: str | None

@@ -7,6 +7,7 @@ from qdqtool.pipeline.quantize_report import CalibrationUsed, QuantizeReport
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._accuracy import print_accuracy
 from qdqtool.report.text._calibration import SHOWN, print_given, print_preparation, print_skipped
+from qdqtool.report.text._high_precision import print_high_precision
 from qdqtool.report.text._pairs import print_files, print_opset, print_pairs, print_rest
 
 
@@ -21,6 +22,7 @@ def render(report: QuantizeReport, console: Console) -> None:
         console.print(f"biases corrected behind {plural(len(report.corrected), 'weight')}")
     _print_degenerate(report, console)
     print_opset(report.opset_before, report.opset_after, console)
+    print_high_precision(report.high_precision, console)
     print_accuracy(report.accuracy, console)
     _print_verdict(report, console)
     print_files(report.output, report.external_data, report.sizes, console)
