@@ -6,6 +6,8 @@ from math import isfinite
 
 from benchmarks.comparison.contestants import (
     DEFAULT,
+    DEFAULT_METHOD,
+    FP8,
     HISTOGRAM,
     INT4_32,
     INT4_128,
@@ -14,8 +16,9 @@ from benchmarks.comparison.contestants import (
     NO_DATA,
     ORT,
     OURS,
+    nodes_of,
 )
-from benchmarks.comparison.measured import Result
+from benchmarks.comparison.measured import FLOAT, Result
 
 TIME_LIMITS = {MAX: 1.5, HISTOGRAM: 2.5, DEFAULT: 2.5}
 SQNR_SLACK = 0.1
@@ -64,9 +67,9 @@ def judge(results: Iterable[Result], clock: str) -> list[Bar]:
         results: Of any subjects.
         clock: ``wall`` or ``cpu``: which time counts.
     """
-    table = [result for result in results if result.contestant and not result.failed]
-    names = dict.fromkeys(result.subject.name for result in table)
-    bars = [bar for name in names for bar in _of([result for result in table if result.subject.name == name], clock)]
+    table = [result for result in results if result.tool != FLOAT and not result.failed]
+    names = dict.fromkeys(result.model for result in table)
+    bars = [bar for name in names for bar in _of([result for result in table if result.model == name], clock)]
     return [*bars, *_uneven(table)]
 
 
@@ -79,59 +82,64 @@ def _of(results: Sequence[Result], clock: str) -> Iterator[Bar]:
 
 def _times(results: Sequence[Result], clock: str) -> Iterator[Bar]:
     for result in _tool(results, OURS):
-        ratio, limit = result.ratio(clock), TIME_LIMITS.get(_group(result))
-        if result.subject.heavy and ratio is not None and limit is not None:
+        ratio, limit = result.ratio(clock), TIME_LIMITS.get(result.group)
+        if result.heavy and ratio is not None and limit is not None:
             what = f"time of {result.label} over plain inference ({clock})"
-            yield Bar(result.subject.name, what, ratio, limit, at_least=False)
+            yield Bar(result.model, what, ratio, limit, at_least=False)
 
 
 def _accuracy(results: Sequence[Result]) -> Iterator[Bar]:
-    """The default against the best of the peers that quantize at most as much, or of all if they quantize more."""
-    for ours in _tool(results, OURS, DEFAULT):
-        names = (ORT, MODEL_OPTIMIZER) if ours.subject.metric else (ORT,)
+    """Ours by default against the best of the peers that quantize at most as much; then node for node."""
+    for ours in _tool(results, OURS, DEFAULT, DEFAULT_METHOD):
+        names = (ORT, MODEL_OPTIMIZER) if ours.trained else (ORT,)
         rivals = [rival for name in names for group in (MAX, HISTOGRAM) for rival in _tool(results, name, group)]
         rivals = [rival for rival in rivals if _is_measured(rival)]
         fair = [rival for rival in rivals if _covers(ours, rival)]
         if rivals and ours.quality:
             best = max(fair or rivals, key=_sqnr)
             what = f"SQNR of the default, against {best.label}{'' if fair else ', which quantizes more nodes'}"
-            yield Bar(ours.subject.name, what, ours.quality.worst, _sqnr(best) - SQNR_SLACK, "dB")
+            yield Bar(ours.model, what, ours.quality.worst, _sqnr(best) - SQNR_SLACK, "dB")
+    yield from _node_for_node(results)
+
+
+def _node_for_node(results: Sequence[Result]) -> Iterator[Bar]:
+    """The rows in which ours quantizes the nodes that a peer chose, against that peer with the same mode."""
+    for group, theirs in ((DEFAULT, (MAX, HISTOGRAM)), (FP8, (FP8,))):
+        for name in (ORT, MODEL_OPTIMIZER):
+            rivals = [one for each in theirs for one in _tool(results, name, each) if _is_measured(one)]
+            for ours in _tool(results, OURS, group, nodes_of(name)) if rivals else []:
+                best = max(rivals, key=_sqnr)
+                what = f"SQNR of {group} on the nodes of {name}, against its {best.group}, {best.method}"
+                yield Bar(ours.model, what, _sqnr(ours), _sqnr(best) - SQNR_SLACK, "dB")
 
 
 def _int4(results: Sequence[Result]) -> Iterator[Bar]:
     for group in (INT4_128, INT4_32):
         for ours in _tool(results, OURS, group):
-            for rival in _tool(results, ORT, group) if _method(ours) != NO_DATA else []:
+            for rival in _tool(results, ORT, group) if ours.method != NO_DATA else []:
                 if ours.quality and _is_measured(rival) and rival.coverage and rival.coverage.weight_only:
                     limit = _sqnr(rival) + INT4_LEAD
-                    yield Bar(ours.subject.name, f"SQNR of {group}, against ORT", ours.quality.worst, limit, "dB")
+                    yield Bar(ours.model, f"SQNR of {group}, against ORT", ours.quality.worst, limit, "dB")
 
 
 def _collapse(results: Sequence[Result]) -> Iterator[Bar]:
     """No mode may destroy a trained model: the worst of all of them stands for the others."""
-    judged = [result for result in _tool(results, OURS) if result.quality and result.subject.metric]
+    judged = [result for result in _tool(results, OURS) if result.quality and result.trained]
     if judged:
         worst = min(judged, key=_sqnr)
-        yield Bar(worst.subject.name, f"worst SQNR of all modes ({worst.label})", _sqnr(worst), COLLAPSED, "dB")
+        yield Bar(worst.model, f"worst SQNR of all modes ({worst.label})", _sqnr(worst), COLLAPSED, "dB")
 
 
 def _uneven(results: Sequence[Result]) -> Iterator[Bar]:
-    by_name = {result.subject.name: result for result in _tool(results, OURS, DEFAULT) if result.quality}
+    by_name = {one.model: one for one in _tool(results, OURS, DEFAULT, DEFAULT_METHOD) if one.quality}
     if UNEVEN in by_name and EVEN in by_name:
         what = "SQNR of the default, against the same network before scaling"
         yield Bar(UNEVEN, what, _sqnr(by_name[UNEVEN]), _sqnr(by_name[EVEN]) - UNEVEN_SLACK, "dB")
 
 
-def _tool(results: Sequence[Result], tool: str, group: str | None = None) -> list[Result]:
-    return [one for one in results if one.contestant and one.contestant.tool == tool and group in (None, _group(one))]
-
-
-def _group(result: Result) -> str:
-    return result.contestant.group if result.contestant else ""
-
-
-def _method(result: Result) -> str:
-    return result.contestant.method if result.contestant else ""
+def _tool(results: Sequence[Result], tool: str, group: str = "", method: str = "") -> list[Result]:
+    """Results of a tool; empty words stand for any."""
+    return [one for one in results if one.tool == tool and group in ("", one.group) and method in ("", one.method)]
 
 
 def _sqnr(result: Result) -> float:

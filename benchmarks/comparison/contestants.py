@@ -1,8 +1,8 @@
 """Who quantizes, and with which command. A command is all that is known of a contestant."""
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.comparison.subjects import Subject, has_matmul_weights
@@ -11,8 +11,9 @@ from qdqtool import calibrators
 CHILDREN = Path(__file__).parent / "children"
 DEFAULT, MAX, HISTOGRAM, FP8 = "int8 default", "int8 max", "int8 histogram", "fp8"
 INT4_128, INT4_32, WEIGHTS, NVFP4 = "int4 block 128", "int4 block 32", "int8 weights", "nvfp4"
+GROUPS = (DEFAULT, MAX, HISTOGRAM, FP8, INT4_128, INT4_32, WEIGHTS, NVFP4)
 WEIGHT_ONLY = (INT4_128, INT4_32, WEIGHTS, NVFP4)
-NO_DATA = "no data"
+DEFAULT_METHOD, NO_DATA = "default", "no data"
 OURS, ORT, MODEL_OPTIMIZER = "qdqtool", "ORT", "Model Optimizer"
 
 KEEPS_EVERYTHING = 32
@@ -28,7 +29,8 @@ class Contestant:
         group: Contestants of one group do the same job.
         method: How ranges or weights are found, in the tool's words.
         command: The words to run, given the subject, the number of samples and the file to write.
-        sample_limit: More samples than so many are not given.
+        sample_limit: More samples than so many are not given on a heavy subject.
+        follows: Label of the contestant whose nodes it quantizes, no others; empty: it chooses them itself.
     """
 
     tool: str
@@ -36,6 +38,7 @@ class Contestant:
     method: str
     command: Callable[[Subject, int, Path], list[str]]
     sample_limit: int | None = None
+    follows: str = ""
 
     @property
     def label(self) -> str:
@@ -43,8 +46,8 @@ class Contestant:
         return f"{self.tool} {self.group}, {self.method}"
 
     def samples(self, subject: Subject) -> int:
-        """How many samples it gets."""
-        return min(subject.samples, self.sample_limit or subject.samples)
+        """How many samples it gets: all there are, unless memory forbids it."""
+        return min(subject.samples, self.sample_limit or subject.samples) if subject.heavy else subject.samples
 
 
 def ours() -> list[Contestant]:
@@ -52,16 +55,16 @@ def ours() -> list[Contestant]:
     methods = [name for name in calibrators.names() if name not in ("max", calibrators.DEFAULT)]
     int4 = ("--quantize-mode", "int4", "--block-size")
     return [
-        _ours(DEFAULT, "default"),
+        _ours(DEFAULT, DEFAULT_METHOD),
         _ours(MAX, "max", "--calibration-method", "max"),
         *(_ours(HISTOGRAM, method, "--calibration-method", method) for method in methods),
-        _ours(FP8, "default", "--quantize-mode", "fp8"),
-        _ours(INT4_128, "default", *int4, "128"),
+        _ours(FP8, DEFAULT_METHOD, "--quantize-mode", "fp8"),
+        _ours(INT4_128, DEFAULT_METHOD, *int4, "128"),
         _ours(INT4_128, NO_DATA, *int4, "128", data=False),
-        _ours(INT4_32, "default", *int4, "32"),
+        _ours(INT4_32, DEFAULT_METHOD, *int4, "32"),
         _ours(INT4_32, NO_DATA, *int4, "32", data=False),
         _ours(WEIGHTS, NO_DATA, "--quantize-mode", "int8-weight-only", data=False),
-        _ours(NVFP4, "default", "--quantize-mode", "nvfp4"),
+        _ours(NVFP4, DEFAULT_METHOD, "--quantize-mode", "nvfp4"),
     ]
 
 
@@ -83,25 +86,41 @@ def model_optimizer(python: str) -> list[Contestant]:
         _model_optimizer(python, MAX, "int8", "max"),
         _model_optimizer(python, HISTOGRAM, "int8", "entropy", limit=KEEPS_EVERYTHING),
         _model_optimizer(python, FP8, "fp8", "max"),
-        _model_optimizer(python, INT4_128, "int4", "rtn_dq", "128"),
-        _model_optimizer(python, INT4_128, "int4", "awq_clip", "128"),
-        _model_optimizer(python, INT4_32, "int4", "rtn_dq", "32"),
+        _model_optimizer(python, INT4_128, "int4", "rtn_dq", "--block-size", "128"),
+        _model_optimizer(python, INT4_128, "int4", "awq_clip", "--block-size", "128"),
+        _model_optimizer(python, INT4_32, "int4", "rtn_dq", "--block-size", "32"),
     ]
+
+
+def followers(peers: Iterable[Contestant]) -> list[Contestant]:
+    """Our defaults on the very nodes that a peer quantizes with max: with the same coverage SQNR can be compared."""
+    options = {MAX: (DEFAULT, ()), FP8: (FP8, ("--quantize-mode", "fp8"))}
+    return [
+        replace(_ours(group, nodes_of(peer.tool), *words), follows=peer.label)
+        for peer in peers
+        if peer.group in options
+        for group, words in [options[peer.group]]
+    ]
+
+
+def nodes_of(tool: str) -> str:
+    """The method of a contestant that follows that tool."""
+    return f"{DEFAULT_METHOD}, nodes of {tool}"
 
 
 def entered(contestant: Contestant, subject: Subject) -> bool:
     """Whether a contestant runs on a subject.
 
-    Weight-only modes need a MatMul with a weight. Where ``subject.few``, one method of each mode is enough, and of the
-    peers those modes that bars speak of.
+    Weight-only modes need a MatMul with a weight. Where ``subject.few``, one method of each mode is enough, and none
+    that would keep all activations of a large model.
     """
     if contestant.group in WEIGHT_ONLY and not has_matmul_weights(subject.path):
         return False
     if not subject.few:
         return True
     if contestant.tool == OURS:
-        return contestant.group in (DEFAULT, MAX, FP8, INT4_128, INT4_32) and contestant.method != NO_DATA
-    return contestant.group in (MAX, INT4_128, INT4_32) and contestant.method != "awq_clip"
+        return contestant.group not in (HISTOGRAM, WEIGHTS, NVFP4) and contestant.method != NO_DATA
+    return contestant.tool == MODEL_OPTIMIZER or contestant.sample_limit is None
 
 
 def is_slow(contestant: Contestant) -> bool:
@@ -119,22 +138,23 @@ def _ours(group: str, method: str, *options: str, data: bool = True) -> Contesta
         words = [sys.executable, "-m", "qdqtool", "quantize", str(subject.path), "-o", str(output), *options]
         if data:
             words += ["--calib-data", str(subject.calibration), "--samples", str(samples)]
-        return words
+        return [*words, *_shapes(subject)]
 
     return Contestant(OURS, group, method, command)
 
 
 def _ort_static(group: str, method: str, kind: str = "int8", limit: int | None = None) -> Contestant:
     def command(subject: Subject, samples: int, output: Path) -> list[str]:
-        words = (subject.path, subject.calibration, samples, output, method, kind)
-        return [sys.executable, str(CHILDREN / "ort_static.py"), *map(str, words)]
+        words = (subject.path, subject.calibration, samples, output, method, "--type", kind)
+        return [sys.executable, str(CHILDREN / "ort_static.py"), *map(str, words), *_shapes(subject)]
 
     return Contestant(ORT, group, method, command, limit)
 
 
 def _ort_nbits(group: str, block_size: int) -> Contestant:
     def command(subject: Subject, _samples: int, output: Path) -> list[str]:
-        return [sys.executable, str(CHILDREN / "ort_nbits.py"), str(subject.path), str(output), str(block_size)]
+        words = (subject.path, output, block_size)
+        return [sys.executable, str(CHILDREN / "ort_nbits.py"), *map(str, words), *_shapes(subject)]
 
     return Contestant(ORT, group, "MatMul nbits", command)
 
@@ -144,9 +164,13 @@ def _model_optimizer(
 ) -> Contestant:
     def command(subject: Subject, samples: int, output: Path) -> list[str]:
         words = (subject.path, subject.calibration, samples, output, mode, method, *rest)
-        return [python, str(CHILDREN / "model_optimizer.py"), *map(str, words)]
+        return [python, str(CHILDREN / "model_optimizer.py"), *map(str, words), *_shapes(subject)]
 
     return Contestant(MODEL_OPTIMIZER, group, method, command, limit)
+
+
+def _shapes(subject: Subject) -> list[str]:
+    return ["--input-shapes", subject.input_shapes] if subject.input_shapes else []
 
 
 def plain(subject: Subject, samples: int) -> list[str]:

@@ -33,20 +33,28 @@ class Coverage:
 def count(path: Path) -> Coverage:
     """Count in a model file."""
     model = onnx.load(path, load_external_data=False)
-    weighted = full = partly = pairs = 0
+    pairs = 0
+    for graph in _graphs(model.graph):
+        stored = {tensor.name for tensor in graph.initializer}
+        pairs += sum(node.op_type == "QuantizeLinear" and node.input[0] not in stored for node in graph.node)
+    found = [dequantized for _, dequantized in _weighted(model)]
+    full = sum(all(factors) for factors in found)
+    return Coverage(len(found), full, sum(any(factors) for factors in found) - full, pairs)
+
+
+def quantized(path: Path) -> list[str]:
+    """Names of the nodes with heavy arithmetic whose factors all are dequantized, sorted; a nameless one has none."""
+    model = onnx.load(path, load_external_data=False)
+    return sorted({node.name for node, dequantized in _weighted(model) if node.name and all(dequantized)})
+
+
+def _weighted(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, list[bool]]]:
+    """The nodes with heavy arithmetic, and whether each factor comes from a DequantizeLinear."""
     for graph in _graphs(model.graph):
         makers = {output: node for node in graph.node for output in node.output}
-        stored = {tensor.name for tensor in graph.initializer}
         for node in graph.node:
-            if node.op_type == "QuantizeLinear":
-                pairs += node.input[0] not in stored
             if node.op_type in WEIGHTED:
-                factors = node.input[: WEIGHTED[node.op_type]]
-                dequantized = [_is_dequantized(name, makers) for name in factors]
-                weighted += 1
-                full += all(dequantized)
-                partly += any(dequantized) and not all(dequantized)
-    return Coverage(weighted, full, partly, pairs)
+                yield node, [_is_dequantized(name, makers) for name in node.input[: WEIGHTED[node.op_type]]]
 
 
 def _is_dequantized(name: str, makers: dict[str, onnx.NodeProto]) -> bool:

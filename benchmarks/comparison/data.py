@@ -3,10 +3,6 @@
 import numpy as np
 import numpy.typing as npt
 
-from qdqtool.numerics.dtypes import Array
-
-SPEECH_WINDOW = 576
-
 
 def images(count: int, shape: tuple[int, int, int], seed: int) -> npt.NDArray[np.float32]:
     """Smooth random images, shape [count, *shape], around 0 with a deviation that differs from image to image.
@@ -32,21 +28,3 @@ def token_ids(count: int, tokens: int, vocabulary: int, seed: int) -> dict[str, 
     lengths = random.integers(tokens // 4, tokens + 1, count)
     mask = (np.arange(tokens)[None, :] < lengths[:, None]).astype(np.int64)
     return {"input_ids": ids * mask, "attention_mask": mask}
-
-
-def speech(count: int, seed: int) -> dict[str, Array]:
-    """Windows for the voice detector: noise that comes and goes, an LSTM state, the sampling rate; complete inputs."""
-    random = np.random.default_rng(seed)
-    loud = random.lognormal(-3, 1, (count, 1, 1))
-    return {
-        "input": (loud * random.standard_normal((count, 1, SPEECH_WINDOW))).astype(np.float32),
-        "state": (0.3 * random.standard_normal((count, 2, 1, 128))).astype(np.float32),
-        "sr": np.full(count, 16000, np.int64),
-    }
-
-
-def file_bytes(count: int, length: int, seed: int) -> npt.NDArray[np.int32]:
-    """Bytes as of files, shape [count, length]: some all alike, some of few values, some of all."""
-    random = np.random.default_rng(seed)
-    kinds = random.integers(2, 257, (count, 1))
-    return (random.integers(0, 1 << 30, (count, length)) % kinds).astype(np.int32)

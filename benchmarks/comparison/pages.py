@@ -1,20 +1,26 @@
-"""Puts a rendered table into a Markdown file, between two comments if the file has them."""
+"""Puts rendered tables into a Markdown file, between comments if the file has them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 
-def put(path: Path, name: str, text: str) -> None:
-    """Write ``text`` to a file.
+def put(path: Path, texts: Mapping[str, str]) -> None:
+    """Write Markdown to a file.
 
     Args:
-        path: Replaced as a whole, unless it holds ``<!-- NAME -->`` and ``<!-- end of NAME -->``: then what is between.
-        name: Of the table.
-        text: Markdown.
+        path: Where it holds ``<!-- NAME -->`` and ``<!-- end of NAME -->``, what is between is replaced and nothing
+            else; a file without any such comments is replaced as a whole.
+        texts: By their names.
     """
-    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     page = path.read_text(encoding="utf-8") if path.exists() else ""
+    replaced = page
+    for name, text in texts.items():
+        replaced = _between(replaced, f"<!-- {name} -->", f"<!-- end of {name} -->", text)
+    whole = all(f"<!-- {name} -->" not in page for name in texts)
+    path.write_text(("\n\n".join(texts.values()) if whole else replaced).rstrip("\n") + "\n", encoding="utf-8")
+
+
+def _between(page: str, begin: str, end: str, text: str) -> str:
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
-    if found and closed:
-        text = f"{before}{begin}\n\n{text}\n\n{end}{after}"
-    path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    return f"{before}{begin}\n\n{text}\n\n{end}{after}" if found and closed else page

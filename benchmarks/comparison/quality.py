@@ -23,7 +23,7 @@ class Quality:
 
     Attributes:
         sqnr: Of each output against the float model, dB over all samples; infinite where nothing differs.
-        task: Accuracy in percent, or perplexity; None without a task.
+        task: Accuracy or agreement with the float model in percent, or perplexity; None without a task.
     """
 
     sqnr: dict[str, float]
@@ -85,10 +85,11 @@ class Referee:
         ]
 
     def _task(self, outputs: dict[str, Array]) -> float | None:
-        if self._labels is None or not self.subject.metric:
+        if not self.subject.metric:
             return None
-        (scores,) = outputs.values()
-        return _METRICS[self.subject.metric](scores.astype(np.float64), self._labels)
+        (scores,), (expected,) = outputs.values(), self._expected.values()
+        labels = expected.argmax(axis=-1) if self._labels is None else self._labels
+        return _METRICS[self.subject.metric](scores.astype(np.float64), labels)
 
 
 def sqnr(expected: Array, got: Array) -> float:
@@ -115,4 +116,4 @@ def perplexity(scores: Array, labels: Array) -> float:
     return float(np.exp((np.log(np.exp(shifted).sum(axis=-1)) - chosen).mean()))
 
 
-_METRICS = {"accuracy": accuracy, "perplexity": perplexity}
+_METRICS = {"accuracy": accuracy, "agreement": accuracy, "perplexity": perplexity}

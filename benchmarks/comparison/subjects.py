@@ -3,7 +3,6 @@
 Generated models and data are written to the folder that is given and used again when they are there.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +10,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from benchmarks.comparison import bert_base, data, resnet50
+from benchmarks.comparison import bert_base, data, real_models, resnet50
 from qdqtool.numerics.dtypes import Array
 
 SAMPLES_FOLDER = Path(__file__).parents[2] / "sample_models"
-REAL_MODELS = "QDQTOOL_REAL_MODELS"
 TOKENS = 128
-FACE_SHAPE = (3, 240, 320)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +28,10 @@ class Subject:
         test: ``.npz`` with samples that calibration does not see, and ``labels`` if there is a task.
         samples: Calibration samples to use.
         heavy: Inference takes so long that starting Python does not count: time and memory are judged here.
-        few: Too slow, or too little known of it, for every method of every tool.
-        metric: ``accuracy`` or ``perplexity``; empty: the data are random.
-        input_shapes: What the builder needs to be told, for ``--input-shapes``; empty: nothing.
+        few: Too slow for every method of every tool.
+        trained: The weights mean something.
+        metric: ``accuracy``, ``perplexity`` or ``agreement`` with the float model; empty: there is no task.
+        input_shapes: What all tools and the builder are told, as for ``--input-shapes``; empty: nothing.
     """
 
     name: str
@@ -43,6 +41,7 @@ class Subject:
     samples: int
     heavy: bool = False
     few: bool = False
+    trained: bool = False
     metric: str = ""
     input_shapes: str = ""
 
@@ -69,7 +68,7 @@ class Workshop:
 
 def names() -> list[str]:
     """All subjects; the real models are among them if the environment names their folder."""
-    return [*_MADE, *_real()]
+    return [*_MADE, *real_models.paths()]
 
 
 def prepare(name: str, workshop: Workshop) -> Subject:
@@ -78,8 +77,8 @@ def prepare(name: str, workshop: Workshop) -> Subject:
     Raises:
         KeyError: There is none of that name.
     """
-    real = _real()
-    return _real_subject(real[name], workshop) if name in real else _MADE[name](workshop)
+    real = real_models.paths()
+    return _real(real[name], workshop) if name in real else _MADE[name](workshop)
 
 
 def has_matmul_weights(path: Path) -> bool:
@@ -131,9 +130,25 @@ def _trained(name: str, metric: str, model: str = "model") -> Callable[[Workshop
         with np.load(calibration) as stored:
             samples = len(stored[stored.files[0]])
         title = name if model == "model" else f"{name}_{model}"
-        return Subject(title, folder / f"{model}.onnx", calibration, folder / "test.npz", samples, metric=metric)
+        test = folder / "test.npz"
+        return Subject(title, folder / f"{model}.onnx", calibration, test, samples, trained=True, metric=metric)
 
     return made
+
+
+def _real(path: Path, workshop: Workshop) -> Subject:
+    known = real_models.known(path)
+    samples = 8 if workshop.quick else 32
+    return Subject(
+        path.stem,
+        path,
+        workshop.arrays(f"{path.stem}.{samples}.calibration", lambda: known.inputs(path, samples, 1)),
+        workshop.arrays(f"{path.stem}.test", lambda: known.inputs(path, known.tests, 2)),
+        samples,
+        trained=True,
+        metric=known.metric,
+        input_shapes=known.input_shapes,
+    )
 
 
 _MADE: dict[str, Callable[[Workshop], Subject]] = {
@@ -145,33 +160,3 @@ _MADE: dict[str, Callable[[Workshop], Subject]] = {
     "resnet50": _resnet,
     "bert_base": _bert,
 }
-
-
-def _real() -> dict[str, Path]:
-    folder = os.environ.get(REAL_MODELS)
-    return {path.stem: path for path in sorted(Path(folder).glob("*.onnx"))} if folder else {}
-
-
-def _real_subject(path: Path, workshop: Workshop) -> Subject:
-    samples = 8 if workshop.quick else 32
-    calibration = workshop.arrays(f"{path.stem}.{samples}.calibration", lambda: _real_inputs(path, samples, seed=1))
-    test = workshop.arrays(f"{path.stem}.test", lambda: _real_inputs(path, 16, seed=2))
-    speech = "silero" in path.stem
-    shapes = f"input:1x{data.SPEECH_WINDOW},state:2x1x128" if speech else ""
-    return Subject(path.stem, path, calibration, test, samples, few=True, input_shapes=shapes)
-
-
-def _real_inputs(path: Path, count: int, seed: int) -> dict[str, Array]:
-    graph = onnx.load(path, load_external_data=False).graph
-    stored = {tensor.name for tensor in graph.initializer}
-    (first, *others) = [value for value in graph.input if value.name not in stored]
-    if others:
-        return data.speech(count, seed)
-    dims = [dim.dim_value for dim in first.type.tensor_type.shape.dim]
-    if first.type.tensor_type.elem_type == onnx.TensorProto.INT32:
-        return {first.name: data.file_bytes(count, dims[1], seed)}
-    shape = (dims[1], *(dims[2:] if all(dims[2:]) else FACE_SHAPE[1:]))
-    pixels = data.images(count, shape, seed)
-    if "yunet" in path.stem:
-        pixels = np.clip(128 + 50 * pixels, 0, 255).astype(np.float32)
-    return {first.name: np.clip(pixels, -1, 1) if "face_slim" in path.stem else pixels}

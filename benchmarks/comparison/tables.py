@@ -1,14 +1,14 @@
-"""Results as text, Markdown and JSON."""
+"""Results as text and Markdown."""
 
-import dataclasses
 import math
+import os
 import platform
 from collections.abc import Iterable, Sequence
 from importlib import metadata
-from typing import Any
 
 from benchmarks.comparison.bars import Bar
-from benchmarks.comparison.measured import Result
+from benchmarks.comparison.contestants import DEFAULT, DEFAULT_METHOD, HISTOGRAM, MAX, MODEL_OPTIMIZER, ORT, OURS
+from benchmarks.comparison.measured import FLOAT, Result
 
 COLUMNS = (
     "model",
@@ -28,6 +28,8 @@ COLUMNS = (
     "builds",
     "as planned",
 )
+TOOLS = (OURS, ORT, MODEL_OPTIMIZER)
+SUMMARY_COLUMNS = ("model", *TOOLS)
 BAR_COLUMNS = ("model", "bar", "reached", "limit", "verdict")
 PACKAGES = ("qdqtool", "numpy", "onnx", "onnxruntime", "onnxruntime-gpu", "tensorrt-rtx", "numba")
 NOTHING = "-"
@@ -67,38 +69,47 @@ def markdown(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in ruled)
 
 
-def document(results: Iterable[Result], bars: Iterable[Bar]) -> dict[str, Any]:
-    """Everything, for JSON; infinite figures become null."""
-    return {
-        "versions": versions(),
-        "results": [_finite(_entry(result)) for result in results],
-        "bars": [_finite({**dataclasses.asdict(bar), "met": bar.met, "margin": bar.margin}) for bar in bars],
-    }
-
-
-def versions() -> dict[str, str]:
-    """Of Python and of the packages that take part, as far as they are installed."""
-    found = {"python": platform.python_version()}
+def versions() -> str:
+    """Of Python and of the packages that take part, as far as they are installed, and the number of processors."""
+    found = [f"python {platform.python_version()}"]
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return f"{', '.join(found)}; {os.cpu_count()} processors"
+
+
+def summary(results: Sequence[Result]) -> list[list[str]]:
+    """One row for each model, under :data:`SUMMARY_COLUMNS`: the best that each tool does with int8."""
+    return [
+        [model, *(_best([one for one in results if one.model == model and one.tool == tool]) for tool in TOOLS)]
+        for model in dict.fromkeys(one.model for one in results)
+    ]
+
+
+def _best(results: Sequence[Result]) -> str:
+    """Ours with default options, since that is what people run; of a peer the better of its methods."""
+    known = [one for one in results if one.group in (DEFAULT, MAX, HISTOGRAM) and one.quality and one.coverage]
+    known = [one for one in known if one.method == DEFAULT_METHOD] if results and results[0].tool == OURS else known
+    if not known:
+        return NOTHING
+    best = max(known, key=lambda one: one.quality.worst if one.quality else -math.inf)
+    task = _number(best.quality.task if best.quality else None, 3)
+    parts = [f"{_number(best.quality.worst, 1)} dB" if best.quality else NOTHING, _counts(best)[0]]
+    return ", ".join([*parts, *([task] if task != NOTHING else [])])
 
 
 def _row(result: Result) -> list[str]:
-    contestant = result.contestant
-    names = [contestant.tool, contestant.group, contestant.method] if contestant else ["float", NOTHING, NOTHING]
+    names = [result.model, result.tool, result.group or NOTHING, result.method or NOTHING]
     if result.failed:
-        return [result.subject.name, *names, "SKIPPED", *[NOTHING] * (len(COLUMNS) - 5)]
+        return [*names, "SKIPPED", *[NOTHING] * (len(COLUMNS) - 5)]
     return [
-        result.subject.name,
         *names,
         str(result.samples),
         *(_number(result.ratio(figure), 2) for figure in ("wall", "cpu", "peak")),
         _number(result.cost.wall if result.cost else None, 2),
-        _number(result.quality.worst if result.quality else None, 2) if contestant else NOTHING,
+        _number(result.quality.worst if result.quality else None, 2) if result.tool != FLOAT else NOTHING,
         _number(result.quality.task if result.quality else None, 3),
         *_counts(result),
         _number(result.size / 1e6 if result.size else None, 2),
@@ -126,34 +137,3 @@ def _number(value: float | None, digits: int) -> str:
     if value is None:
         return NOTHING
     return f"{value:.{digits}f}" if math.isfinite(value) else "exact" if value > 0 else "not finite"
-
-
-def _entry(result: Result) -> dict[str, Any]:
-    contestant = result.contestant
-    return {
-        "model": result.subject.name,
-        "data": "real" if result.subject.metric else "random, seeded",
-        "tool": contestant.tool if contestant else "float",
-        "mode": contestant.group if contestant else None,
-        "method": contestant.method if contestant else None,
-        "samples": result.samples,
-        "cost": _fields(result.cost),
-        "plain": _fields(result.baseline),
-        "ratios": {figure: result.ratio(figure) for figure in ("wall", "cpu", "peak")},
-        "quality": _fields(result.quality),
-        "coverage": _fields(result.coverage),
-        "bytes": result.size,
-        "engine": _fields(result.engine),
-        "skipped": result.failed or None,
-        "notes": result.notes,
-    }
-
-
-def _fields(value: Any) -> dict[str, Any] | None:
-    return None if value is None else dataclasses.asdict(value)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value

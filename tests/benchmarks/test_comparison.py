@@ -2,13 +2,13 @@
 
 import math
 import sys
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from support.comparison import result, saved
 
 from benchmarks.comparison import (
     bars,
@@ -17,18 +17,17 @@ from benchmarks.comparison import (
     costs,
     coverage,
     data,
-    pages,
     quality,
     resnet50,
     subjects,
     tables,
 )
-from benchmarks.comparison.contestants import DEFAULT, HISTOGRAM, INT4_32, MAX, MODEL_OPTIMIZER, ORT, OURS, Contestant
+from benchmarks.comparison.contestants import DEFAULT, FP8, HISTOGRAM, INT4_32, MAX, MODEL_OPTIMIZER, ORT, OURS
 from benchmarks.comparison.costs import Cost
 from benchmarks.comparison.coverage import Coverage
 from benchmarks.comparison.measured import Result
-from benchmarks.comparison.quality import Quality, Referee
-from benchmarks.comparison.subjects import Subject, Workshop
+from benchmarks.comparison.quality import Referee
+from benchmarks.comparison.subjects import Workshop
 
 MEGABYTE = 1 << 20
 
@@ -145,13 +144,6 @@ class TestCommands:
         assert costs.run(contestants.plain(subject, 2)).code == 0
 
 
-def result(tool: str, group: str, sqnr: float, full: int = 9, seconds: float = 1) -> Result:
-    subject = Subject("model", Path("m"), Path("c"), Path("t"), 8, heavy=True, metric="accuracy")
-    made = Result(subject, Contestant(tool, group, "method", lambda *_: []), 8, Cost(1, 1, 1), Cost(seconds, 9, 1))
-    made.quality, made.coverage = Quality({"y": sqnr}), Coverage(9, full, 0, 9)
-    return made
-
-
 def bar(results: list[Result], words: str) -> bars.Bar:
     (found,) = [bar for bar in bars.judge(results, "wall") if words in bar.what]
     return found
@@ -195,34 +187,13 @@ class TestBars:
         assert "SKIPPED" in row
         assert len(row) == len(tables.COLUMNS)
 
+    def test_on_the_nodes_of_a_peer_its_own_figure_is_the_bar(self):
+        ours = replace(result(OURS, FP8, 38.05, full=4), method=contestants.nodes_of(MODEL_OPTIMIZER))
+        rivals = [result(MODEL_OPTIMIZER, FP8, 38.2, full=4), result(ORT, FP8, 60)]
+        found = bar([result(OURS, FP8, 28.9), ours, *rivals], "on the nodes of Model Optimizer")
+        assert (found.figure, found.limit, found.met) == (38.05, pytest.approx(38.1), False)
 
-class TestPages:
-    def test_a_table_goes_between_its_comments(self, tmp_path):
-        page = tmp_path / "page.md"
-        page.write_text("text\n<!-- peers -->\nold\n<!-- end of peers -->\nmore\n")
-        pages.put(page, "peers", "| new |")
-        pages.put(page, "peers", "| newer |")
-        assert page.read_text() == "text\n<!-- peers -->\n\n| newer |\n\n<!-- end of peers -->\nmore\n"
-
-    def test_without_comments_it_is_the_file(self, tmp_path):
-        pages.put(tmp_path / "page.md", "peers", "| new |")
-        assert (tmp_path / "page.md").read_text() == "| new |\n"
-
-
-def saved(folder: Path, inputs: list[str]) -> Path:
-    """One MatMul of ``inputs``, with Q/DQ pairs to choose from."""
-    nodes = [
-        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["x_q"]),
-        helper.make_node("DequantizeLinear", ["x_q", "scale", "zero"], ["x_dq"]),
-        helper.make_node("QuantizeLinear", ["weight", "scale", "zero"], ["w_q"]),
-        helper.make_node("DequantizeLinear", ["w_q", "scale", "zero"], ["w_dq"]),
-        helper.make_node("Transpose", ["w_dq"], ["w_moved"]),
-        helper.make_node("MatMul", inputs, ["y"]),
-    ]
-    stored = {"scale": np.float32(0.1), "zero": np.int8(0), "weight": np.ones((4, 4), np.float32)}
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
-    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in stored.items()]
-    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
-    path = folder / "model.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return path
+    def test_rows_on_the_nodes_of_a_peer_are_not_our_default(self):
+        ours = replace(result(OURS, DEFAULT, 50, full=1), method=contestants.nodes_of(ORT))
+        found = bar([result(OURS, DEFAULT, 30), ours, result(ORT, MAX, 29)], "SQNR of the default")
+        assert found.figure == 30

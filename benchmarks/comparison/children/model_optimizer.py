@@ -1,11 +1,11 @@
-"""NVIDIA Model Optimizer: ``model_optimizer.py MODEL DATA.npz SAMPLES OUTPUT MODE METHOD [BLOCK_SIZE]``.
+"""NVIDIA Model Optimizer: ``model_optimizer.py MODEL DATA.npz SAMPLES OUTPUT MODE METHOD``.
 
 Its defaults, but for what makes the result comparable: everything that is not quantized stays float32, and the CPU
 calibrates. It writes over the file that it reads, so it gets a copy.
 """
 
+import argparse
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from modelopt.onnx.quantization import quantize
 from onnxruntime.quantization import CalibrationDataReader
+from peer_input import prepared
 
 
 class Reader(CalibrationDataReader):
@@ -44,27 +45,40 @@ class Reader(CalibrationDataReader):
 
 def main() -> None:
     """Quantize."""
-    model, data, samples, output, mode, method = sys.argv[1:7]
-    options = {"block_size": int(sys.argv[7])} if len(sys.argv) > 7 else {}
-    graph = onnx.load(model, load_external_data=False).graph
+    asked = _arguments()
+    options = {"block_size": asked.block_size} if asked.block_size else {}
+    graph = onnx.load(asked.model, load_external_data=False).graph
     ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in graph.input}
-    with np.load(data) as stored:
-        arrays = {name: stored[name][: int(samples)] for name in stored.files}
+    with np.load(asked.data) as stored:
+        arrays = {name: stored[name][: asked.samples] for name in stored.files}
     complete = any(array.ndim > ranks[name] for name, array in arrays.items())
     source = {"calibration_data_reader": Reader(ranks, arrays)} if complete else {"calibration_data": arrays}
     with tempfile.TemporaryDirectory() as folder:
-        copy = shutil.copy(model, Path(folder) / "model.onnx")
+        copy = shutil.copy(prepared(asked.model, folder, asked.input_shapes), Path(folder) / "model.onnx")
         quantize(
             str(copy),
-            quantize_mode=mode,
-            calibration_method=method,
+            quantize_mode=asked.mode,
+            calibration_method=asked.method,
             calibration_eps=["cpu"],
             high_precision_dtype="fp32",
-            output_path=output,
+            output_path=asked.output,
             log_level="ERROR",
             **source,
             **options,
         )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("data")
+    parser.add_argument("samples", type=int)
+    parser.add_argument("output")
+    parser.add_argument("mode", choices=("int8", "fp8", "int4"))
+    parser.add_argument("method")
+    parser.add_argument("--block-size", type=int)
+    parser.add_argument("--input-shapes", default="")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

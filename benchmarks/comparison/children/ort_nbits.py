@@ -3,31 +3,40 @@
 It writes opset 21 over whatever opset the nodes are of, which is wrong for some; so the model is converted before.
 """
 
-import sys
+import argparse
+import tempfile
 
 import onnx
-from onnx import version_converter
 from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
 from onnxruntime.quantization.quant_utils import QuantFormat
+from peer_input import prepared
 
 OPSET = 21
 
 
 def main() -> None:
     """Quantize every MatMul, symmetric."""
-    model, output, block_size = sys.argv[1:4]
+    asked = _arguments()
     config = DefaultWeightOnlyQuantConfig(
-        block_size=int(block_size), is_symmetric=True, quant_format=QuantFormat.QDQ, op_types_to_quantize=("MatMul",)
+        block_size=asked.block_size,
+        is_symmetric=True,
+        quant_format=QuantFormat.QDQ,
+        op_types_to_quantize=("MatMul",),
     )
-    quantizer = MatMulNBitsQuantizer(converted(onnx.load(model)), algo_config=config)
+    with tempfile.TemporaryDirectory() as folder:
+        model = onnx.load(prepared(asked.model, folder, asked.input_shapes, (OPSET, OPSET)))
+    quantizer = MatMulNBitsQuantizer(model, algo_config=config)
     quantizer.process()
-    quantizer.model.save_model_to_file(output, use_external_data_format=False)
+    quantizer.model.save_model_to_file(asked.output, use_external_data_format=False)
 
 
-def converted(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model in the opset that blocks need."""
-    known = {entry.domain: entry.version for entry in model.opset_import}
-    return model if known[""] >= OPSET else version_converter.convert_version(model, OPSET)
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("output")
+    parser.add_argument("block_size", type=int)
+    parser.add_argument("--input-shapes", default="")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

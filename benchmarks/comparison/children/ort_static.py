@@ -1,10 +1,11 @@
 """ONNX Runtime's static quantization with the settings that TensorRT needs.
 
-``ort_static.py MODEL DATA.npz SAMPLES OUTPUT METHOD [int8|fp8]``: quant_pre_process, then quantize_static in QDQ
-form with symmetric activations and weights, one weight scale a channel, and biases left float.
+``ort_static.py MODEL DATA.npz SAMPLES OUTPUT METHOD``: quant_pre_process, then quantize_static in QDQ form with
+symmetric activations and weights, one weight scale a channel, and biases left float. What belongs to opset 13, weights
+with one scale a channel, it also writes into older models, which are invalid then; so those are converted before.
 """
 
-import sys
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import onnx
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
+from peer_input import prepared
 
 METHODS = {
     "max": CalibrationMethod.MinMax,
@@ -20,6 +22,7 @@ METHODS = {
     "distribution": CalibrationMethod.Distribution,
 }
 TYPES = {"int8": QuantType.QInt8, "fp8": QuantType.QFLOAT8E4M3FN}
+OPSET = (13, 17)
 
 
 class Reader(CalibrationDataReader):
@@ -45,22 +48,41 @@ class Reader(CalibrationDataReader):
 
 def main() -> None:
     """Quantize."""
-    model, data, samples, output, method = sys.argv[1:6]
-    kind = TYPES[sys.argv[6] if len(sys.argv) > 6 else "int8"]
+    asked = _arguments()
     with tempfile.TemporaryDirectory() as folder:
-        prepared = str(Path(folder) / "prepared.onnx")
-        quant_pre_process(model, prepared)
+        model = str(Path(folder) / "prepared.onnx")
+        _pre_process(prepared(asked.model, folder, asked.input_shapes, OPSET), model)
         quantize_static(
-            prepared,
-            output,
-            Reader(prepared, data, int(samples)),
+            model,
+            asked.output,
+            Reader(model, asked.data, asked.samples),
             quant_format=QuantFormat.QDQ,
             per_channel=True,
-            activation_type=kind,
-            weight_type=kind,
-            calibrate_method=METHODS[method],
+            activation_type=TYPES[asked.type],
+            weight_type=TYPES[asked.type],
+            calibrate_method=METHODS[asked.method],
             extra_options={"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False},
         )
+
+
+def _pre_process(model: str, output: str) -> None:
+    """Its symbolic shape inference gives up on branches; the rest of the step needs it not."""
+    try:
+        quant_pre_process(model, output)
+    except AssertionError:
+        quant_pre_process(model, output, skip_symbolic_shape=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("data")
+    parser.add_argument("samples", type=int)
+    parser.add_argument("output")
+    parser.add_argument("method", choices=METHODS)
+    parser.add_argument("--type", choices=TYPES, default="int8")
+    parser.add_argument("--input-shapes", default="")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+"""What is printed, and what stands in the documentation: tables and what has to be said beside them."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from benchmarks.comparison import bars, growth, tables
+from benchmarks.comparison.growth import Growth
+from benchmarks.comparison.measured import FLOAT, Result
+
+Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
+_FOLDERS = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/")
+"""Of a path in a message: where somebody keeps files says nothing here."""
+
+
+def comparison(table: Table, results: Sequence[Result], clock: str) -> str:
+    """Everything about all results.
+
+    Args:
+        table: How columns and lines become text.
+        results: Of any models.
+        clock: ``wall`` or ``cpu``: which time bars are judged on.
+    """
+    parts = [
+        _conditions({one.versions for one in results}, [one.load for one in results if one.load is not None]),
+        table(tables.SUMMARY_COLUMNS, tables.summary(results)),
+        table(tables.BAR_COLUMNS, tables.bar_rows(bars.judge(results, clock))),
+        table(tables.COLUMNS, tables.rows(results)),
+        "\n".join(f"- {line}" for line in _notes(results)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def scaling(table: Table, grown: Sequence[Growth]) -> str:
+    """The same about what grows with the number of samples."""
+    conditions = _conditions({one.versions for one in grown}, [one.load for one in grown])
+    return f"{conditions}\n\n{table(growth.COLUMNS, [one.row for one in grown])}"
+
+
+def _conditions(versions: set[str], loads: Sequence[float]) -> str:
+    timed = f"; load average before timing at most {max(loads):.1f}" if loads else "; nothing timed"
+    return " / ".join(sorted(filter(None, versions))) + timed
+
+
+def _notes(results: Sequence[Result]) -> list[str]:
+    return [f"{one.model}, {one.label}: {_FOLDERS.sub('', note)}" for one in results for note in _of(one)]
+
+
+def _of(result: Result) -> list[str]:
+    if result.failed:
+        return [f"SKIPPED: {result.failed}"]
+    engine = [f"not built: {result.engine.reason}"] if result.engine and not result.engine.built else []
+    outputs = result.quality.sqnr if result.quality and result.tool != FLOAT else {}
+    return [*result.notes, *engine] if len(outputs) < 2 else [*result.notes, *engine, _outputs(outputs)]
+
+
+def _outputs(sqnr: dict[str, float]) -> str:
+    return "SQNR of " + ", ".join(f"{name} {value:.1f}" for name, value in sqnr.items()) + " dB"

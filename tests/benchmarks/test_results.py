@@ -1,0 +1,101 @@
+"""Results of benchmarks/peers.py: written, read again, put together and shown."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from support.comparison import result
+
+from benchmarks.comparison import growth, pages, store
+from benchmarks.comparison.contestants import DEFAULT, MAX, ORT, OURS
+from benchmarks.comparison.costs import Cost
+from benchmarks.comparison.engine import Engine
+from benchmarks.comparison.growth import Growth
+
+
+class TestStore:
+    def test_what_is_written_is_read_again(self, tmp_path):
+        first = result(OURS, DEFAULT, math.inf)
+        first.engine, first.notes, first.load = Engine(built=True, planned=8, achieved=8), ["noted"], 0.25
+        failed = replace(result(ORT, MAX, -math.inf), failed="no")
+        store.write(tmp_path / "results.json", [first, failed], [grown()])
+        assert store.read(tmp_path / "results.json") == ([first, failed], [grown()])
+
+    def test_no_file_holds_nothing(self, tmp_path):
+        assert store.read(tmp_path / "results.json") == ([], [])
+
+    def test_newer_rows_replace_older_ones_and_leave_the_others(self):
+        older = [result(ORT, MAX, 20), replace(result(OURS, DEFAULT, 21), model="other")]
+        made = store.merged(older, [result(OURS, DEFAULT, 30), result(ORT, MAX, 25)], ["other", "model"])
+        assert [(one.model, one.tool, one.quality.worst) for one in made] == [
+            ("other", OURS, 21),
+            ("model", OURS, 30),
+            ("model", ORT, 25),
+        ]
+
+    def test_times_and_qualities_can_be_measured_apart(self):
+        judged, timed = replace(result(OURS, MAX, 30), cost=None, baseline=None), result(OURS, MAX, 0, seconds=3)
+        timed.quality = timed.coverage = None
+        for order in ([judged, timed], [timed, judged]):
+            (made,) = store.merged(order[:1], order[1:], [])
+            assert (made.ratio("wall"), made.quality.worst) == (3, 30)
+
+    def test_figures_of_other_samples_are_not_mixed(self):
+        timed = replace(result(OURS, MAX, 0, seconds=3), samples=100, quality=None, coverage=None)
+        (made,) = store.merged([result(OURS, MAX, 30)], [timed], [])
+        assert made.quality is None
+
+    def test_a_failure_takes_the_figures_away(self):
+        (made,) = store.merged([result(ORT, MAX, 30)], [replace(result(ORT, MAX, 0), failed="no", quality=None)], [])
+        assert (made.failed, made.quality) == ("no", None)
+
+
+def grown(tool: str = OURS, peak: int = 105) -> Growth:
+    costs_of = (Cost(5, 5, 100), Cost(14, 9, peak), Cost(2, 1, 1), Cost(8, 1, 1))
+    return Growth("model", tool, MAX, "max", [25, 100], *costs_of, load=0.5, versions="python 3")
+
+
+class TestGrowth:
+    def test_time_splits_into_a_fixed_part_and_one_for_each_sample(self):
+        one = grown()  # 5 s for 25 and 14 s for 100 samples: 2 s and 0.12 s each
+        assert (one.fixed, one.slope, one.plain_slope) == pytest.approx((2, 0.12, 0.08))
+        cells = dict(zip(growth.COLUMNS, one.row, strict=True))
+        assert (cells["fixed s"], cells["ms a sample"], cells["ratio a sample"]) == ("2.00", "120.00", "1.50")
+        assert (cells["ratio at few"], cells["ratio at many"], cells["memory ratio"]) == ("2.50", "1.75", "1.05")
+
+    def test_memory_is_judged_for_ours_alone(self):
+        assert grown().row[-1] == "met"
+        assert grown(peak=115).row[-1] == "missed by 0.05"
+        assert grown(tool=ORT, peak=115).row[-1] == "-"
+
+    def test_a_failure_has_a_full_row(self):
+        row = replace(grown(), failed="no").row
+        assert (len(row), row[-1]) == (len(growth.COLUMNS), "SKIPPED: no")
+
+    def test_newer_measurements_replace_older_ones(self):
+        made = store.merged_growth([grown(), grown(tool=ORT)], [grown(peak=101)])
+        assert [(one.tool, one.many.peak) for one in made] == [(OURS, 101), (ORT, 105)]
+
+
+class TestPages:
+    def test_tables_go_between_their_comments(self, tmp_path):
+        page = tmp_path / "page.md"
+        page.write_text(
+            "text\n<!-- peers -->\nold\n<!-- end of peers -->\nmore\n<!-- growth --><!-- end of growth -->\n"
+        )
+        pages.put(page, {"peers": "| new |"})
+        pages.put(page, {"peers": "| newer |", "growth": "| large |"})
+        assert page.read_text() == (
+            "text\n<!-- peers -->\n\n| newer |\n\n<!-- end of peers -->\nmore\n"
+            "<!-- growth -->\n\n| large |\n\n<!-- end of growth -->\n"
+        )
+
+    def test_a_page_without_room_for_a_table_keeps_its_text(self, tmp_path):
+        page = tmp_path / "page.md"
+        page.write_text("text\n<!-- peers -->\n<!-- end of peers -->\n")
+        pages.put(page, {"peers": "| new |", "growth": "| large |"})
+        assert page.read_text() == "text\n<!-- peers -->\n\n| new |\n\n<!-- end of peers -->\n"
+
+    def test_without_comments_they_are_the_file(self, tmp_path):
+        pages.put(tmp_path / "page.md", {"peers": "| new |", "growth": "| large |"})
+        assert (tmp_path / "page.md").read_text() == "| new |\n\n| large |\n"
