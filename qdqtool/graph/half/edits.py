@@ -75,15 +75,13 @@ class HalfEdits:
             self._feed(half, value, value.name, TensorProto.FLOAT16)
 
     def _convert_constant(self, value: Value) -> None:
-        """Readers in float16 get a constant of their own; the float32 one goes with its last reader."""
-        for use in value.uses:
-            if self.decisions.wants_half(use) or self._is_quantized_in_half(use):
-                self._set_input(use, self._constant(value))
+        """Readers in float16 get a constant of their own; the float32 one goes with its last reader.
 
-    def _is_quantized_in_half(self, use: Use) -> bool:
-        """Whether a Q of a constant has a scale that can be float16, too."""
-        entry = self.decisions.qdq.get(use.node)
-        return entry is not None and entry.is_quantize and use.index == 0 and self.decisions.is_stored(entry.scale)
+        What a Q reads stays, so that its codes are those of the value that was given.
+        """
+        for use in value.uses:
+            if self.decisions.wants_half(use):
+                self._set_input(use, self._constant(value))
 
     def _set_input(self, use: Use, name: str) -> None:
         self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
@@ -178,7 +176,7 @@ class HalfEdits:
         data, scale = entry.data, entry.scale
         if data is None or scale is None or entry.node.scope.in_function or not self.decisions.is_stored(entry.scale):
             return
-        if self.decisions.is_stored(data) or self.decisions.is_half(data):
+        if self.decisions.is_half(data):
             self._set_input(Use(entry.node, 1), self._constant(scale))
 
     def _dequantize_twice(self, entry: QdqNode, value: Value, uses: list[Use]) -> None:
