@@ -6,7 +6,6 @@ from collections.abc import Set as AbstractSet
 import numpy as np
 
 from qdqtool.algorithms.channels import ChannelStatistics
-from qdqtool.backends.ort_cpu import Profile
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Layout
 from qdqtool.graph.model import Model
@@ -14,8 +13,8 @@ from qdqtool.graph.taps import TensorKey, tensor_key
 from qdqtool.graph.view import GraphView, Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
-from qdqtool.pipeline._observe import Facts, Observer, Run, is_fed
-from qdqtool.pipeline._statistics import run_sample
+from qdqtool.pipeline._float_runs import FloatRuns
+from qdqtool.pipeline._observe import Observer, Run, is_fed
 from qdqtool.pipeline.data import Feeds
 
 SHARE = 8
@@ -27,22 +26,28 @@ LEAST, MOST = 12, 32
 ENOUGH = 512
 """Values of each channel that are enough: they give a mean to a twentieth of the channel's spread."""
 
+ROW_SAMPLES = 8
+"""Samples that rows are taken from."""
+
 PRODUCTS = {"Conv": Layout.FIRST, "ConvTranspose": Layout.FIRST, "Gemm": Layout.LAST, "MatMul": Layout.LAST}
 """Operators with weights, with the place of the channels of their first input."""
 
 
 class ChannelData:
-    """What the channels hold that products with constant weights read, gathered in one run when first asked for.
+    """What the channels hold that products with constant weights read, gathered in one pass when first asked for.
 
     Args:
         feeds: Calibration data; of sharded data all of it.
+        runs: Runs the model.
 
     Attributes:
         feeds: As given.
+        runs: As given.
     """
 
-    def __init__(self, feeds: Feeds) -> None:
+    def __init__(self, feeds: Feeds, runs: FloatRuns) -> None:
         self.feeds = feeds
+        self.runs = runs
         self._seen: dict[TensorKey, ChannelStatistics] | None = None
 
     def of(self, view: GraphView) -> dict[Value, ChannelStatistics]:
@@ -53,10 +58,10 @@ class ChannelData:
         Raises:
             UsageError: The model fails on a sample.
         """
-        axes = dict(_inputs(view))
+        axes = dict(product_inputs(view))
         if self._seen is None:
             count = min(max(len(self.feeds) // SHARE, LEAST), MOST)
-            self._seen = _observe(view, axes, self.feeds.first(count)) if axes else {}
+            self._seen = _observe(view.model, axes, self.feeds.first(count), self.runs) if axes else {}
         keys = {value: tensor_key(value) for value in axes}
         return {value: self._seen[key] for value, key in keys.items() if key in self._seen}
 
@@ -71,31 +76,32 @@ class ChannelData:
                 self._seen[key] = self._seen[key].divided(by)
 
 
-def sample_rows(facts: Facts, values: AbstractSet[Value], feeds: Feeds, count: int) -> dict[Value, Array]:
+def sample_rows(model: Model, values: AbstractSet[Value], data: ChannelData, count: int) -> dict[Value, Array]:
     """The first rows of some tensors, ``[at most count, channels]``, spread evenly over the samples.
 
     Args:
-        facts: The float model.
+        model: The float model.
         values: Tensors with their channels on the last axis.
-        feeds: The samples.
+        data: What they are computed from: the first :data:`ROW_SAMPLES` samples.
         count: Most rows of one tensor: these are kept in memory.
 
     Raises:
         UsageError: The model fails on a sample.
     """
     kept: dict[Value, list[Array]] = {value: [] for value in values}
+    feeds = data.feeds.first(ROW_SAMPLES)
     share = max(count // max(len(feeds), 1), 1)
-    with Observer(facts, [value for value in kept if not is_fed(value)], Profile.DEPLOYED) as observer:
-        for number, sample in enumerate(feeds):
-            run = run_sample(observer, sample, number, feeds)
-            for value, rows in kept.items():
-                for array in _each(observer, run, sample, value):
-                    whole = array.reshape(-1, array.shape[-1])
-                    rows.append(whole[:: max(len(whole) // share, 1)][:share].copy())
+    observer = data.runs.observer(model, values)
+    for number, sample in enumerate(feeds):
+        run = data.runs.run(sample, number, feeds)
+        for value, rows in kept.items():
+            for array in _each(observer, run, sample, value):
+                whole = array.reshape(-1, array.shape[-1])
+                rows.append(whole[:: max(len(whole) // share, 1)][:share].copy())
     return {value: np.concatenate(rows)[:count] for value, rows in kept.items() if rows}
 
 
-def _inputs(view: GraphView) -> Iterator[tuple[Value, int]]:
+def product_inputs(view: GraphView) -> Iterator[tuple[Value, int]]:
     """What products with constant weights read, with the axis of its channels."""
     constants = Constants(view)
     for node in view.nodes():
@@ -107,17 +113,19 @@ def _inputs(view: GraphView) -> Iterator[tuple[Value, int]]:
             yield x, layout.axis
 
 
-def _observe(view: GraphView, axes: Mapping[Value, int], feeds: Feeds) -> dict[TensorKey, ChannelStatistics]:
+def _observe(
+    model: Model, axes: Mapping[Value, int], feeds: Feeds, runs: FloatRuns
+) -> dict[TensorKey, ChannelStatistics]:
     sums = {value: _Sums(axis) for value, axis in axes.items()}
-    with Observer(Facts.of(view), [value for value in sums if not is_fed(value)], Profile.DEPLOYED) as observer:
-        for number, sample in enumerate(feeds):
-            run = run_sample(observer, sample, number, feeds)
-            for value, total in sums.items():
-                for array in _each(observer, run, sample, value):
-                    total.add(array)
-            if number + 1 >= LEAST and all(total.count >= ENOUGH for total in sums.values()):
-                break
-        whole = [value for value in sums if observer.problem(value) is None]
+    observer = runs.observer(model, axes)
+    for number, sample in enumerate(feeds):
+        run = runs.run(sample, number, feeds)
+        for value, total in sums.items():
+            for array in _each(observer, run, sample, value):
+                total.add(array)
+        if number + 1 >= LEAST and all(total.count >= ENOUGH for total in sums.values()):
+            break
+    whole = [value for value in sums if observer.problem(value) is None]
     found = {tensor_key(value): sums[value].result() for value in whole}
     return {key: result for key, result in found.items() if result is not None}
 

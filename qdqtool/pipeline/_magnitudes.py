@@ -8,8 +8,8 @@ from qdqtool.graph.half.magnitudes import largest
 from qdqtool.graph.model import Model
 from qdqtool.graph.taps import TensorKey, tensor_key
 from qdqtool.graph.view import GraphView, Value
+from qdqtool.pipeline._float_runs import run_sample
 from qdqtool.pipeline._observe import Facts, Observer, is_fed
-from qdqtool.pipeline._statistics import run_sample
 from qdqtool.pipeline.data import Feeds
 from qdqtool.ranges import CHUNK, Ranges
 

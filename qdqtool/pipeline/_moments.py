@@ -9,9 +9,9 @@ from qdqtool.backends.ort_cpu import Profile
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._check_job import Progress
+from qdqtool.pipeline._float_runs import run_sample
 from qdqtool.pipeline._observe import Facts, Observer, is_fed
 from qdqtool.pipeline._planner import computing_nodes
-from qdqtool.pipeline._statistics import run_sample
 from qdqtool.pipeline.data import Feeds
 
 MOST_BYTES = 1 << 30

@@ -94,6 +94,10 @@ class Observer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the session."""
         self._session.close()
 
     def run(self, feeds: Mapping[str, Array]) -> Run:

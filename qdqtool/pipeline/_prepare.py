@@ -1,25 +1,21 @@
 """Making a float model ready for quantization: step after step, each kept only if it is proven to change nothing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from qdqtool.backends.ort_cpu import Profile, Session
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
-from qdqtool.numerics.dtypes import Array
+from qdqtool.graph.spill import spilled
 from qdqtool.pipeline._channels import ChannelData
-from qdqtool.pipeline._statistics import run_sample
+from qdqtool.pipeline._float_runs import FloatRuns, Outputs
 from qdqtool.pipeline.bias_correction import STEP as MEANS
 from qdqtool.pipeline.bias_correction import Means, decode_means, encode_means, shortened
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.preparation import Change, Preparation, Site, known_steps, steps
 from qdqtool.ranges import PreparationStep
-
-GATE_SAMPLES = 3
-"""Samples on which a step is proven: it changes the same weights for every sample, so more would show the same."""
 
 GATE_LIMIT = 1e-5
 """Largest difference of any output relative to its largest magnitude: some 80 roundings of float32."""
@@ -64,12 +60,17 @@ class Prepared:
     means: Means = field(default_factory=dict)
 
 
-def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None, *, rounded_inputs: bool = True) -> Prepared:
+def prepare(
+    model: Model, feeds: Feeds, runs: FloatRuns, asked: Preparation | None = None, *, rounded_inputs: bool = True
+) -> Prepared:
     """Take the steps that are asked for, each unless it changes an output on the data by more than rounding.
+
+    That is proven on few samples: a step changes the same weights for every sample, so more would show the same.
 
     Args:
         model: The float model; it is not changed.
         feeds: Calibration data; of sharded data all of it, so that every shard takes the same steps.
+        runs: Runs the model. Its session is of the prepared model afterwards.
         asked: Which steps.
         rounded_inputs: Whether activations will have steps of one size, which all channels of a tensor share.
 
@@ -78,7 +79,7 @@ def prepare(model: Model, feeds: Feeds, asked: Preparation | None = None, *, rou
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
     asked = asked or Preparation()
-    gate, data = _Gate(model, feeds.first(GATE_SAMPLES)), ChannelData(feeds)
+    gate, data = _Gate(model, feeds, runs), ChannelData(feeds, runs)
     reports: list[PreparationReport] = []
     record: list[PreparationStep] = []
     for step in steps(asked, rounded_inputs=rounded_inputs):
@@ -123,13 +124,14 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
         change = known[entry.step].replay(model, entry.parameters)
         model = change.model
         reports.append(_report(entry.step, change, applied=bool(change.done), difference=None))
-    return Prepared(model, tuple(reports), tuple(record), means)
+    return Prepared(spilled(model), tuple(reports), tuple(record), means)
 
 
 def _least_harmful(changes: Iterator[Change], gate: "_Gate") -> tuple[Change, float | None]:
     """The first change that passes the gate, else the last, with its difference; None where there is nothing to do."""
     change, difference = next(changes), None
     while change.done:
+        change = replace(change, model=spilled(change.model))
         difference = gate.difference(change.model)
         following = next(changes, None) if difference > GATE_LIMIT else None
         if following is None:
@@ -153,12 +155,12 @@ def _report(step: str, change: Change, *, applied: bool, difference: float | Non
 
 
 class _Gate:
-    """Compares models with the one that was given, both run as they are deployed, so that nothing but they differs."""
+    """Compares models with the one that was given, both run in the same way, so that nothing but they differs."""
 
-    def __init__(self, given: Model, feeds: Feeds) -> None:
+    def __init__(self, given: Model, feeds: Feeds, runs: FloatRuns) -> None:
         self._given = given
         self._feeds = feeds
-        self._expected: list[Mapping[str, Array]] | None = None
+        self._runs = runs
 
     def difference(self, changed: Model) -> float:
         """The largest difference of any output over its largest magnitude; infinite where shapes differ, or NaN.
@@ -166,18 +168,11 @@ class _Gate:
         Raises:
             UsageError: A model fails on a sample.
         """
-        if self._expected is None:  # outputs only, and few: they may be kept for the next steps
-            self._expected = _outputs(self._given, self._feeds)
-        found = _outputs(changed, self._feeds)
-        return largest_difference(self._expected, found)
+        expected = self._runs.first(self._given, self._feeds)
+        return largest_difference(expected, self._runs.first(changed, self._feeds))
 
 
-def _outputs(model: Model, feeds: Feeds) -> list[Mapping[str, Array]]:
-    with Session(model, Profile.DEPLOYED) as session:
-        return [run_sample(session, sample, number, feeds) for number, sample in enumerate(feeds)]
-
-
-def largest_difference(expected: Sequence[Mapping[str, Array]], found: Sequence[Mapping[str, Array]]) -> float:
+def largest_difference(expected: Sequence[Outputs], found: Sequence[Outputs]) -> float:
     """The largest difference of any output over its largest magnitude in all runs.
 
     Args:

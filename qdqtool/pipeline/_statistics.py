@@ -10,13 +10,13 @@ from itertools import islice
 
 import numpy as np
 
-from qdqtool.backends.ort_cpu import Profile, Session
-from qdqtool.errors import GateError, QdqError, UsageError
+from qdqtool.errors import QdqError, UsageError
 from qdqtool.graph.taps import tensor_key
 from qdqtool.graph.view import Value
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._check_job import Progress, first_nonfinite
+from qdqtool.pipeline._float_runs import FloatRuns
 from qdqtool.pipeline._observe import Facts, Observer, is_fed
 from qdqtool.pipeline._tally import Tally
 from qdqtool.pipeline.data import Feeds, sample_digest
@@ -35,20 +35,19 @@ class _Taken:
 class RangeFold:
     """Ranges of some tensors of a model over data.
 
-    The model runs in ONNX Runtime with its default optimizations, as fast as it can: they change a range by rounding
-    only. A model that has Q/DQ nodes already runs without, since for those they may change more.
-
     Args:
         facts: The model.
         values: Tensors of any scope, inputs included.
+        runs: Runs it.
         histograms: Whether histograms are made as well.
 
     Attributes:
         unreadable: Why a tensor could not be read everywhere; such a tensor counts as unseen.
     """
 
-    def __init__(self, facts: Facts, values: Iterable[Value], *, histograms: bool = False) -> None:
+    def __init__(self, facts: Facts, values: Iterable[Value], runs: FloatRuns, *, histograms: bool = False) -> None:
         self._facts = facts
+        self._runs = runs
         self._values = list(dict.fromkeys(values))
         self._counter = Counter() if histograms else None
         self._ranges: dict[TensorKey, TensorRange] = {tensor_key(value): UNSEEN for value in self._values}
@@ -81,13 +80,13 @@ class RangeFold:
         Raises:
             UsageError: The model fails on a sample, a tensor has NaN or infinities, or a sample changed.
         """
-        inner = [value for value in self._values if not is_fed(value)]
-        with Observer(self._facts, inner, _profile(self._facts)) as observer, ThreadPoolExecutor(1) as beside:
+        observer = self._runs.observer(self._facts.view.model, self._values)
+        with ThreadPoolExecutor(1) as beside:
             chunk = _Chunk(self._values, self._counter, digests)
             for number, sample in islice(enumerate(feeds), part.done, part.stop):
                 if progress is not None:
                     progress(number - part.start, part.stop - part.start)
-                run = run_sample(observer, sample, number, feeds)
+                run = self._runs.run(sample, number, feeds)
                 self._raise_for(chunk.wait(), feeds)
                 arrays = [(value, list(observer.arrays(run, sample, value))) for value in self._values]
                 chunk.counting = beside.submit(chunk.count, _Taken(number, sample, arrays))
@@ -152,32 +151,6 @@ class _Chunk:
         """Wait until the last sample is counted."""
         counting, self.counting = self.counting, None
         return None if counting is None else counting.result()
-
-
-def run_sample(
-    runner: Observer | Session, sample: Mapping[str, Array], number: int, feeds: Feeds
-) -> Mapping[str, Array]:
-    """What one sample gives.
-
-    Args:
-        runner: The model.
-        sample: What to feed.
-        number: Its place among ``feeds``, for the message.
-        feeds: Where it came from.
-
-    Raises:
-        UsageError: A node fails on it.
-    """
-    try:
-        return runner.run(sample)
-    except GateError as error:
-        is_random = feeds.description.seed is not None
-        hint = "the inputs are random; give real ones with --calib-data" if is_random else error.hint
-        raise UsageError(f"the model does not run on sample {number}: {error.message}", hint=hint) from None
-
-
-def _profile(facts: Facts) -> Profile:
-    return Profile.SEMANTIC if facts.qdq.nodes else Profile.DEPLOYED
 
 
 def _nonfinite(value: Value, array: Array, number: int, facts: Facts, sample: Mapping[str, Array]) -> UsageError:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from qdqtool.backends.ort_cpu import Profile
 from qdqtool.backends.own_evaluator import open_session
 from qdqtool.errors import QdqError
 from qdqtool.graph.model import Model
@@ -11,7 +10,8 @@ from qdqtool.graph.scope import display
 from qdqtool.graph.tensors import element_count
 from qdqtool.graph.view import GraphView, Value
 from qdqtool.numerics.dtypes import Array
-from qdqtool.pipeline._observe import Facts, Observer, is_fed
+from qdqtool.pipeline._float_runs import FloatRuns
+from qdqtool.pipeline._observe import Facts, Observer
 from qdqtool.pipeline._rounded import rounded
 from qdqtool.pipeline._running_error import RunningError
 from qdqtool.pipeline.data import Feeds
@@ -81,7 +81,7 @@ class Accuracy:
     problem: str = ""
 
 
-def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds) -> Accuracy:
+def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds, runs: FloatRuns) -> Accuracy:
     """Run a float model and its quantized form on the first samples.
 
     How many follows from the size of the model: until :data:`ENOUGH` values of quantized tensors were used, at most
@@ -95,21 +95,26 @@ def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds) -> Accur
         after: The quantized model.
         plan: The pairs that were put in.
         feeds: The calibration data.
+        runs: Runs the float model; its session is closed afterwards.
 
     Returns:
         The accuracy; with a problem in words where the reference cannot run the quantized model.
     """
-    few = feeds.first(SLICE)
-    facts = Facts.of(GraphView(before))
-    pairs = [_Pair.of(placement, facts) for placement in plan]
-    found = [pair for pair in pairs if pair is not None]
+    facts = runs.facts(before)
+    found = [pair for placement in plan if (pair := _Pair.of(placement, facts)) is not None]
+    results = [
+        value for name in facts.view.main.output_names() if facts.is_float(value := facts.view.main.values[name])
+    ]
+    inner = [pair.value for pair in found if not pair.is_constant]
     try:
-        samples, outputs = _run(facts, after, found, few)
+        expected = _expected(runs.observer(before, [*results, *inner]), results, found, feeds.first(SLICE))
+        runs.close()  # one model at a time
+        outputs = _compared(expected, after, feeds)
     except QdqError as error:
         return Accuracy(samples=0, problem=error.message)
     for pair in found:
         pair.add_constant(facts)
-    return Accuracy(samples=samples, outputs=outputs, worst=_worst(found))
+    return Accuracy(samples=len(expected), outputs=outputs, worst=_worst(found))
 
 
 @dataclass(slots=True, eq=False)
@@ -153,27 +158,34 @@ class _Pair:
         )
 
 
-def _run(facts: Facts, after: Model, pairs: list[_Pair], feeds: Feeds) -> tuple[int, tuple[OutputAccuracy, ...]]:
-    results = [
-        value for name in facts.view.main.output_names() if facts.is_float(value := facts.view.main.values[name])
-    ]
-    inner = [pair.value for pair in pairs if not pair.is_constant and not is_fed(pair.value)]
-    errors = {value.name: RunningError() for value in results}
+def _expected(observer: Observer, results: list[Value], pairs: list[_Pair], feeds: Feeds) -> list[Mapping[str, Array]]:
+    """The outputs of the float model, sample by sample; its tensors are rounded and added up meanwhile."""
+    expected: list[Mapping[str, Array]] = []
+    kept = 0
+    for number, sample in enumerate(feeds):
+        seen = kept + sum(pair.used(number) for pair in pairs)
+        if number >= FEWEST and seen >= ENOUGH:
+            break
+        run = observer.run(sample)
+        found = {value.name: observer.output(run, value) for value in results}
+        expected.append({name: array for name, array in found.items() if array is not None})
+        kept += sum(array.size for array in expected[-1].values())
+        for pair in pairs if seen < ENOUGH else ():
+            for array in observer.arrays(run, sample, pair.value):
+                pair.add(array)
+    return expected
+
+
+def _compared(expected: list[Mapping[str, Array]], after: Model, feeds: Feeds) -> tuple[OutputAccuracy, ...]:
+    names = dict.fromkeys(name for outputs in expected for name in outputs)
+    errors = {name: RunningError() for name in names}
     split = Facts.of(GraphView(after)).split()
-    with Observer(facts, [*results, *inner], Profile.DEPLOYED) as floats, open_session(after, split) as quantized:
-        for number, sample in enumerate(feeds):
-            seen = sum(pair.used(number) for pair in pairs)
-            if number >= FEWEST and seen >= ENOUGH:
-                return number, _outputs(errors)
-            run, found = floats.run(sample), quantized.run(sample, list(errors))
-            for value in results:
-                expected = floats.output(run, value)
-                if expected is not None:
-                    errors[value.name].add(expected, found[value.name])
-            for pair in pairs if seen < ENOUGH else ():
-                for array in floats.arrays(run, sample, pair.value):
-                    pair.add(array)
-    return len(feeds), _outputs(errors)
+    with open_session(after, split) as quantized:
+        for outputs, sample in zip(expected, feeds.first(len(expected)), strict=True):
+            found = quantized.run(sample, list(errors))
+            for name, array in outputs.items():
+                errors[name].add(array, found[name])
+    return _outputs(errors)
 
 
 def _outputs(errors: Mapping[str, RunningError]) -> tuple[OutputAccuracy, ...]:

@@ -1,6 +1,7 @@
 """The calibrate job: run a float model over data, and keep the range of every tensor that is to be quantized."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,11 +13,14 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.save import check_output, write_atomically
 from qdqtool.graph.scope import display
 from qdqtool.graph.specialize import specialize
-from qdqtool.graph.view import GraphView
+from qdqtool.graph.spill import spilled
+from qdqtool.graph.view import Value
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.pipeline import modes
+from qdqtool.pipeline._channels import product_inputs
 from qdqtool.pipeline._check_job import Progress
+from qdqtool.pipeline._float_runs import FloatRuns
 from qdqtool.pipeline._folding import Extent, Samples, fold_samples
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._prepare import Prepared, prepare
@@ -128,8 +132,9 @@ def calibrate(
         UsageError: The data does not fit the model, the model fails on a sample, or a tensor is not finite.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
-    source = model if isinstance(model, Model) else load_model(model)
-    return calibrate_model(source, data, recipe or Recipe(), progress, Extent(shard=shard)).ranges
+    recipe, source = recipe or Recipe(), spilled(model if isinstance(model, Model) else load_model(model))
+    with runs_for(recipe) as runs:
+        return calibrate_model(source, data, recipe, runs, progress, Extent(shard=shard)).ranges
 
 
 def calibrate_to_file(
@@ -148,9 +153,10 @@ def calibrate_to_file(
         OutputError: The file cannot be written.
     """
     recipe, output = recipe or Recipe(), Path(output)
-    source = model if isinstance(model, Model) else load_model(model)
+    source = spilled(model if isinstance(model, Model) else load_model(model))
     check_output(output, [source.path] if source.path else [])
-    done = calibrate_model(source, data, recipe, progress, Extent(shard=shard, keep=output))
+    with runs_for(recipe) as runs:
+        done = calibrate_model(source, data, recipe, runs, progress, Extent(shard=shard, keep=output))
     write_atomically(output, encode_ranges(done.ranges))
     assert done.feeds is not None
     unseen, part = done.ranges.unseen(), done.ranges.part
@@ -180,10 +186,14 @@ def calibrate_model(
     source: Model,
     data: str | Path | CalibrationData,
     recipe: Recipe,
+    runs: FloatRuns,
     progress: Progress | None = None,
     extent: Extent | None = None,
 ) -> Calibrated:
-    """The calibration of a loaded model, with the model that was really run; arguments and errors as `calibrate`."""
+    """The calibration of a loaded model, with the model that was really run; arguments and errors as `calibrate`.
+
+    The session that ran it is left open in ``runs``.
+    """
     if recipe.unit.weight_only:
         raise UsageError(
             f"quantize mode '{recipe.mode}' quantizes weights only: there are no ranges to find",
@@ -191,13 +201,13 @@ def calibrate_model(
         )
     model, digests = with_fixed_shapes(source, recipe), list[bytes]()
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
-    prepared = prepare(model, feeds, recipe.preparation, rounded_inputs=recipe.unit.integer_activations)
-    facts = Facts.of(GraphView(prepared.model))
+    prepared = prepare(model, feeds, runs, recipe.preparation, rounded_inputs=recipe.unit.integer_activations)
+    facts = runs.facts(prepared.model)
     proposal = propose_for(facts, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
     slots = [entry.slot for entry in proposal.slots if entry.kind == "activation"]
     values = [facts.view.scope(slot.scope).values[slot.tensor] for slot in slots]
-    fold = RangeFold(facts, values, histograms=calibrators.get(recipe.method).needs_histogram)
+    fold = RangeFold(facts, values, runs, histograms=calibrators.get(recipe.method).needs_histogram)
     record = CalibrationRecord(
         method=recipe.method,
         samples=len(feeds),
@@ -210,6 +220,21 @@ def calibrate_model(
     )
     done = fold_samples(fold, record, Samples(feeds, digests), extent or Extent(), progress)
     return Calibrated(prepared, done.ranges, feeds, done.resumed)
+
+
+def runs_for(recipe: Recipe) -> FloatRuns:
+    """Runs of a float model that is calibrated or quantized so."""
+
+    def read(facts: Facts) -> Iterator[Value]:
+        yield from (value for value, _ in product_inputs(facts.view))
+        if recipe.unit.weight_only:
+            return
+        with contextlib.suppress(UsageError):  # it is raised where the proposal counts
+            for entry in propose_for(facts, recipe).slots:
+                if entry.kind == "activation":
+                    yield facts.view.scope(entry.slot.scope).values[entry.slot.tensor]
+
+    return FloatRuns(read)
 
 
 def with_fixed_shapes(source: Model, recipe: Recipe) -> Model:

@@ -13,10 +13,12 @@ from qdqtool.graph.metadata import CALIBRATION_KEY, write_metadata
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData, check_output, save_model, write_atomically
 from qdqtool.graph.scope import display
+from qdqtool.graph.spill import spilled
 from qdqtool.graph.view import GraphView
 from qdqtool.pipeline import encodings
 from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline._check_job import Progress
+from qdqtool.pipeline._float_runs import FloatRuns
 from qdqtool.pipeline._folding import Extent
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._planner import Planner
@@ -26,7 +28,7 @@ from qdqtool.pipeline._weight_planner import WeightPlanner
 from qdqtool.pipeline.accuracy import measure
 from qdqtool.pipeline.bias_correction import correct_biases
 from qdqtool.pipeline.cached_ranges import CachedRanges, ranges_from_cache, used_ranges
-from qdqtool.pipeline.calibrate import Recipe, calibrate_model, propose_for, with_fixed_shapes
+from qdqtool.pipeline.calibrate import Recipe, calibrate_model, propose_for, runs_for, with_fixed_shapes
 from qdqtool.pipeline.calibration_data import CalibrationData, RandomData, open_feeds
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.given_ranges import GivenPlanner, given_ranges
@@ -67,6 +69,7 @@ class _Job:
     """What is quantized, and what decides how.
 
     Attributes:
+        runs: Runs the float model.
         prepared: The float model.
         planner: Makes the plan for it.
         feeds: Data that it can be run on; None where there is none.
@@ -74,8 +77,9 @@ class _Job:
         used: Where the ranges came from; None in weight-only modes.
     """
 
+    runs: FloatRuns
     prepared: Prepared
-    planner: Planner | WeightPlanner
+    planner: Planner | WeightPlanner | GivenPlanner
     feeds: Feeds | None = None
     ranges: Ranges | None = None
     used: CalibrationUsed | None = None
@@ -106,9 +110,14 @@ def quantize_model(
         OutputError: An output cannot be written.
     """
     options, output = options or QuantizeOptions(), Path(output)
-    source = model if isinstance(model, Model) else load_model(model)
+    source = spilled(model if isinstance(model, Model) else load_model(model))
     _check_outputs(source, data, output, options)
-    job = _make_job(source, data, options, progress)
+    with runs_for(options.recipe) as runs:
+        job = _make_job(source, data, options, progress, runs)
+        return _quantized(source, job, output, options)
+
+
+def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOptions) -> QuantizeReport:
     if options.ranges_file is not None and job.ranges is None:
         raise UsageError("there are no ranges to write: those of another tool say less", hint="qdqtool convert-ranges")
     planner, before = job.planner, job.prepared.model
@@ -122,7 +131,7 @@ def quantize_model(
     if job.used is not None:
         write_metadata(quantized, CALIBRATION_KEY, _calibration_note(job.used))
     findings = _validated(quantized, source, options.recipe.target)
-    cost = measure(before, quantized, planner.made, job.feeds) if job.feeds is not None else None
+    cost = measure(before, quantized, planner.made, job.feeds, job.runs) if job.feeds is not None else None
     saved = save_model(quantized, output, external_data=options.external_data)
     _save_extras(options, job.ranges, planner.made)
     return QuantizeReport(
@@ -204,25 +213,26 @@ def _make_job(
     data: str | Path | CalibrationData | CachedRanges | None,
     options: QuantizeOptions,
     progress: Progress | None,
+    runs: FloatRuns,
 ) -> "_Job":
     recipe = options.recipe
+    if isinstance(data, CachedRanges) and encodings.recognize(data.path) is not None:
+        return _given_job(source, data, recipe, runs)
     if recipe.unit.weight_only:
-        return _weights_job(source, data, options, progress)
+        return _weights_job(source, data, options, progress, runs)
     if data is None:
         raise UsageError(
             f"quantize mode '{recipe.mode}' quantizes activations: it needs calibration data",
             hint="weight-only modes need none: int8-weight-only, fp8-weight-only, int4, nvfp4",
         )
     if isinstance(data, CachedRanges):
-        if encodings.recognize(data.path) is not None:
-            return _given_job(source, data, recipe)
         cached = ranges_from_cache(with_fixed_shapes(source, recipe), data, recipe)
         found, used = cached.found, cached.used
     else:
-        found = calibrate_model(source, data, recipe, progress, Extent(keep=options.ranges_file))
+        found = calibrate_model(source, data, recipe, runs, progress, Extent(keep=options.ranges_file))
         assert found.feeds is not None
         used = used_ranges(found.feeds.description.source, found.ranges.record, recipe)
-    return _Job(found.prepared, Planner(recipe, found.ranges), found.feeds, found.ranges, used)
+    return _Job(runs, found.prepared, Planner(recipe, found.ranges), found.feeds, found.ranges, used)
 
 
 def _weights_job(
@@ -230,6 +240,7 @@ def _weights_job(
     data: str | Path | CalibrationData | CachedRanges | None,
     options: QuantizeOptions,
     progress: Progress | None,
+    runs: FloatRuns,
 ) -> "_Job":
     """The model of a weight-only mode: prepared as far as there is data to prove that preparing changes nothing.
 
@@ -240,23 +251,23 @@ def _weights_job(
         raise UsageError(f"quantize mode '{recipe.mode}' quantizes weights only: it has no use for ranges {data.path}")
     model = with_fixed_shapes(source, recipe)
     if data is None:
-        return _Job(Prepared(model), WeightPlanner(recipe))
+        return _Job(runs, Prepared(model), WeightPlanner(recipe))
     feeds = open_feeds(model, data)
-    prepared = prepare(model, feeds, recipe.preparation, rounded_inputs=recipe.unit.integer_activations)
+    prepared = prepare(model, feeds, runs, recipe.preparation, rounded_inputs=recipe.unit.integer_activations)
     data_for_rounding = feeds if options.weights is WeightStorage.PACKED else None
-    return _Job(prepared, WeightPlanner(recipe, data_for_rounding, progress), feeds)
+    return _Job(runs, prepared, WeightPlanner(recipe, data_for_rounding, progress), feeds)
 
 
-def _given_job(source: Model, cache: CachedRanges, recipe: Recipe) -> "_Job":
-    """Ranges of another tool are of the model as it is, so nothing is prepared; data serves to correct biases."""
+def _given_job(source: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRuns) -> "_Job":
+    """What another tool found is of the model as it is, so nothing is prepared; data serves to correct biases."""
     model = with_fixed_shapes(source, recipe)
     given = given_ranges(model, cache.path, recipe)
     used = used_ranges(str(cache.path), given.ranges.record, recipe)
     used = replace(used, method=given.report.format, given=given.report)
     feeds = None if cache.data is None else open_feeds(model, cache.data)
     correct = recipe.preparation.bias_correction
-    means = ChannelData(feeds).means(model) if feeds is not None and correct else {}
-    return _Job(Prepared(model, means=means), GivenPlanner(recipe, given), feeds, None, used)
+    means = ChannelData(feeds, runs).means(model) if feeds is not None and correct else {}
+    return _Job(runs, Prepared(model, means=means), GivenPlanner(recipe, given), feeds, None, used)
 
 
 def _calibration_note(used: CalibrationUsed) -> str:

@@ -14,6 +14,7 @@ from support.small import F32, conv_model, make_model, run
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
+from qdqtool.pipeline._float_runs import FloatRuns
 from qdqtool.pipeline.calibrate import Recipe, calibrate, calibrate_model, calibrate_to_file
 from qdqtool.pipeline.calibration_data import FileData, RandomData
 from qdqtool.pipeline.preparation import Preparation
@@ -280,7 +281,7 @@ def test_an_unknown_target_method_or_mode_is_refused():
 
 
 def test_batchnorm_is_folded_when_outputs_stay_within_the_limit(tmp_path):
-    done = calibrate_model(Model(batchnorm_model(1.0)), npz(tmp_path, x=images()), Recipe())
+    done = calibrate_model(Model(batchnorm_model(1.0)), npz(tmp_path, x=images()), Recipe(), FloatRuns())
     folding = done.prepared.reports[0]
     assert (folding.step, len(folding.sites), folding.applied) == ("batchnorm", 1, True)
     assert folding.max_difference is not None
@@ -302,7 +303,7 @@ def test_batchnorm_is_left_where_folding_changes_an_output_by_more_than_the_limi
     proto.graph.node[0].attribute[0].ints[:] = [0, 0, 0, 0]
     proto.graph.output[0].type.tensor_type.shape.dim[2].dim_value = 6
     proto.graph.output[0].type.tensor_type.shape.dim[3].dim_value = 6
-    done = calibrate_model(Model(proto), npz(tmp_path, x=data), Recipe())
+    done = calibrate_model(Model(proto), npz(tmp_path, x=data), Recipe(), FloatRuns())
     folding = done.prepared.reports[0]
     assert (folding.step, len(folding.sites), folding.applied) == ("batchnorm", 1, False)
     assert folding.max_difference is not None

@@ -9,6 +9,7 @@ from support.small import conv_model, make_model, run
 from qdqtool.graph.model import Model
 from qdqtool.graph.view import GraphView
 from qdqtool.pipeline._channels import LEAST, MOST, SHARE, ChannelData
+from qdqtool.pipeline._float_runs import FloatRuns
 from qdqtool.pipeline.calibration_data import open_feeds
 
 
@@ -27,7 +28,7 @@ def test_they_are_those_of_activations_that_were_kept(tmp_path):
     tapped.graph.output.add(name="r")
     kept = np.concatenate([run(tapped, {"x": sample[np.newaxis]})[1] for sample in x])
     view = GraphView(Model(conv_model()))
-    found = ChannelData(feeds_of(conv_model(), tmp_path, x=x)).of(view)
+    found = ChannelData(feeds_of(conv_model(), tmp_path, x=x), FloatRuns()).of(view)
     assert [value.name for value in found] == ["x", "r"]
     for (_, statistics), array in zip(found.items(), (x, kept), strict=True):
         expected = rows(array, 1)
@@ -44,7 +45,7 @@ def products() -> onnx.ModelProto:
 
 def test_channels_of_a_matmul_are_on_the_last_axis_and_products_of_activations_have_none(tmp_path):
     x = np.random.default_rng(0).normal(size=(LEAST, 4, 6)).astype(np.float32)
-    found = ChannelData(feeds_of(products(), tmp_path, x=x)).of(GraphView(Model(products())))
+    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(GraphView(Model(products())))
     ((value, statistics),) = found.items()
     assert value.name == "x"
     assert statistics.peak == pytest.approx(np.abs(x).max(axis=(0, 1)))
@@ -53,14 +54,14 @@ def test_channels_of_a_matmul_are_on_the_last_axis_and_products_of_activations_h
 @pytest.mark.parametrize("count", [3, LEAST + 1, SHARE * (LEAST + 3), SHARE * MOST * 2])
 def test_only_a_share_of_the_samples_is_looked_at(count, tmp_path):
     x = np.arange(count, dtype=np.float32)[:, np.newaxis, np.newaxis] * np.ones((1, 4, 6), np.float32)
-    found = ChannelData(feeds_of(products(), tmp_path, x=x)).of(GraphView(Model(products())))
+    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(GraphView(Model(products())))
     looked_at = min(count, max(count // SHARE, LEAST), MOST)
     assert next(iter(found.values())).peak.tolist() == [looked_at - 1] * 6
 
 
 def test_the_model_runs_once_however_often_it_is_asked(tmp_path, monkeypatch):
     x = np.ones((2, 4, 6), np.float32)
-    data = ChannelData(feeds_of(products(), tmp_path, x=x))
+    data = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns())
     first = data.of(GraphView(Model(products())))
     monkeypatch.setattr("qdqtool.pipeline._channels.Observer", lambda *_: pytest.fail("it ran again"))
     data.rescale({((), "x"): np.array([2.0, 1.0, 1.0, 1.0, 1.0, 4.0]), ((), "unknown"): np.ones(1)})
@@ -75,7 +76,7 @@ def test_a_tensor_that_is_not_finite_is_left_out(tmp_path):
     nodes = [helper.make_node("Div", ["x", "zero"], ["d"]), helper.make_node("MatMul", ["d", "w"], ["y"])]
     weights = {"zero": np.zeros(1, np.float32), "w": np.ones((6, 4), np.float32)}
     proto = make_model(nodes, {"x": ("N", 6)}, {"y": ("N", 4)}, weights)
-    data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)))
+    data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)), FloatRuns())
     assert data.of(GraphView(Model(proto))) == {}
 
 
@@ -87,7 +88,7 @@ def test_a_branch_that_never_runs_has_no_statistics(tmp_path):
     other = helper.make_graph([twice, helper.make_node("MatMul", ["outer", "w"], ["b"])], "else", [], outputs[1:])
     node = helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other)
     proto = make_model([node], {"x": ("N", 6)}, {"y": ("N", 4)}, weights)
-    data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)))
+    data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)), FloatRuns())
     assert {value.name: found.peak.tolist() for value, found in data.of(GraphView(Model(proto))).items()} == {
         "outer": [2.0] * 6
     }

@@ -15,6 +15,7 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.save import save_model
 from qdqtool.pipeline import preparation
 from qdqtool.pipeline._channels import ChannelData
+from qdqtool.pipeline._float_runs import FloatRuns
 from qdqtool.pipeline._prepare import GATE_LIMIT, largest_difference, prepare, prepare_as_recorded
 from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file
 from qdqtool.pipeline.calibration_data import open_feeds
@@ -45,7 +46,7 @@ def uneven() -> onnx.ModelProto:
 
 def test_uneven_channels_are_found_evened_out_and_reported(data):
     model = Model(uneven())
-    done = prepare(model, open_feeds(model, data))
+    done = prepare(model, open_feeds(model, data), FloatRuns())
     batchnorm, equalization, smoothquant = done.reports
     assert not smoothquant.sites
     assert not batchnorm.sites
@@ -59,7 +60,7 @@ def test_uneven_channels_are_found_evened_out_and_reported(data):
 
 def test_what_is_recorded_gives_the_same_model_again(data):
     model = Model(uneven())
-    done = prepare(model, open_feeds(model, data))
+    done = prepare(model, open_feeds(model, data), FloatRuns())
     stored = [PreparationStep(made.step, json.loads(json.dumps(made.parameters))) for made in done.record]
     again = prepare_as_recorded(model, stored)
     assert again.model.proto == done.model.proto
@@ -70,7 +71,7 @@ def test_what_is_recorded_gives_the_same_model_again(data):
 
 def test_an_evened_out_model_computes_the_same(data, tmp_path):
     model = Model(uneven())
-    done = prepare(model, open_feeds(model, data))
+    done = prepare(model, open_feeds(model, data), FloatRuns())
     path = str(save_model(done.model, tmp_path / "even.onnx").model)
     with np.load(data) as stored:
         feeds = {"x": stored["x"][:1]}
@@ -81,7 +82,7 @@ def test_an_evened_out_model_computes_the_same(data, tmp_path):
 def test_nothing_is_asked_nothing_is_done(data):
     model = Model(uneven())
     nothing = Preparation(equalize=False, smoothquant=None, bias_correction=False)
-    done = prepare(model, open_feeds(model, data), nothing)
+    done = prepare(model, open_feeds(model, data), FloatRuns(), nothing)
     assert done.model is model
     assert done.record == ()
 
@@ -103,7 +104,7 @@ class _Harm:
 def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch):
     monkeypatch.setattr("qdqtool.pipeline._prepare.steps", lambda *_, **__: (_Harm(),))
     model = Model(conv_model())
-    done = prepare(model, open_feeds(model, data), Preparation(bias_correction=False))
+    done = prepare(model, open_feeds(model, data), FloatRuns(), Preparation(bias_correction=False))
     (report,) = done.reports
     assert not report.applied
     assert report.max_difference is not None
@@ -121,7 +122,7 @@ class _HarmOrNothing(_Harm):
 def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkeypatch):
     monkeypatch.setattr("qdqtool.pipeline._prepare.steps", lambda *_, **__: (_HarmOrNothing(),))
     model = Model(conv_model())
-    done = prepare(model, open_feeds(model, data), Preparation(bias_correction=False))
+    done = prepare(model, open_feeds(model, data), FloatRuns(), Preparation(bias_correction=False))
     (report,) = done.reports
     assert report.applied
     assert report.max_difference == 0
@@ -131,7 +132,7 @@ def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkey
 
 def test_the_second_choice_of_equalisation_changes_no_bit(data):
     model = Model(uneven())
-    _, exact = EqualizationStep().changes(model, ChannelData(open_feeds(model, data)))
+    _, exact = EqualizationStep().changes(model, ChannelData(open_feeds(model, data), FloatRuns()))
     factors = [factor for joint in exact.parameters["joints"] for factor in joint["factors"]]
     assert all(np.frexp(factor)[0] == 0.5 for factor in factors)
     assert len(set(factors)) > 1
@@ -267,7 +268,7 @@ def test_a_search_leaves_alone_what_is_better_as_it_is(tmp_path):
     rows = np.random.default_rng(2).permuted(np.tile(half, (8, 16, 1)), axis=-1).astype(np.float32)
     np.savez(tmp_path / "data.npz", x=rows)
     model = Model(proto)
-    done = prepare(model, open_feeds(model, tmp_path / "data.npz"), Preparation(smoothquant="auto"))
+    done = prepare(model, open_feeds(model, tmp_path / "data.npz"), FloatRuns(), Preparation(smoothquant="auto"))
     report = done.reports[-1]
     assert report.step == "smoothquant"
     assert not report.sites

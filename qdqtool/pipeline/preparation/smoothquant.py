@@ -13,7 +13,6 @@ from qdqtool.graph.weights import StoredWeight
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.pipeline._channels import ChannelData, sample_rows
-from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline.preparation._factors import (
     joint_site,
     with_statistics,
@@ -24,9 +23,8 @@ from qdqtool.pipeline.preparation._step import Change, Site
 LEAST_GAIN_DB = 1.0
 """Noise that must be expected to go for a search to be made: a sixth of a bit."""
 
-ROW_SAMPLES = 8
 ROWS = 256
-"""Rows of each tensor, from the first :data:`ROW_SAMPLES` samples, on which alphas are tried."""
+"""Rows of each tensor on which alphas are tried."""
 
 
 class SmoothQuantStep:
@@ -49,7 +47,7 @@ class SmoothQuantStep:
         if not joints:
             yield Change(model=model, left=tuple(left))
             return
-        search = _Search(Facts.of(view), joints, data, self._alpha)
+        search = _Search(view, joints, data, self._alpha)
         alphas = {joint: search.alpha(joint) for joint in search.joints}
         left += [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
@@ -64,13 +62,13 @@ class SmoothQuantStep:
 class _Search:
     """What alphas are chosen from."""
 
-    def __init__(self, facts: Facts, joints: tuple[Joint, ...], data: ChannelData, alpha: float | None) -> None:
-        self._model = facts.view.model
+    def __init__(self, view: GraphView, joints: tuple[Joint, ...], data: ChannelData, alpha: float | None) -> None:
+        self._model = view.model
         self._alpha = alpha
-        self._seen = data.of(facts.view)
+        self._seen = data.of(view)
         self.joints = with_statistics(joints, self._seen)
         tried = {value for value, layout in joint_tensors(self._with_outliers()) if layout is Layout.LAST}
-        self._rows = sample_rows(facts, tried, data.feeds.first(ROW_SAMPLES), ROWS) if tried else {}
+        self._rows = sample_rows(view.model, tried, data, ROWS) if tried else {}
 
     def alpha(self, joint: Joint) -> float | None:
         """Given, or searched; None where the joint is better left alone."""
