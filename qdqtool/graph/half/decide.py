@@ -10,7 +10,7 @@ from qdqtool.graph.half.limits import FINITE, LARGEST, NORMAL
 from qdqtool.graph.half.magnitudes import Magnitudes
 from qdqtool.graph.half.operands import Kind, Operands, is_float32, operands_of
 from qdqtool.graph.half.stand_ins import StandIns, find_stand_ins
-from qdqtool.graph.qdq import QdqIndex
+from qdqtool.graph.qdq import QdqIndex, QdqNode
 from qdqtool.graph.taps import TensorKey, tensor_key
 from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView, NodeView, Use, Value
@@ -62,10 +62,10 @@ class Decisions:
 
     def wants_half(self, use: Use) -> bool | None:
         """Whether a use of a float32 tensor wants float16; None where it takes what it gets."""
-        own = self.operands.get(use.node)
+        own, entry = self.operands.get(use.node), self.qdq.get(use.node)
         if own is None or (own.kind is not Kind.COMPUTES and use.index not in own.inputs):
-            return False
-        if self.qdq.get(use.node) is not None and not self.takes_either(use.node):
+            return entry is not None and use.index == 1 and self._has_half_scale(entry)
+        if entry is not None and not self.takes_either(use.node):
             return False
         if own.kind is not Kind.COMPUTES:
             return None
@@ -75,7 +75,13 @@ class Decisions:
         """Whether a Q or DQ can have either type: its scale is stored, or need not have the same."""
         entry = self.qdq.get(node)
         assert entry is not None
-        return self.is_stored(entry.scale) or node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
+        stored = self.is_stored(entry.scale) and not self.qdq.makes_scales(entry)
+        return stored or node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
+
+    def _has_half_scale(self, entry: QdqNode) -> bool:
+        """Whether the scales of a DQ, which are computed, are to be float16 as what it makes."""
+        made = None if entry.is_quantize or self.is_stored(entry.scale) else entry.output
+        return made is not None and self.is_half(made)
 
     def is_stored(self, value: Value | None) -> bool:
         """Whether a tensor is a float32 constant of the file, and not computed from such."""

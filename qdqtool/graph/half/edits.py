@@ -164,11 +164,14 @@ class HalfEdits:
             self.edits.append(SetAttribute(node.scope.path, node.key, "value", tensor))
 
     def _set_type_of_dequantizer(self, entry: QdqNode) -> None:
-        node = entry.node
-        if entry.output_dtype is not None or not self.decisions.is_stored(entry.scale):
+        """A DQ has the type of its scale, which is stored or computed, unless it names another.
+
+        One that makes the scales of others names it: its own scale is too small for float16.
+        """
+        node, decisions = entry.node, self.decisions
+        if entry.output_dtype is not None or decisions.qdq.makes_scales(entry):
             self.edits.append(SetAttribute(node.scope.path, node.key, "output_dtype", TensorProto.FLOAT16))
-        else:
-            assert entry.scale is not None
+        elif entry.scale is not None and decisions.is_stored(entry.scale):
             self._set_input(Use(node, 1), self._constant(entry.scale))
 
     def _set_scale_of_quantizer(self, entry: QdqNode) -> None:
