@@ -99,7 +99,7 @@ class Boundary:
         self.clipped += int(np.count_nonzero((position < self.fmt.low - half) | (position > self.fmt.high + half)))
 
     def _add_bad_weights(self, found: "_Distances", position: Array, codes: Array, limit: float) -> None:
-        rounding = ROUNDINGS * found.roundoff * (np.abs(found.quotient) + 1)
+        rounding = ROUNDINGS * found.roundoff * (np.abs(found.quotient) / step_widths(found.quotient, self.fmt) + 1)
         # a float value beyond a code at the end of the range was clipped, which is a choice and not a fault
         clipped = (codes >= self.fmt.high) & (position > codes)
         clipped |= (codes <= max(self.fmt.low, -self.fmt.high)) & (position < codes)

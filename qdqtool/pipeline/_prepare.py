@@ -11,14 +11,12 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.spill import spilled
 from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline._float_runs import FloatRuns, Outputs
+from qdqtool.pipeline._gate_limit import GATE_LIMIT, gate_limit
 from qdqtool.pipeline.bias_correction import STEP as MEANS
 from qdqtool.pipeline.bias_correction import Means, decode_means, encode_means, shortened
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.preparation import Change, Preparation, Site, known_steps, steps
 from qdqtool.ranges import PreparationStep
-
-GATE_LIMIT = 1e-5
-"""Largest difference of any output relative to its largest magnitude: some 80 roundings of float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +82,9 @@ def prepare(
     record: list[PreparationStep] = []
     for step in steps(asked, rounded_inputs=rounded_inputs):
         change, difference = _least_harmful(step.changes(model, data), gate)
-        harmless = difference is not None and difference <= GATE_LIMIT
-        reports.append(_report(step.name, change, applied=harmless, difference=difference))
+        harmless = difference is not None and difference <= gate.limit
+        report = _report(step.name, change, applied=harmless, difference=difference)
+        reports.append(replace(report, limit=gate.limit))
         if harmless:
             model = change.model
             data.rescale(change.rescaled)
@@ -133,7 +132,7 @@ def _least_harmful(changes: Iterator[Change], gate: "_Gate") -> tuple[Change, fl
     while change.done:
         change = replace(change, model=spilled(change.model))
         difference = gate.difference(change.model)
-        following = next(changes, None) if difference > GATE_LIMIT else None
+        following = next(changes, None) if difference > gate.limit else None
         if following is None:
             break
         change = following
@@ -161,6 +160,7 @@ class _Gate:
         self._given = given
         self._feeds = feeds
         self._runs = runs
+        self.limit = gate_limit(given)
 
     def difference(self, changed: Model) -> float:
         """The largest difference of any output over its largest magnitude; infinite where shapes differ, or NaN.

@@ -16,7 +16,8 @@ from qdqtool.graph.save import save_model
 from qdqtool.pipeline import preparation
 from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline._float_runs import FloatRuns
-from qdqtool.pipeline._prepare import GATE_LIMIT, largest_difference, prepare, prepare_as_recorded
+from qdqtool.pipeline._gate_limit import GATE_LIMIT
+from qdqtool.pipeline._prepare import largest_difference, prepare, prepare_as_recorded
 from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file
 from qdqtool.pipeline.calibration_data import open_feeds
 from qdqtool.pipeline.preparation import Change, Preparation, Site
