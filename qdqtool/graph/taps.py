@@ -102,6 +102,17 @@ def tensor_key(value: Value) -> TensorKey:
     return value.scope.path, value.name
 
 
+def hop_into(scope: Scope, node: NodeView) -> str:
+    """What the :attr:`~Tap.hops` call the way from ``node`` into ``scope``, its body or the function that it calls."""
+    return f"call {node.key[0] if node.key else node.op_type}" if scope.is_function else scope.path[-1]
+
+
+def called_scopes(view: GraphView, node: NodeView) -> list[Scope]:
+    """The local function that a node calls: one scope, or none."""
+    path = _functions(view).get((_domain(node.proto.domain), node.proto.op_type, node.proto.overload))
+    return [view.scope(path)] if path is not None else []
+
+
 class _Lifter:
     """Carries one tensor after another outwards, scope by scope, until it is an output of the main graph."""
 
@@ -158,14 +169,14 @@ class _Lifter:
                 graph.output.append(onnx.ValueInfoProto(name=self._returnable(scope, name)))
             else:
                 graph.output.append(onnx.ValueInfoProto(name=self._empty_constant(graph, elem_type)))
-        return [replace(tap, hops=(*tap.hops, scope.path[-1])) for tap in self._lift(parent, outer, elem_type)]
+        return [replace(tap, hops=(*tap.hops, hop_into(scope, owner))) for tap in self._lift(parent, outer, elem_type)]
 
     def _through_loop(self, scope: Scope, owner: NodeView, name: str, elem_type: int | None) -> list[Tap]:
         conditions = 1 if owner.op_type == "Loop" else 0
         outer = self._new_output(owner.proto, len(_outputs(scope)) - conditions)
         _outputs(scope).append(onnx.ValueInfoProto(name=self._returnable(scope, name)))
         return [
-            replace(tap, hops=(*tap.hops, scope.path[-1]), stacked=tap.stacked + 1)
+            replace(tap, hops=(*tap.hops, hop_into(scope, owner)), stacked=tap.stacked + 1)
             for tap in self._lift(_parent(scope), outer, elem_type)
         ]
 
@@ -182,7 +193,7 @@ class _Lifter:
         outers = [(call, self._new_output(call.proto, before)) for call in calls]
         self._open.add(scope.path)
         taps = [
-            replace(tap, hops=(*tap.hops, f"call {call.key[0] if call.key else call.op_type}"))
+            replace(tap, hops=(*tap.hops, hop_into(scope, call)))
             for call, outer in outers
             for tap in self._lift(call.scope, outer, elem_type)
         ]
@@ -227,17 +238,22 @@ class _Lifter:
 
 def _call_sites(view: GraphView) -> dict[ScopePath, list[NodeView]]:
     """Every node that calls a local function, by the function's scope."""
-    functions = {
-        (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope.path
-        for scope in view.scopes
-        if isinstance(scope.container, onnx.FunctionProto)
-    }
+    functions = _functions(view)
     calls: dict[ScopePath, list[NodeView]] = {}
     for node in view.nodes():
         path = functions.get((_domain(node.proto.domain), node.proto.op_type, node.proto.overload))
         if path is not None:
             calls.setdefault(path, []).append(node)
     return calls
+
+
+def _functions(view: GraphView) -> dict[tuple[str, str, str], ScopePath]:
+    """The scope of every local function by domain, name and overload."""
+    return {
+        (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope.path
+        for scope in view.scopes
+        if isinstance(scope.container, onnx.FunctionProto)
+    }
 
 
 def _domain(domain: str) -> str:

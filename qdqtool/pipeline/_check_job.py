@@ -1,9 +1,7 @@
 """The run behind a check: every sample through the model and its baseline, then the constants, evidence gathered."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-
-import numpy as np
 
 from qdqtool.backends.ort_cpu import Profile
 from qdqtool.errors import GateError
@@ -12,6 +10,7 @@ from qdqtool.graph.view import Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._boundaries import Boundary, find_boundaries
 from qdqtool.pipeline._constant_nodes import ConstantNodes
+from qdqtool.pipeline._nonfinite import first_nonfinite
 from qdqtool.pipeline._observe import Facts, Observer, Run
 from qdqtool.pipeline._output_extras import OutputExtras
 from qdqtool.pipeline._outputs import OutputCheck, output_checks
@@ -39,7 +38,7 @@ class CheckJob:
         boundaries: What was found at each quantized tensor that has a counterpart in the baseline.
         lonely: Q and DQ nodes that have none.
         extras: What else was done with the outputs.
-        nonfinite_maker: The node that first made NaN or infinity, in words; empty where the outputs are finite.
+        nonfinite_origin: Where the first NaN or infinity comes from, in words; empty where the outputs are finite.
     """
 
     def __init__(self, facts: Facts, baseline: Facts | None, options: CheckOptions) -> None:
@@ -54,7 +53,7 @@ class CheckJob:
         self.outputs: list[OutputCheck] = output_checks(facts, baseline)
         self._twins = Twins(baseline.view) if baseline is not None else None
         self.boundaries, self.lonely = find_boundaries(facts, self._twins) if self._twins is not None else ([], [])
-        self.nonfinite_maker = ""
+        self.nonfinite_origin = ""
         self.extras = OutputExtras(options, self.outputs)
         self._profile = options.profile
         self._constant = ConstantNodes(facts, self.checks)
@@ -105,8 +104,9 @@ class CheckJob:
             for check in self._running:
                 if check.entry in self._boundary_of:
                     self._add_boundary(self._boundary_of[check.entry], watcher, run, floats)
-        if not self.nonfinite_maker and any(output.nonfinite for output in self.outputs):
-            self.nonfinite_maker = first_nonfinite(self.facts, sample)
+        if not self.nonfinite_origin and any(output.nonfinite for output in self.outputs):
+            bad = [output.value for output in self.outputs if output.nonfinite]
+            self.nonfinite_origin = first_nonfinite(self.facts, sample, bad)
 
     def _add_outputs(self, sample: Sample, watcher: "_Watcher", results: Run, floats: Run) -> None:
         found: dict[str, Array] = {}
@@ -200,22 +200,3 @@ class _Watcher:
             raise GateError(
                 f"{which} does not run: {error.message}", hint=hint if self._is_random else error.hint
             ) from None
-
-
-def first_nonfinite(facts: Facts, sample: Mapping[str, Array]) -> str:
-    """The first node of the main graph that makes NaN or infinity in a run, in words; empty if none does."""
-    made = [value for node in facts.view.main.nodes for value in _floats(facts, node.proto.output)]
-    with Observer(facts, made) as observer:
-        run = observer.run(sample)
-        for value in made:
-            bad = any(not np.isfinite(array).all() for array, _, _ in observer.occurrences(run, value))
-            if bad and value.producer is not None:
-                return f"{value.producer.op_type} '{value.producer.label}', tensor '{value.name}'"
-    return ""
-
-
-def _floats(facts: Facts, names: Iterable[str]) -> Iterator[Value]:
-    for name in filter(None, names):
-        value = facts.view.main.values[name]
-        if facts.is_float(value):
-            yield value

@@ -105,7 +105,7 @@ def _own_core(job: CheckJob, failures: list[str]) -> GateResult:
 
 def _finite(job: CheckJob, failures: list[str]) -> GateResult:
     bad = [output for output in job.outputs if output.nonfinite and not _as_in_baseline(output.baseline, output)]
-    by = f"; first made by {job.nonfinite_maker}" if job.nonfinite_maker else ""
+    by = f"; {job.nonfinite_origin}" if job.nonfinite_origin else ""
     failures.extend(f"output '{check.value.name}' has {check.nonfinite} NaN or infinite elements{by}" for check in bad)
     wanted = "no output has NaN or infinities" + (" where the baseline has none" if job.baseline is not None else "")
     detail = f"{len(bad)} of {len(job.outputs)} outputs have them" if bad else f"{len(job.outputs)} outputs"

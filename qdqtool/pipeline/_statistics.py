@@ -10,13 +10,14 @@ from itertools import islice
 
 import numpy as np
 
-from qdqtool.errors import QdqError, UsageError
+from qdqtool.errors import UsageError
 from qdqtool.graph.taps import tensor_key
 from qdqtool.graph.view import Value
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
-from qdqtool.pipeline._check_job import Progress, first_nonfinite
+from qdqtool.pipeline._check_job import Progress
 from qdqtool.pipeline._float_runs import FloatRuns
+from qdqtool.pipeline._nonfinite import first_nonfinite
 from qdqtool.pipeline._observe import Facts, Observer, is_fed
 from qdqtool.pipeline._tally import Tally
 from qdqtool.pipeline.data import Feeds, sample_digest
@@ -155,13 +156,10 @@ class _Chunk:
 
 def _nonfinite(value: Value, array: Array, number: int, facts: Facts, sample: Mapping[str, Array]) -> UsageError:
     bad = array[~np.isfinite(array)]
-    try:
-        maker = first_nonfinite(facts, sample)
-    except QdqError:
-        maker = ""  # the message stands without it
-    came = f"; the first node to make such values is {maker}" if maker else ""
+    unseen = "no node makes such values while ONNX Runtime's optimizations are off"
+    origin = first_nonfinite(facts, sample, [value]) or unseen
+    places = f"{bad.size} of {array.size} elements"
     return UsageError(
-        f"tensor '{value.qualified_name}' has {bad.size} values that are no finite numbers, such as {bad[0]}, "
-        f"on sample {number}{came}",
+        f"tensor '{value.qualified_name}' is {bad[0]} on sample {number}, in {places}; {origin}",
         hint="mend the model or leave the sample out; a scale needs finite values",
     )
