@@ -23,19 +23,27 @@ class ProductNoise:
         weight: The weight as stored.
         layout: Its layout.
         seen: Statistics of the input channels.
-        outputs: What the output channels are divided by; the noise is that of the divided outputs. None for ones.
+        importance: How much the noise of each output channel counts
+            (:func:`qdqtool.algorithms.importance.channel_importance`), shape ``(outputs,)``; None for ones.
     """
 
     def __init__(
-        self, weight: Array, layout: ProductLayout, seen: ChannelStatistics, outputs: Factors | None = None
+        self, weight: Array, layout: ProductLayout, seen: ChannelStatistics, importance: Factors | None = None
     ) -> None:
         canonical = layout.canonical(weight)
-        divisors = 1.0 if outputs is None else layout.output_factors(outputs)[..., 0]
-        self._peaks: Factors = np.abs(canonical).max(axis=3, initial=0.0).astype(np.float64) / divisors
-        self._squares: Factors = np.square(canonical, dtype=np.float64).sum(axis=3) / np.square(divisors)
+        every = np.ones(layout.outputs) if importance is None else importance
+        self._importance: Factors = layout.output_factors(every)[..., 0]
+        self._peaks: Factors = np.abs(canonical).max(axis=3, initial=0.0).astype(np.float64)
+        squares = np.einsum("goik,goik->goi", canonical, canonical, dtype=np.float64)
+        self._squares: Factors = (squares * self._importance).sum(axis=1, keepdims=True)
         self._kernel = int(canonical.shape[3])
         self._seen = seen
         self._layout = layout
+
+    @property
+    def reach(self) -> Factors:
+        """The largest weight that each input channel is multiplied with, counted by the importance of its output."""
+        return np.asarray((self._peaks * np.sqrt(self._importance)).max(axis=1, initial=0.0).reshape(-1))
 
     def expected(self, factors: Factors, *, rounded_inputs: bool = True) -> float:
         """The noise of all outputs together when input channels are divided by ``factors`` and weights multiplied.
@@ -49,5 +57,5 @@ class ProductNoise:
         from_inputs: float = step * step * float(np.sum(self._squares * spread**2)) if rounded_inputs else 0.0
         energy = self._layout.input_factors(self._seen.mean_square / factors**2)[..., 0].sum(axis=2)
         steps = (self._peaks * spread).max(axis=2, initial=0.0)
-        from_weights: float = float(np.sum(steps**2 * energy)) * self._kernel
+        from_weights: float = float(np.sum(steps**2 * self._importance[..., 0] * energy)) * self._kernel
         return from_inputs + from_weights

@@ -29,6 +29,9 @@ ENOUGH = 512
 ROW_SAMPLES = 8
 """Samples that rows are taken from."""
 
+FOLDS = 2
+"""Parts of the samples whose peaks are kept apart: each takes every other sample, since data is often in some order."""
+
 PRODUCTS = {"Conv": Layout.FIRST, "ConvTranspose": Layout.FIRST, "Gemm": Layout.LAST, "MatMul": Layout.LAST}
 """Operators with weights, with the place of the channels of their first input."""
 
@@ -122,7 +125,7 @@ def _observe(
         run = runs.run(sample, number, feeds)
         for value, total in sums.items():
             for array in _each(observer, run, sample, value):
-                total.add(array)
+                total.add(array, number % FOLDS)
         if number + 1 >= LEAST and all(total.count >= ENOUGH for total in sums.values()):
             break
     whole = [value for value in sums if observer.problem(value) is None]
@@ -143,11 +146,12 @@ class _Sums:
     def __init__(self, axis: int) -> None:
         self._axis = axis
         self._peak = self._sum = self._squares = np.zeros(0)
+        self._folds: dict[int, Factors] = {}
         self.count = 0
         self._whole = True
 
-    def add(self, array: Array) -> None:
-        """Fold one more array, of any float type and of rank 2 at least."""
+    def add(self, array: Array, fold: int) -> None:
+        """Fold one more array, of any float type and of rank 2 at least, into the sums and one of the parts."""
         if not array.size:
             return
         channels = array.shape[self._axis] if array.ndim > 1 else 0
@@ -158,6 +162,7 @@ class _Sums:
         values = array.reshape(outer).astype(np.float32, copy=False)
         peak = np.maximum(values.max(axis=(0, 2)), -values.min(axis=(0, 2))).astype(np.float64)
         self._peak = np.maximum(self._peak, peak) if self.count else peak
+        self._folds[fold] = np.maximum(self._folds.get(fold, peak), peak)
         total = values.sum(axis=(0, 2), dtype=np.float64)
         self._sum = self._sum + total if self.count else total
         squares = np.einsum("ijk,ijk->j", values, values).astype(np.float64)
@@ -167,4 +172,5 @@ class _Sums:
     def result(self) -> ChannelStatistics | None:
         if not self.count or not self._whole or not np.isfinite(self._squares).all():
             return None
-        return ChannelStatistics(self._peak, self._sum / self.count, self._squares / self.count)
+        folds = tuple(self._folds.values()) if len(self._folds) == FOLDS else ()
+        return ChannelStatistics(self._peak, self._sum / self.count, self._squares / self.count, folds)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qdqtool.algorithms.equalization import MIGRATION, noise_reduction_db
+from qdqtool.algorithms.equalization import MIGRATION, JointNoise
 from qdqtool.algorithms.smoothquant import searched_alpha, smoothing_factors
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Joint, JointKind, Layout, find_joints, joint_tensors
@@ -89,7 +89,7 @@ class _Search:
         return tuple(joint for joint in self.joints if self._expected_gain(joint) >= LEAST_GAIN_DB)
 
     def _expected_gain(self, joint: Joint) -> float:
-        return noise_reduction_db(joint, {joint: self.factors(joint, MIGRATION)}, self._seen, self._read)
+        return JointNoise(joint, self._seen, self._read).gain_db(self.factors(joint, MIGRATION))
 
     def _read(self, weight: StoredWeight) -> Array:
         return weight.read(self._model)
