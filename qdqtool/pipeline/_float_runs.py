@@ -130,9 +130,11 @@ class _Open:
         return all(tensor_key(value) in self._tapped for value in values)
 
     def outputs(self, run: Run, sample: Mapping[str, Array]) -> Outputs:
-        """The outputs of the model in a run."""
+        """The outputs of the model in a run, copied: one array of a session keeps all its memory alive."""
         return {
-            value.name: array for value in _outputs(self.facts) for array in self.observer.arrays(run, sample, value)
+            value.name: array.copy()
+            for value in _outputs(self.facts)
+            for array in self.observer.arrays(run, sample, value)
         }
 
 

@@ -168,7 +168,7 @@ def _expected(observer: Observer, results: list[Value], pairs: list[_Pair], feed
             break
         run = observer.run(sample)
         found = {value.name: observer.output(run, value) for value in results}
-        expected.append({name: array for name, array in found.items() if array is not None})
+        expected.append({name: array.copy() for name, array in found.items() if array is not None})
         kept += sum(array.size for array in expected[-1].values())
         for pair in pairs if seen < ENOUGH else ():
             for array in observer.arrays(run, sample, pair.value):
