@@ -11,6 +11,10 @@ from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.grid import magnitudes
 from qdqtool.numerics.number_format import NumberFormat
 
+LEAST_WIDTH = 2.0**-10
+"""Share of the last bin that its values are spread over at least. The largest magnitude often is the lower bound of its
+bin, where all values of a float16 tensor and the 6 of a Relu6 lie; sums over a bin without width would be noise."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Density:
@@ -34,7 +38,7 @@ class Density:
         used = int(np.flatnonzero(histogram.counts)[-1]) + 1
         counts = histogram.counts[:used].astype(FLOAT64)
         edges = histogram.edges()[: used + 1].copy()
-        edges[-1] = max(amax, np.nextafter(edges[-2], np.inf))
+        edges[-1] = max(amax, edges[-2] + LEAST_WIDTH * (edges[-1] - edges[-2]))
         powers = np.stack([edges, edges**2 / 2, edges**3 / 3])
         inside = np.diff(powers) * (counts / np.diff(edges))
         return cls(edges, counts, np.concatenate([np.zeros((3, 1)), inside.cumsum(axis=1)], axis=1), amax)

@@ -41,3 +41,15 @@ def test_the_error_from_the_histogram_is_that_of_the_values(fmt, factor):
     amax = found.amax * factor
     estimate = squared_error(Density.of(found.histogram, found.amax), np.array([amax]), fmt)[0]
     assert estimate == pytest.approx(error(values, amax, fmt), rel=5e-3)
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@pytest.mark.parametrize("largest", [4.1796875, 6.0, 7.24609375, 1000.0], ids=str)
+def test_a_largest_magnitude_on_the_bound_of_a_bin_does_not_blur_the_error(largest, fmt):
+    """Values of float16 tensors lie there, and the 6 of a Relu6: one that goes astray outweighs the errors of all."""
+    values = np.random.default_rng(12).uniform(0, 0.9 * largest, size=20_000).astype(np.float16).astype(np.float32)
+    values[0] = largest
+    found = seen(values)
+    for amax in np.array([1.0, 0.99, 0.9]) * largest:
+        estimate = squared_error(Density.of(found.histogram, found.amax), np.array([amax]), fmt)[0]
+        assert estimate == pytest.approx(error(values, amax, fmt), rel=0.02)
