@@ -1,6 +1,6 @@
 """Statistics of the channels that weights are multiplied with, over a few samples; no activation outlives its run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 import numpy as np
@@ -25,6 +25,9 @@ LEAST, MOST = 12, 32
 
 ENOUGH = 512
 """Values of each channel that are enough: they give a mean to a twentieth of the channel's spread."""
+
+FEWEST, MUCH = 6, 1 << 26
+"""Samples of a large model: once so many values of its tensors were read, these do; so it is a share of calibrating."""
 
 ROW_SAMPLES = 8
 """Samples that rows are taken from."""
@@ -126,11 +129,17 @@ def _observe(
         for value, total in sums.items():
             for array in _each(observer, run, sample, value):
                 total.add(array, number % FOLDS)
-        if number + 1 >= LEAST and all(total.count >= ENOUGH for total in sums.values()):
+        if _is_enough(number + 1, sums.values()):
             break
     whole = [value for value in sums if observer.problem(value) is None]
     found = {tensor_key(value): sums[value].result() for value in whole}
     return {key: result for key, result in found.items() if result is not None}
+
+
+def _is_enough(samples: int, sums: Iterable["_Sums"]) -> bool:
+    if samples >= LEAST and all(total.count >= ENOUGH for total in sums):
+        return True
+    return samples >= FEWEST and sum(total.values for total in sums) >= MUCH
 
 
 def _each(observer: Observer, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
@@ -147,7 +156,7 @@ class _Sums:
         self._axis = axis
         self._peak = self._sum = self._squares = np.zeros(0)
         self._folds: dict[int, Factors] = {}
-        self.count = 0
+        self.count = self.values = 0
         self._whole = True
 
     def add(self, array: Array, fold: int) -> None:
@@ -168,6 +177,7 @@ class _Sums:
         squares = np.einsum("ijk,ijk->j", values, values).astype(np.float64)
         self._squares = self._squares + squares if self.count else squares
         self.count += array.size // channels
+        self.values += array.size
 
     def result(self) -> ChannelStatistics | None:
         if not self.count or not self._whole or not np.isfinite(self._squares).all():

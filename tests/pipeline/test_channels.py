@@ -51,6 +51,14 @@ def test_channels_of_a_matmul_are_on_the_last_axis_and_products_of_activations_h
     assert statistics.peak == pytest.approx(np.abs(x).max(axis=(0, 1)))
 
 
+def test_a_large_model_is_looked_at_on_fewer_samples(tmp_path, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(40, 4, 6)).astype(np.float32)
+    monkeypatch.setattr("qdqtool.pipeline._channels.MUCH", 7 * 4 * 6)
+    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(GraphView(Model(products())))
+    (statistics,) = found.values()
+    np.testing.assert_allclose(statistics.mean, x[:7].mean(axis=(0, 1)), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("count", [3, LEAST + 1, SHARE * (LEAST + 3), SHARE * MOST * 2])
 def test_only_a_share_of_the_samples_is_looked_at(count, tmp_path):
     x = np.arange(count, dtype=np.float32)[:, np.newaxis, np.newaxis] * np.ones((1, 4, 6), np.float32)
@@ -63,7 +71,7 @@ def test_the_model_runs_once_however_often_it_is_asked(tmp_path, monkeypatch):
     x = np.ones((2, 4, 6), np.float32)
     data = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns())
     first = data.of(GraphView(Model(products())))
-    monkeypatch.setattr("qdqtool.pipeline._channels.Observer", lambda *_: pytest.fail("it ran again"))
+    monkeypatch.setattr(FloatRuns, "run", lambda *_: pytest.fail("it ran again"))
     data.rescale({((), "x"): np.array([2.0, 1.0, 1.0, 1.0, 1.0, 4.0]), ((), "unknown"): np.ones(1)})
     assert next(iter(first.values())).peak.tolist() == [1.0] * 6
     again = next(iter(data.of(GraphView(Model(products()))).values()))
