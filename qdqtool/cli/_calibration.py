@@ -33,7 +33,7 @@ def data_options() -> Callable[[Decorated], Decorated]:
             "--calib-data",
             type=click.Path(path_type=Path),
             metavar="DATA",
-            help="Calibration data: .npz, .npy, a folder of .npz, ONNX test_data_set_* folders, or SCRIPT.py[:func].",
+            help="Calibration data: .npz, .npy, a folder of either, ONNX test_data_set_* folders, or SCRIPT.py[:func].",
         ),
         click.option(
             "--random-calibration",

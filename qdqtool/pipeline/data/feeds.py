@@ -124,7 +124,10 @@ def _reader(path: Path) -> "readers.Reader":
     legal = ", ".join(load_unit(readers, name).ACCEPTS for name in unit_names(readers))
     if not path.exists():
         raise UsageError(f"data {path}: no such file or folder", hint=f"data may be: {legal}")
-    raise UsageError(f"data {path} is of no known kind; legal: {legal}")
+    raise UsageError(
+        f"data {path} is of no known kind; legal: {legal}",
+        hint="a Python script reads anything else, as images: its load_data() yields a dict of arrays for each run",
+    )
 
 
 def _labelled(samples: Samples, path: Path) -> Samples:
@@ -169,9 +172,19 @@ def _check_array(array: Array, spec: InputSpec, where: str) -> None:
         )
     if spec.shape is not None and not _fits(array.shape, spec.shape):
         raise UsageError(f"{place} has shape {list(array.shape)}; the model takes {spec}")
-    if array.dtype.kind in "fc" and not np.isfinite(array).all():
-        first = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise UsageError(f"{place} is {array[first]} at {list(first)}; every value must be finite")
+    _check_numbers(array, place)
+
+
+def _check_numbers(array: Array, place: str) -> None:
+    """Raise for NaN and infinity; minus infinity is let through, since additive masks hold it."""
+    if array.dtype.kind not in "fc" or np.isfinite(array).all():
+        return
+    bad = ~(np.isfinite(array) | np.isneginf(array.real))
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise UsageError(
+            f"{place} is {array[first]} at {list(first)}; every value must be finite, or minus infinity as in masks"
+        )
 
 
 def _fits(shape: tuple[int, ...], declared: tuple[int | str | None, ...]) -> bool:

@@ -10,6 +10,7 @@ from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32
 from qdqtool.registry import suggestion
+from qdqtool.targets import type_name
 
 Dim = int | str | None
 
@@ -83,7 +84,8 @@ def _spec(value: onnx.ValueInfoProto) -> InputSpec:
     if dtype == BFLOAT16:
         dtype = FLOAT32
     if dtype.kind not in _FEEDABLE:
-        raise CapabilityError(f"input '{value.name}' has type {dtype}, which cannot be fed to ONNX Runtime from NumPy")
+        name = type_name(tensor.elem_type)
+        raise CapabilityError(f"input '{value.name}' has type {name}, which cannot be fed to ONNX Runtime from NumPy")
     return InputSpec(value.name, dtype, _shape(tensor) if tensor.HasField("shape") else None)
 
 

@@ -43,6 +43,13 @@ def save_folder(folder: Path, x: np.ndarray) -> Path:
     return folder
 
 
+def save_npy_folder(folder: Path, x: np.ndarray) -> Path:
+    folder.mkdir()
+    for index, sample in enumerate(x):
+        np.save(folder / f"s{index}.npy", sample[None])
+    return folder
+
+
 def save_sets(folder: Path, x: np.ndarray) -> Path:
     for index, sample in enumerate(x):
         inner = folder / f"test_data_set_{index}"
@@ -57,17 +64,7 @@ def save_script(folder: Path, body: str, name: str = "load.py") -> Path:
     return path
 
 
-def layout(kind: str, folder: Path, x: np.ndarray) -> Path:
-    if kind == "npz":
-        return save_npz(folder / "d.npz", x=x)
-    if kind == "npz, column major":
-        return save_npz(folder / "d.npz", x=np.asfortranarray(x))
-    if kind == "npy":
-        return save_npy(folder / "d.npy", x)
-    if kind == "folder":
-        return save_folder(folder / "d", x)
-    if kind == "test data sets":
-        return save_sets(folder / "d", x)
+def save_loader(folder: Path, x: np.ndarray) -> Path:
     np.save(folder / "beside.npy", x)
     body = """
         import numpy, pathlib
@@ -78,7 +75,20 @@ def layout(kind: str, folder: Path, x: np.ndarray) -> Path:
     return save_script(folder, body)
 
 
-KINDS = ["npz", "npz, column major", "npy", "folder", "test data sets", "script"]
+LAYOUTS = {
+    "npz": lambda folder, x: save_npz(folder / "d.npz", x=x),
+    "npz, column major": lambda folder, x: save_npz(folder / "d.npz", x=np.asfortranarray(x)),
+    "npy": lambda folder, x: save_npy(folder / "d.npy", x),
+    "folder": lambda folder, x: save_folder(folder / "d", x),
+    "folder of npy": lambda folder, x: save_npy_folder(folder / "d", x),
+    "test data sets": lambda folder, x: save_sets(folder / "d", x),
+    "script": save_loader,
+}
+KINDS = list(LAYOUTS)
+
+
+def layout(kind: str, folder: Path, x: np.ndarray) -> Path:
+    return LAYOUTS[kind](folder, x)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,6 +151,23 @@ def test_inputs_with_different_numbers_of_samples_are_an_error(tmp_path):
         load_feeds(path, XY)
 
 
+def test_arrays_that_are_the_inputs_of_one_run_are_one_sample(tmp_path):
+    graph = (InputSpec("nodes", F32, ("n", 3)), InputSpec("edges", np.dtype(np.int64), (2, "e")))
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for count in (5, 7):
+        np.savez(folder / f"{count}.npz", nodes=np.ones((count, 3), np.float32), edges=np.zeros((2, 9), np.int64))
+    shapes = [(sample["nodes"].shape, sample["edges"].shape) for sample in load_feeds(folder, graph)]
+    assert shapes == [((5, 3), (2, 9)), ((7, 3), (2, 9))]
+
+
+def test_an_additive_mask_may_hold_minus_infinity(tmp_path):
+    x = array(2)
+    x[1, 0, 2] = -np.inf
+    first, second = load_feeds(save_npz(tmp_path / "d.npz", x=x), X)
+    assert np.array_equal(np.concatenate([first["x"], second["x"]]), x)
+
+
 @pytest.mark.parametrize("kind", ["npz", "npy"])
 def test_pickled_objects_are_refused_and_never_loaded(kind, tmp_path):
     ran = tmp_path / "ran"
@@ -185,6 +212,18 @@ def test_a_file_of_no_known_kind_lists_what_is_legal(tmp_path):
     path.write_text("1,2")
     with pytest.raises(UsageError, match=r"of no known kind; legal: .*\.npz file.*FILE\.py.*test_data_set"):
         load_feeds(path, X)
+
+
+def test_a_folder_of_images_points_to_scripts(tmp_path):
+    (tmp_path / "cat.jpg").write_bytes(b"")
+    with pytest.raises(UsageError, match="of no known kind") as caught:
+        load_feeds(tmp_path, X)
+    assert "a Python script reads anything else" in caught.value.hint
+
+
+def test_a_folder_of_npy_files_has_no_place_for_labels(tmp_path):
+    with pytest.raises(UsageError, match="has no place for the right answers"):
+        load_feeds(save_npy_folder(tmp_path / "d", array()), X, labels=True)
 
 
 def test_a_path_that_does_not_exist_says_so(tmp_path):

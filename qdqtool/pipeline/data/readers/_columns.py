@@ -8,7 +8,7 @@ axis more holds one complete input in each row; that is for inputs whose first a
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -89,6 +89,23 @@ def common_count(columns: Sequence[Column], path: Path) -> int:
         listed = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise UsageError(f"{path} has a different number of samples for each input: {listed}")
     return next(iter(counts.values()), 1)
+
+
+def as_one_run(columns: Sequence[Column], specs: Sequence[InputSpec]) -> tuple[Column, ...] | None:
+    """The columns as the complete inputs of one run, whatever axis counts as their batch; None where they cannot be.
+
+    That is so where every array has the declared rank and static dimensions, and each name of a dimension, which an
+    open first one must have, stands for one extent: as with the nodes and edges of a graph.
+    """
+    named: dict[str, int] = {}
+    for column, spec in zip(columns, specs, strict=True):
+        if spec.shape is None or len(spec.shape) != len(column.shape) or (spec.shape and spec.shape[0] is None):
+            return None
+        for extent, declared in zip(column.shape, spec.shape, strict=True):
+            wanted = named.setdefault(declared, extent) if isinstance(declared, str) else declared
+            if wanted not in {None, extent}:
+                return None
+    return tuple(replace(column, rows=column.shape[0] if column.shape else 1) for column in columns)
 
 
 def make_sample(arrays: Mapping[str, Array], columns: Sequence[Column], *, is_last: bool) -> Sample:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from qdqtool.errors import UsageError
-from qdqtool.pipeline.data.readers._columns import Column, common_count, make_sample, read_column, read_rows
+from qdqtool.pipeline.data.readers._columns import Column, as_one_run, common_count, make_sample, read_column, read_rows
 from qdqtool.pipeline.data.sample import Sample
 from qdqtool.pipeline.data.signature import InputSpec
 
@@ -101,6 +101,8 @@ def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
             members.pop(LABELS, None)
         check_names(members, specs, str(path))
         columns = tuple(_column(archive, members[spec.name], spec, path) for spec in specs)
+    if len({column.samples for column in columns} - {None}) > 1:
+        columns = as_one_run(columns, specs) or columns
     return NpzSamples(path, columns, common_count(columns, path))
 
 
