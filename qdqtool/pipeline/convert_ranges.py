@@ -1,6 +1,6 @@
 """The convert-ranges job: ranges, ours or those of another tool, into a file format of another tool."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class ConvertReport:
         method: Id of the calibrator that made thresholds of ranges; None where the file gave them.
         tensors: How many tensors were written.
         unseen: Tensors without a range, which were left out.
+        notes: What another tool's file says and the one written does not.
     """
 
     source: str
@@ -41,6 +42,7 @@ class ConvertReport:
     method: str | None
     tensors: int
     unseen: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def convert_ranges(source: str | Path, output: str | Path, to: str, method: str | None = None) -> ConvertReport:
@@ -59,14 +61,15 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
     source, output = Path(source), Path(output)
     _check_format(to)
     check_output(output, [source])
-    read_as = encodings.recognize(source)
+    read_as, notes = encodings.recognize(source), tuple[str, ...]()
     if read_as is None:
         found = read_stored(source, method)
         method = method or found.record.method
         _check_preparation(found, source)
         given: Mapping[str, TensorRange] = _thresholds(found, method)
     elif method is None:
-        given = encodings.read_encodings(source).found.ranges
+        theirs = encodings.read_encodings(source).found
+        given, notes = theirs.ranges, tuple(_lost(theirs))
     else:
         raise UsageError(f"{source} has no histograms: --calibration-method goes with ranges of `qdqtool calibrate`")
     seen = {name: each for name, each in given.items() if each.count}
@@ -79,6 +82,7 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
         method=method,
         tensors=len(seen),
         unseen=tuple(name for name in given if name not in seen),
+        notes=notes,
     )
 
 
@@ -88,13 +92,22 @@ def _check_format(to: str) -> None:
         raise ArgumentError(f"format '{to}' is not written; legal: {', '.join(legal)}{suggestion(to, legal)}")
 
 
+def _lost(theirs: encodings.Encodings) -> Iterator[str]:
+    """What a file of ranges does not say of another tool's."""
+    yield from theirs.remarks_of(theirs.ranges)
+    others = [name for name in theirs.names if name not in theirs.ranges]
+    if others:
+        yield f"{len(others)} tensors without a range of their own are left out, such as '{others[0]}'"
+
+
 def _check_preparation(ranges: Ranges, source: Path) -> None:
     """Raise where the weights were changed in a way that other tools would have to follow."""
-    steps = [step.step for step in ranges.record.preparation if step.step not in HARMLESS]
+    steps = [step.step for step in ranges.record.preparation if step.was_made and step.step not in HARMLESS]
     if steps:
         raise UsageError(
-            f"ranges {source} are of the model after {' and '.join(steps)}, not of the one that other tools read",
-            hint="calibrate with --no-equalize --smoothquant off",
+            f"ranges {source} are of the model after {' and '.join(steps)}, which rescaled its tensors channel by "
+            "channel: they are not those of the model that other tools read",
+            hint="calibrate again with --no-equalize --smoothquant off, then convert",
         )
 
 

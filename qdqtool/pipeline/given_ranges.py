@@ -1,25 +1,30 @@
 """Ranges that another tool found: matched with a model by tensor name, and planned with as they are."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
-from qdqtool.graph.view import GraphView
-from qdqtool.numerics.scheme import QuantParams
+from qdqtool.graph.view import GraphView, Value
+from qdqtool.pipeline import modes
+from qdqtool.pipeline._given_scales import Fitted, ScalesProblem, fit_scales
 from qdqtool.pipeline._observe import Facts
-from qdqtool.pipeline._planner import Planner
 from qdqtool.pipeline.calibrate import Recipe, propose_for
-from qdqtool.pipeline.encodings import read_encodings
-from qdqtool.plan import Placement, QuantPlan
-from qdqtool.ranges import UNSEEN, CalibrationRecord, Ranges
+from qdqtool.pipeline.encodings import Encodings, ReadEncodings, read_encodings
+from qdqtool.pipeline.placement import ProposedSlot
+from qdqtool.plan import Slot
+from qdqtool.ranges import UNSEEN, CalibrationRecord, Ranges, TensorKey
 from qdqtool.registry import suggestion
 
 SHOWN = 3
+MAX_MOVES = 64
+"""Operators that move values, one behind the other, to look through."""
+WEIGHT_MODES = ("int4", "int8-weight-only", "fp8-weight-only")
+
+WeightKey = tuple[TensorKey, str]
+"""A constant, and the scheme that placement proposes for it, in words: two readers may want two of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +34,18 @@ class GivenReport:
     Attributes:
         source: The file.
         format: Id of its format (:mod:`qdqtool.pipeline.encodings`).
+        mode: The quantize mode that it was used for.
         tensors: How many tensors it names.
+        weights: How many constants got the scales that it has for them; known when the plan is made.
         unknown: Those that the model does not have.
         notes: What the file says and could not be done as it says.
     """
 
     source: str
     format: str
+    mode: str
     tensors: int
+    weights: int = 0
     unknown: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -47,71 +56,144 @@ class Given:
 
     Attributes:
         ranges: Of each tensor that placement chooses; unseen where the file has none.
-        scales: Of constants, by name.
+        scales: Of constants that placement chooses, where those of the file fit.
         report: What became of the file.
     """
 
     ranges: Ranges
-    scales: Mapping[str, npt.NDArray[np.float64]]
+    scales: Mapping[WeightKey, Fitted]
     report: GivenReport
 
 
 def given_ranges(model: Model, path: Path, recipe: Recipe) -> Given:
     """Read a range file of another tool and match it with a model.
 
-    A name means every tensor of that name, in whatever scope, since such files know of none.
+    A name means every tensor of that name, in whatever scope, since such files know of none. A tensor without a range
+    that only holds values of one that has one, moved or selected, has the range of that.
 
     Raises:
         UsageError: The file is no such file or malformed, or names none of the tensors that are to be quantized.
     """
-    read = read_encodings(path)
-    facts = Facts.of(GraphView(model))
-    slots = [e.slot for e in propose_for(facts, recipe).slots if e.kind == "activation"]
-    wanted = {(slot.scope, slot.tensor): read.found.ranges.get(slot.tensor, UNSEEN) for slot in slots}
+    return match_ranges(model, read_encodings(path), path, recipe)
+
+
+def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) -> Given:
+    """As :func:`given_ranges`, with a file that was read already."""
+    facts, found = Facts.of(GraphView(model)), read.found
+    if recipe.unit.weight_only and not found.constants:
+        raise UsageError(
+            f"quantize mode '{recipe.mode}' quantizes weights only: it has no use for ranges {path}, which are of "
+            "activations"
+        )
+    slots = propose_for(facts, recipe).slots
+    wanted = [entry.slot for entry in slots if entry.kind == "activation"]
+    weights = _Weights(facts, recipe)
+    for entry in slots:
+        if entry.kind == "weight" and entry.slot.tensor in found.constants:
+            weights.add(entry, found)
+    sources = {(slot.scope, slot.tensor): _source(_value(facts, slot), found) for slot in wanted}
+    ranges = {key: found.ranges.get(source, UNSEEN) for key, source in sources.items()}
+    notes = (
+        *weights.notes(),
+        *found.remarks_of(dict.fromkeys(sources.values())),
+        *_left_in_float(found, facts, recipe),
+    )
     known = {value.name for scope in facts.view.scopes for value in scope.values.values()}
-    named = (*read.found.ranges, *read.found.scales)
-    unknown = tuple(name for name in named if name not in known)
-    if slots and not any(found.count for found in wanted.values()):
-        raise _nothing_fits(path, unknown, [slot.tensor for slot in slots])
+    unknown = tuple(name for name in found.names if name not in known)
+    useful = any(each.count for each in ranges.values()) if wanted else weights.scales
+    if slots and not useful:
+        raise _nothing_fits(path, unknown, [entry.slot.tensor for entry in slots], notes)
     record = CalibrationRecord(
         method=read.format, samples=0, random=False, seed=None, data_sha256="", model_sha256="", preparation=()
     )
     report = GivenReport(
-        source=str(path), format=read.format, tensors=len(named), unknown=unknown, notes=read.found.notes
+        source=str(path),
+        format=read.format,
+        mode=recipe.mode,
+        tensors=len(found.names),
+        unknown=unknown,
+        notes=notes,
     )
-    return Given(Ranges(record, wanted), read.found.scales, report)
+    return Given(Ranges(record, ranges), weights.scales, report)
 
 
-class GivenPlanner(Planner):
-    """Plans with given ranges, and with given scales of constants where they fit.
+def nearest_mode(model: Model, found: Encodings) -> str:
+    """The quantize mode that is nearest to what a file says of the tensors of a model.
 
-    Args:
-        recipe: What is to be quantized.
-        given: What another tool found.
+    Activations of 8 bits are quantized, others stay float: no target computes with 16. Without 8-bit activations the
+    weights decide, those of the fewest bits first.
     """
-
-    def __init__(self, recipe: Recipe, given: Given) -> None:
-        super().__init__(recipe, given.ranges)
-        self._scales = given.scales
-
-    def plan(self, view: GraphView) -> QuantPlan:
-        """As the planner does.
-
-        Raises:
-            UsageError: As there.
-        """
-        self.made = QuantPlan(tuple(self._with_given_scale(placement) for placement in super().plan(view)))
-        return self.made
-
-    def _with_given_scale(self, placement: Placement) -> Placement:
-        scale, params = self._scales.get(placement.slot.tensor), placement.params
-        if scale is None or params.scheme.format.name != "int8" or scale.size not in (1, params.scale.size):
-            return placement
-        stored = np.broadcast_to(scale.reshape(-1), (params.scale.size,)).reshape(params.scale.shape)
-        return replace(placement, params=QuantParams(params.scheme, stored.astype(params.scale.dtype)))
+    if not found.formats:
+        return modes.DEFAULT
+    constants = _constants(Facts.of(GraphView(model)))
+    weights = {name for tensor, name in found.formats.items() if tensor in constants}
+    activations = {name for tensor, name in found.formats.items() if tensor not in constants}
+    if activations & {"int8", "uint8"}:
+        return "int8"
+    if "float8e4m3fn" in activations:
+        return "fp8"
+    return next((mode for mode in WEIGHT_MODES if modes.get(mode).weights in weights), modes.DEFAULT)
 
 
-def _nothing_fits(path: Path, unknown: tuple[str, ...], wanted: list[str]) -> UsageError:
+class _Weights:
+    """Scales of constants that fit, and why the others do not."""
+
+    def __init__(self, facts: Facts, recipe: Recipe) -> None:
+        self._facts = facts
+        self._recipe = recipe
+        self._problems: dict[str, list[str]] = {}
+        self.scales: dict[WeightKey, Fitted] = {}
+
+    def add(self, entry: ProposedSlot, found: Encodings) -> None:
+        slot = entry.slot
+        shape = self._facts.types.shape(_value(self._facts, slot))
+        try:
+            fitted = fit_scales(found.constants[slot.tensor], shape, entry.scheme, self._recipe.target)
+            self.scales[(slot.scope, slot.tensor), str(entry.scheme)] = fitted
+        except ScalesProblem as problem:
+            self._problems.setdefault(str(problem), []).append(slot.tensor)
+
+    def notes(self) -> Iterator[str]:
+        for problem, tensors in self._problems.items():
+            more = "" if len(tensors) == 1 else f" (and {len(tensors) - 1} more)"
+            yield f"weight '{tensors[0]}'{more} {problem}: scaled by its values"
+
+
+def _value(facts: Facts, slot: Slot) -> Value:
+    return facts.view.scope(slot.scope).values[slot.tensor]
+
+
+def _source(value: Value, found: Encodings) -> str:
+    """The tensor whose range is that of ``value``."""
+    source = value
+    for _ in range(MAX_MOVES):
+        if source.name in found.ranges or source.name in found.formats:
+            return source.name
+        maker = source.producer
+        family, before = (ops.get(maker), maker.input(0)) if maker is not None else (None, None)
+        if family is None or not family.commutes or before is None:
+            break
+        source = before
+    return value.name
+
+
+def _left_in_float(found: Encodings, facts: Facts, recipe: Recipe) -> Iterator[str]:
+    ranges = found.ranges.keys() - _constants(facts) if recipe.unit.weight_only else ()
+    if ranges:
+        yield f"mode '{recipe.mode}' leaves activations in float: {len(ranges)} ranges of the file have no use"
+
+
+def _constants(facts: Facts) -> set[str]:
+    values = (value for scope in facts.view.scopes for value in scope.values.values())
+    return {value.name for value in values if facts.constants.is_constant(value)}
+
+
+def _nothing_fits(path: Path, unknown: tuple[str, ...], wanted: list[str], notes: tuple[str, ...]) -> UsageError:
+    if notes:
+        return UsageError(
+            f"{path} has nothing for the tensors that are to be quantized: {notes[0]}",
+            hint="`qdqtool quantize --calibration-cache` takes a --quantize-mode: choose that of the file",
+        )
     if not unknown:
         return UsageError(f"{path} has no range of a tensor that is to be quantized, such as '{wanted[0]}'")
     near = suggestion(unknown[0], wanted)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from qdqtool import targets
 from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.external import model_bytes
 from qdqtool.graph.load import load_model
@@ -14,7 +15,9 @@ from qdqtool.graph.types import TensorTypes
 from qdqtool.graph.view import GraphView
 from qdqtool.pipeline.calibrate import Recipe
 from qdqtool.pipeline.check import DataRequest, check_model
-from qdqtool.pipeline.given_ranges import GivenPlanner, GivenReport, given_ranges
+from qdqtool.pipeline.encodings import read_encodings
+from qdqtool.pipeline.given_planner import GivenPlanner
+from qdqtool.pipeline.given_ranges import GivenReport, match_ranges, nearest_mode
 from qdqtool.pipeline.placement import SkippedNode
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.plan_apply import QuantizedTensor, apply_plan
@@ -109,7 +112,10 @@ def insert_encodings(
     output: str | Path,
     options: InsertOptions | None = None,
 ) -> InsertReport:
-    """Put int8 Q/DQ pairs where placement has them into a model, with ranges that another tool found.
+    """Put Q/DQ pairs where placement has them into a model, with ranges that another tool found.
+
+    They are int8, unless the file itself has other formats, as AIMET's may
+    (:func:`qdqtool.pipeline.given_ranges.nearest_mode`).
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
@@ -127,11 +133,13 @@ def insert_encodings(
     if len(options.targets) > 1:
         raise UsageError("pairs are placed for one target; name one with --target")
     source = _open(model, output)
-    recipe = Recipe(target=options.targets[0]) if options.targets else Recipe()
-    given = given_ranges(source, Path(encodings), recipe)
+    path = Path(encodings)
+    read = read_encodings(path)
+    recipe = Recipe(mode=nearest_mode(source, read.found), target=next(iter(options.targets), targets.DEFAULT))
+    given = match_ranges(source, read, path, recipe)
     planner = GivenPlanner(recipe, given)
     report = _insert(source, _Planner(planner.plan, (recipe.target,)), Path(output), options)
-    return replace(report, skipped=planner.skipped, given=given.report)
+    return replace(report, skipped=planner.skipped, given=planner.report)
 
 
 def _open(model: str | Path | Model, output: str | Path) -> Model:

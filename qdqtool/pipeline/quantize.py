@@ -31,7 +31,8 @@ from qdqtool.pipeline.cached_ranges import CachedRanges, ranges_from_cache, used
 from qdqtool.pipeline.calibrate import Recipe, calibrate_model, propose_for, runs_for, with_fixed_shapes
 from qdqtool.pipeline.calibration_data import CalibrationData, RandomData, open_feeds
 from qdqtool.pipeline.data import Feeds
-from qdqtool.pipeline.given_ranges import GivenPlanner, given_ranges
+from qdqtool.pipeline.given_planner import GivenPlanner
+from qdqtool.pipeline.given_ranges import given_ranges
 from qdqtool.pipeline.high_precision import HighPrecisionReport, known_magnitudes, lower, ready_for
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.plan_apply import apply_plan
@@ -142,7 +143,7 @@ def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOption
         target=options.recipe.target,
         opset_before=source.default_opset(),
         opset_after=quantized.default_opset(),
-        calibration=job.used,
+        calibration=_used(job),
         preparation=job.prepared.reports,
         corrected=corrected,
         quantized=done,
@@ -268,6 +269,13 @@ def _given_job(source: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRu
     correct = recipe.preparation.bias_correction
     means = ChannelData(feeds, runs).means(model) if feeds is not None and correct else {}
     return _Job(runs, Prepared(model, means=means), GivenPlanner(recipe, given), feeds, None, used)
+
+
+def _used(job: _Job) -> CalibrationUsed | None:
+    """Where ranges came from, with what the plan made of a file of another tool."""
+    if job.used is None or not isinstance(job.planner, GivenPlanner):
+        return job.used
+    return replace(job.used, given=job.planner.report)
 
 
 def _calibration_note(used: CalibrationUsed) -> str:

@@ -10,12 +10,23 @@ from pathlib import Path
 
 from qdqtool.errors import UsageError
 from qdqtool.pipeline import encodings as _package
-from qdqtool.pipeline.encodings._types import EncodingFormat, Encodings
+from qdqtool.pipeline.encodings._json import decode_object
+from qdqtool.pipeline.encodings._types import ConstantScales, EncodingFormat, Encodings
 from qdqtool.ranges import TensorRange
 from qdqtool.ranges_file import MAX_RANGES_BYTES
 from qdqtool.registry import load_unit, unit_names
 
-__all__ = ["EncodingFormat", "Encodings", "ReadEncodings", "encode", "names", "read_encodings", "recognize", "writable"]
+__all__ = [
+    "ConstantScales",
+    "EncodingFormat",
+    "Encodings",
+    "ReadEncodings",
+    "encode",
+    "names",
+    "read_encodings",
+    "recognize",
+    "writable",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,8 @@ def read_encodings(path: Path) -> ReadEncodings:
     data = _read(path)
     found = _recognize(data)
     if found is None:
+        if data.lstrip()[:1] == b"{":
+            _check_json(path, data)
         titles = ", ".join(_get(name).title for name in names())
         raise UsageError(f"{path} is no range file that is known; known are: {titles}")
     try:
@@ -74,6 +87,13 @@ def encode(ranges: Mapping[str, TensorRange], name: str) -> bytes:
         UsageError: A name or a value cannot be written so.
     """
     return _get(name).write(ranges)
+
+
+def _check_json(path: Path, data: bytes) -> None:
+    try:
+        decode_object(data)
+    except UsageError as error:
+        raise UsageError(f"{path} {error.message}") from None
 
 
 @functools.cache

@@ -1,34 +1,61 @@
 """What the JSON formats have in common."""
 
-from typing import Any
+import json
+from typing import Any, NoReturn
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from qdqtool.errors import UsageError
 
 MAX_PEEK = 1 << 16
+MAX_ODD_BYTES = 1 << 24
+"""Of JSON that is not by the book; only Python's slow reader takes it."""
+MAX_RANK = 8
+"""Most dimensions of an array of numbers: ONNX tensors that have scales have fewer."""
 
 
 def top_level_keys(data: bytes) -> frozenset[str]:
     """The keys of a JSON object; empty for anything else."""
+    return frozenset(_peek(data, msgspec.Raw))
+
+
+def peek_values(data: bytes) -> list[Any]:
+    """The values of a JSON object, for telling what it is; empty for anything else."""
+    return list(_peek(data, Any).values())
+
+
+def _peek(data: bytes, of: Any) -> dict[str, Any]:
+    """A JSON object, or what Python writes as one with NaN in it; empty for anything else."""
     if not data[:MAX_PEEK].lstrip().startswith(b"{"):
-        return frozenset()
+        return {}
     try:
-        return frozenset(msgspec.json.decode(data, type=dict[str, msgspec.Raw]))
+        return msgspec.json.decode(data, type=dict[str, of])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return frozenset()
+        pass
+    try:
+        found = json.loads(data) if len(data) <= MAX_ODD_BYTES else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def decode_object(data: bytes) -> dict[str, Any]:
-    """A JSON object.
+    """A JSON object, in which no name occurs twice.
 
     Raises:
         UsageError: It is none.
     """
     try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        found = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except RecursionError:
+        raise UsageError("is not valid JSON: it is nested too deeply") from None
+    except ValueError as error:
         raise UsageError(f"is not valid JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise UsageError("is not valid JSON: it is no object")
+    return found
 
 
 def as_number(value: Any) -> float | None:
@@ -39,3 +66,27 @@ def as_number(value: Any) -> float | None:
         return float(value)
     except OverflowError:
         return float("inf")
+
+
+def as_array(value: Any) -> npt.NDArray[np.float64] | None:
+    """A JSON number or nested lists of them as float64, all lists of a level of one length; None for anything else."""
+    try:
+        found = np.asarray(value)
+    except (ValueError, RecursionError):
+        return None
+    if found.dtype.kind not in "iuf" or not found.size or found.ndim > MAX_RANK:
+        return None
+    return found.astype(np.float64)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise UsageError(f"has the name {twice[:80]!r} twice in one object")
+    return found
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise UsageError(f"holds {text}, which is no number of JSON")

@@ -1,6 +1,6 @@
 """What a range file of another tool says, whichever tool wrote it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Protocol
@@ -13,18 +13,57 @@ from qdqtool.ranges import TensorRange
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ConstantScales:
+    """Scales of one constant.
+
+    Attributes:
+        format: Name of the number format of its codes.
+        values: float64, finite and above 0: one element for the whole tensor, else by channel; with blocks, of the rank
+            of the tensor, or a list by output channel and then by block.
+        axis: Of the channels, or along which the blocks run; None where the file does not say.
+        block_size: Elements in a block; None without blocks.
+        problem: Why no symmetric quantizer can use them, in words that follow the tensor's name; empty if it can.
+    """
+
+    format: str
+    values: npt.NDArray[np.float64]
+    axis: int | None = None
+    block_size: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Encodings:
     """Ranges by tensor name. Such files know nothing of scopes.
 
     Attributes:
-        ranges: What the codes of an activation are to cover.
-        scales: Scales of constants, float64: one number, or one for each channel.
-        notes: What the file says and a symmetric 8-bit quantizer cannot do, in words.
+        ranges: What the codes of a tensor are to cover. A file that does not tell activations from constants has those
+            of constants here too.
+        constants: Scales of tensors that are, or may be, constants.
+        formats: Names of the number formats that tensors have in the file, ``float`` for those that it leaves in float;
+            empty where the format of the file does not know of any but int8.
+        remarks: By tensor, what the file says of an activation that a symmetric 8-bit quantizer cannot do.
     """
 
     ranges: Mapping[str, TensorRange]
-    scales: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    constants: Mapping[str, ConstantScales] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every tensor that the file names, once."""
+        return tuple(dict.fromkeys([*self.ranges, *self.constants, *self.formats]))
+
+    def remarks_of(self, names: Iterable[str]) -> Iterator[str]:
+        """The remarks on these tensors in sentences, each once."""
+        by_text: dict[str, list[str]] = {}
+        for name in names:
+            if name in self.remarks:
+                by_text.setdefault(self.remarks[name], []).append(name)
+        for text, tensors in by_text.items():
+            count = "1 activation" if len(tensors) == 1 else f"{len(tensors)} activations"
+            yield f"{count} {text}, such as '{tensors[0]}'"
 
 
 class EncodingFormat(Protocol):

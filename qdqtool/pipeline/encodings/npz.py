@@ -29,8 +29,13 @@ class _Npz:
     def read(self, data: bytes) -> Encodings:
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                members = archive.infolist()
-                return Encodings({member.filename.removesuffix(".npy"): _read(archive, member) for member in members})
+                ranges: dict[str, TensorRange] = {}
+                for member in archive.infolist():
+                    name = member.filename.removesuffix(".npy")
+                    if name in ranges:
+                        raise UsageError(f"holds array '{name}' twice")
+                    ranges[name] = _read(archive, member)
+                return Encodings(ranges)
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
             raise UsageError(f"is damaged: {error}") from None
 

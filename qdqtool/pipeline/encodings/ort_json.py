@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from qdqtool.errors import UsageError
-from qdqtool.pipeline.encodings._json import as_number, decode_object, top_level_keys
+from qdqtool.pipeline.encodings._json import as_number, decode_object, peek_values, top_level_keys
 from qdqtool.pipeline.encodings._types import Encodings, tensor_range
 from qdqtool.ranges import TensorRange
 
@@ -30,7 +30,7 @@ class _OrtJson:
         keys = top_level_keys(data)
         if "CLS" in keys:
             return "data" in keys
-        return bool(keys) and all(_is_entry(each) for each in _values(data))
+        return bool(keys) and all(_is_entry(each) for each in peek_values(data))
 
     def read(self, data: bytes) -> Encodings:
         document = decode_object(data)
@@ -50,13 +50,6 @@ class _OrtJson:
 
 
 FORMAT = _OrtJson()
-
-
-def _values(data: bytes) -> list[Any]:
-    try:
-        return list(decode_object(data).values())
-    except UsageError:
-        return [None]
 
 
 def _is_entry(value: Any) -> bool:

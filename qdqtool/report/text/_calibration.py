@@ -44,7 +44,11 @@ def _print_step(report: PreparationReport, console: Console) -> None:
 
 def print_given(given: GivenReport, console: Console) -> None:
     """Print where ranges of another tool came from, and what of them could not be used."""
-    console.print(f"ranges of {plural(given.tensors, 'tensor')} from {escape(given.source)} ({given.format})")
+    console.print(
+        f"ranges of {plural(given.tensors, 'tensor')} from {escape(given.source)} ({given.format}, {given.mode})"
+    )
+    if given.weights:
+        console.print(f"scales of {plural(given.weights, 'weight')} are those of the file")
     if given.unknown:
         named = ", ".join(escape(name) for name in given.unknown[:SHOWN_NODES])
         more = ", …" if len(given.unknown) > SHOWN_NODES else ""

@@ -14,4 +14,6 @@ def render(report: ConvertReport, console: Console) -> None:
     console.print(f"ranges of {count} from {escape(report.source)} ({report.read_as}{method})")
     for name in report.unseen:
         console.print(f"left out {escape(name)}: it has no range", style="yellow")
+    for note in report.notes:
+        console.print(f"note     {escape(note)}")
     console.print(Text.assemble(f"{report.written_as} written to ", (escape(report.output), "bold")))
