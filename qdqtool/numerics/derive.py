@@ -54,12 +54,15 @@ class ScaleRule:
         divisor: Symmetric schemes: the code that the largest magnitude is given, ``fmt.high`` (127, 7, 448) unless it
             is set; 128 and 127.5 are in use elsewhere.
         power_of_two: Round scales to powers of two. float8e8m0 cannot help it and takes ``CEIL`` unless told.
+        either_sign: Block scales of signed integers may be negative where that lets the largest magnitude have the
+            lowest code; only :func:`qdqtool.numerics.search.least_error` makes such scales.
     """
 
     dtype: np.dtype[Any] = FLOAT32
     narrow_range: bool = False
     divisor: float | None = None
     power_of_two: PowerOfTwo | None = None
+    either_sign: bool = False
 
 
 DEFAULT_RULE = ScaleRule()

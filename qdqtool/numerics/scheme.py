@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics.granularity import Granularity
+from qdqtool.numerics.granularity import Blocked, Granularity
 from qdqtool.numerics.number_format import NumberFormat
 
 
@@ -40,13 +40,13 @@ class QuantParams:
     Attributes:
         scheme: What the constants mean.
         scale: Real value of one step. Shape by the scheme's granularity; any float type (it is rounded to the type
-            that the model stores before it is used, for Q and DQ alike).
+            that the model stores before it is used, for Q and DQ alike). Negative only where :func:`may_be_negative`.
         zero_point: Codes of real zero in the format's own type and the scale's shape, or None for zero.
         scale_params: For schemes whose ``scale_scheme`` quantizes the scales (NVFP4): with which constants. ``scale``
             then holds the dequantized scales, and quantizing them with these constants gives their codes exactly.
 
     Raises:
-        ArgumentError: A scale is not finite and positive, or a zero point is illegal for the format.
+        ArgumentError: A scale is not finite and of a sign that it may have, or a zero point is illegal for the format.
     """
 
     scheme: QuantScheme
@@ -55,7 +55,7 @@ class QuantParams:
     scale_params: "QuantParams | None" = None
 
     def __post_init__(self) -> None:
-        check_scale_values(self.scale)
+        check_scale_values(self.scale, either_sign=may_be_negative(self.scheme))
         if self.zero_point is None:
             return
         if self.zero_point.shape != self.scale.shape:
@@ -67,16 +67,32 @@ class QuantParams:
             raise ArgumentError(f"zero_point must be 0 for {self.scheme.format}")
 
 
-def check_scale_values(scale: npt.NDArray[np.generic]) -> None:
+def may_be_negative(scheme: QuantScheme) -> bool:
+    """Whether scales may be negative: those of blocks of signed integers without zero point.
+
+    A negative step gives the lowest code, which has no positive counterpart, to the largest values. It is meant for
+    stored codes; which targets take it is theirs to say.
+    """
+    fmt = scheme.format
+    signed = fmt.kind == "integer" and fmt.low < 0
+    return signed and scheme.symmetric and scheme.scale_scheme is None and isinstance(scheme.granularity, Blocked)
+
+
+def check_scale_values(scale: npt.NDArray[np.generic], *, either_sign: bool = False) -> None:
     """Raise unless every scale is finite and greater than zero.
+
+    Args:
+        scale: The scales.
+        either_sign: Whether they may be less than zero too.
 
     Raises:
         ArgumentError: Names the first bad index and value, and how many there are.
     """
     values = np.asarray(scale).astype(np.float64)
-    bad = np.argwhere(~(np.isfinite(values) & (values > 0)))
+    bad = np.argwhere(~(np.isfinite(values) & ((values != 0) if either_sign else (values > 0))))
     if len(bad):
         first = tuple(int(i) for i in bad[0])
         where = f" at index {list(first)}" if first else ""
         more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-        raise ArgumentError(f"scale is {values[first]:g}{where}{more}; every scale must be finite and greater than 0")
+        sign = "not 0" if either_sign else "greater than 0"
+        raise ArgumentError(f"scale is {values[first]:g}{where}{more}; every scale must be finite and {sign}")

@@ -1,0 +1,67 @@
+"""Tensors whose scales are shared in blocks, as numbered groups that can be worked on a few at a time."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.numerics import kernels
+from qdqtool.numerics.dtypes import FLOAT32, Array
+from qdqtool.numerics.granularity import Blocked, normalize_axis
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """A tensor as groups that share a scale, numbered as the scale's elements in row-major order.
+
+    Attributes:
+        length: Extent of the blocked axis.
+        inner: Elements of one step along it.
+        block: Elements in a group; the last one of an axis may have fewer.
+        groups: Number of groups.
+    """
+
+    length: int
+    inner: int
+    block: int
+    groups: int
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], granularity: Blocked) -> "Blocks":
+        """The groups of a tensor of that shape."""
+        axis = normalize_axis(granularity.axis, len(shape))
+        inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+        groups = int(np.prod(granularity.scale_shape(shape), dtype=np.int64))
+        return cls(shape[axis], inner, granularity.block_size, groups)
+
+    @property
+    def per_axis(self) -> int:
+        """Groups along the blocked axis."""
+        return -(-self.length // self.block)
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """Length, inner, block and groups along the axis: what kernels take."""
+        return self.length, self.inner, self.block, self.per_axis
+
+    def gather(self, values: Array, part: slice) -> Array:
+        """Some groups side by side: float32 ``[elements of a group, groups]``, zeros where the last one is shorter.
+
+        Args:
+            values: The tensor, C-contiguous.
+            part: Which groups.
+        """
+        number = np.arange(part.start, part.stop)
+        outer, place = number // (self.per_axis * self.inner), number // self.inner % self.per_axis
+        along = place * self.block + np.arange(self.block)[:, None]
+        index = (outer * self.length + along) * self.inner + number % self.inner
+        inside = along < self.length
+        return np.where(inside, values.reshape(-1)[np.where(inside, index, 0)], 0).astype(FLOAT32)
+
+    def on_chunks(self, size: int, work: Callable[[slice], None]) -> None:
+        """Do ``work`` on ``size`` groups at a time, on all cores: NumPy and kernels let go of the interpreter lock."""
+        edges = range(0, self.groups, size)
+        parts = [slice(start, min(start + size, self.groups)) for start in edges]
+        with ThreadPoolExecutor(kernels.cores()) as pool:
+            list(pool.map(work, parts))

@@ -1,0 +1,126 @@
+"""Block scales of integers by least squared error: fitted to the codes that they give.
+
+With codes ``q`` fixed, ``sum((x - s * q)**2)`` is least at ``s = sum(x * q) / sum(q * q)``, and is smaller the larger
+``sum(x * q)**2 / sum(q * q)`` is. So every candidate step gives codes, those codes a better step, and one pass over the
+values tells how good that one is. The best is fitted once more to the codes that it gives itself.
+
+A two's complement format has one more negative code than positive ones. Where a step may be negative, it is for the
+groups whose largest magnitude is positive: it falls to the lowest code then, as it does in the others anyway. Trying
+both signs for every group lowers the error of normal values by less than 0.01 dB more.
+"""
+
+import functools
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from qdqtool.numerics.blocks import Blocks
+from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
+from qdqtool.numerics.number_format import NumberFormat
+
+CANDIDATES = 6
+"""Steps tried for a group: 0.02 dB short of the best of 125 on normal values in blocks of 32 to 128."""
+SHARES = 0.99, 0.66
+"""Largest and smallest step tried, over ``amax / high``.
+
+A step below 0.71 is best for 1 % of blocks of 128 normal values."""
+CHUNK = 1 << 14
+"""Groups that a core works on at a time."""
+TWIN_CHUNK = 1 << 12
+"""The same without compiled kernels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What is fitted.
+
+    Attributes:
+        fmt: A signed integer format.
+        either_sign: Whether a step may be negative.
+    """
+
+    fmt: NumberFormat
+    either_sign: bool = False
+
+    @property
+    def shares(self) -> Array:
+        """The candidates over the largest magnitude, float32."""
+        largest, smallest = SHARES
+        found: Array = np.linspace(largest, smallest, CANDIDATES).astype(FLOAT32) / FLOAT32.type(self.fmt.high)
+        return found
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """Lowest and highest code, float32."""
+        return FLOAT32.type(self.fmt.low), FLOAT32.type(self.fmt.high)
+
+
+def fit(values: Array, blocks: Blocks, wanted: Fit, *, compiled: bool) -> tuple[Array, Array]:
+    """Steps of the least squared error, and the largest magnitudes.
+
+    Args:
+        values: float32 or float16, C-contiguous.
+        blocks: Its groups.
+        wanted: What is fitted.
+        compiled: Whether to use the kernels; the bits are the same.
+
+    Returns:
+        float32 ``[groups]`` each: steps, 0 or NaN for a group of nothing but zeros, and magnitudes. Where a value is
+        not finite, the magnitude is NaN, infinite, or beyond what the values' type holds.
+    """
+    steps, peaks = np.empty(blocks.groups, FLOAT32), np.empty(blocks.groups, FLOAT32)
+    if not compiled:
+        blocks.on_chunks(
+            TWIN_CHUNK, lambda part: _fit_by_rows(blocks.gather(values, part), wanted, steps[part], peaks[part])
+        )
+        return steps, peaks
+    kernel: Any = _kernels().fit
+    halves = values.dtype == FLOAT16
+    flat = values.reshape(-1).view(np.uint16) if halves else values.reshape(-1)
+    options = (*wanted.bounds, wanted.shares, wanted.either_sign)
+    found = steps, peaks.view(np.int32)
+    blocks.on_chunks(CHUNK, lambda part: kernel(flat, halves, (*blocks.place, part.start, part.stop), options, found))
+    return steps, peaks
+
+
+def _fit_by_rows(tile: Array, wanted: Fit, steps: Array, peaks: Array) -> None:
+    """The NumPy twin of :func:`qdqtool.numerics._fit_tiles.fit`: the same operations in the same order.
+
+    Args:
+        tile: float32 ``[elements of a group, groups]``.
+        wanted: What is fitted.
+        steps: Where the steps go, ``[groups]``.
+        peaks: Where the largest magnitudes go.
+    """
+    shares = wanted.shares
+    with np.errstate(all="ignore"):
+        peaks[:] = np.max(np.abs(tile), axis=0)
+        negative = np.max(np.where(np.signbit(tile), np.abs(tile), 0), axis=0)
+        unit = np.where(negative < peaks, -peaks, peaks) if wanted.either_sign else peaks
+        best, ratio = np.zeros_like(unit), np.full_like(unit, shares[0])
+        for share in shares:
+            product, square = _sums(tile, FLOAT32.type(1) / (unit * share), wanted)
+            fitted = share * (product / square)
+            gain = share * product * fitted
+            ratio, best = np.where(gain > best, fitted, ratio), np.where(gain > best, gain, best)
+        product, square = _sums(tile, FLOAT32.type(1) / (unit * ratio), wanted)
+        fitted = ratio * (product / square)
+        steps[:] = unit * np.where(fitted > 0, fitted, ratio)
+
+
+def _sums(tile: Array, reciprocal: Array, wanted: Fit) -> tuple[Array, Array]:
+    product, square = np.zeros_like(reciprocal), np.zeros_like(reciprocal)
+    for row in tile:
+        value = row * reciprocal
+        code = np.clip(np.rint(value), *wanted.bounds)
+        product += value * code
+        square += code * code
+    return product, square
+
+
+@functools.cache
+def _kernels() -> ModuleType:
+    return importlib.import_module("qdqtool.numerics._fit_tiles")
