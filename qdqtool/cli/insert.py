@@ -26,8 +26,8 @@ from qdqtool.cli._options import (
     "--encodings",
     type=click.Path(path_type=Path),
     metavar="RANGES",
-    help="Instead of a plan: ranges of another tool, put where the target computes in their format. TensorRT calibration "
-    "cache, ONNX Runtime calibration table, AIMET encodings or npz (docs/foreign_ranges.md).",
+    help="Instead of a plan: ranges of another tool, put where the target computes in their format. TensorRT "
+    "calibration cache, ONNX Runtime calibration table, AIMET encodings or npz (docs/foreign_ranges.md).",
 )
 @output_option("The quantized model to write.")
 @click.option(
