@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from onnx import TensorProto
+
 from qdqtool.algorithms.equalization import powers_of_two
 from qdqtool.graph.constants import Constants
 from qdqtool.graph.joints import Joint, JointKind, find_joints
@@ -13,6 +16,10 @@ from qdqtool.numerics.product import Factors
 from qdqtool.pipeline.preparation._factors import decode_factors, encode_factors, joint_site, rescaled_inputs
 from qdqtool.pipeline.preparation._step import Change, Site
 
+LARGEST_HALF_FACTOR = 256.0
+"""The largest factor, and one over the smallest, where weights are float16. Only channels that are all but dead get
+others, and a weight that is made so small or large for them leaves its type."""
+
 
 def rescalings(
     view: GraphView, factors: Mapping[Joint, Factors], done: Sequence[Site], left: Sequence[Site]
@@ -21,6 +28,7 @@ def rescalings(
     if not factors:
         yield Change(model=view.model, left=tuple(left))
         return
+    factors = {joint: _bounded(joint, exact) for joint, exact in factors.items()}
     for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
         yield Change(
             model=rescale(view, by),
@@ -42,3 +50,11 @@ def rescaled_again(model: Model, kind: JointKind, parameters: Mapping[str, Any],
     factors = decode_factors(parameters, joints, step)
     done = tuple(joint_site(joint, "as recorded") for joint in factors)
     return Change(model=rescale(view, factors), parameters=parameters, done=done)
+
+
+def _bounded(joint: Joint, by: Factors) -> Factors:
+    """The factors, as far as the types of the weights go."""
+    weights = [reader.weight.tensor for reader in joint.readers]
+    weights += [joint.weight.tensor] if joint.weight is not None else []
+    half = any(tensor.data_type == TensorProto.FLOAT16 for tensor in weights)
+    return np.clip(by, 1 / LARGEST_HALF_FACTOR, LARGEST_HALF_FACTOR) if half else by
