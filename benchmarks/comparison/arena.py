@@ -99,13 +99,14 @@ class Arena:
             result.cost = ended.cost.best(result.cost)
 
     def _has_its_own_nodes(self, one: Contestant, results: dict[Contestant, Result]) -> bool:
-        """Whether there is a leader, which quantizes other nodes than our defaults do."""
+        """Whether there is a leader, whose nodes are known in the float model and are not those of our defaults."""
         paths = {each.label: self._output(each.label) for each, result in results.items() if not result.failed}
         own = f"{OURS} {one.group}, {contestants.DEFAULT_METHOD}"
         if one.follows not in paths or own not in paths:
             return False
-        self._names[one.follows] = coverage.quantized(paths[one.follows])
-        return bool(self._names[one.follows]) and self._names[one.follows] != coverage.quantized(paths[own])
+        chosen, known = coverage.quantized(paths[one.follows]), coverage.names(self.subject.path)
+        self._names[one.follows] = sorted(known[name] for name in chosen & known.keys())
+        return bool(chosen) and chosen <= known.keys() and chosen != coverage.quantized(paths[own])
 
     def _keep_times(self, result: Result, load: float) -> None:
         if not self.effort.times:

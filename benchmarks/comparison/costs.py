@@ -1,14 +1,21 @@
 """Time and peak memory of a command that runs in a process of its own."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 _NAMES_AN_ERROR = re.compile(r"(internal )?\w*[Ee]rror\b")
+LIMIT = 900
+"""Seconds that a command may take."""
+TOO_LONG = 124
+"""Exit code of what took longer, as ``timeout`` has it."""
 LAUNCHER = Path(__file__).parent / "children" / "launch.py"
 
 
@@ -59,15 +66,38 @@ class Ended:
         return (named or lines or [f"exit code {self.code}, no message"])[-1][:200]
 
 
-def run(words: list[str]) -> Ended:
-    """Run a command in a fresh process, in an empty working folder, with nothing on its standard input."""
+def run(words: list[str], limit: float = LIMIT) -> Ended:
+    """Run a command in a fresh process, in an empty working folder, with nothing on its standard input.
+
+    Args:
+        words: The command.
+        limit: Seconds after which it is ended.
+    """
     with tempfile.TemporaryDirectory() as folder:
         result, log = Path(folder) / "cost.json", Path(folder) / "log"
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(result), *words]
         with log.open("wb") as stream:
-            subprocess.run(launcher, cwd=folder, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False)
+            in_time = _finishes(launcher, folder, stream, limit)
         said = log.read_text(encoding="utf-8", errors="replace")[-4000:]
+        if not in_time:
+            return Ended(TOO_LONG, Cost(limit, limit, 0), f"error: not done after {limit:.0f} s")
         if not result.exists():
             return Ended(127, Cost(0, 0, 0), said)
         measured = json.loads(result.read_text(encoding="utf-8"))
     return Ended(measured["code"], Cost(measured["wall"], measured["cpu"], measured["peak"]), said)
+
+
+def _finishes(words: list[str], folder: str, stream: BinaryIO, limit: float) -> bool:
+    """Whether a process ends in time; else it is ended with all that it started."""
+    process = subprocess.Popen(
+        words, cwd=folder, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True
+    )
+    try:
+        process.wait(limit)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        return False
+    return True

@@ -42,10 +42,16 @@ def count(path: Path) -> Coverage:
     return Coverage(len(found), full, sum(any(factors) for factors in found) - full, pairs)
 
 
-def quantized(path: Path) -> list[str]:
-    """Names of the nodes with heavy arithmetic whose factors all are dequantized, sorted; a nameless one has none."""
+def quantized(path: Path) -> set[str]:
+    """The nodes with heavy arithmetic whose factors all are dequantized, by the name of their output."""
     model = onnx.load(path, load_external_data=False)
-    return sorted({node.name for node, dequantized in _weighted(model) if node.name and all(dequantized)})
+    return {node.output[0] for node, dequantized in _weighted(model) if all(dequantized)}
+
+
+def names(path: Path) -> dict[str, str]:
+    """All nodes with heavy arithmetic: by the name of their output their own, or that again if they have none."""
+    model = onnx.load(path, load_external_data=False)
+    return {node.output[0]: node.name or node.output[0] for node, _ in _weighted(model)}
 
 
 def _weighted(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, list[bool]]]:

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from benchmarks.comparison import data, file_contents, speech
+from benchmarks.comparison import faces, file_contents, speech
 from qdqtool.numerics.dtypes import Array
 
 FOLDER = "QDQTOOL_REAL_MODELS"
-FACE_SHAPE = (3, 240, 320)
-YUNET_SHAPE = (3, 256, 320)
+FACE_SIZE = (240, 320)
+YUNET_SIZE = (256, 320)
 """Its strides want multiples of 32."""
 SPEECH_CONTEXT, SPEECH_STEP = 64, 512
 """Samples of sound before the new ones that a window repeats, and those new ones."""
@@ -58,13 +58,14 @@ def known(path: Path) -> Known:
     return _KNOWN[path.stem]
 
 
-def _faces(_: Path, count: int, seed: int) -> dict[str, Array]:
-    return {"input": data.images(count, FACE_SHAPE, seed).clip(-1, 1)}
+def _normalized(_: Path, count: int, seed: int) -> dict[str, Array]:
+    """Red, green, blue, from -1 to 1."""
+    return {"input": (faces.images(count, FACE_SIZE, seed) - np.float32(127)) / np.float32(128)}
 
 
 def _pixels(_: Path, count: int, seed: int) -> dict[str, Array]:
-    """As cameras give them, from 0 to 255."""
-    return {"input": (128 + 50 * data.images(count, YUNET_SHAPE, seed)).clip(0, 255).astype(np.float32)}
+    """Blue, green, red, from 0 to 255."""
+    return {"input": np.ascontiguousarray(faces.images(count, YUNET_SIZE, seed)[:, ::-1])}
 
 
 def _file_ends(_: Path, count: int, seed: int) -> dict[str, Array]:
@@ -86,8 +87,8 @@ def _speech(path: Path, count: int, seed: int) -> dict[str, Array]:
 
 
 _KNOWN = {
-    "face_slim_320": Known(_faces),
-    "face_slim_320_unfolded_opset9": Known(_faces),
+    "face_slim_320": Known(_normalized),
+    "face_slim_320_unfolded_opset9": Known(_normalized),
     "magika_fast_v2_1": Known(_file_ends, tests=63, metric="agreement"),
     "silero_vad_16k_op15": Known(_speech, tests=64, input_shapes="input:1x576,state:2x1x128"),
     "yunet_n_dynamic": Known(_pixels),

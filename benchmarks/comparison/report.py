@@ -8,6 +8,8 @@ from benchmarks.comparison.growth import Growth
 from benchmarks.comparison.measured import FLOAT, Result
 
 Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
+FEW_OUTPUTS = 4
+"""With so many outputs or more only the worst and the best are told."""
 _FOLDERS = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/")
 """Of a path in a message: where somebody keeps files says nothing here."""
 
@@ -54,4 +56,7 @@ def _of(result: Result) -> list[str]:
 
 
 def _outputs(sqnr: dict[str, float]) -> str:
-    return "SQNR of " + ", ".join(f"{name} {value:.1f}" for name, value in sqnr.items()) + " dB"
+    ranked = sorted(sqnr.items(), key=lambda item: item[1])
+    few = len(ranked) < FEW_OUTPUTS
+    figures = (f"{name} {value:.1f}" for name, value in (ranked if few else (ranked[0], ranked[-1])))
+    return f"SQNR of {(', ' if few else ' to ').join(figures)} dB"

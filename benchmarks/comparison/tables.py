@@ -82,22 +82,31 @@ def versions() -> str:
 
 def summary(results: Sequence[Result]) -> list[list[str]]:
     """One row for each model, under :data:`SUMMARY_COLUMNS`: the best that each tool does with int8."""
+    models = dict.fromkeys(one.model for one in results)
     return [
-        [model, *(_best([one for one in results if one.model == model and one.tool == tool]) for tool in TOOLS)]
-        for model in dict.fromkeys(one.model for one in results)
+        [model, *(_best([one for one in results if (one.model, one.tool) == (model, tool)]) for tool in TOOLS)]
+        for model in models
     ]
 
 
 def _best(results: Sequence[Result]) -> str:
-    """Ours with default options, since that is what people run; of a peer the better of its methods."""
-    known = [one for one in results if one.group in (DEFAULT, MAX, HISTOGRAM) and one.quality and one.coverage]
-    known = [one for one in known if one.method == DEFAULT_METHOD] if results and results[0].tool == OURS else known
-    if not known:
+    ranked = sorted(
+        (one.quality.worst, index) for index, one in enumerate(results) if one.quality and _stands_for_its_tool(one)
+    )
+    if not ranked:
         return NOTHING
-    best = max(known, key=lambda one: one.quality.worst if one.quality else -math.inf)
-    task = _number(best.quality.task if best.quality else None, 3)
-    parts = [f"{_number(best.quality.worst, 1)} dB" if best.quality else NOTHING, _counts(best)[0]]
-    return ", ".join([*parts, *([task] if task != NOTHING else [])])
+    sqnr, index = ranked[-1]
+    quality = results[index].quality
+    task = _number(quality.task if quality else None, 3)
+    parts = [f"{_number(sqnr, 1)} dB", _counts(results[index])[0], task]
+    return ", ".join(part for part in parts if part != NOTHING)
+
+
+def _stands_for_its_tool(result: Result) -> bool:
+    """Whether a result stands for its tool: ours as it is without options, of a peer any method of int8."""
+    if result.tool == OURS:
+        return (result.group, result.method) == (DEFAULT, DEFAULT_METHOD)
+    return result.group in (MAX, HISTOGRAM)
 
 
 def _row(result: Result) -> list[str]:

@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -56,6 +57,16 @@ class TestCosts:
 
     def test_a_command_that_does_not_exist_is_a_failure(self):
         assert costs.run(["/no/such/program"]).code != 0
+
+    def test_what_takes_too_long_is_ended_with_all_that_it_started(self, tmp_path):
+        mark = tmp_path / "mark"
+        late = f"import time; time.sleep(1); open({str(mark)!r}, 'w')"
+        ended = costs.run(
+            python(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {late!r}])"), limit=0.4
+        )
+        assert (ended.code, ended.complaint) == (costs.TOO_LONG, "error: not done after 0 s")
+        time.sleep(1.2)
+        assert not mark.exists()
 
     def test_the_smallest_of_each_figure_counts(self):
         assert Cost(2, 5, 30).best(Cost(3, 4, 20)) == Cost(2, 4, 20, runs=2)

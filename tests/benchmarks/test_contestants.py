@@ -86,8 +86,16 @@ class TestPeerInputs:
 
 class TestFollowing:
     def test_nodes_of_a_model_are_those_with_all_factors_dequantized(self, tmp_path):
-        assert coverage.quantized(saved(tmp_path, ["x_dq", "w_dq"])) == ["product"]
-        assert coverage.quantized(saved(tmp_path, ["x_dq", "weight"])) == []
+        assert coverage.quantized(saved(tmp_path, ["x_dq", "w_dq"])) == {"y"}
+        assert coverage.quantized(saved(tmp_path, ["x_dq", "weight"])) == set()
+
+    def test_nodes_without_a_name_go_by_their_output(self, tmp_path):
+        path = saved(tmp_path, ["x_dq", "w_dq"])
+        assert coverage.names(path) == {"y": "product"}
+        model = onnx.load(path)
+        model.graph.node[-1].name = ""
+        onnx.save(model, path)
+        assert coverage.names(path) == {"y": "y"}
 
     def test_ours_follows_each_peer_once_in_each_mode(self):
         made = contestants.followers([*contestants.onnx_runtime(), *contestants.model_optimizer("python")])

@@ -2,15 +2,18 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.comparison import result
 
-from benchmarks.comparison import growth, pages, store
-from benchmarks.comparison.contestants import DEFAULT, MAX, ORT, OURS
+from benchmarks.comparison import growth, pages, report, store, tables
+from benchmarks.comparison.contestants import DEFAULT, HISTOGRAM, MAX, ORT, OURS
 from benchmarks.comparison.costs import Cost
 from benchmarks.comparison.engine import Engine
 from benchmarks.comparison.growth import Growth
+from benchmarks.comparison.measured import Result
+from benchmarks.comparison.quality import Quality
 
 
 class TestStore:
@@ -55,6 +58,35 @@ def grown(tool: str = OURS, peak: int = 105) -> Growth:
     return Growth("model", tool, MAX, "max", [25, 100], *costs_of, load=0.5, versions="python 3")
 
 
+class TestReport:
+    def test_notes_tell_the_outputs_or_the_span_of_many(self):
+        one = result(OURS, MAX, 20)
+        one.quality = Quality({"a": 30.0, "b": 20.0})
+        assert "- model, qdqtool int8 max, default: SQNR of b 20.0, a 30.0 dB" in page_of(one)
+        one.quality = Quality({name: float(value) for value, name in enumerate("abcdef", start=20)})
+        assert "default: SQNR of a 20.0 to f 25.0 dB" in page_of(one)
+
+    def test_notes_name_no_folders_of_this_machine(self):
+        one = result(OURS, MAX, 20)
+        one.notes = ["Load model from /home/somebody/model.onnx failed"]
+        assert "Load model from model.onnx failed" in page_of(one)
+
+    def test_the_summary_has_our_default_and_the_best_of_a_peer(self):
+        rows = tables.summary(
+            [result(OURS, DEFAULT, 40), result(OURS, MAX, 50), result(ORT, MAX, 30), result(ORT, HISTOGRAM, 35)]
+        )
+        assert rows == [["model", "40.0 dB, 9 of 9", "35.0 dB, 9 of 9", "-"]]
+
+    def test_conditions_are_told(self):
+        one = replace(result(OURS, MAX, 20), versions="python 3; 2 processors", load=0.31)
+        assert page_of(one).startswith("python 3; 2 processors; load average before timing at most 0.3\n")
+        assert page_of(replace(one, load=None)).startswith("python 3; 2 processors; nothing timed\n")
+
+
+def page_of(one: Result) -> str:
+    return report.comparison(tables.markdown, [one], "wall")
+
+
 class TestGrowth:
     def test_time_splits_into_a_fixed_part_and_one_for_each_sample(self):
         one = grown()  # 5 s for 25 and 14 s for 100 samples: 2 s and 0.12 s each
@@ -75,6 +107,15 @@ class TestGrowth:
     def test_newer_measurements_replace_older_ones(self):
         made = store.merged_growth([grown(), grown(tool=ORT)], [grown(peak=101)])
         assert [(one.tool, one.many.peak) for one in made] == [(OURS, 101), (ORT, 105)]
+
+
+class TestDocumentation:
+    def test_its_tables_are_the_recorded_results(self):
+        root = Path(__file__).parents[2]
+        page = (root / "docs/benchmarks.md").read_text(encoding="utf-8")
+        results, measured = store.read(root / "benchmarks/results.json")
+        assert report.comparison(tables.markdown, results, "wall") in page
+        assert not measured or report.scaling(tables.markdown, measured) in page
 
 
 class TestPages:
