@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 
 from qdqtool.algorithms.equalization import powers_of_two
 from qdqtool.graph.constants import Constants
@@ -16,9 +15,9 @@ from qdqtool.numerics.product import Factors
 from qdqtool.pipeline.preparation._factors import decode_factors, encode_factors, joint_site, rescaled_inputs
 from qdqtool.pipeline.preparation._step import Change, Site
 
-LARGEST_HALF_FACTOR = 256.0
-"""The largest factor, and one over the smallest, where weights are float16. Only channels that are all but dead get
-others, and a weight that is made so small or large for them leaves its type."""
+LARGEST_FACTOR = 256.0
+"""The largest factor, and one over the smallest. Only channels that are all but dead would get others, to make them as
+large as the rest; weights that are made so large for them leave float16, and lose what they had in it."""
 
 
 def rescalings(
@@ -28,7 +27,7 @@ def rescalings(
     if not factors:
         yield Change(model=view.model, left=tuple(left))
         return
-    factors = {joint: _bounded(joint, exact) for joint, exact in factors.items()}
+    factors = {joint: np.clip(by, 1 / LARGEST_FACTOR, LARGEST_FACTOR) for joint, by in factors.items()}
     for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
         yield Change(
             model=rescale(view, by),
@@ -50,11 +49,3 @@ def rescaled_again(model: Model, kind: JointKind, parameters: Mapping[str, Any],
     factors = decode_factors(parameters, joints, step)
     done = tuple(joint_site(joint, "as recorded") for joint in factors)
     return Change(model=rescale(view, factors), parameters=parameters, done=done)
-
-
-def _bounded(joint: Joint, by: Factors) -> Factors:
-    """The factors, as far as the types of the weights go."""
-    weights = [reader.weight.tensor for reader in joint.readers]
-    weights += [joint.weight.tensor] if joint.weight is not None else []
-    half = any(tensor.data_type == TensorProto.FLOAT16 for tensor in weights)
-    return np.clip(by, 1 / LARGEST_HALF_FACTOR, LARGEST_HALF_FACTOR) if half else by
