@@ -235,3 +235,42 @@ def test_what_is_not_fused_multiplies_codes_all_the_same(number_format, head, to
     assert bool(kernels_of(layers, "scores.MatMul", FUSED_ATTENTION)) == is_fused
     for node in ("scores.MatMul", "mixed.MatMul"):
         assert multiplied_types(layers, node) == {CODES[number_format]}
+
+
+def cut_projection(cut, kind, *, pair_in_front):
+    """Attention of four heads whose queries, keys and values are parts of one product; a pair on each operand."""
+    net = Net(20)
+    net.op("MatMul", [net.activation("x", kind), net.weight("w", (64, 192), kind, 1)], "all")
+    net.op("Add", ["all", net.float_weight("bias", (192,))], "sum")
+    whole = net.activation("sum", kind) if pair_in_front else "sum"
+    parts = ["q", "k", "v"]
+    if cut == "last axis":
+        net.nodes.append(helper.make_node("Split", [whole], parts, name="cut", axis=-1, num_outputs=3))
+        heads = net.constant("heads", np.array([1, 32, 4, 16]))
+        operands = [net.op("Reshape", [part, heads], f"{part}h") for part in parts]
+        operands = [net.op("Transpose", [part], f"{part}t", perm=[0, 2, 1, 3]) for part in operands]
+    else:
+        net.op("Reshape", [whole, net.constant("heads", np.array([1, 32, 3, 4, 16]))], "three")
+        net.op("Transpose", ["three"], "first", perm=[2, 0, 3, 1, 4])
+        net.nodes.append(helper.make_node("Split", ["first"], parts, name="cut", axis=0, num_outputs=3))
+        axis = net.constant("axis", np.array([0]))
+        operands = [net.op("Squeeze", [part, axis], f"{part}s") for part in parts]
+    q, k, v = operands
+    kt = net.op("Transpose", [k], "kt", perm=[0, 1, 3, 2])
+    net.op("MatMul", [net.activation(q, kind), net.activation(kt, kind)], "scores")
+    net.op("Softmax", ["scores"], "weights", axis=-1)
+    net.op("MatMul", [net.activation("weights", kind), net.activation(v, kind)], "mixed")
+    net.op("Transpose", [net.activation("mixed", kind)], "y", perm=[0, 2, 1, 3])
+    return net.model({"x": (1, 32, 64)})
+
+
+@BOTH
+@pytest.mark.parametrize("cut", ["last axis", "first axis"])
+@pytest.mark.parametrize("pair_in_front", [False, True])
+def test_one_product_for_queries_keys_and_values_runs_in_float_unless_a_pair_stands_before_the_cut(
+    pair_in_front, cut, number_format, oracle
+):
+    model = cut_projection(cut, KINDS[number_format], pair_in_front=pair_in_front)
+    layers = oracle.judge(model, (89,)).layers
+    product = one_kernel(layers, "all.MatMul", r"_CastMulFc_|all\.MatMul_myl")
+    assert input_types(product)[-1] == (CODES[number_format] if pair_in_front else "Float")
