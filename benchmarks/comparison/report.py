@@ -5,11 +5,9 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.comparison import bars, growth, tables
 from benchmarks.comparison.growth import Growth
-from benchmarks.comparison.measured import FLOAT, Result
+from benchmarks.comparison.measured import Result
 
 Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
-FEW_OUTPUTS = 4
-"""With so many outputs or more only the worst and the best are told."""
 _FOLDERS = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/")
 """Of a path in a message: where somebody keeps files says nothing here."""
 
@@ -51,12 +49,4 @@ def _of(result: Result) -> list[str]:
     if result.failed:
         return [f"SKIPPED: {result.failed}"]
     engine = [f"not built: {result.engine.reason}"] if result.engine and not result.engine.built else []
-    outputs = result.quality.sqnr if result.quality and result.tool != FLOAT else {}
-    return [*result.notes, *engine] if len(outputs) < 2 else [*result.notes, *engine, _outputs(outputs)]
-
-
-def _outputs(sqnr: dict[str, float]) -> str:
-    ranked = sorted(sqnr.items(), key=lambda item: item[1])
-    few = len(ranked) < FEW_OUTPUTS
-    figures = (f"{name} {value:.1f}" for name, value in (ranked if few else (ranked[0], ranked[-1])))
-    return f"SQNR of {(', ' if few else ' to ').join(figures)} dB"
+    return [*result.notes, *engine]

@@ -53,14 +53,15 @@ def merged(older: Sequence[Result], newer: Sequence[Result], models: Sequence[st
     Args:
         older: As read.
         newer: As measured.
-        models: Their names, as they shall follow each other; others come last.
+        models: Their names, as they shall follow each other; others come last, by their names.
     """
     table = {(one.model, one.label): one for one in older}
     for one in newer:
         key = one.model, one.label
         table[key] = one.after(table[key]) if key in table else one
     return sorted(
-        table.values(), key=lambda one: (_rank(models, one.model), _rank(TOOLS, one.tool), _rank(GROUPS, one.group))
+        table.values(),
+        key=lambda one: (_rank(models, one.model), one.model, _rank(TOOLS, one.tool), _rank(GROUPS, one.group)),
     )
 
 

@@ -118,12 +118,20 @@ def _row(result: Result) -> list[str]:
         str(result.samples),
         *(_number(result.ratio(figure), 2) for figure in ("wall", "cpu", "peak")),
         _number(result.cost.wall if result.cost else None, 2),
-        _number(result.quality.worst if result.quality else None, 2) if result.tool != FLOAT else NOTHING,
+        _sqnr(result),
         _number(result.quality.task if result.quality else None, 3),
         *_counts(result),
         _number(result.size / 1e6 if result.size else None, 2),
         *_engine(result),
     ]
+
+
+def _sqnr(result: Result) -> str:
+    """That of the worst output, with its name if there are others."""
+    if result.quality is None or result.tool == FLOAT:
+        return NOTHING
+    name, value = min(result.quality.sqnr.items(), key=lambda item: item[1])
+    return _number(value, 2) + (f" ({name})" if len(result.quality.sqnr) > 1 else "")
 
 
 def _counts(result: Result) -> list[str]:

@@ -36,6 +36,11 @@ class TestStore:
             ("model", ORT, 25),
         ]
 
+    def test_models_do_not_mix(self):
+        rows = [replace(result(tool, MAX, 20), model=model) for tool in (OURS, ORT) for model in ("b", "a")]
+        made = store.merged([], rows, [])
+        assert [(one.model, one.tool) for one in made] == [("a", OURS), ("a", ORT), ("b", OURS), ("b", ORT)]
+
     def test_times_and_qualities_can_be_measured_apart(self):
         judged, timed = replace(result(OURS, MAX, 30), cost=None, baseline=None), result(OURS, MAX, 0, seconds=3)
         timed.quality = timed.coverage = None
@@ -59,12 +64,11 @@ def grown(tool: str = OURS, peak: int = 105) -> Growth:
 
 
 class TestReport:
-    def test_notes_tell_the_outputs_or_the_span_of_many(self):
+    def test_of_several_outputs_the_worst_is_named(self):
         one = result(OURS, MAX, 20)
-        one.quality = Quality({"a": 30.0, "b": 20.0})
-        assert "- model, qdqtool int8 max, default: SQNR of b 20.0, a 30.0 dB" in page_of(one)
-        one.quality = Quality({name: float(value) for value, name in enumerate("abcdef", start=20)})
-        assert "default: SQNR of a 20.0 to f 25.0 dB" in page_of(one)
+        assert "| 20.00 |" in page_of(one)
+        one.quality = Quality({"a": 30.0, "b": 25.0})
+        assert "| 25.00 (b) |" in page_of(one)
 
     def test_notes_name_no_folders_of_this_machine(self):
         one = result(OURS, MAX, 20)
