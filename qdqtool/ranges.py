@@ -53,17 +53,56 @@ class TensorRange:
 UNSEEN = TensorRange()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialOutput:
+    """What one output keeps of the float model's when it is quantized with a change and without.
+
+    Attributes:
+        name: Name of the output.
+        without_db: Its SQNR without the change, in dB; None where it is no number.
+        with_db: Its SQNR with the change.
+    """
+
+    name: str
+    without_db: float | None
+    with_db: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A change of weights, measured on the quantized model.
+
+    Attributes:
+        samples: On how many samples.
+        kept: Whether the change was made.
+        outputs: What the float outputs kept.
+        problem: Why nothing was measured; empty where it was.
+    """
+
+    samples: int
+    kept: bool
+    outputs: tuple[TrialOutput, ...] = ()
+    problem: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class PreparationStep:
-    """One change of the model's weights that was made before it was run.
+    """One change of the model's weights that was made, or tried, before it was run.
 
     Attributes:
         step: Name of the step.
         parameters: What it needs to be made again without data: JSON values.
+        trial: What it did to the quantized model; None where that was not measured.
     """
 
     step: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    trial: Trial | None = None
+
+    @property
+    def was_made(self) -> bool:
+        """Whether it was made, and not only tried."""
+        return self.trial is None or self.trial.kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

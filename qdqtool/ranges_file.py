@@ -13,7 +13,7 @@ import msgspec
 from qdqtool.counts_text import decode_counts, encode_counts
 from qdqtool.errors import UsageError
 from qdqtool.histogram import Histogram, exponent_for
-from qdqtool.ranges import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange
+from qdqtool.ranges import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange, Trial
 
 SCHEMA_VERSION = 2
 READ_VERSIONS = (1, SCHEMA_VERSION)
@@ -40,6 +40,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     step: str
     parameters: dict[str, Any] = {}
+    trial: Trial | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -84,7 +85,7 @@ def encode_ranges(ranges: Ranges) -> bytes:
         schema_version=SCHEMA_VERSION,
         model=_Model(
             sha256=record.model_sha256,
-            preparation=[_Step(step=made.step, parameters=dict(made.parameters)) for made in record.preparation],
+            preparation=[_step(made) for made in record.preparation],
         ),
         data=_Data(
             sha256=record.data_sha256,
@@ -168,7 +169,15 @@ def _decode(path: Path) -> _File:
 def _preparation(model: _Model) -> tuple[PreparationStep, ...]:
     if model.batchnorm_folded is True:
         return (PreparationStep("batchnorm"),)
-    return tuple(PreparationStep(made.step, made.parameters) for made in model.preparation)
+    return tuple(
+        PreparationStep(made.step, made.parameters, None if made.trial is msgspec.UNSET else made.trial)
+        for made in model.preparation
+    )
+
+
+def _step(made: PreparationStep) -> _Step:
+    trial = msgspec.UNSET if made.trial is None else made.trial
+    return _Step(step=made.step, parameters=dict(made.parameters), trial=trial)
 
 
 def _part(document: _File, path: Path) -> Part | None:

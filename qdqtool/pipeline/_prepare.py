@@ -1,8 +1,9 @@
 """Making a float model ready for quantization: step after step, each kept only if it is proven to change nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from qdqtool.pipeline.bias_correction import STEP as MEANS
 from qdqtool.pipeline.bias_correction import Means, decode_means, encode_means, shortened
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.preparation import Change, Preparation, Site, known_steps, steps
-from qdqtool.ranges import PreparationStep
+from qdqtool.pipeline.preparation._trial import Slots, TrialCourt
+from qdqtool.ranges import PreparationStep, Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class PreparationReport:
         max_difference: Largest difference of an output from the given model on calibration samples, relative to the
             output's largest magnitude; None where there was nothing to do, or the ranges file vouches for it.
         limit: What that difference must not pass.
+        trial: What the step did to the quantized model; None where that was not measured.
     """
 
     step: str
@@ -39,6 +42,7 @@ class PreparationReport:
     left: tuple[Site, ...] = ()
     max_difference: float | None = None
     limit: float = GATE_LIMIT
+    trial: Trial | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Prepared:
     Attributes:
         model: The model.
         reports: What became of each step, in order.
-        record: The steps that were made, for a ranges file.
+        record: The steps that were made or tried, for a ranges file.
         means: Of the inputs of products, for bias correction; empty where that is not asked for.
     """
 
@@ -59,11 +63,18 @@ class Prepared:
 
 
 def prepare(
-    model: Model, feeds: Feeds, runs: FloatRuns, asked: Preparation | None = None, *, rounded_inputs: bool = True
+    model: Model,
+    feeds: Feeds,
+    runs: FloatRuns,
+    asked: Preparation | None = None,
+    *,
+    rounded_inputs: bool = True,
+    slots: Slots | None = None,
 ) -> Prepared:
     """Take the steps that are asked for, each unless it changes an output on the data by more than rounding.
 
-    That is proven on few samples: a step changes the same weights for every sample, so more would show the same.
+    That is proven on few samples: a step changes the same weights for every sample, so more would show the same. Steps
+    that rescale channels are also tried on the quantized model, and left if its outputs keep less with them.
 
     Args:
         model: The float model; it is not changed.
@@ -71,6 +82,7 @@ def prepare(
         runs: Runs the model. Its session is of the prepared model afterwards.
         asked: Which steps.
         rounded_inputs: Whether activations will have steps of one size, which all channels of a tensor share.
+        slots: Where pairs will go; None to try nothing.
 
     Raises:
         UsageError: The model fails on a sample.
@@ -80,15 +92,18 @@ def prepare(
     gate, data = _Gate(model, feeds, runs), ChannelData(feeds, runs)
     reports: list[PreparationReport] = []
     record: list[PreparationStep] = []
+    court = None if slots is None else TrialCourt(data, slots, correct=asked.bias_correction)
     for step in steps(asked, rounded_inputs=rounded_inputs):
-        change, difference = _least_harmful(step.changes(model, data), gate)
+        change, difference, trial = _choice(step.changes(model, data), gate, partial(_judged, court, model))
         harmless = difference is not None and difference <= gate.limit
         report = _report(step.name, change, applied=harmless, difference=difference)
-        reports.append(replace(report, limit=gate.limit))
+        reports.append(replace(report, limit=gate.limit, trial=trial))
         if harmless:
             model = change.model
             data.rescale(change.rescaled)
-            record.append(PreparationStep(step.name, change.parameters))
+            record.append(PreparationStep(step.name, change.parameters, trial))
+        elif trial is not None:
+            record.append(PreparationStep(step.name, {"joints": []}, trial))
     means = shortened(data.means(model)) if asked.bias_correction else {}
     if means:
         record.append(encode_means(means))
@@ -107,7 +122,7 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
         UsageError: It does; or a step is unknown, or its parameters do not fit the model.
     """
     asked = asked or Preparation()
-    _check_agreement({entry.step for entry in record}, asked)
+    _check_agreement({entry.step for entry in record if entry.was_made}, asked)
     known = known_steps()
     means: Means = {}
     reports: list[PreparationReport] = []
@@ -122,21 +137,40 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
             )
         change = known[entry.step].replay(model, entry.parameters)
         model = change.model
-        reports.append(_report(entry.step, change, applied=bool(change.done), difference=None))
+        report = _report(entry.step, change, applied=bool(change.done), difference=None)
+        reports.append(replace(report, trial=entry.trial))
     return Prepared(spilled(model), tuple(reports), tuple(record), means)
 
 
-def _least_harmful(changes: Iterator[Change], gate: "_Gate") -> tuple[Change, float | None]:
-    """The first change that passes the gate, else the last, with its difference; None where there is nothing to do."""
-    change, difference = next(changes), None
-    while change.done:
-        change = replace(change, model=spilled(change.model))
-        difference = gate.difference(change.model)
-        following = next(changes, None) if difference > gate.limit else None
-        if following is None:
-            break
-        change = following
-    return change, difference
+def _choice(
+    changes: Iterator[Change], gate: "_Gate", judge: Callable[[Change], Trial | None]
+) -> tuple[Change, float | None, Trial | None]:
+    """The first change that stands its trial and passes the gate, with its difference and what the trial measured.
+
+    Where there is none, the first that did not, with what speaks against it; neither where there is nothing to do.
+    """
+    failed: tuple[Change, float | None, Trial | None] | None = None
+    refused: tuple[Site, ...] = ()
+    for change in changes:
+        if not change.done:
+            return failed or (change, None, None)
+        if change.done == refused:  # the same change, made in another way
+            continue
+        candidate = replace(change, model=spilled(change.model))
+        trial = judge(candidate)
+        if trial is not None and not trial.kept:
+            failed, refused = failed or (candidate, None, trial), change.done
+            continue
+        difference = gate.difference(candidate.model)
+        if difference <= gate.limit:
+            return candidate, difference, trial
+        failed = failed or (candidate, difference, None)
+    assert failed is not None  # a step yields one change at least
+    return failed
+
+
+def _judged(court: TrialCourt | None, model: Model, change: Change) -> Trial | None:
+    return court.judge(model, change) if court is not None and change.on_trial else None
 
 
 def _check_agreement(made: AbstractSet[str], asked: Preparation) -> None:

@@ -201,7 +201,7 @@ def calibrate_model(
         )
     model, digests = with_fixed_shapes(source, recipe), list[bytes]()
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
-    prepared = prepare(model, feeds, runs, recipe.preparation, rounded_inputs=recipe.unit.integer_activations)
+    prepared = prepared_for(recipe, model, feeds, runs)
     facts = runs.facts(prepared.model)
     proposal = propose_for(facts, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
@@ -220,6 +220,16 @@ def calibrate_model(
     )
     done = fold_samples(fold, record, Samples(feeds, digests), extent or Extent(), progress)
     return Calibrated(prepared, done.ranges, feeds, done.resumed)
+
+
+def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:
+    """A model prepared for what a recipe quantizes; arguments and errors as :func:`prepare`."""
+
+    def slots(facts: Facts) -> Sequence[ProposedSlot]:
+        return propose_for(facts, recipe).slots
+
+    rounded = recipe.unit.integer_activations
+    return prepare(model, feeds, runs, recipe.preparation, rounded_inputs=rounded, slots=slots)
 
 
 def runs_for(recipe: Recipe) -> FloatRuns:

@@ -23,12 +23,12 @@ from qdqtool.pipeline._folding import Extent
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._planner import Planner
 from qdqtool.pipeline._preparation_note import note_preparation
-from qdqtool.pipeline._prepare import Prepared, prepare
+from qdqtool.pipeline._prepare import Prepared
 from qdqtool.pipeline._weight_planner import WeightPlanner
 from qdqtool.pipeline.accuracy import measure
 from qdqtool.pipeline.bias_correction import correct_biases
 from qdqtool.pipeline.cached_ranges import CachedRanges, ranges_from_cache, used_ranges
-from qdqtool.pipeline.calibrate import Recipe, calibrate_model, propose_for, runs_for, with_fixed_shapes
+from qdqtool.pipeline.calibrate import Recipe, calibrate_model, prepared_for, propose_for, runs_for, with_fixed_shapes
 from qdqtool.pipeline.calibration_data import CalibrationData, RandomData, open_feeds
 from qdqtool.pipeline.data import Feeds
 from qdqtool.pipeline.given_planner import GivenPlanner
@@ -254,7 +254,7 @@ def _weights_job(
     if data is None:
         return _Job(runs, Prepared(model), WeightPlanner(recipe))
     feeds = open_feeds(model, data)
-    prepared = prepare(model, feeds, runs, recipe.preparation, rounded_inputs=recipe.unit.integer_activations)
+    prepared = prepared_for(recipe, model, feeds, runs)
     data_for_rounding = feeds if options.weights is WeightStorage.PACKED else None
     return _Job(runs, prepared, WeightPlanner(recipe, data_for_rounding, progress), feeds)
 

@@ -35,6 +35,7 @@ def rescalings(
             done=tuple(done),
             left=tuple(left),
             rescaled=rescaled_inputs(by),
+            on_trial=True,
         )
 
 

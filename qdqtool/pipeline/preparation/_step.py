@@ -35,6 +35,7 @@ class Change:
         done: Places that change.
         left: Places of the same kind that stay as they are.
         rescaled: Tensors that products read and whose channels are now divided by factors.
+        on_trial: Whether it is made only if the quantized model keeps as much with it.
     """
 
     model: Model
@@ -42,6 +43,7 @@ class Change:
     done: tuple[Site, ...] = ()
     left: tuple[Site, ...] = ()
     rescaled: Mapping[TensorKey, Factors] = field(default_factory=dict)
+    on_trial: bool = False
 
 
 class Step(Protocol):

@@ -1,6 +1,7 @@
 """Cross-layer equalisation where ranges of channels are uneven and the expected noise falls."""
 
 from collections.abc import Iterator, Mapping
+from statistics import median
 from typing import Any
 
 from qdqtool.algorithms.equalization import Balance, JointNoise
@@ -34,7 +35,10 @@ class EqualizationStep:
         self._rounded_inputs = rounded_inputs
 
     def changes(self, model: Model, data: ChannelData) -> Iterator[Change]:
-        """Factors from ranges of channels on the first samples; then the nearest powers of two, which round nothing."""
+        """Factors from ranges of channels on the first samples; then the nearest powers of two, which round nothing.
+
+        The same then for the half of the joints that is expected to gain most.
+        """
         view = GraphView(model)
         constants = Constants(view)
         joints, alone = find_joints(view, constants, JointKind.PRODUCT)
@@ -52,8 +56,13 @@ class EqualizationStep:
         found = {joint: balanced(joint) for joint in with_statistics(joints, seen)}
         worthwhile = {joint: by for joint, by in found.items() if by.gain_db >= LEAST_GAIN_DB}
         left += [joint_site(joint, "its channels are even") for joint in joints if joint not in worthwhile]
-        done = tuple(joint_site(joint, f"expected noise {-by.gain_db:+.1f} dB") for joint, by in worthwhile.items())
-        yield from rescalings(view, {joint: by.factors for joint, by in worthwhile.items()}, done, left)
+        middle = median(by.gain_db for by in worthwhile.values()) if worthwhile else 0.0
+        better = {joint: by for joint, by in worthwhile.items() if by.gain_db >= middle}
+        for made in [worthwhile, better] if len(better) < len(worthwhile) else [worthwhile]:
+            factors = {joint: by.factors for joint, by in made.items()}
+            done = tuple(joint_site(joint, f"expected noise {-by.gain_db:+.1f} dB") for joint, by in made.items())
+            rest = [joint_site(joint, "the outputs keep less with it") for joint in worthwhile if joint not in made]
+            yield from rescalings(view, factors, done, [*left, *rest])
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The recorded factors."""

@@ -1,6 +1,7 @@
 """SmoothQuant behind normalizations, with one alpha for all or the best for each."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from qdqtool.algorithms.equalization import MIGRATION, JointNoise
@@ -52,7 +53,8 @@ class SmoothQuantStep:
         left += [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
         done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
-        yield from rescalings(view, factors, done, left)
+        for change in rescalings(view, factors, done, left):
+            yield replace(change, on_trial=change.on_trial and self._alpha is None)  # an alpha that is given is taken
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The recorded factors."""

@@ -7,6 +7,7 @@ from rich.console import Console
 from qdqtool.pipeline._prepare import PreparationReport
 from qdqtool.pipeline.given_ranges import GivenReport
 from qdqtool.pipeline.placement import SkippedNode
+from qdqtool.ranges import Trial
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._pairs import print_rest
 
@@ -25,21 +26,46 @@ _DONE = {
 def print_preparation(reports: Sequence[PreparationReport], console: Console) -> None:
     """Print what became of each step that found something to do."""
     for report in reports:
-        if report.sites:
+        if report.trial is not None and not report.trial.kept:
+            _print_refused(report, report.trial, console)
+        elif report.sites:
             _print_step(report, console)
 
 
 def _print_step(report: PreparationReport, console: Console) -> None:
     thing, done = _DONE.get(report.step, ("place", f"changed by {report.step}"))
     count = plural(len(report.sites), thing)
+    measured = f"; {_measured(report.trial)}" if report.trial is not None else ""
     if report.max_difference is None:
-        console.print(f"{count} {done}, as the ranges file says")
+        console.print(f"{count} {done}, as the ranges file says{measured}")
         return
     seen = f"outputs differ by {report.max_difference:.2g} of their largest magnitude"
     if report.applied:
-        console.print(f"{count} {done}: {seen}, limit {report.limit:g}")
+        console.print(f"{count} {done}: {seen}, limit {report.limit:g}{measured}")
     else:
         console.print(f"{count} NOT {done}: {seen}, more than {report.limit:g}", style="yellow")
+
+
+def _print_refused(report: PreparationReport, trial: Trial, console: Console) -> None:
+    thing, done = _DONE.get(report.step, ("place", f"changed by {report.step}"))
+    count = plural(len(report.sites), thing) if report.sites else f"{thing}s"
+    console.print(f"{count} left, not {done}: {_measured(trial)}")
+
+
+def _measured(trial: Trial) -> str:
+    """What a trial says of the output that decides most: where several are, of the one that falls most, or gains least.
+
+    The JSON report has them all.
+    """
+    if trial.problem:
+        return f"not measured: {escape(trial.problem)}"
+    known = [(o.with_db - o.without_db, o) for o in trial.outputs if o.with_db is not None and o.without_db is not None]
+    if not known:
+        return "no output changes"
+    _, output = min(known, key=lambda pair: pair[0])
+    among = f", the least of {len(known)} outputs" if len(known) > 1 else ""
+    samples = plural(trial.samples, "sample")
+    return f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
 
 
 def print_given(given: GivenReport, console: Console) -> None:
