@@ -91,7 +91,22 @@ def _sums(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
             square[lane] += code * code
 
 
-load, extremes, sums = compiled(_load), compiled(_extremes), compiled(_sums)
+def _powers(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
+    """``sum(v * q)`` and ``sum(v * v)`` of each group."""
+    low, high = bounds
+    product, power = sums
+    product[:], power[:] = np.float32(0), np.float32(0)
+    for row in range(tile.shape[0]):
+        for lane in range(LANES):
+            value = tile[row, lane] * reciprocal[lane]
+            code = np.rint(value)
+            code = max(low, code)
+            code = min(high, code)
+            product[lane] += value * code
+            power[lane] += value * value
+
+
+load, extremes, sums, powers = compiled(_load), compiled(_extremes), compiled(_sums), compiled(_powers)
 
 
 def _fit(values: Array, halves: bool, place: Any, options: Any, found: Any) -> None:
@@ -112,7 +127,8 @@ def _fit(values: Array, halves: bool, place: Any, options: Any, found: Any) -> N
     tile = np.zeros((block, LANES), lanes)
     most, least = np.zeros(LANES, np.int32), np.zeros(LANES, np.int32)
     unit, reciprocal, ratio = np.ones(LANES, lanes), np.ones(LANES, lanes), np.ones(LANES, lanes)
-    best, product, square = np.ones(LANES, lanes), np.ones(LANES, lanes), np.ones(LANES, lanes)
+    best, product = np.ones(LANES, lanes), np.ones(LANES, lanes)
+    square, power = np.ones(LANES, lanes), np.ones(LANES, lanes)
     for start in range(first, last, LANES):
         width = min(LANES, last - start)
         load(values, halves, (length, inner, block, per_axis), (start, start + width), tile)
@@ -131,9 +147,9 @@ def _fit(values: Array, halves: bool, place: Any, options: Any, found: Any) -> N
                 if gain > best[lane]:
                     best[lane], ratio[lane] = gain, fitted
         reciprocal[:] = np.float32(1) / (unit * ratio)
-        sums(tile, reciprocal, bounds, (product, square))
+        powers(tile, reciprocal, bounds, (product, power))
         for lane in range(width):
-            fitted = ratio[lane] * (product[lane] / square[lane])
+            fitted = ratio[lane] * (power[lane] / product[lane])
             scale[start + lane] = unit[lane] * (fitted if fitted > 0 else ratio[lane])
             amax[start + lane] = most[lane]
 

@@ -1,8 +1,13 @@
-"""Block scales of integers by least squared error: fitted to the codes that they give.
+"""Block scales of integers: those of the least squared error that do not shrink the values.
 
 With codes ``q`` fixed, ``sum((x - s * q)**2)`` is least at ``s = sum(x * q) / sum(q * q)``, and is smaller the larger
 ``sum(x * q)**2 / sum(q * q)`` is. So every candidate step gives codes, those codes a better step, and one pass over the
-values tells how good that one is. The best is fitted once more to the codes that it gives itself.
+values tells how good that one is.
+
+The best step of all makes values smaller on the whole, by the part of them that is error, some 0.8 % in 4 bits. Errors
+of many products even out, but this one is the same in every layer. So the step that is kept is ``sum(x * x) / sum(x * q)``
+with the codes of the best: then values and what stands for them have the product ``sum(x * x)``. It costs 0.03 dB of the
+weights and gains 0.1 to 0.3 dB at the outputs of a language model.
 
 A two's complement format has one more negative code than positive ones. Where a step may be negative, it is for the
 groups whose largest magnitude is positive: it falls to the lowest code then, as it does in the others anyway. Trying
@@ -21,9 +26,9 @@ from qdqtool.numerics.blocks import Blocks
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 from qdqtool.numerics.number_format import NumberFormat
 
-CANDIDATES = 6
-"""Steps tried for a group: 0.02 dB short of the best of 125 on normal values in blocks of 32 to 128."""
-SHARES = 0.99, 0.66
+CANDIDATES = 8
+"""Steps tried for a group: 0.01 dB short of the best of 125 on normal values in blocks of 32 to 128."""
+SHARES = 1.0, 0.64
 """Largest and smallest step tried, over ``amax / high``.
 
 A step below 0.71 is best for 1 % of blocks of 128 normal values."""
@@ -102,23 +107,24 @@ def _fit_by_rows(tile: Array, wanted: Fit, steps: Array, peaks: Array) -> None:
         unit = np.where(negative < peaks, -peaks, peaks) if wanted.either_sign else peaks
         best, ratio = np.zeros_like(unit), np.full_like(unit, shares[0])
         for share in shares:
-            product, square = _sums(tile, FLOAT32.type(1) / (unit * share), wanted)
+            product, square, _ = _sums(tile, FLOAT32.type(1) / (unit * share), wanted)
             fitted = share * (product / square)
             gain = share * product * fitted
             ratio, best = np.where(gain > best, fitted, ratio), np.where(gain > best, gain, best)
-        product, square = _sums(tile, FLOAT32.type(1) / (unit * ratio), wanted)
-        fitted = ratio * (product / square)
+        product, _, power = _sums(tile, FLOAT32.type(1) / (unit * ratio), wanted)
+        fitted = ratio * (power / product)
         steps[:] = unit * np.where(fitted > 0, fitted, ratio)
 
 
-def _sums(tile: Array, reciprocal: Array, wanted: Fit) -> tuple[Array, Array]:
-    product, square = np.zeros_like(reciprocal), np.zeros_like(reciprocal)
+def _sums(tile: Array, reciprocal: Array, wanted: Fit) -> tuple[Array, Array, Array]:
+    product, square, power = (np.zeros_like(reciprocal) for _ in range(3))
     for row in tile:
         value = row * reciprocal
         code = np.clip(np.rint(value), *wanted.bounds)
         product += value * code
         square += code * code
-    return product, square
+        power += value * value
+    return product, square, power
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Block scales of the least squared error, for weights whose few codes make clipping a few large values worth it.
+"""Block scales of little squared error, for weights whose few codes make clipping a few large values worth it.
 
 Integers have scales of a float type: :mod:`qdqtool.numerics.fit` finds them. The scales of float4e2m1 are codes
 themselves: those around ``amax / high`` are tried, and the one with the least ``sum((x - scale * code)**2)`` is kept.
@@ -48,7 +48,7 @@ def supports(scheme: QuantScheme) -> bool:
 
 
 def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantParams, Array]:
-    """For each group a scale of the least squared error.
+    """For each group a scale of the least squared error, or nearly so: integers' do not shrink the values.
 
     Args:
         x: float32 or float16, of any shape; C-contiguous arrays are faster.

@@ -68,7 +68,7 @@ def exact_least_error(values, low, high, sign):
 
 
 @pytest.mark.parametrize("either_sign", [False, True])
-def test_blocks_are_within_a_fiftieth_of_the_least_error_over_signs_steps_and_codes(either_sign):
+def test_blocks_are_near_the_least_error_over_signs_steps_and_codes(either_sign):
     x = np.random.default_rng(0).normal(size=(32, 16)).astype(np.float32)
     params, _ = search.least_error(x, QuantScheme(INT4, Blocked(0, 32)), ScaleRule(either_sign=either_sign))
     codes = quantize(x, params.scale, INT4, Blocked(0, 32)).astype(int)
@@ -80,7 +80,17 @@ def test_blocks_are_within_a_fiftieth_of_the_least_error_over_signs_steps_and_co
         best = min(exact_least_error(column, -8, 7, sign) for sign in ((1, -1) if either_sign else (1,)))
         assert best <= own * (1 + Fraction(1, 10**6))  # the stored step is rounded
         least, error = least + best, error + own
-    assert error <= Fraction(102, 100) * least  # 0.09 dB; signs are worth 0.5 dB
+    assert error <= Fraction(103, 100) * least  # 0.13 dB: 0.8 % for not shrinking, the rest for 8 candidates
+
+
+@pytest.mark.parametrize("either_sign", [False, True])
+def test_what_stands_for_the_values_is_not_smaller_on_the_whole(either_sign):
+    x, scheme = weights((1024, 64)).astype(np.float64), QuantScheme(INT4, Blocked(0, 32))
+    params, _ = search.least_error(x.astype(np.float32), scheme, ScaleRule(either_sign=either_sign))
+    restored = fake_quantize(x.astype(np.float32), params.scale, INT4, Blocked(0, 32)).astype(np.float64)
+    shrunk = 1 - (x * restored).sum() / (x * x).sum()
+    error = np.square(x - restored).sum() / (x * x).sum()
+    assert 0 <= shrunk < 0.3 * error  # all of it with the step of the least error; a longer step rounds some anew
 
 
 @pytest.mark.parametrize("block", [32, 128])
