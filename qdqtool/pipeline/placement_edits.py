@@ -1,7 +1,6 @@
 """From a plan to graph edits: the nodes and constants of each Q/DQ pair, and the inputs that move to its output."""
 
 import enum
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +8,9 @@ import numpy as np
 import onnx
 
 from qdqtool.errors import UsageError
+from qdqtool.graph._dead_code import DeadCode
 from qdqtool.graph.constants import Constants
-from qdqtool.graph.edits import AddInitializer, AddNode, Edit, RemoveInitializer, RemoveNode, RenameOutput, SetInput
+from qdqtool.graph.edits import AddInitializer, AddNode, Edit, RenameOutput, SetInput
 from qdqtool.graph.model import Model, Payload
 from qdqtool.graph.naming import Namer
 from qdqtool.graph.tensors import element_count, make_tensor, pending_tensor, read_array
@@ -49,25 +49,36 @@ class PlacementEdits:
     edits: list[Edit] = field(default_factory=list)
     packed: dict[Placement, str] = field(default_factory=dict)
     _namer: Namer = field(init=False)
-    _moved: dict[Value, set[Use]] = field(default_factory=dict)
+    _dead: DeadCode = field(init=False)
     _types: TensorTypes | None = None
 
     def __post_init__(self) -> None:
         self._namer = Namer(self.view)
+        self._dead = DeadCode(self.view)
 
     def add_plan(self, plan: QuantPlan) -> None:
-        """Add the edits of every placement, then take out the float constants that nothing reads any more."""
+        """Add the edits of every placement, then take out what only served float constants that are packed now."""
         for placement in plan:
             self._add(placement)
-        self.edits.extend(self._unused_constants())
+        self.edits.extend(self._dead.edits())
 
     def _add(self, placement: Placement) -> None:
         value = self.view.scope(placement.slot.scope).values[placement.slot.tensor]
-        stored = self.constants.direct(value)
-        if stored is not None and self.storage is WeightStorage.PACKED and not value.is_output:
+        stored = self._packable(value)
+        if stored is not None:
             self.packed[placement] = self._add_packed(placement, value, stored)
         else:
             self._add_pair(placement, value)
+
+    def _packable(self, value: Value) -> onnx.TensorProto | None:
+        """The constant whose codes are stored: as it is in the file, or as small operators make it of what is there."""
+        if self.storage is not WeightStorage.PACKED or value.is_output:
+            return None
+        stored = self.constants.direct(value)
+        if stored is not None:
+            return stored
+        folded = self.constants.array(value)
+        return make_tensor(value.name, folded, _onnx_type(folded)) if folded is not None else None
 
     def _add_packed(self, placement: Placement, value: Value, stored: onnx.TensorProto) -> str:
         params = placement.params
@@ -79,7 +90,8 @@ class PlacementEdits:
         constants = self._add_constants(placement, value)
         output = self._namer.tensor(f"{value.name}_DequantizeLinear_Output")
         self._add_node("DequantizeLinear", placement, value, (name, *constants), output)
-        self._move(placement, value, output)
+        for use in self._move(placement, value, output):
+            self._dead.drop_use(use.node, use.index)
         return name
 
     def _add_pair(self, placement: Placement, value: Value) -> None:
@@ -154,27 +166,16 @@ class PlacementEdits:
             self._types = TensorTypes(self.view)
         return self._types.elem_type(value) or onnx.TensorProto.FLOAT
 
-    def _move(self, placement: Placement, value: Value, output: str) -> None:
-        for use in self._chosen(placement, value):
-            self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, output))
-            self._moved.setdefault(value, set()).add(use)
+    def _move(self, placement: Placement, value: Value, output: str) -> list[Use]:
+        chosen = self._chosen(placement, value)
+        self.edits.extend(SetInput(use.node.scope.path, use.node.key, use.index, output) for use in chosen)
+        return chosen
 
     def _chosen(self, placement: Placement, value: Value) -> list[Use]:
         if placement.slot.uses is None:
             return value.uses
         wanted = {(ref.scope, ref.node, ref.index) for ref in placement.slot.uses}
         return [use for use in value.uses if (use.node.scope.path, use.node.key, use.index) in wanted]
-
-    def _unused_constants(self) -> Iterator[Edit]:
-        if self.storage is WeightStorage.QDQ:
-            return
-        for value, moved in self._moved.items():
-            if len(moved) < len(value.uses) or value.is_output:
-                continue
-            if value.initializer is not None:
-                yield RemoveInitializer(value.scope.path, value.name)
-            elif value.producer is not None and self.constants.direct(value) is not None:
-                yield RemoveNode(value.scope.path, value.producer.key)
 
 
 def qdq_attributes(params: QuantParams) -> dict[str, Any]:

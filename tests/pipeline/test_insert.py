@@ -156,6 +156,51 @@ def test_a_constant_node_is_packed_too(tmp_path: Path) -> None:
     assert np.array_equal(array(packed, "w_quantized"), np.eye(8, dtype=np.int8) * 3)
 
 
+def behind_operators(*readers: onnx.NodeProto) -> onnx.ModelProto:
+    """x[4,8] times a weight of which the file has float16 values in one row, and half of them."""
+    nodes = [
+        helper.make_node("Cast", ["flat"], ["wide"], to=TensorProto.FLOAT),
+        helper.make_node("Reshape", ["wide", "shape"], ["square"]),
+        helper.make_node("Mul", ["square", "two"], ["w"], name="double"),
+        helper.make_node("MatMul", ["x", "w"], ["y"], name="product"),
+        *readers,
+    ]
+    flat = np.random.default_rng(8).normal(size=64).astype(np.float16)
+    weights = {"flat": flat, "shape": np.array([8, 8]), "two": np.float32(2)}
+    outputs = {"y": (4, 8), **{name: (8, 8) for node in readers for name in node.output}}
+    return make_model(nodes, {"x": (4, 8)}, outputs, weights)
+
+
+def test_a_weight_that_small_operators_make_is_packed_and_they_go(tmp_path: Path) -> None:
+    entry = {"tensor": "w", "format": "int8", "axis": 1, "scale": [0.02 + 0.01 * column for column in range(8)]}
+    feeds = {"x": np.random.default_rng(1).normal(size=(4, 8)).astype(np.float32)}
+    packed, _ = insert(tmp_path, behind_operators(), entry)
+    assert ops(packed) == ["DequantizeLinear", "MatMul"]
+    assert {tensor.name for tensor in packed.graph.initializer} == {"w_quantized", "w_scale", "w_zero_point"}
+    qdq, _ = insert(tmp_path, behind_operators(), entry, weights=WeightStorage.QDQ)
+    assert run(packed, feeds)[0].tobytes() == run(qdq, feeds)[0].tobytes()
+
+
+def test_operators_that_make_a_packed_weight_stay_for_who_else_reads_them(tmp_path: Path) -> None:
+    other = helper.make_node("Identity", ["square"], ["z"])
+    packed, _ = insert(tmp_path, behind_operators(other), {"tensor": "w", "format": "int8", "scale": 0.1})
+    assert sorted(ops(packed)) == ["Cast", "DequantizeLinear", "Identity", "MatMul", "Reshape"]
+
+
+def test_a_constant_and_what_is_made_of_it_are_packed_both(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Mul", ["w", "two"], ["v"]),
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("MatMul", ["a", "v"], ["y"]),
+    ]
+    weights = {"w": np.eye(4, dtype=np.float32) * 0.3, "two": np.float32(2)}
+    model = make_model(nodes, {"x": (4, 4)}, {"y": (4, 4)}, weights)
+    scales = ({"tensor": "w", "format": "int8", "scale": 0.1}, {"tensor": "v", "format": "int8", "scale": 0.2})
+    packed, _ = insert(tmp_path, model, *scales)
+    assert sorted(ops(packed)) == ["DequantizeLinear", "DequantizeLinear", "MatMul", "MatMul"]
+    assert np.array_equal(array(packed, "v_quantized"), np.eye(4, dtype=np.int8) * 3)
+
+
 def test_a_weight_that_others_read_as_float_stays(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"], name="product"),
