@@ -35,9 +35,13 @@ class FloatRuns:
 
     Args:
         read: The tensors that steps of the job are going to read, so that one session does for all of them.
+
+    Attributes:
+        values: How many values the last run returned; 0 before the first.
     """
 
     def __init__(self, read: Callable[[Facts], Iterable[Value]] = nothing_else) -> None:
+        self.values = 0
         self._read = read
         self._open: _Open | None = None
         self._kept: list[tuple[Model, dict[int, Outputs]]] = []
@@ -81,26 +85,27 @@ class FloatRuns:
         """Run the open session on one sample; arguments and errors as :func:`run_sample`."""
         assert self._open is not None
         found = run_sample(self._open.observer, sample, number, feeds)
+        self.values = sum(array.size for array in found.values())
         if number < KEPT:
             self._kept_of(self._open.model)[number] = self._open.outputs(found, sample)
         return found
 
-    def first(self, model: Model, feeds: Feeds) -> list[Outputs]:
-        """The outputs of a model on the first :data:`KEPT` samples, which run only where they did not before.
+    def first(self, model: Model, feeds: Feeds, count: int = KEPT) -> list[Outputs]:
+        """The outputs of a model on the first samples, which run only where they did not before.
 
-        Kept are those of the first model of the job and of the last.
+        Kept are those of the first model of the job and of the last, on :data:`KEPT` samples.
 
         Raises:
             UsageError: The model fails on a sample.
             CapabilityError: ONNX Runtime is not installed or cannot run the model.
         """
-        kept, few = self._kept_of(model), feeds.first(KEPT)
-        if any(number not in kept for number in range(len(few))):
+        found, few = dict(self._kept_of(model)), feeds.first(count)
+        if any(number not in found for number in range(len(few))):
             self.observer(model, ())
             for number, sample in enumerate(few):
-                if number not in kept:
-                    self.run(sample, number, feeds)
-        return [kept[number] for number in sorted(kept)]
+                if number not in found and self._open is not None:
+                    found[number] = self._open.outputs(self.run(sample, number, feeds), sample)
+        return [found[number] for number in range(len(few))]
 
     def _kept_of(self, model: Model) -> dict[int, Outputs]:
         for known, kept in self._kept:

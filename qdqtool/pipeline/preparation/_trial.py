@@ -38,7 +38,7 @@ FEWEST, MOST = 2, 16
 """Bounds of the number of samples that are run, as far as there are so many."""
 
 ENOUGH = 1 << 22
-"""Values of activations, in all samples, that are enough. Noise averages out over them, so small models need more."""
+"""Values of activations, in all samples, that are enough: chance averages out over them, so small models need more."""
 
 WORST_FALL_DB = 1.0
 """By how much a single output may fall while all together rise: what chance does to one of several outputs."""
@@ -97,19 +97,14 @@ class TrialCourt:
         return errors
 
     def _float_outputs(self, model: Model) -> Iterator[Mapping[str, Array]]:
-        """Of the model without any change that was tried, sample after sample, in the session that is open anyway."""
+        """Of the model without any change that was tried, sample after sample: kept from earlier runs, or run now."""
         runs, feeds = self._data.runs, self._data.feeds
-        observer, facts = runs.observer(model, ()), runs.facts(model)
+        facts = runs.facts(model)
         main = facts.view.main
-        outputs = [main.values[name] for name in main.output_names() if facts.is_float(main.values[name])]
-        seen = 0
-        for number, sample in enumerate(feeds.first(MOST)):
-            if number >= FEWEST and seen >= ENOUGH:
-                return
-            run = runs.run(sample, number, feeds)
-            seen += sum(array.size for array in run.values())
-            found = {value.name: observer.output(run, value) for value in outputs}
-            yield {name: array for name, array in found.items() if array is not None}
+        names = [name for name in main.output_names() if facts.is_float(main.values[name])]
+        count = min(max(ENOUGH // max(runs.values, 1), FEWEST), MOST)
+        for found in runs.first(model, feeds, count):
+            yield {name: found[name] for name in names if name in found}
 
     def _quantized(self, form: "_Form") -> Model:
         plan = QuantPlan(())
