@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,9 +104,10 @@ class Arena:
         own = f"{OURS} {one.group}, {contestants.DEFAULT_METHOD}"
         if one.follows not in paths or own not in paths:
             return False
-        chosen, known = coverage.quantized(paths[one.follows]), coverage.names(self.subject.path)
+        known = coverage.names(self.subject.path)
+        chosen = _quantized(paths[one.follows], known)
         self._names[one.follows] = sorted(known[name] for name in chosen & known.keys())
-        return bool(chosen) and chosen <= known.keys() and chosen != coverage.quantized(paths[own])
+        return bool(chosen) and chosen <= known.keys() and chosen != _quantized(paths[own], known)
 
     def _keep_times(self, result: Result, load: float) -> None:
         if not self.effort.times:
@@ -153,6 +154,12 @@ class Arena:
     def _output(self, label: str) -> Path:
         name = "".join(letter if letter.isalnum() else "_" for letter in f"{self.subject.name} {label}")
         return self.folder / f"{name}.onnx"
+
+
+def _quantized(path: Path, known: Iterable[str]) -> set[str]:
+    """Outputs of the quantized nodes; where all nodes are, those of the float model, whatever has been renamed."""
+    counted = coverage.count(path)
+    return set(known) if counted.full == counted.weighted else coverage.quantized(path)
 
 
 def _literal(name: str) -> str:

@@ -4,6 +4,7 @@ import ast
 import importlib
 import io
 import json
+import sys
 import zipfile
 from dataclasses import replace
 
@@ -20,6 +21,17 @@ from benchmarks.comparison.contestants import DEFAULT, FP8, ORT, OURS
 from benchmarks.comparison.quality import Referee
 from benchmarks.comparison.subjects import Subject, Workshop
 
+RENAMING = """
+import subprocess, sys, onnx
+subprocess.run(sys.argv[1:], check=True)
+model = onnx.load(sys.argv[6])
+for node in model.graph.node:
+    node.name = ""
+    node.input[:], node.output[:] = ([f"new {name}" if name in {"logits", "stem.conv.out"} else name for name in names]
+                                     for names in (node.input, node.output))
+model.graph.output[0].name = "new logits"
+onnx.save(model, sys.argv[6])
+"""
 ONLY_TWO = ("--nodes-to-quantize", "block1.conv1", "--nodes-to-quantize", "block1.conv2")
 
 
@@ -114,6 +126,14 @@ class TestFollowing:
         entered = [contestants.ours()[0], narrow, *contestants.followers([peer])]
         results = Arena(subject, Effort(1, engines=False), tmp_path).compare(entered)
         assert [(one.tool, one.coverage.full) for one in results] == [("float", 0), (OURS, 8), (ORT, 2), (OURS, 2)]
+
+    def test_of_a_peer_that_quantizes_all_nodes_names_do_not_matter(self, tmp_path):
+        subject = replace(subjects.prepare("digits_cnn", Workshop(tmp_path, quick=True)), samples=4)
+        peer = contestants.onnx_runtime()[0]
+        renamed = replace(peer, command=lambda *task: [sys.executable, "-c", RENAMING, *peer.command(*task)])
+        entered = [contestants.ours()[0], renamed, *contestants.followers([peer])]
+        results = Arena(subject, Effort(1, engines=False), tmp_path).compare(entered)
+        assert [(one.tool, one.coverage.full) for one in results] == [("float", 0), (OURS, 8), (ORT, 9), (OURS, 9)]
 
     def test_a_peer_with_the_nodes_of_ours_is_not_followed(self, tmp_path):
         subject = replace(subjects.prepare("digits_cnn", Workshop(tmp_path, quick=True)), samples=4)
