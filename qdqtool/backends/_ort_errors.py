@@ -56,7 +56,10 @@ def session_error(error: Exception, version: str) -> QdqError:
         )
     if code == "NOT_IMPLEMENTED" or any(pattern.search(text) for pattern in _UNSUPPORTED):
         return CapabilityError(f"ONNX Runtime {version} cannot run the model: {text}")
-    return ModelError(f"ONNX Runtime {version} refuses the model: {text}")
+    return ModelError(
+        f"ONNX Runtime {version} refuses the model: {text}",
+        hint="`qdqtool validate` lists what is wrong with it, and mends much with --fix",
+    )
 
 
 def run_error(error: Exception) -> QdqError:

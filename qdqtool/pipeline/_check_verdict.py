@@ -9,6 +9,7 @@ from qdqtool.graph.qdq import QdqPair
 from qdqtool.graph.scope import display
 from qdqtool.graph.view import NodeView, Value
 from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.pipeline._boundaries import Boundary
 from qdqtool.pipeline._check_job import CheckJob
 from qdqtool.pipeline._distance_gates import distance_gates
 from qdqtool.pipeline._metric import metric_gates
@@ -26,6 +27,9 @@ from qdqtool.pipeline.check_report import (
     QdqCount,
 )
 from qdqtool.pipeline.data import DataDescription
+
+FEW_BITS = 4
+"""Up to here formats have so few levels that quantizers choose codes by what products lose, not the nearest ones."""
 
 
 def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> CheckReport:
@@ -170,7 +174,7 @@ def _weights(job: CheckJob, limit: float, failures: list[str]) -> GateResult:
     failures.extend(
         f"weight '{boundary.baseline.name}', packed at '{boundary.entry.node.label}': {boundary.bad_weights} of "
         f"{boundary.error.elements} elements are further than {limit:g} steps from the baseline, the worst "
-        f"{boundary.worst_weight}"
+        f"{boundary.worst_weight}{_chosen_by_data(boundary)}"
         for boundary in bad
     )
     return GateResult(
@@ -179,6 +183,12 @@ def _weights(job: CheckJob, limit: float, failures: list[str]) -> GateResult:
         passed=not bad,
         detail=f"{len(bad)} of {len(packed)} are not" if bad else f"{len(packed)} weights",
     )
+
+
+def _chosen_by_data(boundary: Boundary) -> str:
+    """What else than a fault may be behind distant weights, in formats of few bits."""
+    few = boundary.fmt.bits <= FEW_BITS
+    return "; codes that calibration data chose (GPTQ) need --max-weight-steps inf" if few else ""
 
 
 def _sorted_boundaries(job: CheckJob) -> tuple[BoundaryResult, ...]:

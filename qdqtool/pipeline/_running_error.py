@@ -19,6 +19,7 @@ class RunningError:
     Attributes:
         elements: How many were compared.
         different: How many are not equal (NaN equals NaN).
+        nonfinite: Elements of the reference that are NaN or infinite.
         nonfinite_mismatches: How many are NaN or infinite in one tensor and not the same in the other.
         max_abs: Largest absolute difference.
         signal: ``sum(a**2)`` of the reference ``a``.
@@ -29,6 +30,7 @@ class RunningError:
 
     elements: int = 0
     different: int = 0
+    nonfinite: int = 0
     nonfinite_mismatches: int = 0
     max_abs: float = 0.0
     signal: float = 0.0
@@ -47,6 +49,7 @@ class RunningError:
     def _add_piece(self, a: Array, x: Array) -> None:
         finite = np.isfinite(a) & np.isfinite(x)
         if not finite.all():
+            self.nonfinite += int(np.count_nonzero(~np.isfinite(a)))
             mismatch = ~finite & ~((a == x) | (np.isnan(a) & np.isnan(x)))
             self.nonfinite_mismatches += int(np.count_nonzero(mismatch))
             self.different += int(np.count_nonzero(mismatch))

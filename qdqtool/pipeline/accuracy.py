@@ -39,12 +39,14 @@ class OutputAccuracy:
             outputs, or a float output of zeros.
         exact: Whether every element is equal.
         finite: Whether the quantized model gave NaN or infinity nowhere that the float model did not.
+        float_nonfinite: How many elements of the float model's output are NaN or infinite; they are in no number.
     """
 
     name: str
     sqnr_db: float | None
     exact: bool
     finite: bool
+    float_nonfinite: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +201,7 @@ def _output(name: str, error: RunningError) -> OutputAccuracy:
         sqnr_db=None if sqnr is None else round(sqnr, 4),
         exact=error.exact,
         finite=not error.nonfinite_mismatches,
+        float_nonfinite=error.nonfinite,
     )
 
 

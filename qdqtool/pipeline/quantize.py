@@ -289,9 +289,9 @@ def _validated(quantized: Model, source: Model, target: str) -> tuple[Finding, .
     if not errors:
         return findings
     first = errors[0]
-    before = {(finding.code, finding.message) for finding in validate_model(source, [target]).findings}
+    before = {(finding.code, finding.graph, finding.node) for finding in validate_model(source, [target]).findings}
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    known = all((finding.code, finding.message) in before for finding in errors)
+    known = all((finding.code, finding.graph, finding.node) in before for finding in errors)
     raise GateError(
         f"the quantized model would not pass `validate --target {target}`; nothing was written: {first.code} "
         f"{first.node or first.tensor or ''}: {first.message}{more}",

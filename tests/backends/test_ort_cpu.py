@@ -134,6 +134,7 @@ def test_an_invalid_model_is_refused_in_one_line_without_source_positions() -> N
     with pytest.raises(ModelError) as caught:
         Session(model)
     assert "nowhere" in caught.value.message
+    assert "qdqtool validate" in caught.value.hint
     assert "\n" not in caught.value.message
     assert ".cc:" not in caught.value.message
 

@@ -1,18 +1,21 @@
 """What quantize says that it cost, against ONNX Runtime and plain NumPy."""
 
 import dataclasses
+import io
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from rich.console import Console
 from support.small import conv_model, make_model, run
 
 from qdqtool.pipeline import accuracy
 from qdqtool.pipeline.accuracy import FEWEST, SLICE
 from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file
 from qdqtool.pipeline.quantize import CachedRanges, QuantizeOptions, quantize_model
+from qdqtool.report.text._accuracy import print_accuracy
 
 
 def images(count: int = 40) -> np.ndarray:
@@ -49,6 +52,27 @@ def test_the_sqnr_of_an_output_is_that_of_both_models_in_onnx_runtime(model, dat
     (output,) = report.accuracy.outputs
     assert (report.accuracy.samples, output.name, output.exact, output.finite) == (SLICE, "y", False, True)
     assert output.sqnr_db == pytest.approx(decibels(expected, found), abs=2e-3)  # default session against reference
+
+
+def test_what_is_nan_in_the_float_model_is_counted_and_told(tmp_path):
+    """log(x W) beside x W: NaN where x W is negative, in both models alike but near 0."""
+    eye = np.eye(16, dtype=np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Log", ["a"], ["logs"]),
+        helper.make_node("MatMul", ["a", "w"], ["y"]),
+    ]
+    proto = make_model(nodes, {"x": (1, 16)}, {"y": (1, 16), "logs": (1, 16)}, {"w": eye})
+    onnx.save(proto, tmp_path / "logs.onnx")
+    x = np.tile(np.where(np.arange(16) < 4, -1, 1).astype(np.float32), (3, 1))
+    np.savez(tmp_path / "logs.npz", x=x)
+    report = quantize_model(tmp_path / "logs.onnx", tmp_path / "logs.npz", tmp_path / "q.onnx")
+    assert report.accuracy is not None
+    found = {output.name: (output.finite, output.float_nonfinite) for output in report.accuracy.outputs}
+    assert found == {"y": (True, 0), "logs": (True, 12)}
+    printed = Console(record=True, width=200, file=io.StringIO())
+    print_accuracy(report.accuracy, printed)
+    assert "; NaN or infinite in the float model: 12 elements" in printed.export_text()
 
 
 def test_the_worst_pairs_come_first_each_with_its_own_loss(model, data, tmp_path):

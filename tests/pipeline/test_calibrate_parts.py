@@ -69,8 +69,9 @@ def test_any_number_of_shards_gives_the_bytes_of_one_run(folder, whole, of, meth
 def test_shards_are_cut_between_chunks_and_cover_every_sample_once(samples, of):
     chunks = -(-samples // CHUNK)
     if of > chunks:
-        with pytest.raises(UsageError, match=f"{samples} samples cannot be cut into {of} shards"):
+        with pytest.raises(UsageError, match=f"{samples} samples cannot be cut into {of} shards") as caught:
             Shard(1, of).part(samples)
+        assert caught.value.hint == ("leave --shard out" if chunks == 1 else f"the most is --shard 1/{chunks}")
         return
     parts = [Shard(number, of).part(samples) for number in range(1, of + 1)]
     assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])]

@@ -82,6 +82,22 @@ def test_the_weight_gate_can_be_widened_for_weights_that_were_not_rounded_to_nea
     ).passed
 
 
+@pytest.mark.parametrize(("onnx_type", "told"), [(T.INT8, False), (T.INT4, True)])
+def test_codes_of_few_bits_that_are_not_the_nearest_may_have_been_chosen_by_data(onnx_type: int, told: bool) -> None:
+    nearest = np.zeros((8, 6), np.int8)
+    chosen = nearest.copy()
+    chosen[3, 4] = 2
+    baseline, packed = matmul_model(), matmul_model(opset=21)
+    packed.ir_version = 10
+    baseline.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(nearest.astype(np.float32), "w"))
+    packed.graph.initializer[0].CopyFrom(make_tensor("w_codes", chosen, onnx_type))
+    packed.graph.initializer.append(make_tensor("s", np.float32(0.5), T.FLOAT))
+    packed.graph.node.insert(0, helper.make_node("DequantizeLinear", ["w_codes", "s"], ["wd"]))
+    packed.graph.node[1].input[1] = "wd"
+    (failure,) = check_model(Model(packed), baseline=Model(baseline)).failures
+    assert ("(GPTQ) need --max-weight-steps inf" in failure) is told
+
+
 def test_codes_made_with_a_rounded_reciprocal_pass() -> None:
     rng = np.random.default_rng(0)
     w = rng.normal(size=(8, 6)).astype(np.float32)

@@ -323,6 +323,16 @@ def test_a_result_that_would_not_pass_validate_is_not_written(model, data, tmp_p
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_errors_that_the_float_model_has_already_are_told_apart(tmp_path):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="mixed")]
+    proto = make_model(nodes, {"x": (4, 32)}, {"y": (4, 32)}, {"w": np.eye(32, dtype=np.float32)})
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    options = QuantizeOptions(recipe=Recipe(mode="int8-weight-only"))
+    with pytest.raises(GateError, match=r"QL311 mixed: operand 'w_DequantizeLinear_Output' is float32") as caught:
+        quantize_model(saved(proto, tmp_path), None, tmp_path / "q.onnx", options)
+    assert caught.value.hint.startswith("the float model has these errors already")
+
+
 def test_outputs_that_cannot_be_written_stop_before_any_run(model, data, tmp_path):
     seen: list[int] = []
     for options, error in (

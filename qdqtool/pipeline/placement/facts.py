@@ -78,11 +78,20 @@ class Facts:
     def obstacle(self, value: Value) -> str | None:
         """Why an activation cannot carry a pair; None when it can."""
         if value.producer is not None and value.producer.op_type == "DequantizeLinear":
-            return "it is quantized already"
+            return _quantized_by(value.producer)
         unreachable = self._unreachable.get(tensor_key(value))
         if unreachable is not None:
             return f"'{value.name}' cannot be observed: {unreachable}"
         return self.type_obstacle(value)
+
+
+def _quantized_by(dequantize: NodeView) -> str:
+    """Why what a DQ makes gets no pair."""
+    codes = dequantize.input(0)
+    maker = codes.producer if codes is not None else None
+    if maker is not None and maker.op_type.startswith("QLinear"):
+        return f"it reads what {maker.op_type} '{maker.label}' makes; `qdqtool normalize` makes pairs of such operators"
+    return "it is quantized already"
 
 
 def _unreachable(view: GraphView, types: TensorTypes, constants: Constants) -> dict[tuple[tuple[str, ...], str], str]:

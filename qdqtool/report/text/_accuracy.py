@@ -29,13 +29,20 @@ def print_accuracy(accuracy: Accuracy | None, console: Console) -> None:
         console.print(_output_line(output))
     print_rest(len(accuracy.outputs), SHOWN, console)
     if accuracy.worst:
-        console.print("pairs that lose most, each alone")
+        console.print("tensors that lose most by their own pair")
     for tensor in accuracy.worst:
         scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
         console.print(Text(f"  {tensor.kind:<10} {escape(tensor.tensor)}{scope}: {tensor.sqnr_db:.1f} dB"))
 
 
 def _output_line(output: OutputAccuracy) -> Text:
+    line = _verdict(output)
+    if output.float_nonfinite:
+        line.append(f"; NaN or infinite in the float model: {plural(output.float_nonfinite, 'element')}", "yellow")
+    return line
+
+
+def _verdict(output: OutputAccuracy) -> Text:
     name = escape(output.name)
     if not output.finite:
         return Text(f"  output     {name}: NaN or infinity where the float model has none", "bold red")

@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 from support.engine_models import IMAGE, ROWS, Net
 from support.placed import proposal
+from support.small import make_model
 
 from qdqtool.pipeline.placement import Selection, residual
 
@@ -310,6 +311,19 @@ def test_what_is_quantized_already_is_left():
     model = net.model(IMAGE)
     assert skipped(model) == {"c.Conv": "it is quantized already"}
     assert set(slots(model)) == {"c", "w_y"}
+
+
+def test_a_product_behind_an_operator_on_codes_points_to_normalize():
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
+        helper.make_node("QLinearMatMul", ["xq", "s", "z", "w", "s", "z", "s", "z"], ["c"], "codes"),
+        helper.make_node("DequantizeLinear", ["c", "s", "z"], ["a"]),
+        helper.make_node("MatMul", ["a", "v"], ["y"], "product"),
+    ]
+    weights = {"s": np.float32(0.1), "z": np.int8(0), "w": np.ones((16, 16), np.int8), "v": np.ones((16, 16), "f4")}
+    model = make_model(nodes, {"x": (4, 16)}, {"y": (4, 16)}, weights)
+    reason = "it reads what QLinearMatMul 'codes' makes; `qdqtool normalize` makes pairs of such operators"
+    assert skipped(model)["product"] == reason
 
 
 def test_half_of_a_quantized_node_is_no_reason_to_quantize_the_other():
