@@ -154,7 +154,7 @@ def _decode(path: Path) -> _File:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"ranges {path} cannot be read: {error.strerror or error}") from None
-    hint = "`qdqtool calibrate` writes ranges files"
+    hint = "`qdqtool calibrate` writes ranges files; docs/foreign_ranges.md lists those of other tools that are read"
     try:
         version = msgspec.json.decode(data, type=dict[str, Any]).get("schema_version")
         if version not in READ_VERSIONS:

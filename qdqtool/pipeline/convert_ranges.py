@@ -73,6 +73,8 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
     else:
         raise UsageError(f"{source} has no histograms: --calibration-method goes with ranges of `qdqtool calibrate`")
     seen = {name: each for name, each in given.items() if each.count}
+    if not seen:
+        raise UsageError(f"{source} has no range of any tensor: there is nothing to write")
     write_atomically(output, encodings.encode(seen, to))
     return ConvertReport(
         source=str(source),

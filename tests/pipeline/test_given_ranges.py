@@ -143,3 +143,20 @@ def test_there_are_no_ranges_of_ours_to_save_from_another_tool(model, tmp_path):
     options = QuantizeOptions(ranges_file=tmp_path / "ours.json")
     with pytest.raises(UsageError, match="no ranges to write"):
         quantize_model(model, CachedRanges(path=cache(tmp_path, x=SCALE)), tmp_path / "q.onnx", options)
+
+
+def test_a_file_without_ranges_is_not_converted(tmp_path):
+    with pytest.raises(UsageError, match="has no range of any tensor"):
+        convert_ranges(cache(tmp_path), tmp_path / "r.npz", "npz")
+    assert not (tmp_path / "r.npz").exists()
+
+
+def test_what_a_converted_file_does_not_say_is_noted(tmp_path):
+    golden = Path(__file__).parents[1] / "golden" / "aimet"
+    report = convert_ranges(golden / "int8-2.0.0.encodings", tmp_path / "r.cache", "tensorrt-cache")
+    assert report.tensors == 6
+    assert report.notes == (
+        "6 activations asymmetric in the file: range made symmetric, such as 'x'",
+        "6 tensors without a range of their own are left out, such as 'w'",
+    )
+    assert (tmp_path / "r.cache").read_text().count("\n") == 7

@@ -29,6 +29,12 @@ __all__ = [
 ]
 
 
+BOM = b"\xef\xbb\xbf"
+"""What some editors put in front of a text."""
+MAX_NAME = 1 << 12
+MAX_MESSAGE = 400
+
+
 @dataclass(frozen=True, slots=True)
 class ReadEncodings:
     """A file that was read.
@@ -70,14 +76,14 @@ def read_encodings(path: Path) -> ReadEncodings:
     data = _read(path)
     found = _recognize(data)
     if found is None:
-        if data.lstrip()[:1] == b"{":
-            _check_json(path, data)
-        titles = ", ".join(_get(name).title for name in names())
-        raise UsageError(f"{path} is no range file that is known; known are: {titles}")
+        raise _unknown(path, data)
     try:
-        return ReadEncodings(found, _get(found).read(data))
+        encodings = _get(found).read(data)
+        _check_names(encodings)
     except UsageError as error:
-        raise UsageError(f"{_get(found).title} {path}: {error.message}", hint=error.hint) from None
+        message = error.message if len(error.message) <= MAX_MESSAGE else f"{error.message[:MAX_MESSAGE]}…"
+        raise UsageError(f"{_get(found).title} {path}: {message}", hint=error.hint) from None
+    return ReadEncodings(found, encodings)
 
 
 def encode(ranges: Mapping[str, TensorRange], name: str) -> bytes:
@@ -89,11 +95,26 @@ def encode(ranges: Mapping[str, TensorRange], name: str) -> bytes:
     return _get(name).write(ranges)
 
 
-def _check_json(path: Path, data: bytes) -> None:
-    try:
-        decode_object(data)
-    except UsageError as error:
-        raise UsageError(f"{path} {error.message}") from None
+def _unknown(path: Path, data: bytes) -> UsageError:
+    """Why a file is none that is read here."""
+    titles = ", ".join(_get(name).title for name in names())
+    if data.lstrip()[:1] == b"{":
+        try:
+            keys = decode_object(data).keys()
+        except UsageError as error:
+            return UsageError(f"{path} {error.message}")
+        if {"schema_version", "tensors"} <= keys:
+            return UsageError(
+                f"{path} is what `qdqtool calibrate` writes, which needs the model as it was prepared",
+                hint="`qdqtool quantize --calibration-cache` takes it",
+            )
+    return UsageError(f"{path} is no range file that is known; known are: {titles}")
+
+
+def _check_names(encodings: Encodings) -> None:
+    longest = max(encodings.names, key=len, default="")
+    if len(longest) > MAX_NAME:
+        raise UsageError(f"names a tensor with {len(longest)} characters, which no model has")
 
 
 @functools.cache
@@ -110,6 +131,6 @@ def _read(path: Path) -> bytes:
     try:
         if path.stat().st_size > MAX_RANGES_BYTES:
             raise UsageError(f"{path} is larger than {MAX_RANGES_BYTES >> 20} MiB")
-        return path.read_bytes()
+        return path.read_bytes().removeprefix(BOM)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None

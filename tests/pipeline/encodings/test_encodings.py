@@ -1,6 +1,7 @@
 """Range files of other tools: read as those tools mean them, written so that they read them, hostile ones refused."""
 
 import contextlib
+import json
 import struct
 import zipfile
 from pathlib import Path
@@ -184,3 +185,27 @@ def test_any_bytes_are_read_or_refused(data, head, tmp_path_factory):
     path = written(tmp_path_factory.mktemp("bytes"), head + data)
     with contextlib.suppress(UsageError):
         assert read_encodings(path).format in encodings.names()
+
+
+def test_a_mark_in_front_of_a_text_is_no_obstacle(tmp_path):
+    assert amax(written(tmp_path, b"\xef\xbb\xbfTRT-8601-MinMaxCalibrator\nx: 3f800000\n")) == {"x": 127.0}
+    assert amax(written(tmp_path, b'\xef\xbb\xbf{"x": [-2, 1]}')) == {"x": 2.0}
+
+
+@pytest.mark.parametrize("header", ["TRT-7103-LegacyCalibrator", "TRT-8601-MinMaxCalibrator", "TRT-101300-Entropy"])
+def test_any_release_and_calibrator_of_tensorrt_will_do(header, tmp_path):
+    assert amax(written(tmp_path, f"{header}\na: b: 3f800000\n")) == {"a: b": 127.0}
+
+
+def test_names_and_messages_are_bounded(tmp_path):
+    with pytest.raises(UsageError, match="names a tensor with 100000 characters"):
+        read_encodings(written(tmp_path, json.dumps({"a" * 100_000: [0, 1]})))
+    with pytest.raises(UsageError) as caught:
+        read_encodings(written(tmp_path, json.dumps({"a" * 100_000: [1, 0]})))
+    assert len(caught.value.message) < 1000
+
+
+def test_ranges_of_ours_are_not_another_tool_s_and_the_hint_says_where_they_go(tmp_path):
+    with pytest.raises(UsageError, match="is what `qdqtool calibrate` writes") as caught:
+        read_encodings(written(tmp_path, '{"schema_version": 2, "tensors": []}'))
+    assert "--calibration-cache" in caught.value.hint
