@@ -69,7 +69,7 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
         given: Mapping[str, TensorRange] = _thresholds(found, method)
     elif method is None:
         theirs = encodings.read_encodings(source).found
-        given, notes = theirs.ranges, tuple(_lost(theirs))
+        given, notes = theirs.ranges, tuple(_lost(theirs, to))
     else:
         raise UsageError(f"{source} has no histograms: --calibration-method goes with ranges of `qdqtool calibrate`")
     seen = {name: each for name, each in given.items() if each.count}
@@ -94,9 +94,10 @@ def _check_format(to: str) -> None:
         raise ArgumentError(f"format '{to}' is not written; legal: {', '.join(legal)}{suggestion(to, legal)}")
 
 
-def _lost(theirs: encodings.Encodings) -> Iterator[str]:
-    """What a file of ranges does not say of another tool's."""
-    yield from theirs.remarks_of(theirs.ranges)
+def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
+    """What a file of the format ``to`` does not say of another tool's."""
+    if not encodings.keeps_ends(to):
+        yield from theirs.remarks_of(theirs.ranges)
     others = [name for name in theirs.names if name not in theirs.ranges]
     if others:
         yield f"{len(others)} tensors without a range of their own are left out, such as '{others[0]}'"

@@ -160,3 +160,5 @@ def test_what_a_converted_file_does_not_say_is_noted(tmp_path):
         "6 tensors without a range of their own are left out, such as 'w'",
     )
     assert (tmp_path / "r.cache").read_text().count("\n") == 7
+    whole = convert_ranges(golden / "int8-2.0.0.encodings", tmp_path / "r.npz", "npz")
+    assert whole.notes == report.notes[1:]  # both ends are kept

@@ -22,6 +22,7 @@ __all__ = [
     "Encodings",
     "ReadEncodings",
     "encode",
+    "keeps_ends",
     "names",
     "read_encodings",
     "recognize",
@@ -56,6 +57,11 @@ def names() -> tuple[str, ...]:
 def writable() -> tuple[str, ...]:
     """Those that can be written."""
     return tuple(name for name in names() if _get(name).can_write)
+
+
+def keeps_ends(name: str) -> bool:
+    """Whether a format holds the smallest and the largest value, or one magnitude."""
+    return _get(name).keeps_ends
 
 
 def recognize(path: Path) -> str | None:

@@ -72,10 +72,12 @@ class EncodingFormat(Protocol):
     Attributes:
         title: What users call it.
         can_write: Whether :meth:`write` does.
+        keeps_ends: Whether a file holds the smallest and the largest value, or one magnitude.
     """
 
     title: str
     can_write: bool
+    keeps_ends: bool
 
     def recognizes(self, data: bytes) -> bool:
         """Whether that is such a file, right or wrong, by how it begins and its keys."""

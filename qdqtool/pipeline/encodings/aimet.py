@@ -41,6 +41,7 @@ INTEGER = re.compile(r"(u?)int(\d{1,2})", re.ASCII)
 class _Aimet:
     title = "AIMET encodings"
     can_write = False
+    keeps_ends = True
 
     def recognizes(self, data: bytes) -> bool:
         keys = top_level_keys(data)

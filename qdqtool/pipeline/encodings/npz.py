@@ -22,6 +22,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 class _Npz:
     title = "npz of ranges"
     can_write = True
+    keeps_ends = True
 
     def recognizes(self, data: bytes) -> bool:
         return data.startswith(b"PK\x03\x04")

@@ -25,6 +25,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 class _OrtJson:
     title = "ONNX Runtime calibration table"
     can_write = True
+    keeps_ends = True
 
     def recognizes(self, data: bytes) -> bool:
         keys = top_level_keys(data)

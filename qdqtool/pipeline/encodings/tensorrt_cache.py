@@ -19,6 +19,7 @@ HEADER = "TRT-100000-EntropyCalibration2"
 class _TensorRtCache:
     title = "TensorRT calibration cache"
     can_write = True
+    keeps_ends = False
 
     def recognizes(self, data: bytes) -> bool:
         return data.startswith(b"TRT-")
