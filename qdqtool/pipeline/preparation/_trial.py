@@ -40,6 +40,9 @@ FEWEST, MOST = 2, 16
 ENOUGH = 1 << 22
 """Values of activations, in all samples, that are enough: chance averages out over them, so small models need more."""
 
+LEAST_GAIN_DB = 0.05
+"""What is gained at least: a change that makes no difference is not made."""
+
 WORST_FALL_DB = 1.0
 """By how much a single output may fall while all together rise: what chance does to one of several outputs."""
 
@@ -151,8 +154,8 @@ def verdict(before: Mapping[str, RunningError], after: Mapping[str, RunningError
     """Whether the outputs keep as much with a change as without.
 
     The noise of each output counts in relation to what it was, in dB, so that neither large outputs nor noisy ones
-    decide for all, and it does not matter how small an output is. The change is kept if noise does not grow on average,
-    and grows by more than :data:`WORST_FALL_DB` in no output.
+    decide for all, and it does not matter how small an output is. The change is kept if noise falls on average, by
+    :data:`LEAST_GAIN_DB` at least, and grows by more than :data:`WORST_FALL_DB` in no output.
 
     Args:
         before: The errors of the outputs without the change, by name.
@@ -163,15 +166,15 @@ def verdict(before: Mapping[str, RunningError], after: Mapping[str, RunningError
     outputs = tuple(
         TrialOutput(name=name, without_db=_rounded(before[name]), with_db=_rounded(after[name])) for name in before
     )
-    kept = not falls or (max(falls) <= WORST_FALL_DB and sum(falls) <= 0)
+    kept = not falls or (max(falls) <= WORST_FALL_DB and sum(falls) / len(falls) <= -LEAST_GAIN_DB)
     problem = "" if falls else "the model has no float outputs"
     return Trial(samples=samples, kept=kept, outputs=outputs, problem=problem)
 
 
 def _grown_db(before: RunningError, after: RunningError) -> float:
-    """By how much the noise of an output grew; finite but for values that are new NaNs or infinities."""
+    """By how much the noise of an output grew; infinitely where new values are NaN or infinite."""
     if after.nonfinite_mismatches != before.nonfinite_mismatches:
-        return inf if after.nonfinite_mismatches > before.nonfinite_mismatches else 0.0
+        return inf if after.nonfinite_mismatches > before.nonfinite_mismatches else -inf
     if before.noise == after.noise:
         return 0.0
     least = (
