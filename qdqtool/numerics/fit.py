@@ -5,9 +5,9 @@ With codes ``q`` fixed, ``sum((x - s * q)**2)`` is least at ``s = sum(x * q) / s
 values tells how good that one is.
 
 The best step of all makes values smaller on the whole, by the part of them that is error, some 0.8 % in 4 bits. Errors
-of many products even out, but this one is the same in every layer. So the step that is kept is ``sum(x * x) / sum(x * q)``
-with the codes of the best: then values and what stands for them have the product ``sum(x * x)``. It costs 0.03 dB of the
-weights and gains 0.1 to 0.3 dB at the outputs of a language model.
+of many products even out, but this one is the same in every layer. So what is kept is ``sum(x * x) / sum(x * q)``, with
+the codes of the best step: values and what stands for them then have the product ``sum(x * x)``. It costs 0.03 dB of
+the weights and gains 0.1 to 0.3 dB at the outputs of a language model.
 
 A two's complement format has one more negative code than positive ones. Where a step may be negative, it is for the
 groups whose largest magnitude is positive: it falls to the lowest code then, as it does in the others anyway. Trying

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from qdqtool import targets
 from qdqtool.algorithms.gptq import round_weights
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.view import GraphView, Value
@@ -48,6 +49,7 @@ class WeightPlanner:
         data: Samples to round by: codes of few bits are then chosen so that products change little (GPTQ). None to
             round to the nearest.
         progress: Told of every sample.
+        stored: Whether weights are stored as codes: only then may block scales be negative, where the target allows.
         made: The last plan.
         skipped: Products and tables that it leaves in float.
         degenerate: Weights that no scale serves well.
@@ -56,6 +58,7 @@ class WeightPlanner:
     recipe: Recipe
     data: Feeds | None = None
     progress: Progress | None = None
+    stored: bool = True
     made: QuantPlan = field(default_factory=lambda: QuantPlan(()))
     skipped: tuple[SkippedNode, ...] = ()
     degenerate: tuple[DegenerateTensor, ...] = ()
@@ -119,7 +122,8 @@ class WeightPlanner:
         return self._known[key]
 
     def _scales(self, weights: Array, scheme: QuantScheme, elem_type: int) -> _Derived:
-        rule = rule_for(elem_type, self.recipe.high_precision)
+        taken = scheme.format.name in targets.get(self.recipe.target).negative_scale_types
+        rule = replace(rule_for(elem_type, self.recipe.high_precision), either_sign=self.stored and taken)
         if self.recipe.unit.search and search.supports(scheme):
             params, amax = search.least_error(weights, scheme, rule)
             return _Derived(as_stored(params, elem_type), amax, rule)

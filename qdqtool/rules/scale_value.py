@@ -19,19 +19,21 @@ class ScaleValue(Rule):
     Why it matters: a zero scale turns every value into the lowest or highest code, a negative one flips signs, NaN and
     infinity spread through the network. No checker looks at the values: onnx and ONNX Runtime never do, and TensorRT
     only at constants that are wired directly, so a bad scale behind a Cast, Mul or Reshape builds without a word. A
-    negative scale of stored codes is a warning where it loads: code times scale is still what was meant, as in the int4
-    weights of ONNX Runtime's quantizer, but NVIDIA documents positive scales only.
+    negative scale of stored codes is still what it says, code times scale, and the int4 blocks of ONNX Runtime's
+    quantizer are full of them: ONNX Runtime takes them, and TensorRT for RTX those of int4. TensorRT documents positive
+    scales only, and the source of its parser refuses others. Elsewhere they are a warning where they load.
 
     Bad: a channel whose weights are all zero was given scale 0; a calibrator divided by zero.
 
     Good: give such a channel any positive scale, say 1; its codes are 0 all the same. That can be fixed; scales that
-    are negative, infinite or no number tell nothing of what they should be.
+    are negative, infinite or no number tell nothing of what they should be. Blocks that have negative scales, for a
+    target that takes none: quantize the float model again for that target.
     """
 
     code = "QP101"
     name = "parameters.scale-value"
     affects = impacts(onnx=SILENT, ort_cpu=SILENT, tensorrt=REFUSED)
-    remedy = "give the channel any positive finite scale (1 for a channel of zeros), or calibrate again"
+    remedy = "give the channel any positive finite scale (1 for a channel of zeros), or quantize again for this target"
     offers = (DEAD, ONE)
     VALID = (
         Example(
@@ -110,6 +112,8 @@ class ScaleValue(Rule):
                 continue
             values = as_reals(scale)
             bad = ~(np.isfinite(values) & (values > 0))
+            if _takes_negative(facts, entry, values, target):
+                continue
             yield Fault(
                 message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}",
                 node=entry.node,
@@ -121,14 +125,24 @@ class ScaleValue(Rule):
             )
 
 
+def _takes_negative(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> bool:
+    """Whether these are block scales of stored codes, finite and not 0, of a type of which the target takes them."""
+    in_blocks = values.ndim > 1 and bool(np.all(np.isfinite(values) & (values != 0)))
+    return in_blocks and _is_stored(facts, entry) and kind(entry.quantized_type) in target.negative_scale_types
+
+
+def _is_stored(facts: Facts, entry: QdqNode) -> bool:
+    return not entry.is_quantize and facts.qdq.quantizer_of(entry) is None
+
+
 def _impact(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
     """What the values mean to the target.
 
-    A negative scale of stored codes is what it says, code times scale: only a Q turns signs. Quantizers of int4 weights
-    use it to reach the lowest code, and of such weights TensorRT's parser does not look at the scales.
+    A negative scale of stored codes is what it says, code times scale: only a Q turns signs. Where TensorRT takes those
+    of some type in blocks, its parser does not look at the scales of that type at all.
     """
-    stored = not entry.is_quantize and facts.qdq.quantizer_of(entry) is None
-    unchecked = stored and kind(entry.quantized_type) == "int4"
+    stored = _is_stored(facts, entry)
+    unchecked = stored and kind(entry.quantized_type) in target.negative_scale_types
     if target.family == "tensorrt" and not unchecked and _parser_refuses(facts, entry, values):
         return None
     return CAUTION if stored and bool(np.all(np.isfinite(values) & (values != 0))) else SILENT

@@ -108,6 +108,9 @@ def _scale_refusals(target: Target, params: QuantParams, data_type: str) -> Iter
             yield Refusal("takes no scales in float8e8m0", same)
     elif inner is not None and inner.format.name not in target.dequantize_types:
         yield Refusal(f"takes no scales in {inner.format}", f"scales in {data_type}")
+    fmt = params.scheme.format
+    if fmt.name not in target.negative_scale_types and np.any(params.scale.astype(np.float64) < 0):
+        yield Refusal(f"takes no negative scales of {fmt}", "positive scales, with codes chosen for them")
 
 
 def _block_refusals(target: Target, blocks: Blocked, shape: Shape) -> Iterator[Refusal]:

@@ -40,6 +40,7 @@ class Target:
         max_opset: Newest opset of the default domain that it loads; None for no limit.
         max_ir: Newest IR version that it loads; None for no limit.
         block_axes: Axes along which blocks may lie, counted from the end; None for any.
+        negative_scale_types: Types of stored codes whose block scales may be negative.
         whole_blocks: Whether it refuses a shorter last block.
         min_block: Smallest block.
         even_sub_bytes: Whether it refuses tensors of less than 8 bits with an odd number of elements.
@@ -67,6 +68,7 @@ class Target:
     max_opset: int | None = None
     max_ir: int | None = None
     block_axes: frozenset[int] | None = None
+    negative_scale_types: frozenset[str] = frozenset()
     whole_blocks: bool = False
     min_block: int = 1
     even_sub_bytes: bool = False

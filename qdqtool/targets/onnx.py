@@ -32,4 +32,5 @@ TARGET = Target(
     data_types=frozenset({"float32", "float16", "bfloat16", "int32"}),
     scale_types=frozenset({"float32", "float16", "bfloat16", "float8e8m0"}),
     symmetric_types=frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float4e2m1"}),
+    negative_scale_types=frozenset({"int8", "int16", "int4", "int2"}),
 )

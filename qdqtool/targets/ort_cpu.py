@@ -29,6 +29,7 @@ TARGET = Target(
     data_types=frozenset({"float32", "float16"}),
     scale_types=frozenset({"float32", "float16"}),
     symmetric_types=frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}),
+    negative_scale_types=frozenset({"int8", "int16", "int4", "int2"}),
     max_opset=26,
     max_ir=13,
 )
