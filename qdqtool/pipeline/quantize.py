@@ -251,12 +251,12 @@ def _weights_job(
     if isinstance(data, CachedRanges):
         raise UsageError(f"quantize mode '{recipe.mode}' quantizes weights only: it has no use for ranges {data.path}")
     model = with_fixed_shapes(source, recipe)
+    stored = options.weights is WeightStorage.PACKED
     if data is None:
-        return _Job(runs, Prepared(model), WeightPlanner(recipe))
+        return _Job(runs, Prepared(model), WeightPlanner(recipe, stored=stored))
     feeds = open_feeds(model, data)
     prepared = prepared_for(recipe, model, feeds, runs)
-    data_for_rounding = feeds if options.weights is WeightStorage.PACKED else None
-    return _Job(runs, prepared, WeightPlanner(recipe, data_for_rounding, progress), feeds)
+    return _Job(runs, prepared, WeightPlanner(recipe, feeds if stored else None, progress, stored), feeds)
 
 
 def _given_job(source: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRuns) -> "_Job":
