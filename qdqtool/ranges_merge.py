@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from qdqtool.errors import UsageError
-from qdqtool.ranges import UNSEEN, Part, Ranges, TensorKey, TensorRange
+from qdqtool.ranges import UNSEEN, CalibrationRecord, Part, Ranges, TensorKey, TensorRange
 
 Named = tuple[str, Ranges]
 """Where ranges come from, in words, and the ranges."""
@@ -52,18 +52,30 @@ def _part(name: str, ranges: Ranges) -> Part:
 def _require_alike(first: Named, other: Named) -> None:
     one, two = first[1].record, other[1].record
     differences = (
-        ("model", one.model_sha256 != two.model_sha256 or one.preparation != two.preparation),
-        ("data", (one.data_sha256, one.samples, one.chunk) != (two.data_sha256, two.samples, two.chunk)),
-        ("seed", (one.random, one.seed) != (two.random, two.seed)),
-        ("method", (one.method, one.parameters) != (two.method, two.parameters)),
-        ("set of tensors", list(first[1].tensors) != list(other[1].tensors)),
+        ("model", "", one.model_sha256 != two.model_sha256 or one.preparation != two.preparation),
+        ("data", _data(one, two), _identity(one) != _identity(two)),
+        ("seed", "", (one.random, one.seed) != (two.random, two.seed)),
+        ("method", f", '{_method(one)}' and '{_method(two)}'", _method(one) != _method(two)),
+        ("set of tensors", "", list(first[1].tensors) != list(other[1].tensors)),
     )
-    for what, differs in differences:
+    for what, which, differs in differences:
         if differs:
             raise UsageError(
-                f"{first[0]} and {other[0]} cannot be merged: each is of another {what}",
+                f"{first[0]} and {other[0]} cannot be merged: each is of another {what}{which}",
                 hint="every shard needs the same model, data and options, with another --shard only",
             )
+
+
+def _identity(record: CalibrationRecord) -> tuple[str, int, int | None]:
+    return record.data_sha256, record.samples, record.chunk
+
+
+def _data(one: CalibrationRecord, two: CalibrationRecord) -> str:
+    return f", {one.samples} and {two.samples} samples" if one.samples != two.samples else ""
+
+
+def _method(record: CalibrationRecord) -> str:
+    return " ".join([record.method, *(f"{name}={value}" for name, value in sorted(record.parameters.items()))])
 
 
 def _require_cover(parts: Sequence[tuple[str, Part]], samples: int) -> None:
@@ -72,7 +84,7 @@ def _require_cover(parts: Sequence[tuple[str, Part]], samples: int) -> None:
         if after.start < before.stop:
             raise UsageError(
                 f"{left} and {right} both hold samples {after.start} to {min(before.stop, after.stop) - 1}",
-                hint="name each shard once",
+                hint="name each shard once, and only those of one number of shards",
             )
         if after.start > before.stop:
             raise UsageError(

@@ -58,11 +58,11 @@ def test_any_sharding_in_any_order_gives_the_bytes_of_one_run(chunks, cuts, rand
         ({"model_sha256": "n"}, "model"),
         ({"preparation": (PreparationStep("batchnorm"),)}, "model"),
         ({"data_sha256": "e"}, "data"),
-        ({"samples": 96}, "data"),
+        ({"samples": 96}, "data, 80 and 96 samples"),
         ({"chunk": None}, "data"),
         ({"seed": 3}, "seed"),
-        ({"method": "max"}, "method"),
-        ({"parameters": {"percentile": 99.0}}, "method"),
+        ({"method": "max"}, "method, 'entropy' and 'max'"),
+        ({"parameters": {"percentile": 99.0}}, "method, 'entropy' and 'entropy percentile=99.0'"),
     ],
 )
 def test_a_shard_of_something_else_is_refused(changes, what):

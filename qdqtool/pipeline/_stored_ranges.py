@@ -43,9 +43,9 @@ def _require_whole(path: Path, ranges: Ranges) -> None:
     if not part.is_whole:
         raise UsageError(
             f"ranges {path} are of an interrupted calibration, with {held}",
-            hint="run the same `qdqtool calibrate` command again, or use them all the same with --force",
+            hint="run the same `qdqtool calibrate` command again; `qdqtool quantize --force` takes them all the same",
         )
     raise UsageError(
         f"ranges {path} are those of a shard, with {held}",
-        hint="join all shards with `qdqtool merge`, or use them all the same with --force",
+        hint="join all shards with `qdqtool merge`; `qdqtool quantize --force` takes them all the same",
     )

@@ -22,6 +22,8 @@ class Shard:
     of: int
 
     def __post_init__(self) -> None:
+        if self.of < 1:
+            raise ArgumentError(f"shard {self.number}/{self.of} does not exist: there is at least one shard")
         if not 1 <= self.number <= self.of:
             raise ArgumentError(f"shard {self.number}/{self.of} does not exist; shards count from 1 to {self.of}")
 

@@ -81,7 +81,7 @@ def test_shards_are_cut_between_chunks_and_cover_every_sample_once(samples, of):
     assert all(part.start % CHUNK == 0 for part in parts)
 
 
-@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "-1/2", "1/2/3", "a/b", " 1/2", "1/ 2"])
+@pytest.mark.parametrize("text", ["", "1", "0/2", "1/0", "3/2", "-1/2", "1/2/3", "a/b", " 1/2", "1/ 2"])
 def test_what_is_no_shard_is_refused(text):
     with pytest.raises(UsageError):
         parse_shard(text, "--shard")

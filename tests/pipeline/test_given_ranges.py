@@ -17,6 +17,7 @@ from qdqtool.pipeline.convert_ranges import convert_ranges
 from qdqtool.pipeline.insert import InsertOptions, insert_encodings
 from qdqtool.pipeline.preparation import Preparation
 from qdqtool.pipeline.quantize import CachedRanges, QuantizeOptions, quantize_model
+from qdqtool.pipeline.shard import Shard
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 SCALE = np.float32(0.0123456789)
@@ -143,6 +144,16 @@ def test_there_are_no_ranges_of_ours_to_save_from_another_tool(model, tmp_path):
     options = QuantizeOptions(ranges_file=tmp_path / "ours.json")
     with pytest.raises(UsageError, match="no ranges to write"):
         quantize_model(model, CachedRanges(path=cache(tmp_path, x=SCALE)), tmp_path / "q.onnx", options)
+
+
+def test_ranges_of_a_shard_are_not_converted_and_the_hint_names_what_can_be_done(model, tmp_path):
+    np.savez(tmp_path / "many.npz", x=np.ones((32, 3, 8, 8), np.float32))
+    calibrate_to_file(model, tmp_path / "many.npz", tmp_path / "s.json", Recipe(), shard=Shard(1, 2))
+    with pytest.raises(UsageError, match="are those of a shard, with 16 of 32 samples") as caught:
+        convert_ranges(tmp_path / "s.json", tmp_path / "r.npz", "npz")
+    assert (
+        caught.value.hint == "join all shards with `qdqtool merge`; `qdqtool quantize --force` takes them all the same"
+    )
 
 
 def test_a_file_without_ranges_is_not_converted(tmp_path):
