@@ -105,21 +105,21 @@ def followers(peers: Iterable[Contestant]) -> list[Contestant]:
 
 def nodes_of(tool: str) -> str:
     """The method of a contestant that follows that tool."""
-    return f"{DEFAULT_METHOD}, nodes of {tool}"
+    return f"{DEFAULT_METHOD} on the nodes of {tool}"
 
 
 def entered(contestant: Contestant, subject: Subject) -> bool:
     """Whether a contestant runs on a subject.
 
-    Weight-only modes need a MatMul with a weight. Where ``subject.few``, one method of each mode is enough, and none
-    that would keep all activations of a large model.
+    Weight-only modes need a MatMul with a weight. Where ``subject.few``, they are left out, as are methods of ours but
+    the default and max, and ONNX Runtime's that would keep all activations of a large model.
     """
-    if contestant.group in WEIGHT_ONLY and not has_matmul_weights(subject.path):
-        return False
+    if contestant.group in WEIGHT_ONLY:
+        return not subject.few and has_matmul_weights(subject.path)
     if not subject.few:
         return True
     if contestant.tool == OURS:
-        return contestant.group not in (HISTOGRAM, WEIGHTS, NVFP4) and contestant.method != NO_DATA
+        return contestant.group != HISTOGRAM
     return contestant.tool == MODEL_OPTIMIZER or contestant.sample_limit is None
 
 
