@@ -90,13 +90,12 @@ class Decisions:
         return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
 
     def _is_made_half(self, value: Value) -> bool:
-        """The type that readers want. Where they differ, a DQ is made twice, at no cost; others stay float32."""
+        """The type that all readers want; float32 where they differ."""
         assert value.producer is not None
         pair = self.qdq.get(value.producer) is not None
         if value in self.returned or (pair and not self.takes_either(value.producer)):
             return False
-        wants = {self.wants_half(use) for use in value.uses} - {None}
-        return not wants or (True in wants and (pair or False not in wants))
+        return all(self.wants_half(use) is not False for use in value.uses)
 
 
 def decide(view: GraphView, measured: Mapping[TensorKey, float]) -> Decisions:

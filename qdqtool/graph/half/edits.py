@@ -71,8 +71,7 @@ class HalfEdits:
         elif self.decisions.is_half(value):
             self._convert_half(value)
         else:
-            half = [use for use in value.uses if self.decisions.wants_half(use)]
-            self._feed(half, value, value.name, TensorProto.FLOAT16)
+            self._convert_full(value)
 
     def _convert_constant(self, value: Value) -> None:
         """Readers in float16 get a constant of their own; the float32 one goes with its last reader.
@@ -109,17 +108,22 @@ class HalfEdits:
         return pending_tensor(model, name, tuple(stored.dims), TensorProto.FLOAT16, payload)
 
     def _convert_half(self, value: Value) -> None:
-        """A tensor that becomes float16: readers in float32, and the graph output of its name, get a Cast or a DQ."""
+        """A tensor that becomes float16: readers in float32, and the graph output of its name, get a Cast."""
         full = [use for use in value.uses if self.decisions.wants_half(use) is False]
         if value in self.decisions.returned:
             self._return(value, full)
             return
         self.edits.append(SetElementType(value.scope.path, value.name, TensorProto.FLOAT16))
+        self._feed(full, value, TensorProto.FLOAT)
+
+    def _convert_full(self, value: Value) -> None:
+        """A tensor that stays float32: readers in float16 get a Cast, or, of codes, a DQ of their own."""
+        half = [use for use in value.uses if self.decisions.wants_half(use)]
         entry = self.decisions.qdq.dequantizer_of(value)
-        if entry is not None and full:
-            self._dequantize_twice(entry, value, full)
+        if half and entry is not None and self.decisions.takes_either(entry.node):
+            self._dequantize_again(entry, value, half)
         else:
-            self._feed(full, value, value.name, TensorProto.FLOAT)
+            self._feed(half, value, TensorProto.FLOAT16)
 
     def _return(self, value: Value, full: list[Use]) -> None:
         """The producer makes another tensor, and a Cast the one that is returned: for readers in float32 as well."""
@@ -132,13 +136,14 @@ class HalfEdits:
             if use not in full:
                 self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
 
-    def _feed(self, uses: list[Use], value: Value, source: str, to: int) -> None:
+    def _feed(self, uses: list[Use], value: Value, to: int) -> None:
         """One Cast for all these uses of a tensor."""
-        if not uses:
-            return
-        word = "float16" if to == TensorProto.FLOAT16 else "float32"
-        name = self._namer.tensor(f"{value.name}_{word}")
-        self._cast(value, source, name, to)
+        if uses:
+            name = self._namer.tensor(f"{value.name}_{'float16' if to == TensorProto.FLOAT16 else 'float32'}")
+            self._cast(value, value.name, name, to)
+            self._let_read(uses, name)
+
+    def _let_read(self, uses: list[Use], name: str) -> None:
         for use in uses:
             self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
 
@@ -182,18 +187,21 @@ class HalfEdits:
         if self.decisions.is_half(data):
             self._set_input(Use(entry.node, 1), self._constant(scale))
 
-    def _dequantize_twice(self, entry: QdqNode, value: Value, uses: list[Use]) -> None:
-        """A second DQ of the same codes, in float32."""
-        node = entry.node
-        name = self._namer.tensor(f"{value.name}_float32")
+    def _dequantize_again(self, entry: QdqNode, value: Value, uses: list[Use]) -> None:
+        """A second DQ of the same codes, in float16."""
+        node, inputs = entry.node, list(entry.node.proto.input)
         attributes: dict[str, Any] = {
             attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.proto.attribute
         }
-        inputs = tuple(node.proto.input)
+        if entry.output_dtype is None and entry.scale is not None and self.decisions.is_stored(entry.scale):
+            inputs[1] = self._constant(entry.scale)
+        else:
+            attributes["output_dtype"] = TensorProto.FLOAT16
+        name = self._namer.tensor(f"{value.name}_float16")
         label = self._namer.node(f"{name}_DequantizeLinear")
-        self.edits.append(AddNode(node.scope.path, "DequantizeLinear", inputs, (name,), label, node.domain, attributes))
-        for use in uses:
-            self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
+        scope, domain = node.scope.path, node.domain
+        self.edits.append(AddNode(scope, "DequantizeLinear", tuple(inputs), (name,), label, domain, attributes))
+        self._let_read(uses, name)
 
 
 def rounded(array: Array, *, clipped: bool = False) -> Array:
