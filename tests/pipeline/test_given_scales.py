@@ -17,6 +17,8 @@ from qdqtool.numerics.dtypes import FLOAT16
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.pipeline._given_scales import ScalesProblem, fit_scales
+from qdqtool.pipeline.build import build_engine
+from qdqtool.pipeline.build_options import BuildOptions
 from qdqtool.pipeline.cached_ranges import CachedRanges
 from qdqtool.pipeline.calibrate import Recipe
 from qdqtool.pipeline.calibration_data import FileData
@@ -87,6 +89,15 @@ def test_insert_takes_the_mode_of_the_file_and_gives_the_weights_of_aimet(name, 
 def test_fp8_weights_are_those_of_aimet(tmp_path):
     assert inserted("fp8-2.0.0", tmp_path).given.mode == "fp8"
     require_aimets("fp8", dequantized(tmp_path / "q.onnx"), "mg")
+
+
+@pytest.mark.builder
+@pytest.mark.parametrize("name", ["int8-2.0.0", "blocks-1.0.0", "lpbq-2.0.0", "fp8-2.0.0"])
+def test_tensorrt_builds_what_insert_makes_of_aimet_s_files(name, tmp_path):
+    pytest.importorskip("tensorrt_rtx")
+    inserted(name, tmp_path)
+    report = build_engine(tmp_path / "q.onnx", tmp_path / "e.engine", options=BuildOptions(timeout=120))
+    assert report.bytes > 0
 
 
 @pytest.mark.parametrize("name", ["int8-1.0.0", "int8-2.0.0"])
