@@ -118,7 +118,7 @@ def _table(given: ConstantScales, shape: tuple[int, ...], axis: int, size: int) 
 
 def _first_taken(ways: list[Fitted], shape: tuple[int, ...], scheme: QuantScheme, target: Target) -> Fitted:
     for granularity, scales in ways:
-        params = QuantParams(QuantScheme(scheme.format, granularity), scales.astype(np.float32))
+        params = QuantParams(QuantScheme(scheme.format, granularity), np.ones(scales.shape, np.float32))
         if next(refusals(target, params, "float32", shape), None) is None:
             return granularity, scales
     if not ways:

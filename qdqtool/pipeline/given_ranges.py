@@ -93,16 +93,12 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
             weights.add(entry, found)
     sources = {(slot.scope, slot.tensor): _source(_value(facts, slot), found) for slot in wanted}
     ranges = {key: found.ranges.get(source, UNSEEN) for key, source in sources.items()}
-    notes = (
-        *weights.notes(),
-        *found.remarks_of(dict.fromkeys(sources.values())),
-        *_left_in_float(found, facts, recipe),
-    )
+    remarks = tuple(found.remarks_of(dict.fromkeys(sources.values())))
     known = {value.name for scope in facts.view.scopes for value in scope.values.values()}
     unknown = tuple(name for name in found.names if name not in known)
     useful = any(each.count for each in ranges.values()) if wanted else weights.scales
     if slots and not useful:
-        raise _nothing_fits(path, unknown, [entry.slot.tensor for entry in slots], notes)
+        raise _nothing_fits(path, unknown, [entry.slot.tensor for entry in slots], [*weights.problems(), *remarks])
     record = CalibrationRecord(
         method=read.format, samples=0, random=False, seed=None, data_sha256="", model_sha256="", preparation=()
     )
@@ -112,7 +108,11 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
         mode=recipe.mode,
         tensors=len(found.names),
         unknown=unknown,
-        notes=notes,
+        notes=(
+            *(f"{problem}: scaled by its values" for problem in weights.problems()),
+            *remarks,
+            *_left_in_float(found, facts, recipe),
+        ),
     )
     return Given(Ranges(record, ranges), weights.scales, report)
 
@@ -153,10 +153,10 @@ class _Weights:
         except ScalesProblem as problem:
             self._problems.setdefault(str(problem), []).append(slot.tensor)
 
-    def notes(self) -> Iterator[str]:
+    def problems(self) -> Iterator[str]:
         for problem, tensors in self._problems.items():
             more = "" if len(tensors) == 1 else f" (and {len(tensors) - 1} more)"
-            yield f"weight '{tensors[0]}'{more} {problem}: scaled by its values"
+            yield f"weight '{tensors[0]}'{more} {problem}"
 
 
 def _value(facts: Facts, slot: Slot) -> Value:
@@ -188,10 +188,10 @@ def _constants(facts: Facts) -> set[str]:
     return {value.name for value in values if facts.constants.is_constant(value)}
 
 
-def _nothing_fits(path: Path, unknown: tuple[str, ...], wanted: list[str], notes: tuple[str, ...]) -> UsageError:
-    if notes:
+def _nothing_fits(path: Path, unknown: tuple[str, ...], wanted: list[str], problems: list[str]) -> UsageError:
+    if problems:
         return UsageError(
-            f"{path} has nothing for the tensors that are to be quantized: {notes[0]}",
+            f"{path} has nothing for the tensors that are to be quantized: {problems[0]}",
             hint="`qdqtool quantize --calibration-cache` takes a --quantize-mode: choose that of the file",
         )
     if not unknown:

@@ -1,5 +1,6 @@
 """Scales that AIMET has for constants: in the model, they give the weights that AIMET's own quantizers make."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +143,7 @@ def test_a_tensor_that_was_only_moved_has_the_range_of_its_source(tmp_path):
 
 
 def test_blocks_that_cannot_be_told_apart_are_refused_with_the_reason(tmp_path):
-    with pytest.raises(UsageError, match="nothing for the tensors that are to be quantized: weight 'm' has 128 scales"):
+    with pytest.raises(UsageError, match="to be quantized: weight 'm' has 128 scales in the file, 32 on axis 1 here"):
         inserted("blocks-0.6.1", tmp_path)
 
 
@@ -185,6 +186,21 @@ def test_scales_too_small_for_float16_become_its_smallest(tmp_path):
     assert {scale.dtype for scale in scales} == {np.dtype(np.float16)}
     assert min(scale.min() for scale in scales) == SCALE_RANGE[FLOAT16][0]
     assert all(np.isfinite(scale).all() for scale in scales)
+
+
+def test_scales_beyond_float32_become_its_largest(tmp_path):
+    scales = {"w": [[1e300] * 16] * 4, "x": 1e300}
+    entries = [{"name": name, "output_dtype": "int4", "y_scale": scale} for name, scale in scales.items()]
+    entries[0] |= {"axis": 0, "block_size": 16}
+    (tmp_path / "e.json").write_text(json.dumps({"version": "2.0.0", "encodings": entries}))
+    weights = {"w": np.random.default_rng(3).normal(size=(64, 16)).astype(np.float32)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    onnx.save(make_model(nodes, {"x": (4, 64)}, {"y": (4, 16)}, weights), tmp_path / "m.onnx")
+    insert_encodings(tmp_path / "m.onnx", tmp_path / "e.json", tmp_path / "q.onnx")
+    found = [
+        onnx.numpy_helper.to_array(t) for t in onnx.load(tmp_path / "q.onnx").graph.initializer if "scale" in t.name
+    ]
+    assert [scale.max() for scale in found] == [np.finfo(np.float32).max]
 
 
 def scheme(granularity: Granularity, fmt: str = "int4") -> QuantScheme:

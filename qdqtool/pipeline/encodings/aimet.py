@@ -149,7 +149,17 @@ def _by_block(name: str, by_channel: Numbers, steps: Any) -> Numbers:
     found = read_numbers(name, steps, "per_block_int_scale")
     if by_channel.ndim != 1 or found.size % by_channel.size:
         raise UsageError(f"tensor '{name}' has {by_channel.size} scales of channels and {found.size} of blocks")
-    return (by_channel[:, np.newaxis] * found.reshape(by_channel.size, -1)).reshape(-1)
+    return _product(name, by_channel[:, np.newaxis], found.reshape(by_channel.size, -1)).reshape(-1)
+
+
+def _product(name: str, by_channel: Numbers, by_block: Numbers) -> Numbers:
+    with np.errstate(over="ignore", under="ignore"):
+        found = by_channel * by_block
+    if not np.isfinite(found).all() or found.min() <= 0:
+        raise UsageError(
+            f"tensor '{name}' has block scales from {found.min():g} to {found.max():g}; they must be finite"
+        )
+    return found
 
 
 def _entry_2_0(name: str, entry: dict[str, Any]) -> Entry:
@@ -182,7 +192,7 @@ def _scales_2_0(name: str, entry: dict[str, Any]) -> Numbers:
         raise UsageError(
             f"tensor '{name}' has scales of channels in shape {list(parts)} and of blocks in {list(whole)}"
         )
-    return by_channel * by_block
+    return _product(name, by_channel, by_block)
 
 
 def _shaped(name: str, value: Any, key: str, shape: tuple[int, ...]) -> Numbers:

@@ -191,6 +191,7 @@ def new(**changes: Any) -> str:
             old(enc_type="LPBQ", compressed_bw=4, scale=[1, 2], per_block_int_scale=[1, 2, 3]),
             "2 scales of channels and 3",
         ),
+        (new(per_block_int_scale=[[1e200]], per_channel_float_scale=[[1e200]]), "block scales from inf to inf"),
         (old(enc_type="LPBQ", scale=[1, 2], per_block_int_scale=[1, 2]), "bitwidth None"),
     ],
 )
