@@ -78,8 +78,10 @@ def _add(sums: dict[Value, Moments], value: Value, array: Array) -> None:
         return
     rows = array.reshape(-1, array.shape[-1]).astype(np.float32, copy=False)
     with np.errstate(all="ignore"):
-        product = (rows.T @ rows).astype(np.float64)
-    sums[value] = sums[value] + product if value in sums else product
+        product = rows.T @ rows
+        if value in sums:
+            product += sums[value]
+    sums[value] = product
 
 
 def _is_usable(moments: Moments, channels: int) -> bool:
@@ -99,7 +101,7 @@ def _groups(inputs: Mapping[Value, list[Value]], channels: Mapping[Value, int]) 
     held: set[Value] = set()
     size = 0
     for weight, found in inputs.items():
-        own = np.float64().itemsize * channels[weight] ** 2
+        own = np.float32().itemsize * channels[weight] ** 2
         more = own * len(set(found) - held)
         if group and size + more > MOST_BYTES:
             yield group
