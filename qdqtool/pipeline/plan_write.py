@@ -10,11 +10,15 @@ from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.pipeline.plan_file import SCHEMA_VERSION
 from qdqtool.plan import Placement, QuantPlan
 
+SCALES_ONLY = "this plan keeps its scales alone: inserting it rounds to the nearest codes"
+"""What the reason of a weight says whose codes data chose."""
+
 
 def encode_plan(plan: QuantPlan) -> bytes:
     """The plan as an indented JSON plan file (``docs/plan.md``) with all numbers in it.
 
-    Scales are written so that reading them gives the same bits. Consumers are named by their first output.
+    Scales are written so that reading them gives the same bits. Consumers are named by their first output. Codes that
+    data chose are not kept, and the reasons say so.
     """
     document = {"schema_version": SCHEMA_VERSION, "tensors": [_entry(placement) for placement in plan]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
@@ -41,4 +45,5 @@ def _entry(placement: Placement) -> dict[str, Any]:
         entry["scale_scale"] = float(params.scale_params.scale)
     if params.zero_point is not None:
         entry["zero_point"] = params.zero_point.astype(np.int64).tolist()
-    return {**entry, "reason": placement.reason}
+    reason = placement.reason if placement.codes is None else f"{placement.reason}; {SCALES_ONLY}"
+    return {**entry, "reason": reason}

@@ -154,6 +154,7 @@ def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOption
         accuracy=cost,
         ranges_file=str(options.ranges_file) if options.ranges_file else None,
         plan_file=str(options.plan_file) if options.plan_file else None,
+        codes_not_in_plan=sum(each.codes is not None for each in planner.made) if options.plan_file else 0,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
     )
 

@@ -62,6 +62,8 @@ class QuantizeReport:
         accuracy: What quantizing cost on a few of the samples; None where there is no data.
         ranges_file: The ranges file written, if any.
         plan_file: The plan file written, if any.
+        codes_not_in_plan: Weights whose codes data chose: of these the plan file has the scales only, and inserting it
+            gives another model.
         sizes: File sizes.
     """
 
@@ -83,6 +85,7 @@ class QuantizeReport:
     accuracy: Accuracy | None
     ranges_file: str | None
     plan_file: str | None
+    codes_not_in_plan: int
     sizes: Sizes
 
 

@@ -19,6 +19,7 @@ from qdqtool.pipeline.calibrate import Recipe
 from qdqtool.pipeline.calibration_data import FileData
 from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.insert import insert_plan
+from qdqtool.pipeline.plan_write import SCALES_ONLY
 from qdqtool.pipeline.quantize import QuantizeOptions, quantize_model
 from qdqtool.pipeline.strip import strip_model
 from qdqtool.pipeline.validate import validate_model
@@ -162,6 +163,17 @@ def test_a_saved_plan_gives_the_same_model_again(tmp_path):
     np.testing.assert_array_equal(scales_of(tmp_path / "again.onnx"), scales_of(tmp_path / "q.onnx"))
     first, second = (onnx.load(tmp_path / name).graph.initializer for name in ("q.onnx", "again.onnx"))
     assert sorted(tensor.raw_data for tensor in first) == sorted(tensor.raw_data for tensor in second)
+
+
+def test_a_plan_says_that_it_has_no_codes_where_data_chose_them(tmp_path):
+    path, plan = product(tmp_path), tmp_path / "plan.json"
+    chosen = quantize_model(
+        path, FileData(path=tmp_path / "data.npz"), tmp_path / "q.onnx", int4("tensorrt-rtx", plan_file=plan)
+    )
+    assert chosen.codes_not_in_plan == 1
+    assert insert_plan(path, plan, tmp_path / "again.onnx").quantized[0].reason.endswith(SCALES_ONLY)
+    nearest = quantize_model(path, None, tmp_path / "n.onnx", int4("tensorrt-rtx", plan_file=tmp_path / "n.json"))
+    assert nearest.codes_not_in_plan == 0
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,9 @@ def render(report: QuantizeReport, console: Console) -> None:
     for what, path in (("ranges", report.ranges_file), ("plan", report.plan_file)):
         if path is not None:
             console.print(Text.assemble(f"{what} in ", (escape(path), "bold")))
+    if report.codes_not_in_plan:
+        lost = plural(report.codes_not_in_plan, "weight")
+        console.print(f"the plan keeps the scales of {lost} but not the codes that data chose", style="yellow")
 
 
 def _print_calibration(used: CalibrationUsed, console: Console) -> None:
