@@ -94,9 +94,12 @@ def test_ranges_of_an_equalised_model_are_not_exported(tmp_path, data):
     proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(weights, "w"))
     onnx.save(proto, tmp_path / "uneven.onnx")
     calibrate_to_file(tmp_path / "uneven.onnx", data, tmp_path / "r.json")
-    with pytest.raises(UsageError, match="are of the model after equalization") as caught:
+    with pytest.raises(UsageError, match="are of the model after equalization, which rescaled its tensors") as caught:
         convert_ranges(tmp_path / "r.json", tmp_path / "r.npz", "npz")
-    assert "--no-equalize" in caught.value.hint
+    assert caught.value.hint == "calibrate again with --no-equalize --smoothquant off, then convert"
+    assert not (tmp_path / "r.npz").exists()
+    calibrate_to_file(tmp_path / "uneven.onnx", data, tmp_path / "r.json", Recipe(preparation=AS_IT_IS))
+    assert convert_ranges(tmp_path / "r.json", tmp_path / "r.npz", "npz").tensors == 2
 
 
 def test_a_format_that_is_not_written_is_named_with_those_that_are(tmp_path):

@@ -45,6 +45,12 @@ def test_what_is_written_is_recognized_and_read_again(name, tmp_path):
     assert encode(read_encodings(path).found.ranges, name) == path.read_bytes()
 
 
+@pytest.mark.parametrize("name", encodings.writable())
+def test_a_format_keeps_both_ends_or_the_larger_one_as_it_says(name, tmp_path):
+    found = read_encodings(written(tmp_path, encode(RANGES, name))).found.ranges["input"]
+    assert found.min == pytest.approx(-2.5 if encodings.keeps_ends(name) else -3.25, rel=1e-7)
+
+
 def test_an_npz_loses_nothing(tmp_path):
     ranges = {"x": TensorRange(-1 / 3, 0.1, 1 / 3, 1), "y": TensorRange(5e-324, 1.7e308, 1.7e308, 1)}
     assert read_encodings(written(tmp_path, encode(ranges, "npz"))).found.ranges == ranges
