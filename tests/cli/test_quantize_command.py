@@ -169,6 +169,13 @@ def test_nodes_with_hostile_names_are_escaped(folder, qdqtool):
     assert "4 of 4 channels hold nothing but zeros" in done.out
 
 
+def test_blocks_of_nothing_but_zeros_are_called_blocks(folder, qdqtool):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    onnx.save(make_model(nodes, {"x": (1, 64)}, {"y": (1, 32)}, {"w": np.zeros((64, 32), "f4")}), folder / "z.onnx")
+    done = qdqtool("quantize", "z.onnx", "--quantize-mode", "int4", "-o", "q.onnx")
+    assert "64 of 64 blocks hold nothing but zeros" in done.out, done.err
+
+
 def test_a_script_that_fails_is_the_user_s_error_not_ours(folder, qdqtool):
     (folder / "s.py").write_text(
         textwrap.dedent("""

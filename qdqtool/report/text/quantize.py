@@ -64,9 +64,11 @@ _CONDITIONS = {
 
 
 def _print_degenerate(report: QuantizeReport, console: Console) -> None:
+    blocked = {(pair.tensor, pair.graph) for pair in report.quantized if pair.granularity.startswith("blocks")}
     for found in report.degenerate[:SHOWN]:
         scope = f" in {escape(found.graph)}" if found.graph else ""
-        who = f"{found.scales} of {found.of} channels hold" if found.of > 1 else "holds"
+        parts = "blocks" if (found.tensor, found.graph) in blocked else "channels"
+        who = f"{found.scales} of {found.of} {parts} hold" if found.of > 1 else "holds"
         what = f"{who} {_CONDITIONS[found.condition]}; {escape(found.action)}"
         console.print(f"note     {found.kind} {escape(found.tensor)}{scope}: {what}")
     print_rest(len(report.degenerate), SHOWN, console)

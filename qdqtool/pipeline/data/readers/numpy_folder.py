@@ -10,7 +10,7 @@ from qdqtool.pipeline.data.readers._order import by_number
 from qdqtool.pipeline.data.sample import Sample
 from qdqtool.pipeline.data.signature import InputSpec
 
-ACCEPTS = "folder of .npz files, or of .npy files"
+ACCEPTS = "folder of .npz or .npy files"
 
 
 def accepts(path: Path) -> bool:
