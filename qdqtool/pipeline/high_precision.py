@@ -67,9 +67,7 @@ def lower(quantized: Model, measured: dict[TensorKey, float]) -> tuple[Model, Hi
     dtype = HighPrecision.FP16.value
     done = to_half(quantized, measured)
     if not done.nodes and not done.kept:
-        return quantized, HighPrecisionReport(
-            dtype=dtype, note=f"nothing was float32: the model is {_types(quantized)}"
-        )
+        return quantized, HighPrecisionReport(dtype=dtype, note=f"nothing was float32{_types(quantized)}")
     write_metadata(done.model, HIGH_PRECISION_KEY, dtype)
     return done.model, HighPrecisionReport(
         dtype=dtype, nodes=done.nodes, kept=done.kept, casts=done.casts, measured=len(measured)
@@ -85,8 +83,7 @@ def known_magnitudes(model: Model, feeds: Feeds | None, ranges: Ranges | None) -
 
 
 def _types(model: Model) -> str:
-    """The float types of a model's constants, the most frequent first."""
-    found = Counter(
-        _OTHER_FLOATS[kind] for tensor in iter_tensors(model.proto) if (kind := tensor.data_type) in _OTHER_FLOATS
-    )
-    return " and ".join(name for name, _ in found.most_common()) or "without float constants"
+    """What the constants of a model are instead, the most frequent type first."""
+    kinds = (tensor.data_type for tensor in iter_tensors(model.proto))
+    found = Counter(_OTHER_FLOATS[kind] for kind in kinds if kind in _OTHER_FLOATS)
+    return f", the constants are {' and '.join(name for name, _ in found.most_common())}" if found else ""
