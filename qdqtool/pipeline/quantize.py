@@ -128,6 +128,7 @@ def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOption
     lowered: HighPrecisionReport | None = None
     if high_precision is HighPrecision.FP16:
         quantized, lowered = lower(quantized, known_magnitudes(before, job.feeds, job.ranges))
+    quantized = spilled(quantized)  # codes are made once, and not for the linter, the session and the file each
     note_preparation(quantized, job.prepared.record)
     if job.used is not None:
         write_metadata(quantized, CALIBRATION_KEY, _calibration_note(job.used))
