@@ -91,6 +91,7 @@ class TrialCourt:
             self._expected = list(self._float_outputs(form.model))
         feeds = self._data.feeds.first(len(self._expected))
         errors = {name: RunningError() for name in self._expected[0]}
+        self._data.runs.close()  # one model at a time: the float outputs are kept
         quantized = self._quantized(form)
         with open_session(quantized, Facts.of(GraphView(quantized)).split()) as session:
             for expected, sample in zip(self._expected, feeds, strict=True):
