@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.comparison import contestants, growth, pages, report, store, subjects, tables
+from benchmarks.comparison import contestants, costs, growth, pages, report, store, subjects, tables
 from benchmarks.comparison.arena import Arena, Effort
 from benchmarks.comparison.contestants import Contestant
 from benchmarks.comparison.growth import Growth
@@ -87,6 +87,7 @@ def _compare(arguments: argparse.Namespace, workshop: Workshop, record: Record) 
         times=arguments.measure != "quality",
         judges=arguments.measure != "time",
         engines=not arguments.no_engines,
+        limit=arguments.limit,
     )
     entered = _contestants(arguments)
     for name in _models(arguments):
@@ -147,6 +148,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=2, help="runs on the heavy models; the smallest figures count")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="what the time bars are judged on")
     parser.add_argument("--measure", choices=("all", "time", "quality"), default="all", help="what is worth keeping")
+    parser.add_argument("--limit", type=float, default=costs.LIMIT, help="seconds a command may take; default 900")
     parser.add_argument("--no-engines", action="store_true", help="do not ask TensorRT for RTX")
     parser.add_argument("--growth", action="store_true", help="cost of many samples against few, nothing else")
     parser.add_argument("--render", action="store_true", help="run nothing, show what --json holds")

@@ -26,12 +26,14 @@ class Effort:
         times: Whether time and memory are kept: of no use on a machine that does other things.
         judges: Whether the results are looked at: how good they are, what is quantized.
         engines: Whether TensorRT for RTX builds them.
+        limit: Seconds that a command may take.
     """
 
     repeats: int
     times: bool = True
     judges: bool = True
     engines: bool = True
+    limit: float = costs.LIMIT
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ class Arena:
         words = one.command(self.subject, result.samples, output)
         for name in self._names.get(one.follows, ()):
             words += ["--nodes-to-quantize", _literal(name)]
-        ended = costs.run(words)
+        ended = costs.run(words, self.effort.limit)
         if ended.code or not output.exists():
             result.failed = ended.complaint
         else:

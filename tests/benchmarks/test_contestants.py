@@ -142,3 +142,11 @@ class TestFollowing:
         results = arena.compare([contestants.ours()[0], peer, *contestants.followers([peer])])
         assert [one.tool for one in results] == ["float", OURS, ORT]
         assert [one.cost for one in results] == [None] * 3
+
+
+def test_a_contestant_that_takes_too_long_has_failed(tmp_path):
+    subject = subjects.prepare("digits_cnn", Workshop(tmp_path, quick=True))
+    endless = replace(contestants.onnx_runtime()[0], command=lambda *_: ["sleep", "60"])
+    _, failed = Arena(subject, Effort(1, times=False, engines=False, limit=0.1), tmp_path).compare([endless])
+    assert failed.failed == "error: not done after 0 s"
+    assert failed.quality is None
