@@ -247,6 +247,11 @@ def _not_observed(job: CheckJob) -> Iterator[NotObserved]:
         if boundary.problem or not boundary.error.elements:
             reason = boundary.problem or "it did not run on this data"
             yield _skipped(boundary.entry.node, boundary.baseline, f"not compared with the baseline: {reason}")
+    for output in job.outputs:
+        others = output.deviation.error.other_shapes
+        if others and output.value.producer is not None:
+            reason = f"not compared with the baseline: its shape differs for {others} of the samples"
+            yield _skipped(output.value.producer, output.value, reason)
     for entry in job.lonely:
         yield _skipped(entry.node, entry.data, "not compared: the baseline has no tensor of that name or place")
 

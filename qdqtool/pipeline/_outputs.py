@@ -7,6 +7,7 @@ import numpy as np
 from qdqtool.backends.own_nodes import granularity_of
 from qdqtool.errors import UsageError
 from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.types import Shape
 from qdqtool.graph.view import Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import expand
@@ -33,11 +34,16 @@ class Deviation:
     error: RunningError = field(default_factory=RunningError)
 
     def add(self, expected: Array, found: Array) -> None:
-        """Count one sample; both arrays have the same shape."""
+        """Count one sample."""
         self.error.add(expected, found)
-        if self.maker is not None and self.scale is not None:
+        if self.maker is not None and self.scale is not None and expected.shape == found.shape:
             step = expand(self.scale, found.shape, granularity_of(self.maker, self.scale))
             self.max_steps = max(self.max_steps or 0.0, max_steps(expected, found, step))
+
+    @property
+    def was_compared(self) -> bool:
+        """Whether there is anything to tell: not where every sample had another shape."""
+        return bool(self.error.elements) or not self.error.other_shapes
 
     def result(self, name: str, nonfinite: int) -> OutputResult:
         """The line of the report."""
@@ -62,6 +68,7 @@ class OutputCheck:
         maker: The DQ that makes it, if one does and its scale is constant.
         scale: The scale of that DQ.
         deviation: Distance from the baseline.
+        shape: Its shape as far as the model states it; None where not even the rank is known.
         is_float: Whether it held floats.
         nonfinite: NaN and infinite elements.
     """
@@ -71,6 +78,7 @@ class OutputCheck:
     maker: QdqNode | None
     scale: Array | None
     deviation: Deviation
+    shape: Shape | None = None
     is_float: bool = False
     nonfinite: int = 0
 
@@ -86,16 +94,24 @@ class OutputCheck:
         self.nonfinite += nonfinite_count(actual)
         if expected is None:
             return
-        if expected.shape != actual.shape:
+        if expected.shape != actual.shape and not self._may_differ(expected.shape, actual.shape):
             raise UsageError(
                 f"output '{self.value.name}' has shape {list(actual.shape)}, in the baseline {list(expected.shape)}",
                 hint="the baseline must be the float model that was quantized",
             )
         self.deviation.add(expected, actual)
 
+    def _may_differ(self, expected: tuple[int, ...], actual: tuple[int, ...]) -> bool:
+        """Whether shapes differ only where the model leaves them open: extents may depend on the values."""
+        shape = self.shape if self.shape is not None else (None,) * len(actual)
+        return len(expected) == len(actual) == len(shape) and all(
+            left == right or not isinstance(declared, int)
+            for left, right, declared in zip(expected, actual, shape, strict=True)
+        )
+
     def result(self) -> OutputResult:
         """The line of the report."""
-        if self.baseline is None:
+        if self.baseline is None or not self.deviation.was_compared:
             return OutputResult(name=self.value.name, nonfinite=self.nonfinite)
         return self.deviation.result(self.value.name, self.nonfinite)
 
@@ -121,7 +137,7 @@ def _output_check(facts: Facts, baseline: Facts | None, name: str) -> OutputChec
     maker = facts.qdq.dequantizer_of(value)
     scale = facts.constant(maker.scale) if maker is not None and maker.scale is not None else None
     other = baseline.view.main.values[name] if baseline is not None else None
-    return OutputCheck(value, other, maker, scale, Deviation(maker, scale))
+    return OutputCheck(value, other, maker, scale, Deviation(maker, scale), facts.types.shape(value))
 
 
 def nonfinite_count(array: Array) -> int:

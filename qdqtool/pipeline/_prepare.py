@@ -10,6 +10,7 @@ import numpy as np
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.graph.spill import spilled
+from qdqtool.numerics.dtypes import Array
 from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline._float_runs import FloatRuns, Outputs
 from qdqtool.pipeline._gate_limit import GATE_LIMIT, gate_limit
@@ -214,20 +215,26 @@ def largest_difference(expected: Sequence[Outputs], found: Sequence[Outputs]) ->
         found: The same of another model.
 
     Returns:
-        Infinity where shapes differ or a difference is NaN.
+        Infinity where shapes differ, or only one of two elements is NaN or infinite.
     """
     peaks: dict[str, float] = {}
     differences: dict[str, float] = {}
     for before, after in zip(expected, found, strict=True):
         for name, array in before.items():
             reference, other = array.astype(np.float64), after[name].astype(np.float64)
-            same = reference.shape == other.shape
-            difference = np.max(np.abs(reference - other), initial=0.0) if same else np.inf
-            peaks[name] = max(peaks.get(name, 0.0), float(np.max(np.abs(reference), initial=0.0)))
-            differences[name] = max(
-                differences.get(name, 0.0), float(np.nan_to_num(difference, nan=np.inf, posinf=np.inf))
-            )
+            peak = np.max(np.abs(reference), initial=0.0, where=np.isfinite(reference))
+            peaks[name] = max(peaks.get(name, 0.0), float(peak))
+            differences[name] = max(differences.get(name, 0.0), _distance(reference, other))
     return max((_ratio(differences[name], peaks[name]) for name in peaks), default=0.0)
+
+
+def _distance(reference: Array, other: Array) -> float:
+    """The largest difference of two arrays; the same infinity, as of a masked score, and NaN twice are none."""
+    if reference.shape != other.shape:
+        return np.inf
+    differs = (reference != other) & ~(np.isnan(reference) & np.isnan(other))
+    difference = np.max(np.abs(reference[differs] - other[differs]), initial=0.0)
+    return float(np.nan_to_num(difference, nan=np.inf, posinf=np.inf))
 
 
 def _ratio(difference: float, peak: float) -> float:

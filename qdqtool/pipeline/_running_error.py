@@ -14,9 +14,11 @@ _PIECE = 1 << 20
 class RunningError:
     """How far one tensor is from its reference over all samples so far.
 
-    Elements that are NaN or infinite in either tensor are counted apart and left out of every sum.
+    Elements that are NaN or infinite in either tensor are counted apart and left out of every sum. So are samples in
+    which the two have different shapes, as the boxes that a NonMaxSuppression keeps.
 
     Attributes:
+        other_shapes: Samples in which the shapes differ.
         elements: How many were compared.
         different: How many are not equal (NaN equals NaN).
         nonfinite: Elements of the reference that are NaN or infinite.
@@ -28,6 +30,7 @@ class RunningError:
         product: ``sum(a * x)``.
     """
 
+    other_shapes: int = 0
     elements: int = 0
     different: int = 0
     nonfinite: int = 0
@@ -39,7 +42,10 @@ class RunningError:
     product: float = 0.0
 
     def add(self, reference: Array, x: Array) -> None:
-        """Count one more sample; both arrays have the same shape."""
+        """Count one more sample."""
+        if reference.shape != x.shape:
+            self.other_shapes += 1
+            return
         left, right = reference.reshape(-1), x.reshape(-1)
         self.elements += left.size
         for start in range(0, left.size, _PIECE):
@@ -64,8 +70,8 @@ class RunningError:
 
     @property
     def exact(self) -> bool:
-        """Whether every element was equal."""
-        return self.different == 0
+        """Whether every element was equal, and every shape."""
+        return self.different == 0 and not self.other_shapes
 
     @property
     def sqnr_db(self) -> float | None:

@@ -39,6 +39,8 @@ class OutputAccuracy:
             outputs, or a float output of zeros.
         exact: Whether every element is equal.
         finite: Whether the quantized model gave NaN or infinity nowhere that the float model did not.
+        other_shapes: Samples for which both models gave different shapes, as the boxes that a NonMaxSuppression keeps;
+            they are in no number.
         float_nonfinite: How many elements of the float model's output are NaN or infinite; they are in no number.
     """
 
@@ -46,6 +48,7 @@ class OutputAccuracy:
     sqnr_db: float | None
     exact: bool
     finite: bool
+    other_shapes: int = 0
     float_nonfinite: int = 0
 
 
@@ -191,7 +194,7 @@ def _compared(expected: list[Mapping[str, Array]], after: Model, feeds: Feeds) -
 
 
 def _outputs(errors: Mapping[str, RunningError]) -> tuple[OutputAccuracy, ...]:
-    return tuple(_output(name, error) for name, error in errors.items() if error.elements)
+    return tuple(_output(name, error) for name, error in errors.items() if error.elements or error.other_shapes)
 
 
 def _output(name: str, error: RunningError) -> OutputAccuracy:
@@ -201,6 +204,7 @@ def _output(name: str, error: RunningError) -> OutputAccuracy:
         sqnr_db=None if sqnr is None else round(sqnr, 4),
         exact=error.exact,
         finite=not error.nonfinite_mismatches,
+        other_shapes=error.other_shapes,
         float_nonfinite=error.nonfinite,
     )
 

@@ -14,6 +14,7 @@ from support.small import conv_model, make_model, run
 from qdqtool.pipeline import accuracy
 from qdqtool.pipeline.accuracy import FEWEST, SLICE
 from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file
+from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.report.text._accuracy import print_accuracy
 
@@ -52,6 +53,32 @@ def test_the_sqnr_of_an_output_is_that_of_both_models_in_onnx_runtime(model, dat
     (output,) = report.accuracy.outputs
     assert (report.accuracy.samples, output.name, output.exact, output.finite) == (SLICE, "y", False, True)
     assert output.sqnr_db == pytest.approx(decibels(expected, found), abs=2e-3)  # default session against reference
+
+
+def test_an_output_whose_shape_depends_on_the_values_is_compared_where_it_can_be(tmp_path):
+    """The values of x W above 0.5, where int8 rounds some of the second sample to the other side."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("MatMul", ["a", "w"], ["b"]),
+        helper.make_node("Greater", ["b", "half"], ["keep"]),
+        helper.make_node("Reshape", ["keep", "flat"], ["keeps"]),
+        helper.make_node("Compress", ["b", "keeps"], ["y"]),
+    ]
+    weights = {"w": np.eye(16, dtype=np.float32), "half": np.float32(0.5), "flat": np.array([-1])}
+    onnx.save(make_model(nodes, {"x": (1, 16)}, {"y": ("kept",)}, weights), tmp_path / "kept.onnx")
+    x = np.stack([np.r_[np.full(8, 1), np.full(8, -1)], np.linspace(0.4999, 0.5001, 16)]).astype(np.float32)
+    np.savez(tmp_path / "kept.npz", x=x)
+    report = quantize_model(tmp_path / "kept.onnx", tmp_path / "kept.npz", tmp_path / "q.onnx")
+    assert report.accuracy is not None
+    (output,) = report.accuracy.outputs
+    assert (output.other_shapes, output.exact) == (1, False)
+    printed = Console(record=True, width=200, file=io.StringIO())
+    print_accuracy(report.accuracy, printed)
+    assert "; another shape than the float model's in 1 sample" in printed.export_text()
+    kept = tmp_path / "kept.onnx"
+    checked = check_model(tmp_path / "q.onnx", baseline=kept, data=tmp_path / "kept.npz")
+    assert [each.tensor for each in checked.not_observed] == ["y"]
+    assert "its shape differs for 1 of the samples" in checked.not_observed[0].reason
 
 
 def test_what_is_nan_in_the_float_model_is_counted_and_told(tmp_path):

@@ -150,6 +150,9 @@ def test_differences_are_relative_to_the_largest_output_of_all_runs():
     assert largest_difference(expected, [{"y": np.array([1.0, 2.0])}, {"y": np.array([4.0])}]) == np.inf
     zeros = [{"y": np.zeros(2)}]
     assert largest_difference(zeros, zeros) == 0
+    masked = [{"y": np.array([2.0, -np.inf, np.nan])}]
+    assert largest_difference(masked, [{"y": np.array([2.5, -np.inf, np.nan])}]) == 0.25
+    assert largest_difference(masked, [{"y": np.array([2.0, np.inf, np.nan])}]) == np.inf
     assert largest_difference(zeros, [{"y": np.array([0, 1e-9])}]) == np.inf
 
 

@@ -37,6 +37,8 @@ def print_accuracy(accuracy: Accuracy | None, console: Console) -> None:
 
 def _output_line(output: OutputAccuracy) -> Text:
     line = _verdict(output)
+    if output.other_shapes:
+        line.append(f"; another shape than the float model's in {plural(output.other_shapes, 'sample')}", "yellow")
     if output.float_nonfinite:
         line.append(f"; NaN or infinite in the float model: {plural(output.float_nonfinite, 'element')}", "yellow")
     return line
@@ -48,6 +50,8 @@ def _verdict(output: OutputAccuracy) -> Text:
         return Text(f"  output     {name}: NaN or infinity where the float model has none", "bold red")
     if output.exact:
         return Text(f"  output     {name}: equal")
+    if output.sqnr_db is None and output.other_shapes:
+        return Text(f"  output     {name}: not compared", "yellow")
     if output.sqnr_db is None:
         return Text(f"  output     {name}: the float output is zero everywhere, and this one is not", "yellow")
     return Text(f"  output     {name}: {output.sqnr_db:.1f} dB", "yellow" if output.sqnr_db < POOR_DB else "")
