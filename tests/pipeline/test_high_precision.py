@@ -33,7 +33,7 @@ TESTED = DataRequest(path=TRANSFORMER / "test.npz", samples=24)
 MODES = [name for name in modes.units() if name != "mxfp8"]
 CHANCE_DB = 3.0
 """How far the outputs of two models may differ whose tensors are equally good: rounding to float16 decides anew which
-way values between two codes go. Over three samples in fp8 tensors agreed to 0.15 dB, and outputs to 2.6 in both senses."""
+way values between two codes go. On three samples in fp8 tensors agreed to 0.15 dB, and outputs to 2.6 either way."""
 
 
 def quantize(source, folder, name="q.onnx", data=None, **recipe):
