@@ -11,11 +11,9 @@ from qdqtool.graph.scope import display
 from qdqtool.histogram import Histogram
 from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule
 from qdqtool.numerics.dtypes import Array
+from qdqtool.pipeline.accuracy import ZEROED, Accuracy, ZeroedTensor
 from qdqtool.pipeline.placement import ProposedSlot
 from qdqtool.ranges import TensorRange
-
-LOST = 0.99
-"""Part of a tensor's values that may be rounded to 0 without a word: heavy tails of trained networks stay far below."""
 
 Condition = Literal["zeros", "tiny", "constant", "mask", "strays"]
 
@@ -84,9 +82,37 @@ def degenerate_values(entry: ProposedSlot, seen: TensorRange, found: Threshold) 
         yield _of(entry, "constant", scale, f"always {seen.min:g}, which is one code exactly")
     if found.apart is not None:
         yield _of(entry, found.apart, scale, f"clipped at {found.amax:g}: {found.reason}")
-    elif seen.histogram is not None and (share := _zeroed(seen.histogram, scale)) > LOST:
+    elif seen.histogram is not None and (share := _zeroed(seen.histogram, scale)) > ZEROED:
         action = f"NOT clipped: {share:.4%} of the values that are not 0 become 0; exclude what reads it, or mend it"
         yield _of(entry, "strays", scale, action)
+
+
+def with_measured(known: tuple[DegenerateTensor, ...], cost: Accuracy | None) -> tuple[DegenerateTensor, ...]:
+    """Degenerate tensors with those that only a measurement shows: without counts, only the largest value is known.
+
+    Args:
+        known: What was found when scales were made; it is not found again.
+        cost: What was measured; None for nothing.
+    """
+    named = {(each.tensor, each.graph) for each in known}
+    found = (_measured(each, cost.samples) for each in cost.zeroed) if cost is not None else ()
+    return (*known, *(each for each in found if (each.tensor, each.graph) not in named))
+
+
+def _measured(zeroed: ZeroedTensor, samples: int) -> DegenerateTensor:
+    return DegenerateTensor(
+        tensor=zeroed.tensor,
+        graph=zeroed.graph,
+        kind="activation",
+        condition="strays",
+        scales=1,
+        of=1,
+        scale=zeroed.scale,
+        action=(
+            f"NOT clipped: {zeroed.share:.4%} of the values that are not 0 become 0 on {samples} samples; look at it "
+            "with method auto, which counts values and can clip strays, or exclude what reads it"
+        ),
+    )
 
 
 def _zeroed(histogram: Histogram, scale: float) -> float:

@@ -18,6 +18,7 @@ from qdqtool.graph.view import GraphView
 from qdqtool.pipeline import encodings
 from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline._check_job import Progress
+from qdqtool.pipeline._degenerate import with_measured
 from qdqtool.pipeline._float_runs import FloatRuns
 from qdqtool.pipeline._folding import Extent
 from qdqtool.pipeline._observe import Facts
@@ -149,7 +150,7 @@ def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOption
         corrected=corrected,
         quantized=done,
         skipped=planner.skipped,
-        degenerate=planner.degenerate,
+        degenerate=with_measured(planner.degenerate, cost),
         high_precision=lowered,
         findings=findings,
         accuracy=cost,

@@ -73,6 +73,18 @@ def test_one_huge_outlier_is_named_clipped_and_costs_little(weight, x, tmp_path)
     assert sqnr(tmp_path, x[:8]) > 25
 
 
+@pytest.mark.parametrize("row", [3, 100])
+@pytest.mark.parametrize("method", METHODS)
+def test_whatever_the_method_a_tensor_of_which_nothing_else_is_left_is_named(method, row, weight, x, tmp_path):
+    """In the samples that are measured, where its own energy hides the loss, and in one behind them."""
+    x[row, 7] = 1e7
+    found = {entry.tensor: entry for entry in quantized(weight, x, tmp_path, method).degenerate}
+    assert found["x"].condition == "strays"
+    assert "of the values that are not 0 become 0" in found["x"].action
+    if method == "max":
+        assert "on 32 samples; look at it with method auto" in found["x"].action
+
+
 def test_what_an_outlier_makes_of_other_tensors_is_named_too(weight, x, tmp_path):
     """One row of 256 is all outliers behind the first layer: too many to be clipped, so most others become 0."""
     x[100, 7] = 1e4
