@@ -41,6 +41,7 @@ from qdqtool.pipeline.placement import (
     propose,
     propose_weights,
 )
+from qdqtool.pipeline.placement.propose import ASK
 from qdqtool.pipeline.preparation import Preparation
 from qdqtool.pipeline.scale_type import HighPrecision
 from qdqtool.pipeline.shard import Shard
@@ -178,7 +179,10 @@ def calibrate_to_file(
     )
 
 
-NEVER_RUN = "it was never computed on the calibration data: its branch or loop body did not run, or nothing can read it"
+NEVER_RUN = (
+    "it was never computed on the calibration data: its branch or loop body did not run, it had no elements, or "
+    "nothing can read it"
+)
 NOT_GIVEN = "the given file has no range for it"
 
 
@@ -281,12 +285,12 @@ def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]
     """Raise unless there is something to quantize.
 
     Raises:
-        UsageError: There is not; the message carries the first reason.
+        UsageError: There is not; the message carries the first reason, of an operator that could gain if there is one.
     """
     if slots:
         return
     if not skipped:
         raise UsageError("nothing can be quantized: the model has no operator that gains from it")
-    first = skipped[0]
-    more = f" (and {len(skipped) - 1} more nodes)" if len(skipped) > 1 else ""
+    first = min(skipped, key=lambda node: node.reason.endswith(ASK))
+    more = f" (and {len(skipped) - 1} more {'node' if len(skipped) == 2 else 'nodes'})" if len(skipped) > 1 else ""
     raise UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason}{more}")

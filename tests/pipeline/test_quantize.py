@@ -251,6 +251,18 @@ def test_nothing_left_to_quantize_is_an_error_with_the_reason(model, data, tmp_p
     assert not (tmp_path / "q.onnx").exists()
 
 
+def test_the_reason_for_nothing_left_is_of_an_operator_that_could_gain(tmp_path):
+    nodes = [
+        helper.make_node("Concat", ["x", "x"], ["joined"], name="join", axis=1),
+        helper.make_node("MatMul", ["joined", "w"], ["y"], name="product"),
+    ]
+    proto = make_model(nodes, {"x": (1, 16)}, {"y": (1, 16)}, {"w": np.ones((32, 16), np.float32)})
+    np.savez(tmp_path / "x.npz", x=np.ones((2, 16), np.float32))
+    options = with_options(selection=Selection(nodes_to_exclude=("product",)))
+    with pytest.raises(UsageError, match=r"nothing is left to quantize: 'product' .* \(and 1 more node\)"):
+        quantize_model(saved(proto, tmp_path), tmp_path / "x.npz", tmp_path / "q.onnx", options)
+
+
 def test_the_opset_is_raised_as_far_as_per_axis_scales_need(data, tmp_path):
     report = quantize_model(saved(conv_model(opset=11), tmp_path), data, tmp_path / "q.onnx")
     assert (report.opset_before, report.opset_after) == (11, 13)

@@ -28,7 +28,8 @@ from qdqtool.targets import Target
 
 INT8 = formats.get("int8")
 NOTHING_TO_SHARE = Skip("no input of it is read quantized elsewhere: the pair behind it is all that it takes")
-_ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
+ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
+"""How the reason ends of an operator that would gain nothing and is quantized on request."""
 
 
 def propose(
@@ -109,7 +110,7 @@ def reason_to_leave(node: NodeView, facts: Facts) -> str | None:
         return None
     if not family.on_request:
         return family.stays_float
-    return None if facts.selection.asks_for(node) else f"{family.stays_float}; {_ASK}"
+    return None if facts.selection.asks_for(node) else f"{family.stays_float}; {ASK}"
 
 
 def is_computed_in_float(node: NodeView, facts: Facts) -> bool:
