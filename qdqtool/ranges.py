@@ -92,12 +92,13 @@ class PreparationStep:
     Attributes:
         step: Name of the step.
         parameters: What it needs to be made again without data: JSON values.
-        trial: What it did to the quantized model; None where that was not measured.
+        trial: What it did to the quantized model; None where that was not measured. Steps that made the same change are
+            equal: on another machine a hundredth of a dB may be measured differently.
     """
 
     step: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    trial: Trial | None = None
+    trial: Trial | None = field(default=None, compare=False)
 
     @property
     def was_made(self) -> bool:
