@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qdqtool.numerics._rows import compiled
+from qdqtool.numerics._rows import compiled, encode
 from qdqtool.numerics.dtypes import Array
 
 
@@ -54,8 +54,20 @@ def _integer_vector(x: Array, scale: Array, bounds: Any, out: Array) -> None:
         out[i] = np.int32(code) & mask
 
 
+def _float_row(x: Array, scale: Any, bounds: Any, layout: Any, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = encode(to_half(half(x[i]) / scale), bounds, layout)
+
+
+def _float_vector(x: Array, scale: Array, bounds: Any, layout: Any, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = encode(to_half(half(x[i]) / scale[i]), bounds, layout)
+
+
 integer_row = compiled(_integer_row)
 integer_vector = compiled(_integer_vector)
+float_row = compiled(_float_row)
+float_vector = compiled(_float_vector)
 
 
 def _integer_rows(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) -> None:
@@ -74,6 +86,23 @@ def _integer_vectors(x: Array, scale: Array, bounds: Any, out: Array, rows: Any)
         integer_vector(x[row], scale[(row // per_group) * blocks + (row % per_group) // height], bounds, out[row])
 
 
+def _float_rows(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
+    """As :func:`_integer_rows`."""
+    first, last, per_group, group, step = rows
+    for row in range(first, last):
+        start = (row // per_group) * group + (row % per_group) * step
+        stop = min(start + step, (row // per_group + 1) * group)
+        float_row(x[start:stop], scale[row % scale.size], bounds, layout, out[start:stop])
+
+
+def _float_vectors(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
+    """As :func:`_integer_vectors`."""
+    first, last, per_group, blocks, height = rows
+    for row in range(first, last):
+        which = (row // per_group) * blocks + (row % per_group) // height
+        float_vector(x[row], scale[which], bounds, layout, out[row])
+
+
 def _pack_nibbles(codes: Array, out: Array) -> None:
     """Two codes a byte, the first in the low bits."""
     for i in range(out.size):
@@ -82,4 +111,6 @@ def _pack_nibbles(codes: Array, out: Array) -> None:
 
 integer_rows = compiled(_integer_rows)
 integer_vectors = compiled(_integer_vectors)
+float_rows = compiled(_float_rows)
+float_vectors = compiled(_float_vectors)
 pack_nibbles = compiled(_pack_nibbles)

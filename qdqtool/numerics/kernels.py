@@ -28,6 +28,8 @@ SMALL = 1 << 17
 """Elements below which NumPy is as fast as compiled code on several threads."""
 _ROWS = "qdqtool.numerics._rows"
 _HALF_ROWS = "qdqtool.numerics._half_rows"
+_HALF_FLOATS = ("float4e2m1",)
+"""Floats whose codes do not depend on how a quotient below the smallest normal half is rounded."""
 _PIECE = 1 << 15
 
 Rows = tuple[int, int, int]
@@ -59,7 +61,8 @@ def wanted(x: Array) -> bool:
 def wanted_half(x: Array, scale: Array, fmt: NumberFormat) -> bool:
     """Whether :func:`quantize_half` can take the array, and is worth its compilation."""
     enough = x.size >= (SMALL if sys.modules.get(_HALF_ROWS) else WORTH_IT)
-    halves = x.dtype == FLOAT16 and scale.dtype == FLOAT16 and fmt.kind == "integer" and fmt.bits <= 8
+    known = (fmt.kind == "integer" and fmt.bits <= 8) or fmt.name in _HALF_FLOATS
+    halves = x.dtype == FLOAT16 and scale.dtype == FLOAT16 and known
     return enough and halves and x.flags.c_contiguous and available()
 
 
@@ -91,12 +94,12 @@ def quantize(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity
 
 
 def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity) -> Array:
-    """Quantize float16 with float16 scales to an integer format, as :func:`qdqtool.numerics.affine.quantize` does.
+    """Quantize float16 with float16 scales, as :func:`qdqtool.numerics.affine.quantize` does.
 
     Args:
         x: float16, C-contiguous.
         scale: float16 of the shape that ``granularity`` asks for.
-        fmt: An integer format of at most 8 bits.
+        fmt: An integer format of at most 8 bits, or float4e2m1.
         granularity: Over which elements a scale is shared.
 
     Raises:
@@ -106,12 +109,17 @@ def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granul
     codes = np.empty(x.shape, fmt.dtype)
     layout = _layout(x.shape, granularity)
     kernels = importlib.import_module(_HALF_ROWS)
-    kernel: Any = kernels.integer_vectors if layout.vector else kernels.integer_rows
-    bounds = np.float32(fmt.low), np.float32(fmt.high), np.int32(2**fmt.bits - 1 if fmt.bits < 8 else -1)
-    values, step, out = (
-        _shaped(array, layout) for array in (x.view(np.uint16), scale.astype(FLOAT32), codes.view(_storage(fmt)))
-    )
-    _on_all_cores(lambda rows: kernel(values, step, bounds, out, rows), layout)
+    bounds = np.float32(fmt.low), np.float32(fmt.high)
+    target = codes.view(_storage(fmt) if fmt.kind == "integer" else np.uint8)
+    values, step, out = (_shaped(array, layout) for array in (x.view(np.uint16), scale.astype(FLOAT32), target))
+    if fmt.kind == "integer":
+        kernel: Any = kernels.integer_vectors if layout.vector else kernels.integer_rows
+        limits = (*bounds, np.int32(2**fmt.bits - 1 if fmt.bits < 8 else -1))
+        _on_all_cores(lambda rows: kernel(values, step, limits, out, rows), layout)
+    else:
+        of_floats: Any = kernels.float_vectors if layout.vector else kernels.float_rows
+        bits = _bit_layout(fmt)
+        _on_all_cores(lambda rows: of_floats(values, step, bounds, bits, out, rows), layout)
     return codes
 
 

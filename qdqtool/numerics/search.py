@@ -118,16 +118,26 @@ class _Ladder:
         """How many rungs there are."""
         return STEPS_UP + STEPS_DOWN + 1
 
-    def rungs(self, part: slice, numbers: Array) -> Array:
-        """Candidates of some groups as float32; the higher the number, the smaller the scale.
+    def tops(self, part: slice, steps: Array) -> Array:
+        """Where on the grid the first rung of each of some groups lies, ``[groups]``.
 
         Args:
             part: Which groups.
-            numbers: Which rungs, ``[candidates, groups]``; those beyond an end stand for the end.
+            steps: :attr:`steps` as float32.
         """
-        base = np.searchsorted(self.steps, self.amax[part] / FLOAT32.type(self.fmt.high)) + STEPS_UP
-        places = base - np.clip(numbers, 0, self.height - 1)
-        scales: Array = self.steps[np.clip(places, 0, self.steps.size - 1)].astype(FLOAT32, copy=False)
+        found: Array = np.searchsorted(steps, self.amax[part] / FLOAT32.type(self.fmt.high)) + STEPS_UP
+        return found
+
+    def rungs(self, steps: Array, tops: Array, numbers: Array) -> Array:
+        """Candidates of some groups as float32; the higher the number, the smaller the scale.
+
+        Args:
+            steps: :attr:`steps` as float32.
+            tops: Of the groups, as :meth:`tops` finds them.
+            numbers: Which rungs, ``[candidates, groups or 1]``; those beyond an end stand for the end.
+        """
+        places = tops - np.clip(numbers, 0, self.height - 1)
+        scales: Array = steps[np.clip(places, 0, steps.size - 1)]
         return scales
 
 
@@ -168,13 +178,14 @@ def _search(values: Array, blocks: Blocks, part: slice, ladder: _Ladder, scale: 
     evaluate: Any = _tiles().evaluate if _compiled(values) else evaluate_by_rows
     high = FLOAT32.type(ladder.fmt.high)
     best, least = np.zeros(tile.shape[1], FLOAT32), np.full(tile.shape[1], np.inf, FLOAT32)
-    rungs = np.repeat(np.arange(0, ladder.height, STRIDE)[:, None], tile.shape[1], axis=1)
+    grid = ladder.steps.astype(FLOAT32)
+    tops, rungs = ladder.tops(part, grid), np.arange(0, ladder.height, STRIDE)[:, None]
     with np.errstate(all="ignore"):
-        steps = ladder.rungs(part, rungs)
+        steps = ladder.rungs(grid, tops, rungs)
         evaluate(tile, steps, high, (best, least))
         nearest = rungs[np.argmax(steps == best, axis=0), 0]
         around = nearest + np.delete(np.arange(-STRIDE + 1, STRIDE), STRIDE - 1)[:, None]
-        evaluate(tile, ladder.rungs(part, around), high, (best, least))
+        evaluate(tile, ladder.rungs(grid, tops, around), high, (best, least))
     scale[part] = np.where((best > 0) & (ladder.amax[part] > 0), best, ladder.steps[0])
 
 

@@ -193,7 +193,7 @@ HALF_GRANULARITIES = [PerTensor(), PerAxis(0), PerAxis(1), Blocked(0, 32), Block
 
 
 @pytest.mark.parametrize("granularity", HALF_GRANULARITIES, ids=str)
-@pytest.mark.parametrize("name", ["int8", "uint8", "int4", "int2"])
+@pytest.mark.parametrize("name", ["int8", "uint8", "int4", "int2", "float4e2m1"])
 def test_half_codes_have_the_bits_of_the_twin_for_every_half(name, granularity, monkeypatch):
     pytest.importorskip("numba")
     rng, fmt = np.random.default_rng(1), formats.get(name)
