@@ -10,7 +10,7 @@ from qdqtool.graph._dead_code import DeadCode
 from qdqtool.graph.batchnorm_arithmetic import folded_weight
 from qdqtool.graph.batchnorm_match import Match, Matcher
 from qdqtool.graph.constants import Constants
-from qdqtool.graph.edits import AddInitializer, Edit, RemoveNode, RenameOutput, SetInput
+from qdqtool.graph.edits import AddInitializer, Edit, RemoveNode, RenameOutput, SetInput, SetNodeName
 from qdqtool.graph.model import Model, Payload
 from qdqtool.graph.naming import Namer
 from qdqtool.graph.scope import display
@@ -50,7 +50,8 @@ def fold_batchnorm(model: Model) -> tuple[Model, tuple[FoldedNode, ...]]:
         model: The model; it is not changed.
 
     Returns:
-        The model, and what was folded in it. Outputs keep their names and change by rounding only.
+        The model, and what was folded in it. Outputs keep their names and change by rounding only. A node without a
+        name gets that of its output, which the normalization's replaces: by it others still know the node.
     """
     done: list[FoldedNode] = []
     for _ in range(MAX_PASSES):
@@ -71,6 +72,8 @@ def _edits(view: GraphView, matches: tuple[Match, ...]) -> list[Edit]:
         edits += _new_parameters(view.model, match, namer)
         edits.append(RemoveNode(path, match.norm.key))
         edits.append(RenameOutput(path, key, 0, match.norm.key[0]))
+        if not match.node.proto.name:
+            edits.append(SetNodeName(path, key, namer.node(key[0])))
         for node, index in (*((match.node, i) for i in (1, 2)), *((match.norm, i) for i in (1, 2, 3, 4))):
             dead.drop_use(node, index)
     return edits + dead.edits()

@@ -159,6 +159,14 @@ def test_two_in_a_row_fold_into_one_conv(tmp_path):
     assert_equal_outputs(model, result, feed(model))
 
 
+@pytest.mark.parametrize(("name", "kept"), [("main", "main"), ("", "c")])
+def test_a_node_without_a_name_takes_that_of_the_output_it_loses(name, kept, tmp_path):
+    model = conv_norm()
+    model.graph.node[0].name = name
+    result, _ = folded(model, tmp_path)
+    assert [(node.name, node.output[0]) for node in result.graph.node if node.op_type == "Conv"] == [(kept, "n")]
+
+
 def two_convs_with_one_weight(second_norm):
     model = conv_norm(bias=False)
     model.graph.node.append(helper.make_node("Conv", ["x", "w"], ["d"], name="other"))
