@@ -48,9 +48,12 @@ def of_sample(folder, name="q.onnx", sample=TRANSFORMER, **recipe):
     )
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_every_mode_leaves_nothing_in_float32_but_the_interface(mode, tmp_path):
-    report = of_sample(tmp_path, mode=mode)
+@pytest.mark.parametrize(
+    ("mode", "weights"),
+    [*((mode, WeightStorage.PACKED) for mode in MODES), ("int8", WeightStorage.QDQ), ("nvfp4", WeightStorage.QDQ)],
+)
+def test_every_mode_leaves_nothing_in_float32_but_the_interface(mode, weights, tmp_path):
+    report = of_sample(tmp_path, mode=mode, weights=weights)
     written = onnx.load(tmp_path / "q.onnx")
     require_valid(written)
     assert report.high_precision.kept == ()

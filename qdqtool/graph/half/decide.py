@@ -65,6 +65,8 @@ class Decisions:
         own, entry = self.operands.get(use.node), self.qdq.get(use.node)
         if own is None or (own.kind is not Kind.COMPUTES and use.index not in own.inputs):
             return entry is not None and use.index == 1 and self._has_half_scale(entry)
+        if entry is not None and entry.is_quantize and self.is_stored(entry.data):
+            return self._has_half_scale(entry)
         if entry is not None and not self.takes_either(use.node):
             return False
         if own.kind is not Kind.COMPUTES:
@@ -79,9 +81,13 @@ class Decisions:
         return stored or node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
 
     def _has_half_scale(self, entry: QdqNode) -> bool:
-        """Whether the scales of a DQ, which are computed, are to be float16 as what it makes."""
-        made = None if entry.is_quantize or self.is_stored(entry.scale) else entry.output
-        return made is not None and self.is_half(made)
+        """Whether scales that are computed are to be float16: as what a DQ makes, and for the Q of a constant too."""
+        if self.is_stored(entry.scale):
+            return False
+        if not entry.is_quantize:
+            return entry.output is not None and self.is_half(entry.output)
+        readers = [reader.output for reader in self.qdq.readers(entry)]
+        return self.is_stored(entry.data) and all(made is not None and self.is_half(made) for made in readers)
 
     def is_stored(self, value: Value | None) -> bool:
         """Whether a tensor is a float32 constant of the file, and not computed from such."""
