@@ -108,8 +108,11 @@ def test_a_missing_kernel_names_the_node_even_without_a_name() -> None:
     model.proto.opset_import[0].version, model.proto.ir_version = 23, 11
     for node in model.proto.graph.node:
         node.name = ""
-    with pytest.raises(CapabilityError, match=r"no kernel for QuantizeLinear \(opset 23\).*'QuantizeLinear -> q'"):
+    with pytest.raises(
+        CapabilityError, match=r"no kernel for QuantizeLinear \(opset 23\).*'QuantizeLinear -> q'"
+    ) as caught:
         Session(model)
+    assert "convert the model to types that it has kernels for" in caught.value.hint
 
 
 def test_an_unknown_operator_is_a_missing_capability() -> None:
