@@ -81,6 +81,18 @@ def test_an_output_whose_shape_depends_on_the_values_is_compared_where_it_can_be
     assert "its shape differs for 1 of the samples" in checked.not_observed[0].reason
 
 
+def test_a_model_of_integer_outputs_says_that_there_is_nothing_to_compare(tmp_path):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("ArgMax", ["a"], ["y"], axis=1)]
+    proto = make_model(nodes, {"x": (1, 16)}, {"y": (1, 1)}, {"w": np.eye(16, dtype=np.float32)})
+    proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    onnx.save(proto, tmp_path / "label.onnx")
+    np.savez(tmp_path / "label.npz", x=np.random.default_rng(3).normal(size=(2, 16)).astype(np.float32))
+    report = quantize_model(tmp_path / "label.onnx", tmp_path / "label.npz", tmp_path / "q.onnx")
+    printed = Console(record=True, width=200, file=io.StringIO())
+    print_accuracy(report.accuracy, printed)
+    assert "no output has float values to compare" in printed.export_text()
+
+
 def test_what_is_nan_in_the_float_model_is_counted_and_told(tmp_path):
     """log(x W) beside x W: NaN where x W is negative, in both models alike but near 0."""
     eye = np.eye(16, dtype=np.float32)

@@ -25,6 +25,8 @@ def print_accuracy(accuracy: Accuracy | None, console: Console) -> None:
             ("SQNR", "bold"), f" against the float model, on the first {plural(accuracy.samples, 'sample')} of the data"
         )
     )
+    if not accuracy.outputs:
+        console.print("  no output has float values to compare", style="yellow")
     for output in accuracy.outputs[:SHOWN]:
         console.print(_output_line(output))
     print_rest(len(accuracy.outputs), SHOWN, console)
