@@ -75,12 +75,16 @@ class Result:
         self.coverage = coverage.count(path)
 
     def after(self, older: "Result") -> "Result":
-        """This result, with what it has not measured taken from an older one of the same contestant and samples."""
+        """This result, with what it has not measured taken from an older one of the same contestant and samples.
+
+        An engine counts as measured before only where the file has kept its size.
+        """
         if self.failed or older.failed or self.samples != older.samples:
             return self
         timed = self if self.cost else older
         judged = self if self.coverage else older
-        return replace(judged, cost=timed.cost, baseline=timed.baseline, load=timed.load)
+        engine = judged.engine or (older.engine if judged.size == older.size else None)
+        return replace(judged, cost=timed.cost, baseline=timed.baseline, load=timed.load, engine=engine)
 
 
 def blank(subject: Subject, one: Contestant | None) -> Result:

@@ -48,6 +48,12 @@ class TestStore:
             (made,) = store.merged(order[:1], order[1:], [])
             assert (made.ratio("wall"), made.quality.worst) == (3, 30)
 
+    def test_an_engine_stays_known_while_the_file_keeps_its_size(self):
+        built = replace(result(OURS, MAX, 30), engine=Engine(built=True), size=10)
+        (same,) = store.merged([built], [replace(result(OURS, MAX, 30), size=10)], [])
+        (other,) = store.merged([built], [replace(result(OURS, MAX, 30), size=11)], [])
+        assert (same.engine, other.engine) == (Engine(built=True), None)
+
     def test_figures_of_other_samples_are_not_mixed(self):
         timed = replace(result(OURS, MAX, 0, seconds=3), samples=100, quality=None, coverage=None)
         (made,) = store.merged([result(OURS, MAX, 30)], [timed], [])
