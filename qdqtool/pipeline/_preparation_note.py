@@ -26,7 +26,11 @@ class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 def note_preparation(quantized: Model, record: Sequence[PreparationStep]) -> None:
     """Note the steps that changed weights, in place; nothing where there was none."""
-    made = [_Note(step=step.step, parameters=dict(step.parameters)) for step in record if step.step != MEANS and step.was_made]
+    made = [
+        _Note(step=step.step, parameters=dict(step.parameters))
+        for step in record
+        if step.step != MEANS and step.was_made
+    ]
     if made:
         write_metadata(quantized, PREPARATION_KEY, msgspec.json.encode(made).decode())
 
