@@ -29,7 +29,7 @@ SCALE_RANGE: dict[np.dtype[Any], tuple[float, float]] = {
     FLOAT16: (2.0**-14, 65504.0),
 }
 """Smallest and largest scale that is derived in each storage type. None is below the smallest normal number of its
-type, of float32 for float8e8m0: hardware that flushes smaller ones would divide by zero, and they have few bits left."""
+type, of float32 for float8e8m0: hardware that flushes smaller ones would divide by zero, and they have few bits."""
 
 
 class PowerOfTwo(enum.Enum):
