@@ -40,6 +40,7 @@ from qdqtool.pipeline.plan_apply import apply_plan
 from qdqtool.pipeline.plan_write import encode_plan
 from qdqtool.pipeline.quantize_report import CalibrationUsed, MatchesReport, NodeToQuantize, QuantizeReport
 from qdqtool.pipeline.scale_type import HighPrecision
+from qdqtool.pipeline.separation import separate_projections
 from qdqtool.pipeline.sizes import Sizes
 from qdqtool.pipeline.validate import validate_model
 from qdqtool.plan import QuantPlan
@@ -126,6 +127,7 @@ def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOption
     high_precision = options.recipe.high_precision
     quantized, done = apply_plan(ready_for(before, high_precision), planner.plan, options.weights)
     quantized, corrected = correct_biases(quantized, before, planner.made, job.prepared.means)
+    quantized, separated = separate_projections(quantized, options.recipe.target)
     lowered: HighPrecisionReport | None = None
     if high_precision is HighPrecision.FP16:
         quantized, lowered = lower(quantized, known_magnitudes(before, job.feeds, job.ranges))
@@ -148,6 +150,7 @@ def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOption
         calibration=_used(job),
         preparation=job.prepared.reports,
         corrected=corrected,
+        separated=separated,
         quantized=done,
         skipped=planner.skipped,
         degenerate=with_measured(planner.degenerate, cost),

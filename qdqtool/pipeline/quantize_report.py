@@ -54,6 +54,7 @@ class QuantizeReport:
         calibration: Where the ranges came from; None in weight-only modes, which need none.
         preparation: What became of each step that prepares the model.
         corrected: Products whose bias makes up for what their weight lost.
+        separated: Products for queries, keys and values at once that became three, so that they run quantized.
         quantized: Every pair that was put in.
         skipped: Every operator that could be quantized and was not, with the reason.
         degenerate: Tensors and weights that no scale serves well, with what was done.
@@ -77,6 +78,7 @@ class QuantizeReport:
     calibration: CalibrationUsed | None
     preparation: tuple[PreparationReport, ...]
     corrected: tuple[str, ...]
+    separated: tuple[str, ...]
     quantized: tuple[QuantizedTensor, ...]
     skipped: tuple[SkippedNode, ...]
     degenerate: tuple[DegenerateTensor, ...]

@@ -20,6 +20,9 @@ def render(report: QuantizeReport, console: Console) -> None:
     print_preparation(report.preparation, console)
     if report.corrected:
         console.print(f"biases corrected behind {plural(len(report.corrected), 'weight')}")
+    if report.separated:
+        count = plural(len(report.separated), "product")
+        console.print(f"{count} for queries, keys and values at once cut in three, to run quantized")
     _print_degenerate(report, console)
     print_opset(report.opset_before, report.opset_after, console)
     print_high_precision(report.high_precision, console)
