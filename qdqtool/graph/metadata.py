@@ -3,10 +3,13 @@
 from qdqtool.graph.model import Model
 
 CALIBRATION_KEY = "qdqtool.calibration"
-"""Key under which every quantized model says how its ranges came about, as JSON."""
+"""Key under which a quantized model says on which data it was calibrated and by which method, as JSON."""
 
 PREPARATION_KEY = "qdqtool.preparation"
 """Key under which a quantized model says how the weights of its float model were prepared, as JSON."""
+
+ROUNDING_KEY = "qdqtool.rounded_by_data"
+"""Key under which a quantized model says of which weights data chose the codes, as JSON."""
 
 HIGH_PRECISION_KEY = "qdqtool.high_precision_dtype"
 """Key under which a quantized model says that its float part was converted, and to what: ``fp16``."""
@@ -24,3 +27,11 @@ def write_metadata(model: Model, key: str, value: str) -> None:
             entry.value = value
             return
     model.proto.metadata_props.add(key=key, value=value)
+
+
+def drop_metadata(model: Model, key: str) -> None:
+    """Take a note away in place, if there is one: for a model that the caller has just made."""
+    kept = [entry for entry in model.proto.metadata_props if entry.key != key]
+    if len(kept) != len(model.proto.metadata_props):
+        del model.proto.metadata_props[:]
+        model.proto.metadata_props.extend(kept)

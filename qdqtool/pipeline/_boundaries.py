@@ -16,6 +16,8 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.pipeline._grid import step_widths, unit_roundoff
 from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._own_core import format_of
+from qdqtool.pipeline._rounded_by_data import RoundedByData
+from qdqtool.pipeline._rounding_note import noted_rounding
 from qdqtool.pipeline._running_error import RunningError
 from qdqtool.pipeline._twins import Twins
 from qdqtool.pipeline.check_report import BoundaryResult
@@ -42,6 +44,7 @@ class Boundary:
         clipped: Elements whose baseline value lies outside the range.
         bad_weights: Elements of a packed weight that are further off than rounding can explain.
         worst_weight: The furthest of them, in words.
+        by_data: What the model notes and what was found of a packed weight whose codes data chose; None for others.
         problem: Why nothing was compared.
     """
 
@@ -57,12 +60,28 @@ class Boundary:
     clipped: int = 0
     bad_weights: int = 0
     worst_weight: str = ""
+    by_data: RoundedByData | None = None
     problem: str = ""
 
     @property
     def is_packed(self) -> bool:
         """Whether codes are stored, so that nothing but the baseline tells what they should be."""
         return not self.entry.is_quantize
+
+    @property
+    def is_judged_by_data(self) -> bool:
+        """Whether codes are not the nearest ones, and the model says why: then other things are asked of them."""
+        return bool(self.bad_weights) and self.by_data is not None
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether codes are further off than rounding explains, or than what the model notes of rounding by data."""
+        return bool(self.bad_weights) and bool(self.by_data is None or self.data_fault)
+
+    @property
+    def data_fault(self) -> str:
+        """Why a weight of which the model notes that data chose its codes is not what was chosen; empty where it is."""
+        return self.by_data.fault(self.error, ROUNDINGS) if self.by_data is not None else ""
 
     def add(self, codes: Array, scale: Array, zero_point: Array | None, x: Array, weight_steps: float | None) -> None:
         """Count one array.
@@ -85,7 +104,12 @@ class Boundary:
             return
         self.error.add(x, real)
         zero = 0.0 if zero_point is None else expand(zero_point, x.shape, granularity).astype(FLOAT64)
-        found = _Distances.of(real, x, expand(scale, x.shape, granularity), self.fmt)
+        spread = expand(scale, x.shape, granularity)
+        found = _Distances.of(real, x, spread, self.fmt)
+        if self.by_data is not None:
+            widths = np.abs(spread.astype(FLOAT64)) * step_widths(found.quotient, self.fmt)
+            self.by_data.float_type = x.dtype.name
+            self.by_data.add(real.astype(FLOAT64) - x.astype(FLOAT64), widths, granularity)
         self._add_steps(found, found.quotient + zero)
         if self.is_packed and weight_steps is not None:
             self._add_bad_weights(found, found.quotient + zero, codes.astype(FLOAT64), weight_steps)
@@ -125,6 +149,7 @@ class Boundary:
             sqnr_db=self.error.sqnr_db,
             clipped=self.clipped,
             elements=self.error.elements,
+            judged_by_data=self.is_judged_by_data,
         )
 
 
@@ -156,6 +181,7 @@ def find_boundaries(facts: Facts, twins: Twins) -> tuple[list[Boundary], list[Qd
     """Every quantized tensor of a model with its counterpart in a baseline, and those that have none."""
     found: list[Boundary] = []
     lonely: list[QdqNode] = []
+    notes = noted_rounding(facts.view.model)
     for entry in facts.qdq.nodes:
         codes, fmt = _codes(facts, entry), format_of(entry)
         if codes is None or fmt is None:
@@ -165,7 +191,11 @@ def find_boundaries(facts: Facts, twins: Twins) -> tuple[list[Boundary], list[Qd
             lonely.append(entry)
             continue
         is_weight = entry.data is not None and facts.is_constant(entry.data)
-        found.append(Boundary(entry, codes, counterpart, fmt, is_weight))
+        boundary = Boundary(entry, codes, counterpart, fmt, is_weight)
+        noted = notes.get((counterpart.scope.path, counterpart.name))
+        if boundary.is_packed and noted is not None:
+            boundary.by_data = RoundedByData(noted)
+        found.append(boundary)
     return found, lonely
 
 

@@ -170,25 +170,30 @@ def _shown(array: Array) -> str:
 
 def _weights(job: CheckJob, limit: float, failures: list[str]) -> GateResult:
     packed = [boundary for boundary in job.boundaries if boundary.is_packed]
-    bad = [boundary for boundary in packed if boundary.bad_weights]
+    bad = [boundary for boundary in packed if boundary.is_unexplained]
     failures.extend(
         f"weight '{boundary.baseline.name}', packed at '{boundary.entry.node.label}': {boundary.bad_weights} of "
         f"{boundary.error.elements} elements are further than {limit:g} steps from the baseline, the worst "
-        f"{boundary.worst_weight}{_chosen_by_data(boundary)}"
+        f"{boundary.worst_weight}; {_on_data(boundary)}".removesuffix("; ")
         for boundary in bad
     )
+    by_data = sum(boundary.is_judged_by_data for boundary in packed)
+    requires = f"every packed weight that was not clipped is within {limit:g} steps of the baseline's"
+    found = f"{len(bad)} of {len(packed)} are not" if bad else f"{len(packed)} weights"
     return GateResult(
         name="weights",
-        requires=f"every packed weight that was not clipped is within {limit:g} steps of the baseline's",
+        requires=f"{requires}, or as far off as when data chose its codes" if by_data else requires,
         passed=not bad,
-        detail=f"{len(bad)} of {len(packed)} are not" if bad else f"{len(packed)} weights",
+        detail=f"{found}; data chose the codes of {by_data}" if by_data else found,
     )
 
 
-def _chosen_by_data(boundary: Boundary) -> str:
-    """What else than a fault may be behind distant weights, in formats of few bits."""
+def _on_data(boundary: Boundary) -> str:
+    """Why a note of rounding by data does not explain distant weights, or what it could in formats of few bits."""
+    if boundary.by_data is not None:
+        return boundary.data_fault
     few = boundary.fmt.bits <= FEW_BITS
-    return "; codes that calibration data chose (GPTQ) need --max-weight-steps inf" if few else ""
+    return "codes that data chose (GPTQ), and the model does not note it, need --max-weight-steps inf" if few else ""
 
 
 def _sorted_boundaries(job: CheckJob) -> tuple[BoundaryResult, ...]:

@@ -16,7 +16,8 @@ class Gates:
         max_steps: No quantized tensor, and no output that a DQ makes, is further than this many quantization steps
             from the baseline.
         max_weight_steps: No packed weight is further than this many steps from the baseline's float weight, unless it
-            was clipped. Rounding to nearest is never off by more than the default of half a step.
+            was clipped, or the model notes that data chose its codes and it is as far off as it was then. Rounding to
+            nearest is never off by more than the default of half a step.
         max_metric_loss: How much worse a task metric may be: percentage points for top-1, percent for perplexity.
 
     ``min_sqnr``, ``min_cosine``, ``max_steps`` and ``max_metric_loss`` also bound outputs that were saved elsewhere,
@@ -135,6 +136,8 @@ class BoundaryResult:
         sqnr_db: Signal to noise ratio of the dequantized tensor; None where it is no number.
         clipped: Elements whose baseline value lies outside the range of the format.
         elements: Elements compared.
+        judged_by_data: Whether it is a weight of which the model notes that data chose its codes, which are not the
+            nearest: judged not by ``max_weight_steps``, but by whether it is still as far off as it was then.
     """
 
     node: str
@@ -149,6 +152,7 @@ class BoundaryResult:
     sqnr_db: float | None
     clipped: int
     elements: int
+    judged_by_data: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

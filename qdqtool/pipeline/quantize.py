@@ -1,6 +1,5 @@
 """The quantize job: a float model and data (or ranges) in, the Q/DQ model for a target out."""
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -9,7 +8,6 @@ from qdqtool.findings import Finding
 from qdqtool.graph.batchnorm import fold_batchnorm
 from qdqtool.graph.external import model_bytes
 from qdqtool.graph.load import load_model
-from qdqtool.graph.metadata import CALIBRATION_KEY, write_metadata
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData, check_output, save_model, write_atomically
 from qdqtool.graph.scope import display
@@ -18,6 +16,7 @@ from qdqtool.graph.view import GraphView
 from qdqtool.pipeline import encodings
 from qdqtool.pipeline._channels import ChannelData
 from qdqtool.pipeline._check_job import Progress
+from qdqtool.pipeline._data_used import data_of_weights, note_data
 from qdqtool.pipeline._degenerate import with_measured
 from qdqtool.pipeline._float_runs import FloatRuns
 from qdqtool.pipeline._folding import Extent
@@ -25,6 +24,7 @@ from qdqtool.pipeline._observe import Facts
 from qdqtool.pipeline._planner import Planner
 from qdqtool.pipeline._preparation_note import note_preparation
 from qdqtool.pipeline._prepare import Prepared
+from qdqtool.pipeline._rounding_note import note_rounding
 from qdqtool.pipeline._weight_planner import WeightPlanner
 from qdqtool.pipeline.accuracy import measure
 from qdqtool.pipeline.bias_correction import correct_biases
@@ -133,8 +133,9 @@ def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOption
         quantized, lowered = lower(quantized, known_magnitudes(before, job.feeds, job.ranges))
     quantized = spilled(quantized)  # codes are made once, and not for the linter, the session and the file each
     note_preparation(quantized, job.prepared.record)
-    if job.used is not None:
-        write_metadata(quantized, CALIBRATION_KEY, _calibration_note(job.used))
+    note_rounding(quantized, before, planner.made)
+    used = _used(job)
+    note_data(quantized, used, job.prepared, corrected)
     findings = _validated(quantized, source, options.recipe.target)
     cost = measure(before, quantized, planner.made, job.feeds, job.runs) if job.feeds is not None else None
     saved = save_model(quantized, output, external_data=options.external_data)
@@ -147,7 +148,7 @@ def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOption
         target=options.recipe.target,
         opset_before=source.default_opset(),
         opset_after=quantized.default_opset(),
-        calibration=_used(job),
+        calibration=used,
         preparation=job.prepared.reports,
         corrected=corrected,
         separated=separated,
@@ -278,14 +279,12 @@ def _given_job(source: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRu
 
 
 def _used(job: _Job) -> CalibrationUsed | None:
-    """Where ranges came from, with what the plan made of a file of another tool."""
+    """Where ranges came from, with what the plan made of a file of another tool, or the data of a weight-only mode."""
+    if isinstance(job.planner, WeightPlanner):
+        return data_of_weights(job.feeds.description, job.planner.made) if job.feeds is not None else None
     if job.used is None or not isinstance(job.planner, GivenPlanner):
         return job.used
     return replace(job.used, given=job.planner.report)
-
-
-def _calibration_note(used: CalibrationUsed) -> str:
-    return json.dumps({"method": used.method, "samples": used.samples, "random": used.random, "seed": used.seed})
 
 
 def _validated(quantized: Model, source: Model, target: str) -> tuple[Finding, ...]:

@@ -15,11 +15,11 @@ from qdqtool.pipeline.sizes import Sizes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationUsed:
-    """Where the ranges came from.
+    """Where the ranges came from; in weight-only modes, the data.
 
     Attributes:
         source: The data, ``random``, or the ranges file.
-        method: Id of the calibrator.
+        method: Id of the calibrator. In weight-only modes ``gptq`` where data chose codes, else ``nearest``.
         samples: How many samples were run.
         random: Whether they were random.
         seed: Of random samples.
@@ -51,7 +51,7 @@ class QuantizeReport:
         target: What the output is for; it passes ``validate`` for it.
         opset_before: Default-domain opset of the input.
         opset_after: That of the output.
-        calibration: Where the ranges came from; None in weight-only modes, which need none.
+        calibration: Where the ranges came from, or the data of a weight-only mode; None without data.
         preparation: What became of each step that prepares the model.
         corrected: Products whose bias makes up for what their weight lost.
         separated: Products for queries, keys and values at once that became three, so that they run quantized.

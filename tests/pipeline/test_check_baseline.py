@@ -95,7 +95,7 @@ def test_codes_of_few_bits_that_are_not_the_nearest_may_have_been_chosen_by_data
     packed.graph.node.insert(0, helper.make_node("DequantizeLinear", ["w_codes", "s"], ["wd"]))
     packed.graph.node[1].input[1] = "wd"
     (failure,) = check_model(Model(packed), baseline=Model(baseline)).failures
-    assert ("(GPTQ) need --max-weight-steps inf" in failure) is told
+    assert ("(GPTQ), and the model does not note it, need --max-weight-steps inf" in failure) is told
 
 
 def test_codes_made_with_a_rounded_reciprocal_pass() -> None:

@@ -143,6 +143,11 @@ def _print_notes(report: CheckReport, console: Console) -> None:
         console.print(
             f"SKIPPED  {len(report.not_observed) - SHOWN} more (--output-format json lists all)", style="yellow"
         )
+    chosen = [found for found in report.boundaries if found.judged_by_data]
+    if chosen:
+        names = ", ".join(escape(found.tensor) for found in chosen[:SHOWN])
+        more = f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else ""
+        console.print(f"note     data chose the codes of {names}{more}: judged by the error that the model notes")
     for fault in report.known_faults:
         where = plural(len(fault.nodes), "node")
         console.print(f"note     ONNX Runtime {fault.fault}: {plural(fault.elements, 'element')} at {where}")

@@ -41,15 +41,21 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
     if used.given is not None:
         print_given(used.given, console)
         return
-    console.print(f"calibrated with {used.method} over {plural(used.samples, 'sample')} of {escape(used.source)}")
+    data = f"{plural(used.samples, 'sample')} of {escape(used.source)}"
+    console.print(_WITHOUT_RANGES.get(used.method, f"calibrated with {used.method} over ") + data)
     if used.random:
         console.print(
-            f"RANDOM calibration, seed {used.seed}: the scales say nothing about real inputs, and the metadata says so",
+            f"RANDOM calibration, seed {used.seed}: it says nothing about real inputs, and `validate` says so (QN501)",
             style="yellow",
         )
     for what in used.forced_for:
         console.print(f"FORCED: {_FORCED[what]}", style="yellow")
 
+
+_WITHOUT_RANGES = {
+    "gptq": "codes of weights chosen (gptq) over ",
+    "nearest": "codes of weights are the nearest; prepared and measured with ",
+}
 
 _FORCED = {
     "model": "the ranges were found on another model",

@@ -1,0 +1,50 @@
+"""What a quantized model and its report say of the data that had a say in it."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from qdqtool.graph.metadata import CALIBRATION_KEY, write_metadata
+from qdqtool.graph.model import Model
+from qdqtool.pipeline._prepare import Prepared
+from qdqtool.pipeline.bias_correction import STEP as MEANS
+from qdqtool.pipeline.data import DataDescription
+from qdqtool.pipeline.preparation.batchnorm import BatchNormStep
+from qdqtool.pipeline.quantize_report import CalibrationUsed
+from qdqtool.plan import QuantPlan
+
+GPTQ: Final = "gptq"
+"""Data chose the codes of weights."""
+NEAREST: Final = "nearest"
+"""Codes are those next to the weights; data had a say in preparing the model at most."""
+
+
+def data_of_weights(data: DataDescription, plan: QuantPlan) -> CalibrationUsed:
+    """What a report says of the data of a weight-only mode."""
+    chosen = any(placement.codes is not None for placement in plan)
+    return CalibrationUsed(
+        source=data.source,
+        method=GPTQ if chosen else NEAREST,
+        samples=data.samples,
+        random=data.seed is not None,
+        seed=data.seed,
+    )
+
+
+def note_data(quantized: Model, used: CalibrationUsed | None, prepared: Prepared, corrected: Sequence[str]) -> None:
+    """Note what data was used and how, in place; nothing where other data could not have given another model.
+
+    Args:
+        quantized: The result.
+        used: What the report says of the data; None where there was none.
+        prepared: The float model: its preparation may have weighed samples.
+        corrected: Products whose bias was corrected by the means of samples.
+    """
+    if used is None or not (used.method != NEAREST or corrected or _has_weighed_samples(prepared)):
+        return
+    note = {"method": used.method, "samples": used.samples, "random": used.random, "seed": used.seed}
+    write_metadata(quantized, CALIBRATION_KEY, json.dumps(note))
+
+
+def _has_weighed_samples(prepared: Prepared) -> bool:
+    return any(step.was_made and step.step not in {BatchNormStep.name, MEANS} for step in prepared.record)
