@@ -1,4 +1,4 @@
-"""QN501: scales that were found with random data."""
+"""QN501: scales, or codes of weights, that were found with random data."""
 
 from collections.abc import Iterator
 
@@ -19,14 +19,14 @@ _TEXT = """
 
 
 class RandomCalibration(Rule):
-    """The scales of the model come from data, not from noise.
+    """The scales of the model, and codes that data chose, come from real samples, not from noise.
 
     Why it matters: random calibration lets a pipeline be tried end to end, speed measured, kernels looked at. Its
-    scales fit noise: the outputs are wrong on real inputs, and nothing else tells. What qdqtool quantizes says how it
-    was calibrated in the metadata entry ``qdqtool.calibration``; a model without the entry passes. A release should
-    set ``severity = { QN501 = "error" }``.
+    scales, or the codes of weights that it chose, fit noise: the outputs are wrong on real inputs, and nothing else
+    tells. What qdqtool quantizes says how it was calibrated in the metadata entry ``qdqtool.calibration``; a model
+    without the entry passes. A release should set ``severity = { QN501 = "error" }``.
 
-    Bad: a model that was quantized with ``--random`` on its way to users.
+    Bad: a model that was quantized with ``--random-calibration`` on its way to users.
 
     Good: calibration with samples like those the model will see.
     """

@@ -12,6 +12,7 @@ from support.batchnorm import batchnorm_model
 from support.small import conv_model, make_model, matmul_model, run
 
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
+from qdqtool.graph.metadata import CALIBRATION_KEY
 from qdqtool.graph.model import Model
 from qdqtool.graph.save import ExternalData
 from qdqtool.pipeline.calibrate import Recipe, calibrate_to_file
@@ -21,7 +22,7 @@ from qdqtool.pipeline.insert import insert_plan
 from qdqtool.pipeline.placement import Selection
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.preparation import Preparation
-from qdqtool.pipeline.quantize import CALIBRATION_KEY, CachedRanges, QuantizeOptions, list_matches, quantize_model
+from qdqtool.pipeline.quantize import CachedRanges, QuantizeOptions, list_matches, quantize_model
 from qdqtool.pipeline.quantize_report import QuantizeReport
 from qdqtool.pipeline.validate import validate_model
 
