@@ -18,6 +18,7 @@ from qdqtool.pipeline._preparation_note import prepared_like
 from qdqtool.pipeline.check_options import CheckOptions
 from qdqtool.pipeline.check_report import CheckReport
 from qdqtool.pipeline.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, with_shapes
+from qdqtool.pipeline.separation import separated_like
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +89,10 @@ def _facts(model: str | Path | Model) -> Facts:
 
 
 def _like(model: Model, baseline: str | Path | Model) -> Model:
-    """The baseline, with its weights as those of the model were prepared before they were quantized."""
+    """The baseline, with its weights prepared and cut as those of the model were."""
     given = baseline if isinstance(baseline, Model) else load_model(baseline)
     require_sound(GraphView(given))
-    return prepared_like(model, given).model
+    return separated_like(model, prepared_like(model, given).model)
 
 
 def _paths(*sources: str | Path | Model | None) -> list[Path]:

@@ -6,7 +6,8 @@ codes and scales. TensorRT makes one quantized kernel of them again, and leaves 
 the cut would help as well, at the price of one scale for queries, keys and values.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,9 +16,10 @@ import onnx
 from qdqtool import ops, targets
 from qdqtool.graph._dead_code import DeadCode
 from qdqtool.graph.constants import Constants
-from qdqtool.graph.edits import AddInitializer, AddNode, Edit, RenameOutput, SetInput
+from qdqtool.graph.edits import AddInitializer, AddNode, Edit, NodeKey, RenameOutput, SetInput
 from qdqtool.graph.model import Model, Payload
 from qdqtool.graph.naming import Namer
+from qdqtool.graph.scope import ScopePath
 from qdqtool.graph.spill import spilled
 from qdqtool.graph.surgeon import apply_edits
 from qdqtool.graph.tensors import make_tensor, nbytes, pending_tensor, read_array
@@ -25,6 +27,8 @@ from qdqtool.graph.view import GraphView, NodeView, Value
 from qdqtool.pipeline._joint_projection import PARTS, is_joint_projection
 
 WEIGHT, BIAS = 1, 2
+PART = "_part"
+"""What stands behind the names of parts."""
 OPSET_OF_JOINING = 11
 """The first in which a Concat counts axes from the end."""
 _KEEPING_OPS = ("DequantizeLinear", "Identity", "QuantizeLinear", "Transpose")
@@ -41,43 +45,79 @@ def separate_projections(quantized: Model, target: str) -> tuple[Model, tuple[st
     Returns:
         The model, and the labels of the products that were cut. The first part keeps the name.
     """
-    if targets.get(target).family != "tensorrt" or not any(_sites(GraphView(quantized))):
+    if targets.get(target).family != "tensorrt" or not any(_quantized_sites(GraphView(quantized))):
         return quantized, ()
-    view = GraphView(spilled(quantized).fork())  # so that codes are made once, and not for each part
+    spill = spilled(quantized)  # so that codes are made once, and not for each part
+    separated, done = _cut(spill, _quantized_sites)
+    return (separated if done else quantized), done
+
+
+def separated_like(quantized: Model, baseline: Model) -> Model:
+    """The baseline with those products cut that are cut in ``quantized``, so that weights can be compared by part.
+
+    Args:
+        quantized: The quantized model.
+        baseline: Its float model; it is not changed.
+    """
+    joined = {(node.scope.path, node.key) for node in GraphView(quantized).nodes() if _joins_parts(node)}
+    return _cut(baseline, lambda view: _float_sites(view, joined))[0] if joined else baseline
+
+
+def _joins_parts(node: NodeView) -> bool:
+    if not node.is_op("Concat") or len(node.proto.input) != PARTS:
+        return False
+    made = [value.producer for index in range(PARTS) if (value := node.input(index)) is not None]
+    names = all(name.startswith(f"{node.key[0]}{PART}") for name in node.proto.input)
+    return names and all(maker is not None and maker.is_op("Gemm", "MatMul") for maker in made)
+
+
+def _cut(model: Model, find: Callable[[GraphView], Iterator["_Site"]]) -> tuple[Model, tuple[str, ...]]:
+    view = GraphView(model.fork())
     surgery = _Surgery(view)
-    done = [site.product.label for site in _sites(view) if surgery.cut(site)]
-    edits = surgery.edits + surgery.dead.edits()
-    return (apply_edits(view.model, edits) if done else quantized), tuple(done)
+    done = tuple(site.product.label for site in find(view) if surgery.cut(site))
+    return (apply_edits(view.model, surgery.edits + surgery.dead.edits()) if done else model), done
 
 
-def _sites(view: GraphView) -> Iterator["_Site"]:
+def _quantized_sites(view: GraphView) -> Iterator["_Site"]:
     constants = Constants(view)
+    for site in _sites(view, constants):
+        operands = site.product.input(0), site.product.input(WEIGHT)
+        if all(map(_is_dequantized, operands)) and is_joint_projection(site.product, constants):
+            yield site
+
+
+def _float_sites(view: GraphView, joined: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_Site"]:
+    return (site for site in _sites(view, Constants(view)) if (site.product.scope.path, site.product.key) in joined)
+
+
+def _sites(view: GraphView, constants: Constants) -> Iterator["_Site"]:
+    """Products whose stored weights can be cut in equal parts along their output channels."""
     for node in view.nodes():
         family = ops.get(node) if node.is_op("Gemm", "MatMul") and not node.scope.in_function else None
         axis = family.weight_axis(node, 2) if family is not None else None
-        if axis is not None and node.scope.opset >= OPSET_OF_JOINING and _is_dequantized(node.input(0)):
-            width = _quantized_width(node.input(WEIGHT), axis, constants)
-            if width and width % PARTS == 0 and is_joint_projection(node, constants):
+        if axis is not None and node.scope.opset >= OPSET_OF_JOINING:
+            width = _width(node.input(WEIGHT), axis, constants)
+            if width and width % PARTS == 0:
                 yield _Site(node, axis, width)
 
 
 def _is_dequantized(value: Value | None) -> bool:
+    """Whether a DQ makes it, be it through a Transpose of the weight."""
+    while value is not None and value.producer is not None and value.producer.is_op("Identity", "Transpose"):
+        value = value.producer.input(0)
     return value is not None and value.producer is not None and value.producer.op_type == "DequantizeLinear"
 
 
-def _quantized_width(value: Value | None, axis: int, constants: Constants) -> int:
-    """Extent along ``axis`` of a matrix that is quantized and stored; 0 for anything else."""
-    quantized = False
+def _width(value: Value | None, axis: int, constants: Constants) -> int:
+    """Extent along ``axis`` of a matrix that is stored, be it quantized; 0 for anything else."""
     while value is not None:
         stored = constants.direct(value)
         if stored is not None:
-            return stored.dims[axis] if quantized and len(stored.dims) == 2 else 0
+            return stored.dims[axis] if len(stored.dims) == 2 else 0
         node = value.producer
         if node is None or not node.is_op(*_KEEPING_OPS) or node.attribute("block_size", 0):
             return 0
-        quantized = quantized or node.op_type == "DequantizeLinear"
-        axis = _axis_in_front(node, axis)
-        value = node.input(0)
+        axis, value = _axis_in_front(node, axis), node.input(0)
     return 0
 
 
@@ -142,18 +182,18 @@ class _Surgery:
             value = product.input(index)
             assert value is not None
             inputs[index] = self._piece(value, axis, site.bounds(part))
-        output = self._namer.tensor(f"{product.key[0]}_part")
+        output = self._namer.tensor(f"{product.key[0]}{PART}")
         if part == 0:
             self.edits.append(RenameOutput(scope, product.key, 0, output))
             self.edits.extend(SetInput(scope, product.key, index, inputs[index]) for index in cut_inputs)
         else:
-            self.edits.append(self._copy(product, tuple(inputs), output, f"{product.label}_part"))
+            self.edits.append(self._copy(product, tuple(inputs), output, f"{product.label}{PART}"))
         return output
 
     def _piece(self, value: Value, axis: int, bounds: slice) -> str:
         """A part of a stored constant along ``axis``, with copies of the nodes that stand behind it."""
         stored = self._constants.direct(value)
-        name = self._namer.tensor(f"{value.name}_part")
+        name = self._namer.tensor(f"{value.name}{PART}")
         if stored is not None:
             self.edits.append(
                 AddInitializer(value.scope.path, _stored_piece(self.view.model, stored, name, axis, bounds))
@@ -164,7 +204,7 @@ class _Surgery:
         inputs = [
             self._input_piece(node, index, _axis_in_front(node, axis), bounds) for index in range(len(node.proto.input))
         ]
-        self.edits.append(self._copy(node, tuple(inputs), name, f"{node.label}_part"))
+        self.edits.append(self._copy(node, tuple(inputs), name, f"{node.label}{PART}"))
         return name
 
     def _input_piece(self, node: NodeView, index: int, axis: int, bounds: slice) -> str:

@@ -18,6 +18,7 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.save import save_model
 from qdqtool.pipeline.calibrate import Recipe
 from qdqtool.pipeline.calibration_data import RandomData
+from qdqtool.pipeline.check import check_model
 from qdqtool.pipeline.placement import Selection
 from qdqtool.pipeline.placement_edits import WeightStorage
 from qdqtool.pipeline.quantize import QuantizeOptions, quantize_model
@@ -129,6 +130,21 @@ def test_quantize_separates_and_says_so(weights, tmp_path):
     printed = Console(record=True, width=200, file=io.StringIO())
     render(report, printed)
     assert "1 product for queries, keys and values at once cut in three" in printed.export_text()
+
+
+@pytest.mark.parametrize("form", ["split", "transposed weight", "gemm"])
+def test_check_compares_the_weights_part_for_part(form, tmp_path):
+    onnx.save(joint_attention(**FORMS[form]), tmp_path / "m.onnx")
+    quantize_model(tmp_path / "m.onnx", RandomData(samples=2), tmp_path / "q.onnx")
+    report = check_model(tmp_path / "q.onnx", baseline=tmp_path / "m.onnx")
+    assert report.not_observed == ()
+    assert report.passed
+    spoilt = onnx.load(tmp_path / "q.onnx")
+    codes = next(tensor for tensor in spoilt.graph.initializer if tensor.name == "w_quantized_part_1")
+    codes.raw_data = bytes(value ^ 4 for value in codes.raw_data)
+    onnx.save(spoilt, tmp_path / "q.onnx")
+    report = check_model(tmp_path / "q.onnx", baseline=tmp_path / "m.onnx")
+    assert [gate.name for gate in report.gates if not gate.passed] == ["weights"]
 
 
 def test_a_product_that_stays_float_stays_one(tmp_path):
