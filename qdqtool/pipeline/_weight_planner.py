@@ -90,11 +90,9 @@ class WeightPlanner:
         """Choose the codes of every matrix whose inputs can be observed."""
         entries = {view.scope(entry.slot.scope).values[entry.slot.tensor]: entry for entry in slots}
         channels = {
-            value: tensor.dims[entry.scheme.granularity.axis]
+            value: shape[entry.scheme.granularity.axis]
             for value, entry in entries.items()
-            if (tensor := facts.constants.direct(value)) is not None
-            and len(tensor.dims) == 2
-            and isinstance(entry.scheme.granularity, Blocked)
+            if isinstance(entry.scheme.granularity, Blocked) and len(shape := _shape(value, facts)) == 2
         }
         for value, moments in InputMoments(facts, data, self.progress).of(channels):
             entry = entries[value]
@@ -136,6 +134,16 @@ class WeightPlanner:
 
 def _key(entry: ProposedSlot) -> tuple[ScopePath, str, str]:
     return entry.slot.scope, entry.slot.tensor, str(entry.scheme)
+
+
+def _shape(value: Value, facts: Facts) -> tuple[int, ...]:
+    """Extents of a constant, stored or made of stored ones; nothing where they are not known."""
+    stored = facts.constants.direct(value)
+    if stored is not None:
+        return tuple(stored.dims)
+    shape = facts.types.shape(value) or ()
+    known = tuple(dim for dim in shape if isinstance(dim, int))
+    return known if len(known) == len(shape) else ()
 
 
 def _reason(entry: ProposedSlot, found: _Derived) -> str:

@@ -113,6 +113,43 @@ def test_every_mode_passes_its_own_check(mode: str, high_precision: HighPrecisio
     assert any(found.judged_by_data for found in report.boundaries) == (mode in {"int4", "nvfp4"})
 
 
+WEIGHT = (np.random.default_rng(2).normal(size=(CHANNELS, 64)) / 8).astype(np.float32)
+TURNED = np.ascontiguousarray(WEIGHT.T)
+PRODUCT = helper.make_node("MatMul", ["x", "w"], ["y"])
+FORMS = {
+    "Gemm": ([helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)], {"w": TURNED}),
+    "behind a Transpose": ([helper.make_node("Transpose", ["s"], ["w"]), PRODUCT], {"s": TURNED}),
+    "behind a Cast": (
+        [helper.make_node("Cast", ["s"], ["w"], to=TensorProto.FLOAT), PRODUCT],
+        {"s": WEIGHT.astype(np.float16)},
+    ),
+    "behind a Mul": ([helper.make_node("Mul", ["s", "f"], ["w"]), PRODUCT], {"s": WEIGHT, "f": np.float32(0.3)}),
+    "shared": (
+        [
+            helper.make_node("Relu", ["x"], ["r"]),
+            helper.make_node("MatMul", ["r", "w"], ["p"]),
+            helper.make_node("MatMul", ["x", "w"], ["q"]),
+            helper.make_node("Sub", ["p", "q"], ["y"]),
+        ],
+        {"w": WEIGHT},
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["int4", "nvfp4"])
+@pytest.mark.parametrize(("nodes", "weights"), FORMS.values(), ids=FORMS)
+def test_matrices_in_every_form_are_rounded_by_data_and_found_so(
+    made: Path, nodes: list[onnx.NodeProto], weights: dict[str, np.ndarray], mode: str, tmp_path: Path
+) -> None:
+    onnx.save(make_model(nodes, {"x": ("n", CHANNELS)}, {"y": ("n", 64)}, weights), tmp_path / "float.onnx")
+    options = QuantizeOptions(recipe=Recipe(mode=mode))
+    report = quantize_model(tmp_path / "float.onnx", made / "data.npz", tmp_path / "q.onnx", options)
+    assert all("rounded by the calibration data" in entry.reason for entry in report.quantized)
+    checked = check_model(tmp_path / "q.onnx", baseline=tmp_path / "float.onnx", data=made / "data.npz")
+    assert checked.passed, checked.failures
+    assert [found.judged_by_data for found in checked.boundaries] == [True]
+
+
 # --- damage ---
 
 

@@ -45,7 +45,7 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
     console.print(_WITHOUT_RANGES.get(used.method, f"calibrated with {used.method} over ") + data)
     if used.random:
         console.print(
-            f"RANDOM calibration, seed {used.seed}: it says nothing about real inputs, and `validate` says so (QN501)",
+            f"RANDOM calibration, seed {used.seed}: it says nothing about real inputs",
             style="yellow",
         )
     for what in used.forced_for:
