@@ -148,7 +148,8 @@ def _choice(
 ) -> tuple[Change, float | None, Trial | None]:
     """The first change that stands its trial and passes the gate, with its difference and what the trial measured.
 
-    Where there is none, the first that did not, with what speaks against it; neither where there is nothing to do.
+    Where there is none, one that did not, with what speaks against it: what a trial measured rather than a difference.
+    Neither where there is nothing to do.
     """
     failed: tuple[Change, float | None, Trial | None] | None = None
     refused: tuple[Site, ...] = ()
@@ -160,7 +161,8 @@ def _choice(
         candidate = replace(change, model=spilled(change.model))
         trial = judge(candidate)
         if trial is not None and not trial.kept:
-            failed, refused = failed or (candidate, None, trial), change.done
+            tried = failed is not None and failed[2] is not None
+            failed, refused = failed if tried else (candidate, None, trial), change.done
             continue
         difference = gate.difference(candidate.model)
         if difference <= gate.limit:
