@@ -47,7 +47,7 @@ from qdqtool.cli._progress import sample_progress
     default=0.5,
     show_default=True,
     metavar="K",
-    help="Gate: distance of packed weights that are not clipped; 'inf' for weights that were not rounded to nearest.",
+    help="Gate: distance of packed weights that are not clipped; 'inf' where another tool did not round to nearest.",
 )
 @click.option(
     "--max-metric-loss",

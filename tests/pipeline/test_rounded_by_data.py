@@ -17,6 +17,7 @@ from qdqtool.graph.tensors import make_tensor
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.pipeline import _moments
 from qdqtool.pipeline._rounded_by_data import MOST_RMS_STEPS
 from qdqtool.pipeline.calibrate import Recipe
 from qdqtool.pipeline.calibration_data import RandomData
@@ -111,6 +112,30 @@ def test_every_mode_passes_its_own_check(mode: str, high_precision: HighPrecisio
     report = check_model(tmp_path / "q.onnx", baseline=folder / "model.onnx")
     assert report.passed, report.failures
     assert any(found.judged_by_data for found in report.boundaries) == (mode in {"int4", "nvfp4"})
+
+
+@pytest.mark.parametrize("passes", [1, LAYERS])
+def test_the_product_of_every_layer_gains(
+    made: Path, passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the true inputs of each layer, also where moments are gathered layer by layer to save memory."""
+    path = made / "int4.onnx"
+    if passes > 1:
+        monkeypatch.setattr(_moments, "MOST_BYTES", 1)
+        path = tmp_path / "q.onnx"
+        options = QuantizeOptions(recipe=Recipe(mode="int4"))
+        quantize_model(made / "float.onnx", made / "data.npz", path, options)
+        assert path.read_bytes() == (made / "int4.onnx").read_bytes()
+    quantized, source, x = onnx.load(path), onnx.load(made / "float.onnx"), np.load(made / "data.npz")["x"]
+    for i in range(LAYERS):
+        weight = numpy_helper.to_array(initializer(source, f"w{i}"))
+        scale = np.repeat(numpy_helper.to_array(initializer(quantized, f"w{i}_scale")), 64, axis=0)
+        nearest = np.clip(np.rint(weight / scale), -8, 7) * scale
+        lost, lost_by_nearest = (
+            np.linalg.norm(x @ (weight - found)) for found in (by_hand(quantized, f"w{i}"), nearest)
+        )
+        assert lost < 0.8 * lost_by_nearest
+        x = np.maximum(x @ weight, 0)
 
 
 WEIGHT = (np.random.default_rng(2).normal(size=(CHANNELS, 64)) / 8).astype(np.float32)
