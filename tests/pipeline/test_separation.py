@@ -147,6 +147,35 @@ def test_check_compares_the_weights_part_for_part(form, tmp_path):
     assert [gate.name for gate in report.gates if not gate.passed] == ["weights"]
 
 
+def in_a_branch():
+    """The attention in one branch of an If; the other gives ``x`` as it is."""
+    then = joint_attention().graph
+    del then.input[:]
+    passed = helper.make_graph([helper.make_node("Identity", ["x"], ["same"])], "else", [], [])
+    passed.output.add().CopyFrom(helper.make_tensor_value_info("same", onnx.TensorProto.FLOAT, BATCH["x"]))
+    branches = {"then_branch": then, "else_branch": passed}
+    inputs = [
+        helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, BATCH["x"]),
+        helper.make_tensor_value_info("flag", onnx.TensorProto.BOOL, []),
+    ]
+    result = helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, BATCH["x"])
+    graph = helper.make_graph([helper.make_node("If", ["flag"], ["z"], "if", **branches)], "g", inputs, [result])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_products_in_a_branch_are_cut_there(tmp_path):
+    result, names = separated(place(in_a_branch(), tmp_path), tmp_path)
+    onnx.checker.check_model(result, full_check=True)
+    assert names == ("all.MatMul",)
+    branch = next(each.g for each in result.graph.node[-1].attribute if each.name == "then_branch")
+    assert [node.output[0] for node in branch.node if node.name.startswith("all.MatMul")] == [
+        "all_part",
+        "all_part_1",
+        "all_part_2",
+        "all",
+    ]
+
+
 def test_a_product_that_stays_float_stays_one(tmp_path):
     onnx.save(joint_attention(), tmp_path / "m.onnx")
     options = QuantizeOptions(recipe=Recipe(selection=Selection(nodes_to_exclude=("all.MatMul",))))
