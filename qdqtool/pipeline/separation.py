@@ -47,8 +47,7 @@ def separate_projections(quantized: Model, target: str) -> tuple[Model, tuple[st
     """
     if targets.get(target).family != "tensorrt" or not any(_quantized_sites(GraphView(quantized))):
         return quantized, ()
-    spill = spilled(quantized)  # so that codes are made once, and not for each part
-    separated, done = _cut(spill, _quantized_sites)
+    separated, done = _cut(spilled(quantized), _quantized_sites)  # spilled: codes are made once, not for each part
     return (separated if done else quantized), done
 
 
@@ -116,6 +115,8 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
             return stored.dims[axis] if len(stored.dims) == 2 else 0
         node = value.producer
         if node is None or not node.is_op(*_KEEPING_OPS) or node.attribute("block_size", 0):
+            return 0
+        if sorted(node.attribute("perm", (1, 0))) != [0, 1]:  # no matrix
             return 0
         axis, value = _axis_in_front(node, axis), node.input(0)
     return 0

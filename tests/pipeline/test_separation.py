@@ -211,7 +211,17 @@ def computed_bias():
     return model
 
 
-LEFT = {"gated": gated(), "grouped": grouped(), "computed bias": computed_bias()}
+def batched():
+    """A weight of rank 3, behind a Transpose."""
+    model = joint_attention(transposed=True)
+    (transpose,) = (node for node in model.graph.node if node.output[0] == "wt")
+    (weight,) = (tensor for tensor in model.graph.initializer if tensor.name == "w")
+    weight.dims.insert(0, 1)
+    transpose.attribute[0].ints[:] = [0, 2, 1]
+    return model
+
+
+LEFT = {"batched": batched(), "gated": gated(), "grouped": grouped(), "computed bias": computed_bias()}
 
 
 @pytest.mark.parametrize("name", LEFT)
