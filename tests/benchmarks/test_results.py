@@ -105,6 +105,11 @@ class TestGrowth:
         assert (cells["fixed s"], cells["ms a sample"], cells["ratio a sample"]) == ("2.00", "120.00", "1.50")
         assert (cells["ratio at few"], cells["ratio at many"], cells["memory ratio"]) == ("2.50", "1.75", "1.05")
 
+    def test_no_ratio_to_inference_that_is_lost_in_starting_up(self):
+        one = replace(grown(), plain_many=Cost(2.1, 1, 1))
+        cells = dict(zip(growth.COLUMNS, one.row, strict=True))
+        assert (cells["plain ms"], cells["ratio a sample"], cells["ratio at many"]) == ("-", "-", "6.67")
+
     def test_memory_is_judged_for_ours_alone(self):
         assert grown().row[-1] == "met"
         assert grown(peak=115).row[-1] == "missed by 0.05"
