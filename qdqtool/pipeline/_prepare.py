@@ -21,6 +21,9 @@ from qdqtool.pipeline.preparation import Change, Preparation, Site, known_steps,
 from qdqtool.pipeline.preparation._trial import Slots, TrialCourt
 from qdqtool.ranges import PreparationStep, Trial
 
+_Choice = tuple[Change, float | None, Trial | None]
+"""A change, the difference that it made to the outputs, and its trial, as far as they were measured."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationReport:
@@ -143,33 +146,29 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
     return Prepared(spilled(model), tuple(reports), tuple(record), means)
 
 
-def _choice(
-    changes: Iterator[Change], gate: "_Gate", judge: Callable[[Change], Trial | None]
-) -> tuple[Change, float | None, Trial | None]:
+def _choice(changes: Iterator[Change], gate: "_Gate", judge: Callable[[Change], Trial | None]) -> _Choice:
     """The first change that stands its trial and passes the gate, with its difference and what the trial measured.
 
     Where there is none, one that did not, with what speaks against it: what a trial measured rather than a difference.
     Neither where there is nothing to do.
     """
-    failed: tuple[Change, float | None, Trial | None] | None = None
-    refused: tuple[Site, ...] = ()
+    refused: list[_Choice] = []
+    harmful: list[_Choice] = []
     for change in changes:
         if not change.done:
-            return failed or (change, None, None)
-        if change.done == refused:  # the same change, made in another way
+            return [*refused, *harmful, (change, None, None)][0]
+        if any(change.done == other.done for other, _, _ in refused):  # the same change, made in another way
             continue
         candidate = replace(change, model=spilled(change.model))
         trial = judge(candidate)
         if trial is not None and not trial.kept:
-            tried = failed is not None and failed[2] is not None
-            failed, refused = failed if tried else (candidate, None, trial), change.done
+            refused.append((candidate, None, trial))
             continue
         difference = gate.difference(candidate.model)
         if difference <= gate.limit:
             return candidate, difference, trial
-        failed = failed or (candidate, difference, None)
-    assert failed is not None  # a step yields one change at least
-    return failed
+        harmful.append((candidate, difference, None))
+    return [*refused, *harmful][0]  # a step yields one change at least
 
 
 def _judged(court: TrialCourt | None, model: Model, change: Change) -> Trial | None:
