@@ -22,7 +22,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from qdqtool import rules, targets
-from qdqtool.pipeline.validate import validate_model
+from qdqtool.jobs.validate import validate_model
 
 NODES_PER_LAYER = 5
 SIDE = 16384

@@ -6,48 +6,48 @@ Importing this package is instant: every public name is loaded when it is first 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from qdqtool.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from qdqtool import interop as interop
-    from qdqtool.arrays import dequantize as dequantize
-    from qdqtool.arrays import fake_quantize as fake_quantize
-    from qdqtool.arrays import quantize as quantize
-    from qdqtool.arrays import scale_from_range as scale_from_range
-    from qdqtool.arrays import scale_from_tensor as scale_from_tensor
-    from qdqtool.pipeline.build import build_engine as build_engine
-    from qdqtool.pipeline.calibrate import calibrate as calibrate
-    from qdqtool.pipeline.check import check_model as check_model
-    from qdqtool.pipeline.convert_ranges import convert_ranges as convert_ranges
-    from qdqtool.pipeline.diff import diff_models as diff_models
-    from qdqtool.pipeline.fix import fix_models as fix_models
-    from qdqtool.pipeline.insert import insert_encodings as insert_encodings
-    from qdqtool.pipeline.insert import insert_plan as insert_plan
-    from qdqtool.pipeline.inspect import inspect_model as inspect_model
-    from qdqtool.pipeline.normalize_model import normalize_model as normalize_model
-    from qdqtool.pipeline.quantize import quantize_model as quantize_model
-    from qdqtool.pipeline.strip import strip_model as strip_model
-    from qdqtool.pipeline.validate import validate_model as validate_model
-
-__version__ = "0.1.0"
+    from qdqtool.interop.arrays import dequantize as dequantize
+    from qdqtool.interop.arrays import fake_quantize as fake_quantize
+    from qdqtool.interop.arrays import quantize as quantize
+    from qdqtool.interop.arrays import scale_from_range as scale_from_range
+    from qdqtool.interop.arrays import scale_from_tensor as scale_from_tensor
+    from qdqtool.jobs.build import build_engine as build_engine
+    from qdqtool.jobs.calibrate import calibrate as calibrate
+    from qdqtool.jobs.check import check_model as check_model
+    from qdqtool.jobs.convert_ranges import convert_ranges as convert_ranges
+    from qdqtool.jobs.diff import diff_models as diff_models
+    from qdqtool.jobs.fix import fix_models as fix_models
+    from qdqtool.jobs.insert import insert_encodings as insert_encodings
+    from qdqtool.jobs.insert import insert_plan as insert_plan
+    from qdqtool.jobs.inspect import inspect_model as inspect_model
+    from qdqtool.jobs.normalize import normalize_model as normalize_model
+    from qdqtool.jobs.quantize import quantize_model as quantize_model
+    from qdqtool.jobs.strip import strip_model as strip_model
+    from qdqtool.jobs.validate import validate_model as validate_model
 
 _HOMES = {
-    "build_engine": "qdqtool.pipeline.build",
-    "calibrate": "qdqtool.pipeline.calibrate",
-    "check_model": "qdqtool.pipeline.check",
-    "convert_ranges": "qdqtool.pipeline.convert_ranges",
-    "dequantize": "qdqtool.arrays",
-    "diff_models": "qdqtool.pipeline.diff",
-    "fake_quantize": "qdqtool.arrays",
-    "fix_models": "qdqtool.pipeline.fix",
-    "insert_encodings": "qdqtool.pipeline.insert",
-    "insert_plan": "qdqtool.pipeline.insert",
-    "inspect_model": "qdqtool.pipeline.inspect",
-    "normalize_model": "qdqtool.pipeline.normalize_model",
-    "quantize": "qdqtool.arrays",
-    "quantize_model": "qdqtool.pipeline.quantize",
-    "scale_from_range": "qdqtool.arrays",
-    "scale_from_tensor": "qdqtool.arrays",
-    "strip_model": "qdqtool.pipeline.strip",
-    "validate_model": "qdqtool.pipeline.validate",
+    "build_engine": "qdqtool.jobs.build",
+    "calibrate": "qdqtool.jobs.calibrate",
+    "check_model": "qdqtool.jobs.check",
+    "convert_ranges": "qdqtool.jobs.convert_ranges",
+    "dequantize": "qdqtool.interop.arrays",
+    "diff_models": "qdqtool.jobs.diff",
+    "fake_quantize": "qdqtool.interop.arrays",
+    "fix_models": "qdqtool.jobs.fix",
+    "insert_encodings": "qdqtool.jobs.insert",
+    "insert_plan": "qdqtool.jobs.insert",
+    "inspect_model": "qdqtool.jobs.inspect",
+    "normalize_model": "qdqtool.jobs.normalize",
+    "quantize": "qdqtool.interop.arrays",
+    "quantize_model": "qdqtool.jobs.quantize",
+    "scale_from_range": "qdqtool.interop.arrays",
+    "scale_from_tensor": "qdqtool.interop.arrays",
+    "strip_model": "qdqtool.jobs.strip",
+    "validate_model": "qdqtool.jobs.validate",
 }
 
 __all__ = [

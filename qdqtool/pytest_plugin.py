@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.diff import DiffReport
-    from qdqtool.pipeline.validate_report import ValidateReport
+    from qdqtool.jobs.diff import DiffReport
+    from qdqtool.linting.report import ValidateReport
 
 Source = str | Path
 
@@ -70,7 +70,7 @@ class QdqAssertions:
             ModelError: One of them cannot be read.
         """
         __tracebackhide__ = True
-        from qdqtool.pipeline.diff import diff_models
+        from qdqtool.jobs.diff import diff_models
         from qdqtool.report.text import diff
 
         report = diff_models(before, after)
@@ -89,9 +89,9 @@ def _validate(model: Path, *, fail_on: str | None, **given: list[str] | None) ->
     import msgspec
 
     from qdqtool.errors import ArgumentError, ModelError
-    from qdqtool.pipeline.baseline import read_baseline, without_known
-    from qdqtool.pipeline.config import Config, settle
-    from qdqtool.pipeline.validate import validate_files
+    from qdqtool.jobs.validate import validate_files
+    from qdqtool.linting.baseline import read_baseline, without_known
+    from qdqtool.linting.settings import Config, settle
     from qdqtool.report.text import findings
 
     try:

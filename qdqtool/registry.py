@@ -8,8 +8,8 @@ from types import ModuleType
 
 
 def unit_names(package: ModuleType) -> tuple[str, ...]:
-    """The public ids in ``package``, sorted: its modules, less those that begin with an underscore."""
-    found = (info.name for info in pkgutil.iter_modules(package.__path__))
+    """The public ids in ``package``, sorted: its modules, less packages and what begins with an underscore."""
+    found = (info.name for info in pkgutil.iter_modules(package.__path__) if not info.ispkg)
     return tuple(sorted(name for name in found if not name.startswith("_")))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.comparison.subjects import Subject, has_matmul_weights
-from qdqtool import calibrators
+from qdqtool.ranges import calibrators
 
 CHILDREN = Path(__file__).parent / "children"
 DEFAULT, MAX, HISTOGRAM, FP8 = "int8 default", "int8 max", "int8 histogram", "fp8"

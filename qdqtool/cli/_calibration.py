@@ -10,8 +10,8 @@ from qdqtool.cli._options import shapes_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.calibrate import Recipe
-    from qdqtool.pipeline.calibration_data import FileData, RandomData
+    from qdqtool.data.calibration_data import FileData, RandomData
+    from qdqtool.planning.recipe import Recipe
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -52,8 +52,8 @@ def make_data(values: dict[str, Any]) -> "FileData | RandomData":
     Raises:
         UsageError: Not exactly one source is named, or an option does not go with it.
     """
+    from qdqtool.data.calibration_data import FileData, RandomData
     from qdqtool.errors import UsageError
-    from qdqtool.pipeline.calibration_data import FileData, RandomData
 
     path, random = values.pop("calib_data"), values.pop("random_calibration")
     seed, samples = values.pop("seed"), values.pop("samples")
@@ -123,13 +123,13 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         ArgumentError: A name is unknown.
         UsageError: A shape is malformed.
     """
-    from qdqtool.pipeline.calibrate import Recipe
-    from qdqtool.pipeline.input_shapes import parse_shapes
-    from qdqtool.pipeline.placement import Selection
+    from qdqtool.data.input_shapes import parse_shapes
+    from qdqtool.planning.placement import Selection
+    from qdqtool.planning.recipe import Recipe
 
     selecting = {name.strip("-").replace("-", "_"): () for name, _ in _SELECTING}
     return Recipe(
-        mode=values.pop("quantize_mode"),
+        quantize_mode=values.pop("quantize_mode"),
         block_size=values.pop("block_size"),
         method=values.pop("calibration_method"),
         percentile=values.pop("percentile"),

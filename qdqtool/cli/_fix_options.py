@@ -61,13 +61,13 @@ def run_fixes(
     Args:
         models: The files.
         options: The values of :func:`fix_options`.
-        policy: A :class:`qdqtool.pipeline.policy.Policy`.
+        policy: A :class:`qdqtool.linting.policy.Policy`.
         fail_on: ``error``, ``warning`` or ``never``.
         output_format: ``text`` or ``json``.
     """
-    from qdqtool.pipeline.check import DataRequest
-    from qdqtool.pipeline.fix import FixRequest, fix_models, reaches
-    from qdqtool.pipeline.input_shapes import parse_shapes
+    from qdqtool.data.input_shapes import parse_shapes
+    from qdqtool.data.request import DataRequest
+    from qdqtool.jobs.fix import FixRequest, fix_models, reaches
     from qdqtool.report.terminal import escape
 
     data = DataRequest(path=options["data"], input_shapes=parse_shapes(options["input_shapes"], "--input-shapes"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.calibrate import Recipe
+    from qdqtool.planning.recipe import Recipe
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -25,6 +25,6 @@ def high_precision_option() -> Callable[[Decorated], Decorated]:
 
 def with_high_precision(recipe: "Recipe", values: dict[str, Any]) -> "Recipe":
     """The recipe with what :func:`high_precision_option` asks for, which is taken out of ``values``."""
-    from qdqtool.pipeline.scale_type import HighPrecision
+    from qdqtool.planning.scale_type import HighPrecision
 
     return replace(recipe, high_precision=HighPrecision(values.pop("high_precision_dtype")))

@@ -54,7 +54,7 @@ def weights_option() -> Callable[[Decorated], Decorated]:
 
 
 def shapes_option(name: str, what: str) -> Callable[[Decorated], Decorated]:
-    """An option with shapes by input name; :func:`qdqtool.pipeline.input_shapes.parse_shapes` reads it."""
+    """An option with shapes by input name; :func:`qdqtool.data.input_shapes.parse_shapes` reads it."""
     return click.option(
         name, multiple=True, metavar="NAME:1x3x320x320", help=f"{what}; several with commas, or the option again."
     )

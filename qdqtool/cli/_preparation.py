@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.preparation import Preparation
+    from qdqtool.planning.recipe import Preparation
 
 PREPARATION_OPTIONS = (
     click.option(
@@ -39,7 +39,7 @@ def make_preparation(values: dict[str, Any]) -> "Preparation":
         ArgumentError: An alpha is none.
     """
     from qdqtool.errors import ArgumentError
-    from qdqtool.pipeline.preparation import Preparation
+    from qdqtool.planning.recipe import Preparation
 
     text = values.pop("smoothquant")
     try:

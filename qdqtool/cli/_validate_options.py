@@ -12,8 +12,8 @@ from qdqtool.registry import suggestion, unit_names
 from qdqtool.report import validate as _formats
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.config import Settings
-    from qdqtool.pipeline.validate_report import ValidateReport
+    from qdqtool.linting.report import ValidateReport
+    from qdqtool.linting.settings import Settings
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -104,7 +104,7 @@ def settings_of(options: dict[str, Any]) -> "Settings":
         UsageError: The file cannot be read, or options contradict each other.
     """
     from qdqtool.errors import UsageError
-    from qdqtool.pipeline.config import Config, settle
+    from qdqtool.linting.settings import Config, settle
 
     if options["baseline"] is not None and options["write_baseline"] is not None:
         raise UsageError(
@@ -149,7 +149,7 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
         OutputError: A file cannot be written.
     """
     if options["write_baseline"] is not None:
-        from qdqtool.pipeline.baseline import write_baseline
+        from qdqtool.linting.baseline import write_baseline
 
         count = write_baseline(report, options["write_baseline"])
         _say(f"{count} findings written to {options['write_baseline']}")
@@ -169,7 +169,7 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
 def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateReport":
     if settings.baseline is None:
         return report
-    from qdqtool.pipeline.baseline import read_baseline, without_known
+    from qdqtool.linting.baseline import read_baseline, without_known
 
     compared = without_known(report, read_baseline(settings.baseline), settings.baseline.parent)
     if compared.gone:
@@ -179,14 +179,14 @@ def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateR
 
 def _print(report: "ValidateReport", options: dict[str, Any]) -> None:
     """Write the files that were asked for, then print."""
-    from qdqtool.graph.save import write_atomically
+    from qdqtool.graph.io.save import write_atomically
 
     for output_format, path in options["reports"]:
         text = _rendered(report, output_format)
         write_atomically(path, f"{text.rstrip()}\n".encode())
     output_format = options["output_format"]
     if options["statistics"]:
-        from qdqtool.pipeline.statistics import statistics
+        from qdqtool.linting.rule_counts import statistics
 
         emit(statistics(report), output_format, "statistics")
     elif output_format == "text":

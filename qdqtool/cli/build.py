@@ -8,8 +8,8 @@ import click
 from qdqtool.cli._options import emit, model_argument, output_format_option, output_option, shapes_option
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.build_options import BuildOptions
-    from qdqtool.pipeline.profiles import ShapeOptions
+    from qdqtool.engine.options import BuildOptions
+    from qdqtool.engine.profiles import ShapeOptions
 
 
 @click.command(short_help="Build a TensorRT engine and report the precision of each quantized node.")
@@ -60,9 +60,9 @@ def command(
     time-out ends in a message. The first dimension of a dynamic input becomes 1 unless a shape is given; every other
     dynamic dimension needs one. --input-shapes writes shapes into the model and folds what that decides.
     """
-    from qdqtool.backends._engine import BuildRefusedError
-    from qdqtool.pipeline.build import build_engine
-    from qdqtool.pipeline.build_report import refused_report
+    from qdqtool.engine.builder import BuildRefusedError
+    from qdqtool.engine.report import refused_report
+    from qdqtool.jobs.build import build_engine
 
     try:
         report = build_engine(model, output, backend=backend, options=_options(**words))
@@ -85,9 +85,9 @@ def _options(  # noqa: PLR0913 -- one argument for each option
     timeout: float,
     **shapes: tuple[str, ...],
 ) -> "BuildOptions":
-    from qdqtool.backends._trt_targets import parse
-    from qdqtool.pipeline.build_options import BuildOptions
-    from qdqtool.pipeline.precision_gate import parse_gate
+    from qdqtool.engine.compute_capabilities import parse
+    from qdqtool.engine.options import BuildOptions
+    from qdqtool.engine.precision_gate import parse_gate
 
     return BuildOptions(
         shapes=_shapes(**shapes),
@@ -102,8 +102,8 @@ def _options(  # noqa: PLR0913 -- one argument for each option
 
 
 def _shapes(**words: tuple[str, ...]) -> "ShapeOptions":
-    from qdqtool.pipeline.input_shapes import parse_shapes
-    from qdqtool.pipeline.profiles import ShapeOptions
+    from qdqtool.data.input_shapes import parse_shapes
+    from qdqtool.engine.profiles import ShapeOptions
 
     found = {key: parse_shapes(given, f"--{key.replace('_', '-')}") for key, given in words.items()}
     return ShapeOptions(

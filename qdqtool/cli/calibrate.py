@@ -24,8 +24,8 @@ def command(*, model: Path, output: Path, output_format: str, shard: str | None,
     nothing. Every sample is checked before the first run. What is done is kept in RANGES meanwhile, and at Ctrl-C: the
     same command goes on from there. docs/calibration.md describes data, ranges files and shards.
     """
-    from qdqtool.pipeline.calibrate import calibrate_to_file
-    from qdqtool.pipeline.shard import parse_shard
+    from qdqtool.jobs.calibrate import calibrate_to_file
+    from qdqtool.ranges.shard import parse_shard
 
     recipe, data = make_recipe(values), make_data(values)
     part = parse_shard(shard, "--shard") if shard is not None else None

@@ -90,11 +90,12 @@ def command(  # noqa: PLR0913 -- one argument for each option
 
     Exit code 1 when a gate is missed; docs/check.md explains each of them.
     """
-    from qdqtool.backends.ort_cpu import Profile
-    from qdqtool.pipeline.check import DataRequest, check_model
-    from qdqtool.pipeline.check_options import CheckOptions
-    from qdqtool.pipeline.check_report import Gates
-    from qdqtool.pipeline.input_shapes import parse_shapes
+    from qdqtool.checking.options import CheckOptions
+    from qdqtool.checking.report import Gates
+    from qdqtool.data.input_shapes import parse_shapes
+    from qdqtool.data.request import DataRequest
+    from qdqtool.jobs.check import check_model
+    from qdqtool.running.ort_cpu import Profile
 
     options = CheckOptions(
         gates=Gates(**limits), profile=Profile(profile), outputs=outputs, save_outputs=save_outputs, metric=metric

@@ -30,6 +30,6 @@ def command(*, ranges: Path, output: Path, to: str, calibration_method: str | No
     table of ONNX Runtime, AIMET encodings, or an npz. What is written is what int8 codes are to cover, as the
     calibration method has it. docs/foreign_ranges.md describes each format.
     """
-    from qdqtool.pipeline.convert_ranges import convert_ranges
+    from qdqtool.jobs.convert_ranges import convert_ranges
 
     emit(convert_ranges(ranges, output, to, calibration_method), output_format, "convert_ranges")

@@ -28,7 +28,7 @@ def command(
     With --assert-preserved the exit code is 1 when a pair of BEFORE is removed or changed: a gate for simplifiers,
     optimizers and exporters. Added and moved pairs pass.
     """
-    from qdqtool.pipeline.diff import diff_models
+    from qdqtool.jobs.diff import diff_models
 
     report = diff_models(before, after)
     emit(report, output_format, "diff")

@@ -12,6 +12,6 @@ def command(*, output_format: str) -> None:
 
     Always ends with exit code 0: a missing optional package is no failure.
     """
-    from qdqtool.pipeline.doctor import examine
+    from qdqtool.jobs.doctor import examine
 
     emit(examine(), output_format, "doctor")

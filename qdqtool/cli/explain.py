@@ -10,6 +10,6 @@ from qdqtool.cli._options import emit, output_format_option
 @output_format_option()
 def command(*, rule: str, output_format: str) -> None:
     """Explain the rule CODE, which is a code (QP101) or a name (parameters.scale-value)."""
-    from qdqtool.pipeline.catalogue import explain
+    from qdqtool.jobs.catalogue import explain
 
     emit(explain(rule), output_format, "rule")

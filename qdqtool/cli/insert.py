@@ -66,12 +66,12 @@ def command(  # noqa: PLR0913 -- one argument for each option
     for; constants are stored as codes with a DequantizeLinear. Nothing else in the file changes; opset and IR version
     are raised only as far as the formats need.
     """
+    from qdqtool.data.input_shapes import parse_shapes
+    from qdqtool.data.request import DataRequest
     from qdqtool.errors import UsageError
-    from qdqtool.graph.save import ExternalData
-    from qdqtool.pipeline.check import DataRequest
-    from qdqtool.pipeline.input_shapes import parse_shapes
-    from qdqtool.pipeline.insert import InsertOptions, insert_encodings, insert_plan
-    from qdqtool.pipeline.placement_edits import WeightStorage
+    from qdqtool.graph.io.save import ExternalData
+    from qdqtool.insertion.pair_edits import WeightStorage
+    from qdqtool.jobs.insert import InsertOptions, insert_encodings, insert_plan
 
     request = DataRequest(input_shapes=parse_shapes(input_shapes, "--input-shapes")) if verify else None
     options = InsertOptions(

@@ -17,6 +17,6 @@ def command(*, model: Path, tensors: bool, output_format: str) -> None:
     Prints the Q/DQ inventory by type and granularity with scale ranges, the coverage of quantizable operators, sizes
     and opsets. Weights are not read.
     """
-    from qdqtool.pipeline.inspect import inspect_model
+    from qdqtool.jobs.inspect import inspect_model
 
     emit(inspect_model(model, tensors=tensors), output_format, "inspect")

@@ -17,6 +17,6 @@ def command(*, shards: tuple[Path, ...], output: Path, output_format: str) -> No
     The result has the same bytes as one run over all samples on the same kind of machine. Shards of another model,
     other data, another method or other options are refused, and so is a set with a shard missing or doubled.
     """
-    from qdqtool.pipeline.merge import merge_to_file
+    from qdqtool.jobs.merge import merge_to_file
 
     emit(merge_to_file(shards, output), output_format, "merge")

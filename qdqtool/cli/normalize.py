@@ -40,10 +40,10 @@ def command(
     and Mul, codes that Cast and Mul dequantize, biases stored as codes, computed scales, and unsigned codes that signed
     ones can hold. Outputs are compared in ONNX Runtime: each change is proven, or the difference is printed.
     """
-    from qdqtool.graph.save import ExternalData
-    from qdqtool.pipeline.check import DataRequest
-    from qdqtool.pipeline.input_shapes import parse_shapes
-    from qdqtool.pipeline.normalize_model import normalize_model
+    from qdqtool.data.input_shapes import parse_shapes
+    from qdqtool.data.request import DataRequest
+    from qdqtool.graph.io.save import ExternalData
+    from qdqtool.jobs.normalize import normalize_model
 
     request = DataRequest(path=data, input_shapes=parse_shapes(input_shapes, "--input-shapes"))
     report = normalize_model(model, output, data=request, external_data=ExternalData(external_data))

@@ -18,8 +18,8 @@ from qdqtool.cli._options import (
 from qdqtool.cli._progress import sample_progress
 
 if TYPE_CHECKING:
-    from qdqtool.pipeline.cached_ranges import CachedRanges
-    from qdqtool.pipeline.calibration_data import FileData, RandomData
+    from qdqtool.data.calibration_data import FileData, RandomData
+    from qdqtool.preparation.cached_ranges import CachedRanges
 
 
 @click.command(short_help="Quantize a float model: decide, calibrate, insert, validate.")
@@ -52,9 +52,9 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     input gives the same bytes. The report names every quantizable node that was left in float, and why.
     """
     from qdqtool.errors import UsageError
-    from qdqtool.graph.save import ExternalData
-    from qdqtool.pipeline import quantize
-    from qdqtool.pipeline.placement_edits import WeightStorage
+    from qdqtool.graph.io.save import ExternalData
+    from qdqtool.insertion.pair_edits import WeightStorage
+    from qdqtool.jobs import quantize
 
     recipe = with_high_precision(make_recipe(values), values)
     if list_matches:
@@ -62,7 +62,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
         return
     if output is None:
         raise UsageError("no output is named", hint="-o OUT.onnx; or --list-matches to see what would be done")
-    data = _source(values, needed=not recipe.unit.weight_only)
+    data = _source(values, needed=not recipe.mode.weight_only)
     options = quantize.QuantizeOptions(
         recipe=recipe,
         weights=WeightStorage(values["weights"]),
@@ -78,7 +78,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
 def _source(values: dict[str, Any], *, needed: bool) -> "FileData | RandomData | CachedRanges | None":
     """Where ranges come from: data or a file, to which data may be added; None where none is needed or named."""
     from qdqtool.errors import UsageError
-    from qdqtool.pipeline.cached_ranges import CachedRanges
+    from qdqtool.preparation.cached_ranges import CachedRanges
 
     cache, force = values.pop("calibration_cache"), values.pop("force")
     named = values["calib_data"] is not None or values["random_calibration"]
@@ -100,8 +100,8 @@ def _source(values: dict[str, Any], *, needed: bool) -> "FileData | RandomData |
 
 def _cached_data(values: dict[str, Any]) -> "FileData | None":
     """The data beside ranges from a file."""
+    from qdqtool.data.calibration_data import FileData
     from qdqtool.errors import UsageError
-    from qdqtool.pipeline.calibration_data import FileData
 
     path, samples = values.pop("calib_data"), values.pop("samples")
     if path is None and samples is not None:

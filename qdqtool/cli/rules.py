@@ -9,6 +9,6 @@ from qdqtool.cli._options import emit, output_format_option
 @output_format_option()
 def command(*, output_format: str) -> None:
     """List the rules that `qdqtool validate` knows, with what a fault means to each target."""
-    from qdqtool.pipeline.catalogue import catalogue
+    from qdqtool.jobs.catalogue import catalogue
 
     emit(catalogue(), output_format, "rules")

@@ -18,7 +18,7 @@ def command(*, model: Path, output: Path, external_data: str, output_format: str
     Pairs are bypassed; stored codes become float weights again. Codes that are graph inputs or outputs, or that feed
     other operators, stay where they are and are listed.
     """
-    from qdqtool.graph.save import ExternalData
-    from qdqtool.pipeline.strip import strip_model
+    from qdqtool.graph.io.save import ExternalData
+    from qdqtool.jobs.strip import strip_model
 
     emit(strip_model(model, output, external_data=ExternalData(external_data)), output_format, "strip")

@@ -49,7 +49,7 @@ def command(context: click.Context, /, *, models: tuple[Path, ...], **options: A
     Exit codes: 0; 1 for findings that --fail-on names; 2 for wrong options; 3 when a model cannot be read (the others
     are reported all the same).
     """
-    from qdqtool.pipeline.validate import validate_files
+    from qdqtool.jobs.validate import validate_files
 
     settings = settings_of(options)
     if options["show_settings"]:

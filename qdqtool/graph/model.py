@@ -30,7 +30,7 @@ class SpillFolder:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the bytes of a tensor lie for the time being (:mod:`qdqtool.graph.spill`).
+    """Where the bytes of a tensor lie for the time being (:mod:`qdqtool.graph.io.spill`).
 
     Attributes:
         folder: The folder.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.formats._arguments import real_array
+from qdqtool.interop._array_arguments import real_array
 from qdqtool.numerics.division import round_once
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, REAL_TYPES, Array
 from qdqtool.numerics.number_format import NumberFormat

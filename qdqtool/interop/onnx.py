@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.formats._arguments import (
+from qdqtool.interop._array_arguments import (
     DTypeName,
     code_array,
     format_of,

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.errors import ArgumentError
-from qdqtool.formats._arguments import DTypeName, real_type
 from qdqtool.interop._arguments import codes_of, scale_like
+from qdqtool.interop._array_arguments import DTypeName, real_type
 from qdqtool.interop._canonical import Dequantize
 from qdqtool.interop._graph import GraphPiece, Part
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array

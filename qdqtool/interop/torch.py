@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.formats._arguments import DTypeName
+from qdqtool.interop._array_arguments import DTypeName
 from qdqtool.interop._canonical import Dequantize
 from qdqtool.interop._graph import GraphPiece, Part, tensor_type
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
@@ -182,8 +182,9 @@ def quantize_graph(q: QuantizedArray) -> GraphPiece:
     fused = isinstance(q.granularity, PerTensor)
     work = FLOAT64 if fused else FLOAT32
     inverse, zero = (expand(a, q.shape, q.granularity).astype(work) for a in (_reciprocal(q.scales), q.zero_points))
-    there, back = ((Part("Cast", (), {"to": 11}),), (Part("Cast", (), {"to": 1}),)) if fused else ((), ())
-    parts = (*there, Part("Mul", ("inverse",)), Part("Add", ("zero_point",)), *back, Part("Round"))
+    to_double = (Part("Cast", (), {"to": 11}),) if fused else ()
+    to_float = (Part("Cast", (), {"to": 1}),) if fused else ()
+    parts = (*to_double, Part("Mul", ("inverse",)), Part("Add", ("zero_point",)), *to_float, Part("Round"))
     parts = (*parts, Part("Clip", ("low", "high")), Part("Cast", (), {"to": fmt.onnx_type}))
     bounds = {"low": np.float32(fmt.low), "high": np.float32(fmt.high)}
     constants = {"inverse": inverse, "zero_point": zero, **{k: np.asarray(v) for k, v in bounds.items()}}

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.formats._arguments import DTypeName, real_type
 from qdqtool.interop._arguments import codes_of, real_side, scale_like
+from qdqtool.interop._array_arguments import DTypeName, real_type
 from qdqtool.interop._canonical import Dequantize, Quantize
 from qdqtool.interop._graph import GraphPiece
 from qdqtool.numerics.dtypes import Array

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from qdqtool.histogram import BINS
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 
 WORTH_IT = 1 << 23
 """Bytes of one sample from which the compiled kernel is fetched: it saves some 5 ms for each."""
 COMPILED_FROM = 1 << 12
 """Elements from which the compiled kernel is called."""
-_KERNEL = "qdqtool.numerics._count_rows"
+_KERNEL = "qdqtool.numerics.compiled.count_rows"
 _PIECE = 1 << 17
 _LARGEST_POWER = 127
 
@@ -89,3 +88,7 @@ def available() -> bool:
 
 def _kernel() -> Any:
     return importlib.import_module(_KERNEL)
+
+
+BINS = 1 << 14
+"""Bins of a histogram. At least half of them lie below the largest magnitude."""

@@ -92,7 +92,7 @@ def fit(values: Array, blocks: Blocks, wanted: Fit, *, compiled: bool) -> tuple[
 
 
 def _fit_by_rows(tile: Array, wanted: Fit, steps: Array, peaks: Array) -> None:
-    """The NumPy twin of :func:`qdqtool.numerics._fit_tiles.fit`: the same operations in the same order.
+    """The NumPy twin of :func:`qdqtool.numerics.compiled.fit_tiles.fit`: the same operations in the same order.
 
     Args:
         tile: float32 ``[elements of a group, groups]``.
@@ -129,4 +129,4 @@ def _sums(tile: Array, reciprocal: Array, wanted: Fit) -> tuple[Array, Array, Ar
 
 @functools.cache
 def _kernels() -> ModuleType:
-    return importlib.import_module("qdqtool.numerics._fit_tiles")
+    return importlib.import_module("qdqtool.numerics.compiled.fit_tiles")

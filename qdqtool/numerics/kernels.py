@@ -26,8 +26,8 @@ WORTH_IT = 10_000_000
 """Elements from which compiling is worth its second."""
 SMALL = 1 << 17
 """Elements below which NumPy is as fast as compiled code on several threads."""
-_ROWS = "qdqtool.numerics._rows"
-_HALF_ROWS = "qdqtool.numerics._half_rows"
+_ROWS = "qdqtool.numerics.compiled.rows"
+_HALF_ROWS = "qdqtool.numerics.compiled.half_rows"
 _HALF_FLOATS = ("float4e2m1",)
 """Floats whose codes do not depend on how a quotient below the smallest normal half is rounded."""
 _PIECE = 1 << 15

@@ -190,7 +190,7 @@ def _search(values: Array, blocks: Blocks, part: slice, ladder: _Ladder, scale: 
 
 
 def evaluate_by_rows(tile: Array, steps: Array, high: Any, found: tuple[Array, Array]) -> None:
-    """The NumPy twin of :func:`qdqtool.numerics._tiles.evaluate`: the same operations in the same order.
+    """The NumPy twin of :func:`qdqtool.numerics.compiled.tiles.evaluate`: the same operations in the same order.
 
     Args:
         tile: float32 ``[elements of a group, groups]``.
@@ -245,9 +245,9 @@ def _compiled(values: Array) -> bool:
 
 @functools.cache
 def _tiles() -> ModuleType:
-    return importlib.import_module("qdqtool.numerics._tiles")
+    return importlib.import_module("qdqtool.numerics.compiled.tiles")
 
 
 @functools.cache
 def _fit_tiles() -> ModuleType:
-    return importlib.import_module("qdqtool.numerics._fit_tiles")
+    return importlib.import_module("qdqtool.numerics.compiled.fit_tiles")

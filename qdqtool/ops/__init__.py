@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping
 
 from qdqtool import ops as _package
-from qdqtool.graph.view import NodeView
+from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import LEAST_CHANNELS as LEAST_CHANNELS
 from qdqtool.ops._op import QuantizableOp as QuantizableOp
 from qdqtool.registry import load_unit, unit_names

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from qdqtool.graph.view import NodeView
+from qdqtool.graph.index.view import NodeView
 from qdqtool.numerics.number_format import NumberFormat
 
 LEAST_CHANNELS = 16

@@ -1,6 +1,6 @@
 """Concat: moves values, but only inputs with equal scales can be joined as codes."""
 
-from qdqtool.graph.view import NodeView
+from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
 
 

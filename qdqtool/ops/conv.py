@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import prod
 
-from qdqtool.graph.view import NodeView
+from qdqtool.graph.index.view import NodeView
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ops._op import QuantizableOp
 

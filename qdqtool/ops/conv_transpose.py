@@ -1,6 +1,6 @@
 """ConvTranspose."""
 
-from qdqtool.graph.view import NodeView
+from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from qdqtool.graph.view import NodeView
+from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
 
 ELLIPSIS = "..."

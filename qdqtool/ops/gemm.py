@@ -1,6 +1,6 @@
 """Gemm."""
 
-from qdqtool.graph.view import NodeView
+from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
 
 

@@ -1,6 +1,6 @@
 """MatMul, of an activation with a weight or of two activations."""
 
-from qdqtool.graph.view import NodeView
+from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
 
 

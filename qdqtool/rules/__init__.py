@@ -1,6 +1,6 @@
 """The rules of the linter, one a module. The package is walked: there is no list to edit.
 
-A module holds one subclass of :class:`qdqtool.rules._rule.Rule`.
+A module holds one subclass of :class:`qdqtool.rules.support.rule.Rule`.
 """
 
 import functools
@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from qdqtool import rules as _package
 from qdqtool.errors import ArgumentError
 from qdqtool.registry import load_unit, suggestion, unit_names
-from qdqtool.rules._facts import Facts as Facts
-from qdqtool.rules._facts import as_reals as as_reals
-from qdqtool.rules._fix import Draft as Draft
-from qdqtool.rules._fix import Fix as Fix
-from qdqtool.rules._fix import Label as Label
-from qdqtool.rules._fix import Offer as Offer
-from qdqtool.rules._fix import UnfitError as UnfitError
-from qdqtool.rules._rule import Example as Example
-from qdqtool.rules._rule import Fault as Fault
-from qdqtool.rules._rule import Rule as Rule
+from qdqtool.rules.support.fix import Draft as Draft
+from qdqtool.rules.support.fix import Fix as Fix
+from qdqtool.rules.support.fix import Label as Label
+from qdqtool.rules.support.fix import Offer as Offer
+from qdqtool.rules.support.fix import UnfitError as UnfitError
+from qdqtool.rules.support.rule import Example as Example
+from qdqtool.rules.support.rule import Fault as Fault
+from qdqtool.rules.support.rule import Rule as Rule
+from qdqtool.rules.support.rule_context import RuleContext as RuleContext
+from qdqtool.rules.support.rule_context import as_reals as as_reals
 
 
 @functools.cache

@@ -5,16 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
-from qdqtool.rules._code_group import CodeGroup
-from qdqtool.rules._facts import Facts, as_reals
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._reach import keeps_sum
-from qdqtool.rules._rule import CAUTION, Example, Fault, Impact, Rule, impacts
-from qdqtool.rules._stored import write_parameters
-from qdqtool.rules._words import dims, format_of, short
+from qdqtool.rules.fixes.code_group import CodeGroup
+from qdqtool.rules.fixes.stored import write_parameters
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.product_axes import keeps_sum
+from qdqtool.rules.support.rule import CAUTION, Example, Fault, Impact, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext, as_reals
+from qdqtool.rules.support.words import dims, format_of, short
 from qdqtool.targets import Target
 
 ONE_SCALE = Offer("unsafe", "gives the whole tensor the largest of the scales")
@@ -78,7 +78,7 @@ class ActivationAxis(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every Q of data, and every DQ that reads data from elsewhere than a Q."""
         del target
         for entry in facts.qdq.nodes:
@@ -98,7 +98,7 @@ class ActivationAxis(Rule):
             )
 
 
-def _makes_float(facts: Facts, entry: QdqNode) -> bool:
+def _makes_float(facts: RuleContext, entry: QdqNode) -> bool:
     """Whether an operator with int8 kernels runs in float because of the scales."""
     dequantizers = facts.qdq.readers(entry) if entry.is_quantize else [entry]
     readers = (reader for each in dequantizers for reader in facts.readers_of_codes.get(each, ()))

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from qdqtool import ops
-from qdqtool.graph.view import NodeView, Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import Product
-from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.rules.support.reach import Product
+from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 MAX_STEPS = 8
@@ -146,7 +146,7 @@ class Attention(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the product in front of each Softmax and the one behind it."""
         products = {product.node: product for product in facts.products if product.node.is_op("MatMul")}
         for node in facts.nodes:
@@ -172,7 +172,7 @@ class Attention(Rule):
                 yield from _unfused(facts, first, second)
 
 
-def _unfused(facts: Facts, first: Product, second: Product) -> Iterator[Fault]:
+def _unfused(facts: RuleContext, first: Product, second: Product) -> Iterator[Fault]:
     """Why four pairs of this attention end in no fused kernel, if they do."""
     assert first.left is not None
     quantized, made = kind(first.left.dequantize.quantized_type), kind(facts.elem_type(first.node.output()))
@@ -200,7 +200,7 @@ def _needs_codes(quantized: str, made: str) -> bool:
     return made in SIXTEEN_BITS if quantized == "int8" else made == "float32"
 
 
-def _is_quantized_again(facts: Facts, value: Value | None) -> bool:
+def _is_quantized_again(facts: RuleContext, value: Value | None) -> bool:
     """Whether nothing but Qs read ``value``, be it behind operators that only move values."""
     for _ in range(MAX_STEPS):
         readers = [use.node for use in value.uses] if value is not None else []
@@ -227,7 +227,7 @@ def _before(value: Value | None) -> NodeView | None:
     return None
 
 
-def _behind(facts: Facts, value: Value | None) -> NodeView | None:
+def _behind(facts: RuleContext, value: Value | None) -> NodeView | None:
     """The MatMul that reads ``value``, with or without a pair on the way."""
     for _ in range(MAX_STEPS):
         if value is None or len(value.uses) != 1:
@@ -241,6 +241,6 @@ def _behind(facts: Facts, value: Value | None) -> NodeView | None:
     return None
 
 
-def _multiplies_data(facts: Facts, *products: Product) -> bool:
+def _multiplies_data(facts: RuleContext, *products: Product) -> bool:
     values = (product.node.input(index) for product in products for index in (0, 1))
     return not any(value is not None and facts.is_constant(value) for value in values)

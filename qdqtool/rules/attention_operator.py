@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import Walk, operand
-from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
-from qdqtool.rules._unquantize import FLOAT_TENSOR, float_tensor
+from qdqtool.rules.fixes.unquantize import FLOAT_TENSOR, float_tensor
+from qdqtool.rules.support.reach import Walk, operand
+from qdqtool.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 ROLES = ("queries", "keys", "values")
@@ -59,7 +59,7 @@ class AttentionOperator(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a DQ behind each of the three inputs."""
         del target
         walk = Walk(facts.qdq, facts.constants)

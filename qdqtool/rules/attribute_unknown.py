@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import onnx
 from onnx import AttributeProto
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._opsets import FIRST_OPSET_OF_ATTRIBUTE
-from qdqtool.rules._rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind, listed, short
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.opsets import FIRST_OPSET_OF_ATTRIBUTE
+from qdqtool.rules.support.rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind, listed, short
 from qdqtool.targets import Target
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
@@ -82,7 +82,7 @@ class AttributeUnknown(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every attribute of each Q and DQ."""
         for entry in facts.qdq.nodes:
             for attribute in entry.node.proto.attribute:

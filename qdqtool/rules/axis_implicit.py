@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import ADVICE, CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
-from qdqtool.rules._words import dims, short
+from qdqtool.graph.index.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.rule import ADVICE, CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import dims, short
 from qdqtool.targets import Target
 
 AXIS = Offer("safe", "writes the axis that is in force")
@@ -75,7 +75,7 @@ class AxisImplicit(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a scale of several elements on a node without the attribute."""
         for entry in facts.qdq.nodes:
             shape = entry.scale_shape
@@ -96,7 +96,7 @@ class AxisImplicit(Rule):
                 )
 
 
-def _impact(facts: Facts, entry: QdqNode, target: Target) -> Impact | None:
+def _impact(facts: RuleContext, entry: QdqNode, target: Target) -> Impact | None:
     """What another default than ONNX's does to scales in a row; None for a target that keeps to ONNX."""
     axis, scale, shape = target.default_axis, entry.scale_shape, facts.data_shape(entry)
     if axis is None or axis == entry.axis or scale is None or len(scale) != 1:

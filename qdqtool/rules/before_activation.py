@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool import ops
-from qdqtool.graph.qdq import QdqPair
-from qdqtool.graph.view import NodeView
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.graph.index.qdq import QdqPair
+from qdqtool.graph.index.view import NodeView
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 BEHIND = Offer("safe", "moves the pair behind a Relu; a pair keeps 0 and the order of values, so nothing changes")
@@ -68,7 +68,7 @@ class BeforeActivation(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for pairs that a weighted operator feeds alone, and that feed one activation alone."""
         del target
         for pair in facts.qdq.pairs:

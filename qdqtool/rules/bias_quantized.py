@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from qdqtool.rules._bias import is_bias
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._float import FLOAT, float_fix
-from qdqtool.rules._rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.rules.fixes.float_constant import FLOAT, float_fix
+from qdqtool.rules.support.bias import is_bias
+from qdqtool.rules.support.rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 
@@ -74,7 +74,7 @@ class BiasQuantized(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a DQ that is read as a bias and as nothing else."""
         del target
         for entry in facts.qdq.dequantizers():

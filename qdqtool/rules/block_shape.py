@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._blocks import Blocks, blocks
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._reblock import PER_AXIS, REBLOCKED, SPLIT, reblock_fixes
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._scalar import SCALAR, scalar_fixes
-from qdqtool.rules._words import dims
+from qdqtool.rules.fixes.reblock import PER_AXIS, REBLOCKED, SPLIT, reblock_fixes
+from qdqtool.rules.fixes.scalar_scale import SCALAR, scalar_fixes
+from qdqtool.rules.support.blocks import Blocks, blocks
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import dims
 from qdqtool.targets import Target
 
 
@@ -98,7 +98,7 @@ class BlockShape(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the extents of each block scale with those of the data."""
         for found in blocks(facts):
             problem = _problem(found, facts.axis(found.entry), tensorrt=target.family == "tensorrt")

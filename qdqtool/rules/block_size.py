@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Iterator
 
-from qdqtool.rules._blocks import Blocks, blocks
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._reblock import PER_AXIS, REBLOCKED, SIZED, SPLIT, one_block_fixes, reblock_fixes
-from qdqtool.rules._rule import CAUTION, REFUSED, SILENT, Example, Fault, Rule, impacts
-from qdqtool.rules._scalar import SCALAR, scalar_fixes
-from qdqtool.rules._words import dims, kind
+from qdqtool.rules.fixes.reblock import PER_AXIS, REBLOCKED, SIZED, SPLIT, one_block_fixes, reblock_fixes
+from qdqtool.rules.fixes.scalar_scale import SCALAR, scalar_fixes
+from qdqtool.rules.support.blocks import Blocks, blocks
+from qdqtool.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import dims, kind
 from qdqtool.targets import Target
 
 
@@ -86,7 +86,7 @@ class BlockSize(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare block_size with what the extents say, where exactly one axis is in blocks."""
         tensorrt = target.family == "tensorrt"
         for found in blocks(facts):

@@ -7,14 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.errors import ModelError
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.graph.tensors import element_count, read_array
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.io.tensors import element_count, read_array
 from qdqtool.numerics.granularity import PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.rules._facts import Facts, as_reals
-from qdqtool.rules._pieces import places as places_of
-from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
-from qdqtool.rules._words import format_of, number
+from qdqtool.rules.support.pieces import places as places_of
+from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext, as_reals
+from qdqtool.rules.support.words import format_of, number
 from qdqtool.targets import Target
 
 Reals = npt.NDArray[np.float64]
@@ -95,7 +95,7 @@ class CodeRange(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Read a sample of every stored weight, and of every float weight that a Q reads."""
         del target
         for entry in facts.qdq.nodes:
@@ -146,7 +146,7 @@ class _Sample:
         return self.format.name == "int8" and bool(np.max(np.abs(self.codes)) in FOUR_BITS)
 
 
-def _sample(facts: Facts, entry: QdqNode) -> _Sample | None:
+def _sample(facts: RuleContext, entry: QdqNode) -> _Sample | None:
     """What is looked at of a weight; None for everything else, and for zero points other than 0.
 
     Codes of less than a byte have to be unpacked as a whole, so only those of small weights are.
@@ -174,12 +174,12 @@ def _sample(facts: Facts, entry: QdqNode) -> _Sample | None:
     return _Sample(fmt, codes, float(np.mean((codes < fmt.low - half) | (codes > fmt.high + half))))
 
 
-def _has_zero_point(facts: Facts, entry: QdqNode) -> bool:
+def _has_zero_point(facts: RuleContext, entry: QdqNode) -> bool:
     zero = facts.array(entry.zero_point)
     return entry.zero_point is not None and (zero is None or bool(np.any(as_reals(zero))))
 
 
-def _scales(facts: Facts, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]) -> Reals | None:
+def _scales(facts: RuleContext, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]) -> Reals | None:
     """The scale at each of ``places`` of the flat weight; None for block scales."""
     scale, axis = facts.array(entry.scale), facts.axis(entry)
     if scale is None or not scale.size:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 from qdqtool.targets import capability_name as sm
 
@@ -83,7 +83,7 @@ class ComputeCapability(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """One fault for each GPU and each type that it lacks, at the first Q or DQ of that type."""
         if not target.compute_capabilities:
             return
@@ -117,7 +117,7 @@ def _buildable(asked: int, target: Target) -> str | None:
     return f"{sm(newest)} or earlier" if newest is not None and asked > newest else None
 
 
-def _users(facts: Facts) -> dict[str, list[QdqNode]]:
+def _users(facts: RuleContext) -> dict[str, list[QdqNode]]:
     users: dict[str, list[QdqNode]] = {}
     for entry in facts.qdq.nodes:
         users.setdefault(kind(entry.quantized_type), []).append(entry)

@@ -5,16 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from qdqtool.graph.qdq import QdqNode, same_constant
-from qdqtool.graph.view import NodeView
+from qdqtool.graph.index.qdq import QdqNode, same_constant
+from qdqtool.graph.index.view import NodeView
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
-from qdqtool.rules._code_group import CodeGroup
-from qdqtool.rules._facts import Facts, as_reals
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
-from qdqtool.rules._stored import parameters, write_parameters
-from qdqtool.rules._words import format_of, number
+from qdqtool.rules.fixes.code_group import CodeGroup
+from qdqtool.rules.fixes.stored import parameters, write_parameters
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext, as_reals
+from qdqtool.rules.support.words import format_of, number
 from qdqtool.targets import Target
 
 UNIFIED = Offer("unsafe", "gives all inputs and the output of the Concat the largest of their scales")
@@ -69,7 +69,7 @@ class ConcatScales(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the scales of each Concat that stands between DQs and Qs."""
         del target
         for node in facts.nodes:
@@ -92,17 +92,17 @@ class ConcatScales(Rule):
                 )
 
 
-def _is_quantized_again(facts: Facts, node: NodeView) -> bool:
+def _is_quantized_again(facts: RuleContext, node: NodeView) -> bool:
     output = node.output()
     readers = [facts.qdq.get(use.node) for use in output.uses] if output is not None else []
     return bool(readers) and all(entry is not None and entry.is_quantize for entry in readers)
 
 
-def _differs(facts: Facts, first: QdqNode, second: QdqNode) -> bool:
+def _differs(facts: RuleContext, first: QdqNode, second: QdqNode) -> bool:
     return same_constant(first.scale, second.scale, facts.constants) is False
 
 
-def _scale(facts: Facts, entry: QdqNode) -> str:
+def _scale(facts: RuleContext, entry: QdqNode) -> str:
     values = facts.array(entry.scale)
     if values is None or values.size != 1:
         return f"'{entry.node.input_name(1)}'"

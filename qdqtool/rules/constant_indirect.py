@@ -6,12 +6,12 @@ from functools import partial
 import onnx
 from onnx import TensorProto
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.graph.view import NodeView
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
 
@@ -69,7 +69,7 @@ class ConstantIndirect(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for constant codes that another operator hands on."""
         del target
         for entry in facts.qdq.dequantizers():
@@ -97,7 +97,7 @@ def _store(entry: QdqNode, draft: Draft) -> None:
     draft.set_input(entry.node, 0, name)
 
 
-def _folds(facts: Facts, cast: NodeView) -> bool:
+def _folds(facts: RuleContext, cast: NodeView) -> bool:
     """Whether TensorRT makes the codes itself: it folds a Cast to int8 of a constant that is no quantized type."""
     if not cast.is_op("Cast") or cast.attribute("to") != TensorProto.INT8:
         return False

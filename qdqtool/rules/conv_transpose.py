@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from qdqtool.numerics.granularity import PerAxis
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
-from qdqtool.rules._unquantize import FLOAT_LAYER, float_layer
+from qdqtool.rules.fixes.unquantize import FLOAT_LAYER, float_layer
+from qdqtool.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -63,7 +63,7 @@ class ConvTranspose(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for ConvTranspose with both operands quantized (one-sided ones have a rule of their own)."""
         for product in facts.products:
             node, right = product.node, product.right

@@ -5,10 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from qdqtool.graph.qdq import QdqNode, same_constant
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
+from qdqtool.graph.index.qdq import QdqNode, same_constant
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 MERGED = Offer("safe", "lets what reads the second pair read the first, where both have the same constants")
@@ -70,7 +70,7 @@ class DoubleQuantization(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a Q that reads a DQ."""
         del target
         for entry in facts.qdq.quantizers():
@@ -103,7 +103,7 @@ def _merge(entry: QdqNode, draft: Draft) -> None:
         draft.replace(reader.output, before.output.name)
 
 
-def _same_scale(facts: Facts, before: QdqNode, after: QdqNode) -> bool:
+def _same_scale(facts: RuleContext, before: QdqNode, after: QdqNode) -> bool:
     if before.scale is after.scale:
         return True
     first, second = facts.array(before.scale), facts.array(after.scale)

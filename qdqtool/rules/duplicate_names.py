@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.edits import SetNodeName
-from qdqtool.graph.view import NodeView
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.graph.edits.edit import SetNodeName
+from qdqtool.graph.index.view import NodeView
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 RENAMED = Offer("safe", "gives the second node a name of its own")
@@ -52,7 +52,7 @@ class DuplicateNames(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the names within each graph."""
         del target
         for scope in facts.view.scopes:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._scale_type import RETYPED, scale_type_fixes
-from qdqtool.rules._words import kind, short
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.fixes.scale_type import RETYPED, scale_type_fixes
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind, short
 from qdqtool.targets import Target
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
@@ -78,7 +78,7 @@ class FloatTypes(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the float types of every Q and DQ of a narrow type."""
         del target
         for entry in facts.qdq.nodes:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from qdqtool.numerics.granularity import PerTensor
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import Operand, wrong_axis
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.rules.support.product_axes import wrong_axis
+from qdqtool.rules.support.reach import Operand
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 
@@ -55,7 +56,7 @@ class Fp4Product(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for MatMul and Gemm with per-tensor fp4 on both sides."""
         del target
         for product in facts.products:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.soundness import unsound
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.graph.index.soundness import unsound
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -64,7 +64,7 @@ class GraphUnsound(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look through every scope."""
         del target
         for scope in facts.view.scopes:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from qdqtool import ops
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.graph.view import NodeView, Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules._unquantize import FLOAT_TENSOR, float_tensor
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.rules.fixes.unquantize import FLOAT_TENSOR, float_tensor
+from qdqtool.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 MAX_STEPS = 16
@@ -83,7 +83,7 @@ class IndexPath(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Walk back from every shape and index input; a DQ is reported once."""
         del target
         seen: set[Value] = set()
@@ -100,7 +100,7 @@ class IndexPath(Rule):
                     )
 
 
-def _quantized(facts: Facts, value: Value | None, seen: set[Value], steps: int) -> Iterator[QdqNode]:
+def _quantized(facts: RuleContext, value: Value | None, seen: set[Value], steps: int) -> Iterator[QdqNode]:
     if value is None or value in seen or value.producer is None or not steps:
         return
     seen.add(value)

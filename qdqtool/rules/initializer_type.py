@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.edits import RemoveInitializer
-from qdqtool.graph.view import Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind, legal_types
+from qdqtool.graph.edits.edit import RemoveInitializer
+from qdqtool.graph.index.view import Value
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind, legal_types
 from qdqtool.targets import Target
 
 TAKEN_OUT = Offer("safe", "takes out an initializer that nothing reads")
@@ -53,7 +53,7 @@ class InitializerType(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every initializer; those that a Q or DQ reads are reported there."""
         legal = target.initializer_types
         if legal is None:
@@ -83,5 +83,5 @@ def _take_out(value: Value, draft: Draft) -> None:
     draft.edits.append(RemoveInitializer(value.scope.path, value.name))
 
 
-def _reported(facts: Facts, value: Value) -> bool:
+def _reported(facts: RuleContext, value: Value) -> bool:
     return any(facts.qdq.get(use.node) is not None for use in value.uses)

@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.numerics.granularity import expand
-from qdqtool.rules._facts import Array, Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError, shaped
-from qdqtool.rules._rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules._stored import Stored, stored
-from qdqtool.rules._words import number
+from qdqtool.rules.fixes.stored import Stored, stored
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
+from qdqtool.rules.support.rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import Array, RuleContext
+from qdqtool.rules.support.words import number
 from qdqtool.targets import Target
 
 SHIFTED = Offer("safe", "subtracts the zero point from stored codes, and leaves it out")
@@ -57,7 +57,7 @@ class Int32ZeroPoint(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the zero point of every DQ of int32 that folds to a constant."""
         del target
         for entry in facts.qdq.dequantizers():

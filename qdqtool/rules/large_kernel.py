@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import Product
-from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
-from qdqtool.rules._words import format_of
+from qdqtool.rules.support.reach import Product
+from qdqtool.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import format_of
 from qdqtool.targets import Target
 
 
@@ -73,7 +73,7 @@ class LargeKernel(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Ask each quantized product whether kernels of its format take its weight."""
         del target
         for product in facts.products:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.view import NodeView
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.graph.index.view import NodeView
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -72,7 +72,7 @@ class LaterRelease(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look every operator and every attribute up among what came later."""
         if not target.later:
             return

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.graph.view import NodeView, Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 CONDITION = 1
@@ -81,7 +81,7 @@ class LoopCondition(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every body of a Loop without condition."""
         del target
         for scope in facts.view.scopes:

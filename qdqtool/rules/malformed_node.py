@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import short
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
 
 
@@ -55,7 +55,7 @@ class MalformedNode(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Count the inputs and outputs."""
         del target
         for entry in facts.qdq.nodes:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.edits import SetDomain
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._opsets import needs
-from qdqtool.rules._rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind, short
+from qdqtool.graph.edits.edit import SetDomain
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.opsets import needs
+from qdqtool.rules.support.rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind, short
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
 
@@ -56,7 +56,7 @@ class MicrosoftDomain(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the domain of every Q and DQ."""
         del target
         for entry in facts.qdq.nodes:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from onnx import TensorProto
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 TURING = 75
@@ -93,7 +93,7 @@ class MissingKernel(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look up the operator and the type of what each layer makes."""
         turing = TURING in target.compute_capabilities
         for node in facts.nodes:

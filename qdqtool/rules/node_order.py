@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.soundness import Unsound, out_of_order
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.graph.index.soundness import Unsound, out_of_order
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 SORTED = Offer("safe", "moves makers in front of their readers; all other nodes keep their order")
@@ -63,7 +63,7 @@ class NodeOrder(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the place of each maker with those of its readers."""
         del target
         for scope in facts.view.scopes:

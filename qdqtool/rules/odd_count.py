@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from math import prod
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._widen import WIDER, wider_fixes
-from qdqtool.rules._words import dims, kind
+from qdqtool.rules.fixes.widen import WIDER, wider_fixes
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import dims, kind
 from qdqtool.targets import Target
 
 FOUR_BIT = frozenset({"int4", "uint4", "float4e2m1"})
@@ -61,7 +61,7 @@ class OddCount(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Count the elements of every 4-bit tensor that a Q makes or a DQ reads."""
         for entry in facts.qdq.nodes:
             if kind(entry.quantized_type) not in FOUR_BIT or facts.qdq.quantizer_of(entry) is not None:

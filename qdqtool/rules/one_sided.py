@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._pairing import OFFERS, pairing_fixes
-from qdqtool.rules._reach import Product
-from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.rules.fixes.pairing import OFFERS, pairing_fixes
+from qdqtool.rules.support.reach import Product
+from qdqtool.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -72,7 +72,7 @@ class OneSided(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the two operands of each weighted operator."""
         del target
         for product in facts.products:
@@ -89,12 +89,12 @@ class OneSided(Rule):
                 )
 
 
-def _weight_only(facts: Facts, product: Product) -> bool:
+def _weight_only(facts: RuleContext, product: Product) -> bool:
     found = product.left or product.right
     return product.node.is_op("MatMul", "Gemm") and found is not None and facts.qdq.is_weight(found.dequantize)
 
 
-def _side(facts: Facts, product: Product, index: int) -> str:
+def _side(facts: RuleContext, product: Product, index: int) -> str:
     node, found = product.node, product.right if index else product.left
     value = node.input(index)
     constant = facts.qdq.is_weight(found.dequantize) if found else value is not None and facts.is_constant(value)

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from qdqtool.numerics.granularity import PerTensor
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import Product, wrong_axis
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._widen import WIDER, wider_fixes
-from qdqtool.rules._words import kind
+from qdqtool.rules.fixes.widen import WIDER, wider_fixes
+from qdqtool.rules.support.product_axes import wrong_axis
+from qdqtool.rules.support.reach import Product
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 
@@ -92,7 +93,7 @@ class OperandFormats(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look up the two types, unless a wrong weight axis makes the layer run in float anyway."""
         for product in facts.products:
             if product.left is None or product.right is None or wrong_axis(facts, product):

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._opsets import needs
-from qdqtool.rules._rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import short
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.opsets import needs
+from qdqtool.rules.support.rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
 
 RAISED = Offer("safe", "raises the opset, as onnx converts each operator")
@@ -66,7 +66,7 @@ class OpsetTooLow(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Find the newest thing that each Q or DQ uses; the first fault carries the fix for all."""
         del target
         low = [(entry, what, first) for entry in facts.qdq.nodes for what, first in _too_new(facts, entry)]
@@ -83,7 +83,7 @@ class OpsetTooLow(Rule):
             )
 
 
-def _too_new(facts: Facts, entry: QdqNode) -> Iterator[tuple[str, int]]:
+def _too_new(facts: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
     if not entry.node.domain:
         what, first = max(needs(facts, entry), key=lambda need: need[1])
         if first > entry.node.scope.opset:

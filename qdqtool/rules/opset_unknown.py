@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import onnx
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -48,7 +48,7 @@ class OpsetUnknown(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare with the newest opset that the installed onnx package defines."""
         del target
         opset, newest = facts.model.default_opset(), onnx.defs.onnx_opset_version()

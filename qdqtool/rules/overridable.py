@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.edits import AddInitializer, RemoveInitializer
-from qdqtool.graph.view import Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import short
+from qdqtool.graph.edits.edit import AddInitializer, RemoveInitializer
+from qdqtool.graph.index.view import Value
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
 
 FIRST_IR_WITH_PLAIN_INITIALIZERS = 4
@@ -64,7 +64,7 @@ class Overridable(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the scale and zero point of every Q and DQ, and at stored codes; each tensor is reported once."""
         del target
         if facts.model.proto.ir_version < FIRST_IR_WITH_PLAIN_INITIALIZERS:

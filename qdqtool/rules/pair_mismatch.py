@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from qdqtool.graph.qdq import QdqPair
-from qdqtool.graph.view import Value
-from qdqtool.rules._facts import Array, Facts, as_reals
-from qdqtool.rules._rule import SILENT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import dims, number
+from qdqtool.graph.index.qdq import QdqPair
+from qdqtool.graph.index.view import Value
+from qdqtool.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import Array, RuleContext, as_reals
+from qdqtool.rules.support.words import dims, number
 from qdqtool.targets import Target
 
 
@@ -69,7 +69,7 @@ class PairMismatch(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the constants of every pair."""
         del target
         for pair in facts.qdq.pairs:
@@ -78,7 +78,7 @@ class PairMismatch(Rule):
             yield from _axes(facts, pair)
 
 
-def _scales(facts: Facts, pair: QdqPair) -> Iterator[Fault]:
+def _scales(facts: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     quantize, dequantize = pair.quantize, pair.dequantize
     if quantize.scale is dequantize.scale:
         return
@@ -90,7 +90,7 @@ def _scales(facts: Facts, pair: QdqPair) -> Iterator[Fault]:
         yield _fault(pair, "scale", dequantize.scale, difference)
 
 
-def _zero_points(facts: Facts, pair: QdqPair) -> Iterator[Fault]:
+def _zero_points(facts: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     made, read = pair.quantize.zero_point, pair.dequantize.zero_point
     if made is read:
         return
@@ -106,7 +106,7 @@ def _zero_points(facts: Facts, pair: QdqPair) -> Iterator[Fault]:
         yield _fault(pair, "zero point", read or made, difference)
 
 
-def _axes(facts: Facts, pair: QdqPair) -> Iterator[Fault]:
+def _axes(facts: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     quantize, dequantize = pair.quantize, pair.dequantize
     if quantize.scale_shape in {None, (), (1,)}:
         return

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.qdq import integer_attribute
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.graph.index.qdq import integer_attribute
+from qdqtool.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 
@@ -51,7 +51,7 @@ class PrecisionAttribute(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the attribute with the type of the scale."""
         del target
         for entry in facts.qdq.quantizers():

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._bias import is_bias
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._float import FLOAT
-from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
-from qdqtool.rules._symmetric import EXACT, SYMMETRIC, symmetric_fixes
-from qdqtool.rules._words import kind, legal_types, short
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.fixes.float_constant import FLOAT
+from qdqtool.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
+from qdqtool.rules.support.bias import is_bias
+from qdqtool.rules.support.rule import REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind, legal_types, short
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
 
@@ -106,7 +106,7 @@ class QuantizedType(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the quantized type of every Q and DQ with the target's table."""
         for entry in facts.qdq.nodes:
             quantized = kind(entry.quantized_type)
@@ -124,7 +124,7 @@ class QuantizedType(Rule):
             )
 
 
-def _told_here(facts: Facts, entry: QdqNode) -> bool:
+def _told_here(facts: RuleContext, entry: QdqNode) -> bool:
     """Whether no other rule, and no earlier node, reports the type."""
     if entry.is_quantize:
         if entry.zero_point is None:

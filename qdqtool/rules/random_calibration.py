@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from qdqtool.graph.metadata import CALIBRATION_KEY, read_metadata
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.graph.io.metadata import CALIBRATION_KEY, read_metadata
+from qdqtool.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 _TEXT = """
@@ -38,7 +38,7 @@ class RandomCalibration(Rule):
     VALID = (Example("real samples", _TEXT % r"{\"method\": \"max\", \"samples\": 64, \"random\": false}"),)
     INVALID = (Example("random samples", _TEXT % r"{\"method\": \"max\", \"samples\": 4, \"random\": true}"),)
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Read the metadata entry; one that is no JSON object says nothing."""
         del target
         note = read_metadata(facts.model, CALIBRATION_KEY)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import dims, short
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import dims, short
 from qdqtool.targets import Target
 
 MAX_RANK = 8
@@ -49,7 +49,7 @@ class Rank(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Count the dimensions of what each Q and each DQ without Q reads."""
         del target
         for entry in facts.qdq.nodes:

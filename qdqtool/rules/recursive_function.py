@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 FunctionId = tuple[str, str, str]
@@ -59,7 +59,7 @@ class RecursiveFunction(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Follow the calls from each function; one that comes back to itself is at fault."""
         del target
         calls: dict[FunctionId, set[FunctionId]] = {identity: set() for identity in facts.functions}

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.view import NodeView, Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._reach import Walk, operand
-from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.reach import Walk, operand
+from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 SHARED = Offer("unsafe", "reads the pair that another reader of the skip input has")
@@ -75,7 +75,7 @@ class ResidualBranch(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at each Add of a quantized Conv that nothing else reads."""
         del target
         quantized = {product.node for product in facts.products if product.left and product.right}
@@ -101,7 +101,7 @@ def _fused_conv(value: Value | None) -> NodeView | None:
     return value.producer if value.producer.is_op("Conv") else None
 
 
-def _is_float_branch(facts: Facts, node: NodeView, value: Value) -> bool:
+def _is_float_branch(facts: RuleContext, node: NodeView, value: Value) -> bool:
     """Whether ``value`` is data of the Add's full shape, of which another reader takes the codes."""
     shapes = [facts.shape(node.input(index)) for index in (0, 1)]
     joined = operand(Walk(facts.qdq, facts.constants), value)
@@ -110,7 +110,7 @@ def _is_float_branch(facts: Facts, node: NodeView, value: Value) -> bool:
     return any((entry := facts.qdq.get(use.node)) is not None and entry.is_quantize for use in value.uses)
 
 
-def _fixes(facts: Facts, node: NodeView, index: int, value: Value) -> tuple[Fix, ...]:
+def _fixes(facts: RuleContext, node: NodeView, index: int, value: Value) -> tuple[Fix, ...]:
     quantizers = (entry for use in value.uses if (entry := facts.qdq.get(use.node)) is not None and entry.is_quantize)
     made = [reader.output for entry in quantizers for reader in facts.qdq.readers(entry) if reader.output is not None]
     same = next((each for each in made if facts.elem_type(each) == facts.elem_type(value)), None)

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 SATURATED = Offer("unsafe", "leaves saturate at 1: what became NaN or infinity becomes the largest value")
@@ -52,7 +52,7 @@ class SaturateOff(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the attribute of each Q to fp8."""
         del target
         for entry in facts.qdq.quantizers():

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.view import Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._folded import STORED, folded_fixes
-from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
-from qdqtool.rules._words import short
+from qdqtool.graph.index.view import Value
+from qdqtool.rules.fixes.folded import STORED, folded_fixes
+from qdqtool.rules.support.rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
 
 
@@ -51,7 +51,7 @@ class ScaleComputed(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for scales that fold but are not stored; each is reported once."""
         del target
         seen: set[Value] = set()

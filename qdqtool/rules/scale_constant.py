@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import SILENT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import short
+from qdqtool.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
 
 
@@ -50,7 +50,7 @@ class ScaleConstant(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for scales that do not fold."""
         del target
         for entry in facts.qdq.nodes:

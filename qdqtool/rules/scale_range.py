@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Array, Facts, as_reals
-from qdqtool.rules._rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import format_of, offenders, short
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import Array, RuleContext, as_reals
+from qdqtool.rules.support.words import format_of, offenders, short
 from qdqtool.targets import Target
 
 FIRST_OPSET_WITH_FLOAT16 = 19
@@ -84,7 +84,7 @@ class ScaleRange(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every finite positive scale, in the type it is used in."""
         for entry in facts.qdq.nodes:
             scale = facts.array(entry.scale)
@@ -94,7 +94,7 @@ class ScaleRange(Rule):
             yield from _huge(facts, entry, scale)
 
 
-def _tiny(facts: Facts, entry: QdqNode, scale: Array, target: Target) -> Iterator[Fault]:
+def _tiny(facts: RuleContext, entry: QdqNode, scale: Array, target: Target) -> Iterator[Fault]:
     dtype = scale.dtype
     if target.family == "tensorrt" and _cast_to_float16(facts, entry):
         dtype = np.dtype(np.float16)
@@ -120,7 +120,7 @@ def _tiny(facts: Facts, entry: QdqNode, scale: Array, target: Target) -> Iterato
         )
 
 
-def _huge(facts: Facts, entry: QdqNode, scale: Array) -> Iterator[Fault]:
+def _huge(facts: RuleContext, entry: QdqNode, scale: Array) -> Iterator[Fault]:
     fmt = format_of(entry.quantized_type)
     _, largest = _limits(scale.dtype)
     assert entry.scale is not None
@@ -141,7 +141,7 @@ def _huge(facts: Facts, entry: QdqNode, scale: Array) -> Iterator[Fault]:
         )
 
 
-def _cast_to_float16(facts: Facts, entry: QdqNode) -> bool:
+def _cast_to_float16(facts: RuleContext, entry: QdqNode) -> bool:
     """Below opset 19 TensorRT casts the scale to the type of the data, after it has checked that it is positive."""
     return (
         entry.node.scope.opset < FIRST_OPSET_WITH_FLOAT16

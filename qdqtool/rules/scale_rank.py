@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._scalar import SCALAR, scalar_fixes
-from qdqtool.rules._words import dims
+from qdqtool.rules.fixes.scalar_scale import SCALAR, scalar_fixes
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import dims
 from qdqtool.targets import Target
 
 
@@ -49,7 +49,7 @@ class ScaleRank(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the ranks of scale and data."""
         for entry in facts.qdq.nodes:
             scale, shape = entry.scale_shape, facts.data_shape(entry)

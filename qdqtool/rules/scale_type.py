@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._scale_type import RETYPED, scale_type_fixes
-from qdqtool.rules._words import kind, listed, short
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.fixes.scale_type import RETYPED, scale_type_fixes
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind, listed, short
 from qdqtool.targets import Target
 
 FIRST_OPSET_WITH_SHARED_TYPES = 19
@@ -87,7 +87,7 @@ class ScaleType(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the type of each scale with the target's table and with the float side."""
         for entry in facts.qdq.nodes:
             given = facts.elem_type(entry.scale)
@@ -105,7 +105,7 @@ class ScaleType(Rule):
                 )
 
 
-def _expected(facts: Facts, entry: QdqNode, target: Target, given: str) -> str | None:
+def _expected(facts: RuleContext, entry: QdqNode, target: Target, given: str) -> str | None:
     if given not in target.scale_types:
         return listed(target.scale_types)
     if target.family == "tensorrt":

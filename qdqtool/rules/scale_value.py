@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts, as_reals
-from qdqtool.rules._rule import CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
-from qdqtool.rules._words import kind, offenders, short
-from qdqtool.rules._zero_scale import DEAD, ONE, zero_scale_fixes
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.fixes.zero_scale import DEAD, ONE, zero_scale_fixes
+from qdqtool.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext, as_reals
+from qdqtool.rules.support.words import kind, offenders, short
 from qdqtool.targets import Target
 
 
@@ -101,7 +101,7 @@ class ScaleValue(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every scale that folds to a constant, at each of its uses."""
         for entry in facts.qdq.nodes:
             scale = facts.array(entry.scale)
@@ -125,17 +125,17 @@ class ScaleValue(Rule):
             )
 
 
-def _takes_negative(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> bool:
+def _takes_negative(facts: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> bool:
     """Whether these are block scales of stored codes, finite and not 0, of a type of which the target takes them."""
     in_blocks = values.ndim > 1 and bool(np.all(np.isfinite(values) & (values != 0)))
     return in_blocks and _is_stored(facts, entry) and kind(entry.quantized_type) in target.negative_scale_types
 
 
-def _is_stored(facts: Facts, entry: QdqNode) -> bool:
+def _is_stored(facts: RuleContext, entry: QdqNode) -> bool:
     return not entry.is_quantize and facts.qdq.quantizer_of(entry) is None
 
 
-def _impact(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
+def _impact(facts: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
     """What the values mean to the target.
 
     A negative scale of stored codes is what it says, code times scale: only a Q turns signs. Where TensorRT takes those
@@ -153,7 +153,7 @@ def _only_zeros(values: npt.NDArray[np.float64]) -> bool:
     return bool(np.all(np.isfinite(values) & (values >= 0)))
 
 
-def _parser_refuses(facts: Facts, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:
+def _parser_refuses(facts: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:
     """TensorRT's parser looks at a constant that is wired directly and that no earlier node made a layer of."""
     scale = entry.scale
     assert scale is not None

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import onnx
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -46,7 +46,7 @@ class ShapelessInput(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the inputs of the main graph."""
         del target
         graph = facts.view.main.container

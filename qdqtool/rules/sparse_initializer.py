@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import onnx
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -34,9 +34,9 @@ class SparseInitializer(Rule):
             """,
         ),
     )
-    INVALID = ()  # ONNX text has no sparse initializers; tests/pipeline/test_validate.py makes one
+    INVALID = ()  # ONNX text has no sparse initializers; tests/jobs/test_validate.py makes one
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for sparse initializers that a node reads."""
         del target
         for scope in facts.view.scopes:

@@ -10,13 +10,13 @@ from onnx import TensorProto
 
 from qdqtool import ops
 from qdqtool.errors import ModelError
-from qdqtool.graph.qdq import QdqNode, same_constant
-from qdqtool.graph.tensors import element_count, read_array
-from qdqtool.graph.view import Use, Value
+from qdqtool.graph.index.qdq import QdqNode, same_constant
+from qdqtool.graph.index.view import Use, Value
+from qdqtool.graph.io.tensors import element_count, read_array
 from qdqtool.numerics.granularity import PerTensor
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._pieces import places
-from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.pieces import places
+from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 FLOAT_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
@@ -78,7 +78,7 @@ class TiedWeight(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the readers of every initializer that a Q or DQ reads as data, and at those of its copies."""
         del target
         seen: set[Value] = set()
@@ -99,7 +99,7 @@ class TiedWeight(Rule):
                 )
 
 
-def _problem(facts: Facts, value: Value) -> str | None:
+def _problem(facts: RuleContext, value: Value) -> str | None:
     entries = [entry for use in value.uses if use.index == 0 and (entry := facts.qdq.get(use.node)) is not None]
     others = [use.node for use in value.uses if facts.qdq.get(use.node) is None]
     if others and facts.elem_type(value) != onnx.TensorProto.INT8:
@@ -110,16 +110,16 @@ def _problem(facts: Facts, value: Value) -> str | None:
     return None
 
 
-def _same_axis(facts: Facts, first: QdqNode, second: QdqNode) -> bool:
+def _same_axis(facts: RuleContext, first: QdqNode, second: QdqNode) -> bool:
     whole = first.granularity == second.granularity == PerTensor()
     return whole or (first.scale_shape == second.scale_shape and facts.axis(first) == facts.axis(second))
 
 
-def _differs(facts: Facts, first: QdqNode, second: QdqNode) -> bool:
+def _differs(facts: RuleContext, first: QdqNode, second: QdqNode) -> bool:
     return same_constant(first.scale, second.scale, facts.constants) is False
 
 
-def _copies(facts: Facts) -> Iterator[Fault]:
+def _copies(facts: RuleContext) -> Iterator[Fault]:
     """Float weights of the same values as another one, of which one is quantized and the other is not."""
     alike: dict[tuple[object, ...], list[Value]] = defaultdict(list)
     for value in facts.view.values():
@@ -137,7 +137,7 @@ def _copies(facts: Facts) -> Iterator[Fault]:
         yield from (fault for values in same.values() for fault in _unlike(facts, values))
 
 
-def _unlike(facts: Facts, values: list[Value]) -> Iterator[Fault]:
+def _unlike(facts: RuleContext, values: list[Value]) -> Iterator[Fault]:
     first = next((value for value in values if _quantized(facts, value)), None)
     for value in values:
         if first is not None and not _quantized(facts, value):
@@ -151,18 +151,18 @@ def _unlike(facts: Facts, values: list[Value]) -> Iterator[Fault]:
             )
 
 
-def _quantized(facts: Facts, value: Value) -> bool:
+def _quantized(facts: RuleContext, value: Value) -> bool:
     return any(use.index == 0 and facts.qdq.get(use.node) is not None for use in value.uses)
 
 
-def _reads_weight(facts: Facts, use: Use) -> bool:
+def _reads_weight(facts: RuleContext, use: Use) -> bool:
     """Whether a Q reads a tensor, or an operator as its weight or table."""
     known = ops.get(use.node)
     weight = known is not None and known.weight_input == use.index
     return weight or (use.index == 0 and (facts.qdq.get(use.node) is not None or use.node.is_op("Gather")))
 
 
-def _digest(facts: Facts, value: Value) -> bytes | None:
+def _digest(facts: RuleContext, value: Value) -> bytes | None:
     """What equal weights share: a hash of a sample; None for unreadable weights and those of one number throughout."""
     assert value.initializer is not None
     try:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from qdqtool.ops import LEAST_CHANNELS
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._reach import Product
-from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
-from qdqtool.rules._unquantize import FLOAT_LAYER, float_layer
+from qdqtool.rules.fixes.unquantize import FLOAT_LAYER, float_layer
+from qdqtool.rules.support.reach import Product
+from qdqtool.rules.support.rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -62,7 +62,7 @@ class TinyProduct(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the weight of each quantized product; grouped convolutions have kernels of their own."""
         del target
         known = {product: sides for product in facts.products if (sides := _sides(facts, product)) is not None}
@@ -78,7 +78,7 @@ class TinyProduct(Rule):
             )
 
 
-def _sides(facts: Facts, product: Product) -> tuple[int, int] | None:
+def _sides(facts: RuleContext, product: Product) -> tuple[int, int] | None:
     weight = product.node.input(product.weight_index)
     quantized = product.left is not None and product.right is not None and facts.qdq.is_weight(product.right.dequantize)
     shape = facts.shape(weight) if quantized else None

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 REFUSING = frozenset(
@@ -67,7 +67,7 @@ class Uint8Tensor(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at what reads the uint8 inputs of the model."""
         del target
         for value in facts.view.main.values.values():

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -44,7 +44,7 @@ class UndefinedTensor(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Resolve every input of every node."""
         del target
         for scope in facts.view.scopes:

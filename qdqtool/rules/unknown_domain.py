@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.qdq import DEQUANTIZE, DOMAINS, QUANTIZE
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.graph.index.qdq import DEQUANTIZE, DOMAINS, QUANTIZE
+from qdqtool.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -48,7 +48,7 @@ class UnknownDomain(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for the names in other domains."""
         for node in facts.nodes:
             if node.op_type not in {QUANTIZE, DEQUANTIZE}:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool import ops
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.graph.view import NodeView, Use, Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import accepts, picks_values
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView, Use, Value
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import accepts, picks_values
 from qdqtool.targets import Target
 
 MAX_STEPS = 64
@@ -116,7 +116,7 @@ class Unpaired(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the readers of each Q and at the maker of what each DQ reads."""
         for entry in facts.qdq.nodes:
             if entry.is_quantize:
@@ -125,7 +125,7 @@ class Unpaired(Rule):
                 yield from _dequantize_faults(facts, entry)
 
 
-def _quantize_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Fault]:
+def _quantize_faults(facts: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
     output = entry.output
     if output is None:
         return
@@ -176,7 +176,7 @@ def _hands_on(node: NodeView) -> bool:
     return bool(node.domain) or node.is_op("If", "Loop", "Scan", "Concat")
 
 
-def _dequantize_faults(facts: Facts, entry: QdqNode) -> Iterator[Fault]:
+def _dequantize_faults(facts: RuleContext, entry: QdqNode) -> Iterator[Fault]:
     maker = _maker(facts, entry.data)
     if maker is not None:
         yield Fault(
@@ -188,7 +188,7 @@ def _dequantize_faults(facts: Facts, entry: QdqNode) -> Iterator[Fault]:
         )
 
 
-def _maker(facts: Facts, value: Value | None) -> NodeView | None:
+def _maker(facts: RuleContext, value: Value | None) -> NodeView | None:
     """The operator that computes what a DQ reads; None where that is no computation."""
     for _ in range(MAX_STEPS):
         producer = value.producer if value is not None else None

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.view import Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.graph.index.view import Value
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -47,7 +47,7 @@ class UnreadableParameter(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Read every scale and zero point once."""
         del target
         seen: set[Value] = set()

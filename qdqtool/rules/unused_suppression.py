@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from qdqtool import targets
 from qdqtool.errors import ArgumentError
-from qdqtool.graph.suppressions import Suppression, read_suppressions
-from qdqtool.graph.view import NodeView
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.graph.index.suppressions import Suppression, read_suppressions
+from qdqtool.graph.index.view import NodeView
+from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 _HEADER = '<ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.ignore": "{note}"]>\n'
@@ -57,7 +57,7 @@ class UnusedSuppression(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Apply each rule that a note names, for every target, and see whether it reports anything there."""
         del target
         places: dict[str, list[NodeView | None]] = {}
@@ -68,7 +68,7 @@ class UnusedSuppression(Rule):
                 if not any(map(suppression.covers, places[prefix])):
                     yield _fault(suppression, prefix)
 
-    def _places(self, facts: Facts, prefix: str) -> Iterator[NodeView | None]:
+    def _places(self, facts: RuleContext, prefix: str) -> Iterator[NodeView | None]:
         from qdqtool import rules  # the package walks its modules, this one too
 
         try:

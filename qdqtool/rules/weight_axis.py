@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._output_axis import REQUANTIZED, axis_fixes
-from qdqtool.rules._reach import Product, wrong_axis
-from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.rules.fixes.output_axis import REQUANTIZED, axis_fixes
+from qdqtool.rules.support.product_axes import wrong_axis
+from qdqtool.rules.support.reach import Product
+from qdqtool.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 
@@ -96,7 +97,7 @@ class WeightAxis(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Follow each weight operand back to its DQ and carry the axis through the Transposes between."""
         del target
         for product in facts.products:
@@ -119,7 +120,7 @@ class WeightAxis(Rule):
             )
 
 
-def _other_reader(facts: Facts, product: Product) -> Product | None:
+def _other_reader(facts: RuleContext, product: Product) -> Product | None:
     """Another operator that reads the same DQ, and that its axis fits."""
     assert product.right is not None
     for other, index in facts.readers_of_codes[product.right.dequantize]:

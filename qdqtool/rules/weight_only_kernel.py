@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.numerics.granularity import Blocked
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._rule import Example, Fault, Impact, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.rules.support.rule import Example, Fault, Impact, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 WHOLE = frozenset({"int8", "float8e4m3fn"})
@@ -77,7 +77,7 @@ class WeightOnlyKernel(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at each MatMul and Gemm of which the weight alone is quantized."""
         del target
         for product in facts.products:
@@ -95,7 +95,7 @@ class WeightOnlyKernel(Rule):
                 )
 
 
-def _is_read(facts: Facts, entry: QdqNode) -> bool:
+def _is_read(facts: RuleContext, entry: QdqNode) -> bool:
     """Whether the layer dump of TensorRT for RTX 1.7.1 shows the codes at the matrix kernel."""
     quantized, axis = kind(entry.quantized_type), facts.axis(entry)
     if not isinstance(entry.granularity, Blocked):

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.graph.tensors import element_count, nbytes, read_array
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.io.tensors import element_count, nbytes, read_array
 from qdqtool.numerics.affine import quantize
-from qdqtool.rules._facts import Array, Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError, shaped
-from qdqtool.rules._rule import ADVICE, Example, Fault, Rule, impacts
-from qdqtool.rules._stored import parameters
-from qdqtool.rules._words import format_of
+from qdqtool.rules.fixes.stored import parameters
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
+from qdqtool.rules.support.rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import Array, RuleContext
+from qdqtool.rules.support.words import format_of
 from qdqtool.targets import Target, type_name
 
 LEAST_SAVED = 1_000_000
@@ -50,7 +50,7 @@ class WideWeight(Rule):
     )
     INVALID = ()  # a weight that is worth it is too large for a text
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Add up the sizes of all such weights; they are reported together, at the largest."""
         del target
         sizes = {entry: size for entry in facts.qdq.quantizers() if (size := _stored(entry)) is not None}

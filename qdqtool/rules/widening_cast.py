@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.graph.view import NodeView
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._reach import Operand
-from qdqtool.rules._rule import FALLBACK, Example, Fault, Rule, impacts
-from qdqtool.rules._words import kind
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.reach import Operand
+from qdqtool.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
@@ -83,7 +83,7 @@ class WideningCast(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at what stands between each operand and its DQ, where both operands have one."""
         del target
         for product in facts.products:
@@ -105,7 +105,7 @@ class WideningCast(Rule):
                     )
 
 
-def _widening(facts: Facts, side: Operand) -> NodeView | None:
+def _widening(facts: RuleContext, side: Operand) -> NodeView | None:
     for node in side.between:
         widens = node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT
         if widens and facts.elem_type(node.input(0)) in NARROW:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.view import Value
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._folded import STORED, folded_fixes
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import short
+from qdqtool.graph.index.view import Value
+from qdqtool.rules.fixes.folded import STORED, folded_fixes
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
 
 
@@ -60,7 +60,7 @@ class ZeroPointConstant(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Follow each zero point back through Identity and Cast."""
         del target
         for entry in facts.qdq.nodes:

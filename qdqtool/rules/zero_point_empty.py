@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer
-from qdqtool.rules._rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules._words import short
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.fix import Draft, Fix, Offer
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
 
 LEFT_OUT = Offer("safe", "leaves the third input out")
@@ -52,7 +52,7 @@ class ZeroPointEmpty(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a third input without a name."""
         del target
         for entry in facts.qdq.nodes:

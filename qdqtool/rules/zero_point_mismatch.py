@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-from qdqtool.graph.qdq import QdqNode
+from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.rules._facts import Array, Facts, as_reals
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
-from qdqtool.rules._words import dims, format_of, kind, short
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import Array, RuleContext, as_reals
+from qdqtool.rules.support.words import dims, format_of, kind, short
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
 
@@ -90,7 +90,7 @@ class ZeroPointMismatch(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare each zero point with output_dtype or the data, and with the scale."""
         for entry in facts.qdq.nodes:
             if entry.zero_point is not None:
@@ -98,7 +98,7 @@ class ZeroPointMismatch(Rule):
                 yield from _shape_faults(facts, entry, target)
 
 
-def _type_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Fault]:
+def _type_faults(facts: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
     given = facts.elem_type(entry.zero_point)
     if given is None:
         return
@@ -129,7 +129,7 @@ def _type_fixes(entry: QdqNode, stated: int | None) -> tuple[Fix, ...]:
     return (Fix(CAST, f"stores the zero point as {kind(onnx_type)}", partial(_cast, entry, onnx_type)),)
 
 
-def _shape_faults(facts: Facts, entry: QdqNode, target: Target) -> Iterator[Fault]:
+def _shape_faults(facts: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
     given, wanted = facts.shape(entry.zero_point), entry.scale_shape
     if given is None or wanted is None or given == wanted:
         return

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto, helper
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts
-from qdqtool.rules._fix import Draft, Fix, Offer, UnfitError
-from qdqtool.rules._rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 UINT8 = Offer("safe", "writes the uint8 zero point that ONNX implies")
@@ -64,7 +64,7 @@ class ZeroPointMissing(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a Q with neither."""
         del target
         for entry in facts.qdq.quantizers():
@@ -79,7 +79,7 @@ class ZeroPointMissing(Rule):
                 )
 
 
-def _fixes(facts: Facts, entry: QdqNode) -> tuple[Fix, ...]:
+def _fixes(facts: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
     typed = next((reader for reader in facts.qdq.readers(entry) if reader.zero_point is not None), None)
     if typed is not None and typed.zero_point is not None and facts.elem_type(typed.zero_point) != TensorProto.UINT8:
         name = typed.node.input_name(2)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.qdq import QdqNode
-from qdqtool.rules._facts import Facts, as_reals
-from qdqtool.rules._float import FLOAT
-from qdqtool.rules._rule import REFUSED, SILENT, Example, Fault, Rule, impacts
-from qdqtool.rules._symmetric import EXACT, SYMMETRIC, symmetric_fixes
-from qdqtool.rules._words import kind, offenders, short
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.fixes.float_constant import FLOAT
+from qdqtool.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
+from qdqtool.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext, as_reals
+from qdqtool.rules.support.words import kind, offenders, short
 from qdqtool.targets import Target
 
 
@@ -73,7 +73,7 @@ class ZeroPointValue(Rule):
         ),
     )
 
-    def check(self, facts: Facts, target: Target) -> Iterator[Fault]:
+    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every zero point that folds to a constant."""
         for entry in facts.qdq.nodes:
             zero = facts.array(entry.zero_point)

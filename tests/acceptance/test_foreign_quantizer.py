@@ -8,17 +8,18 @@ import numpy as np
 import onnx
 import pytest
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+from support.paths import ROOT
 from support.rawdiff import changed_fields
 from support.trt_verdict import TrtOracle
 
-from qdqtool.backends.ort_cpu import Session
-from qdqtool.graph.load import load_model
-from qdqtool.pipeline.check import DataRequest
-from qdqtool.pipeline.fix import FixRequest, fix_models
-from qdqtool.pipeline.fix_report import FixedModel
-from qdqtool.pipeline.policy import Policy
+from qdqtool.data.request import DataRequest
+from qdqtool.graph.io.load import load_model
+from qdqtool.jobs.fix import FixRequest, fix_models
+from qdqtool.linting.policy import Policy
+from qdqtool.repair.report import FixedModel
+from qdqtool.running.ort_cpu import Session
 
-SAMPLES = Path(__file__).parents[2] / "sample_models"
+SAMPLES = ROOT / "sample_models"
 FOLDERS = ("digits_cnn", "digits_transformer")
 TYPES: dict[str, dict[str, Any]] = {
     "defaults of the installed release": {},

@@ -40,7 +40,7 @@ def write_sparse_model(folder: Path) -> int:
 def test_peak_memory_is_bounded_by_the_largest_tensor(tmp_path: Path) -> None:
     assert write_sparse_model(tmp_path) > 2**31
     code = (
-        "import resource, sys\nfrom qdqtool.pipeline.insert import insert_plan\n"
+        "import resource, sys\nfrom qdqtool.jobs.insert import insert_plan\n"
         "insert_plan('m.onnx', 'p.toml', 'q.onnx')\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )

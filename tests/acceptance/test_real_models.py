@@ -11,20 +11,21 @@ from onnx import numpy_helper
 from support.generated_plan import write_generated_plan
 from support.small import run
 
+from qdqtool.data import input_specs, random_feeds, with_shapes
+from qdqtool.data.request import DataRequest
+from qdqtool.engine.options import BuildOptions
+from qdqtool.engine.profiles import ShapeOptions
 from qdqtool.errors import GateError
-from qdqtool.graph.load import load_model
-from qdqtool.graph.opset import upgrade_opset
-from qdqtool.graph.types import TensorTypes
-from qdqtool.graph.view import GraphView
-from qdqtool.pipeline.build import build_engine
-from qdqtool.pipeline.build_options import BuildOptions
-from qdqtool.pipeline.check import DataRequest, check_model
-from qdqtool.pipeline.data import input_specs, random_feeds, with_shapes
-from qdqtool.pipeline.insert import InsertOptions, insert_plan
-from qdqtool.pipeline.placement_edits import WeightStorage
-from qdqtool.pipeline.profiles import ShapeOptions
-from qdqtool.pipeline.strip import strip_model
-from qdqtool.pipeline.validate import validate_model
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.io.load import load_model
+from qdqtool.insertion.pair_edits import WeightStorage
+from qdqtool.jobs.build import build_engine
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.insert import InsertOptions, insert_plan
+from qdqtool.jobs.strip import strip_model
+from qdqtool.jobs.validate import validate_model
+from qdqtool.transforms.opset import upgrade_opset
 
 pytestmark = pytest.mark.real
 

@@ -14,13 +14,13 @@ from support.rawdiff import changed_fields
 from support.rich_model import rich_feeds, rich_model
 from support.small import run
 
-from qdqtool.graph.load import load_model
-from qdqtool.graph.opset import upgrade_opset
-from qdqtool.pipeline.check import check_model
-from qdqtool.pipeline.insert import InsertOptions, InsertReport, insert_plan
-from qdqtool.pipeline.placement_edits import WeightStorage
-from qdqtool.pipeline.strip import strip_model
-from qdqtool.pipeline.validate import validate_model
+from qdqtool.graph.io.load import load_model
+from qdqtool.insertion.pair_edits import WeightStorage
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
+from qdqtool.jobs.strip import strip_model
+from qdqtool.jobs.validate import validate_model
+from qdqtool.transforms.opset import upgrade_opset
 
 
 @pytest.fixture(params=[13, 15, 17])

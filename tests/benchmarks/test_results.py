@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.comparison import result
+from support.paths import ROOT
 
 from benchmarks.comparison import growth, pages, report, store, tables
 from benchmarks.comparison.contestants import DEFAULT, HISTOGRAM, MAX, ORT, OURS
@@ -126,7 +126,7 @@ class TestGrowth:
 
 class TestDocumentation:
     def test_its_tables_are_the_recorded_results(self):
-        root = Path(__file__).parents[2]
+        root = ROOT
         page = (root / "docs/benchmarks.md").read_text(encoding="utf-8")
         results, measured = store.read(root / "benchmarks/results.json")
         assert report.comparison(tables.markdown, results, "wall") in page

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from qdqtool.cli import quantize
 from qdqtool.cli._preparation import make_preparation
 from qdqtool.errors import ArgumentError
-from qdqtool.pipeline.preparation import Preparation
+from qdqtool.planning.recipe import Preparation
 
 DEFAULTS = {"equalize": True, "smoothquant": "auto", "bias_correction": True}
 

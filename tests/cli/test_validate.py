@@ -6,11 +6,12 @@ from pathlib import Path
 import onnx
 import pytest
 from support.command import qdqtool
+from support.paths import ROOT
 
 from qdqtool import rules
 from qdqtool.report.markdown.rules import pages
 
-DOCS = Path(__file__).parents[2] / "docs" / "rules"
+DOCS = ROOT / "docs" / "rules"
 
 
 @pytest.fixture

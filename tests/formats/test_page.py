@@ -1,11 +1,11 @@
 """The page of number formats is current, and says what the targets' tables say."""
 
-from pathlib import Path
+from support.paths import ROOT
 
 from qdqtool import formats
 from qdqtool.report.markdown import formats as page
 
-PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+PAGE = ROOT / "docs" / "formats.md"
 
 
 def test_the_page_is_current():

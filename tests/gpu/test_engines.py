@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 from support.cuda import CudaError, Driver, Runner
 from support.engine_models import conv, matmul, save
+from support.paths import ROOT
 
-from qdqtool.backends import _builders
-from qdqtool.pipeline.build import build_engine
-from qdqtool.pipeline.build_options import BuildOptions
-from qdqtool.pipeline.check import check_model
-from qdqtool.pipeline.check_options import CheckOptions
-from qdqtool.pipeline.check_report import Gates
-from qdqtool.pipeline.quantize import quantize_model
+from qdqtool.checking.options import CheckOptions
+from qdqtool.checking.report import Gates
+from qdqtool.engine import backends
+from qdqtool.engine.options import BuildOptions
+from qdqtool.jobs.build import build_engine
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.quantize import quantize_model
 
 pytestmark = pytest.mark.gpu
-CNN = Path(__file__).parents[2] / "sample_models" / "digits_cnn"
+CNN = ROOT / "sample_models" / "digits_cnn"
 
 
 class Backend(NamedTuple):
@@ -51,7 +52,7 @@ def backend(request):
     except CudaError as error:
         pytest.skip(str(error))
     name = request.param.replace("_", "-")
-    known = _builders.get(name).capabilities
+    known = backends.get(name).capabilities
     if known and driver.capability() not in known:
         pytest.skip(f"{name} does not build for compute capability {driver.capability()}")
     trt = pytest.importorskip(request.param)

@@ -9,10 +9,9 @@ from pathlib import Path
 import onnx
 import pytest
 from support import sarif
+from support.paths import ROOT
 
 from qdqtool import rules
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

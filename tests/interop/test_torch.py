@@ -1,15 +1,15 @@
 """The torch mode against golden vectors that real PyTorch made (``tests/golden/make_torch_vectors.py``)."""
 
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
+from support.paths import ROOT
 
 from qdqtool.errors import ArgumentError
 from qdqtool.interop import onnx, torch
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = ROOT / "tests" / "golden"
 SPEC = importlib.util.spec_from_file_location("make_torch_vectors", GOLDEN / "make_torch_vectors.py")
 MAKER = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(MAKER)

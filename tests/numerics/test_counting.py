@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from qdqtool.histogram import BINS, exponent_for
 from qdqtool.numerics import counting
-from qdqtool.numerics.counting import Counter, new_table
+from qdqtool.numerics.counting import BINS, Counter, new_table
+from qdqtool.ranges.histogram import exponent_for
 
 RNG = np.random.default_rng(3)
 SIZES = {

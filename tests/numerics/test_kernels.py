@@ -87,12 +87,12 @@ def test_small_and_unsuitable_arrays_stay_with_numpy(monkeypatch):
     assert not kernels.wanted(large)  # not contiguous
     assert not kernels.wanted(np.zeros(kernels.SMALL - 1, np.float32))
     assert not kernels.wanted(np.zeros(kernels.SMALL, np.float16))
-    monkeypatch.delitem(sys.modules, "qdqtool.numerics._rows", raising=False)
+    monkeypatch.delitem(sys.modules, "qdqtool.numerics.compiled.rows", raising=False)
     assert not kernels.wanted(np.zeros(kernels.SMALL, np.float32))
 
 
 def test_without_numba_everything_runs_in_numpy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "qdqtool.numerics._rows", None)
+    monkeypatch.setitem(sys.modules, "qdqtool.numerics.compiled.rows", None)
     kernels.available.cache_clear()
     try:
         assert not kernels.wanted(np.zeros(kernels.WORTH_IT, np.float32))

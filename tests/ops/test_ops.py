@@ -4,8 +4,8 @@ import onnx
 import pytest
 
 from qdqtool import formats, ops
+from qdqtool.graph.index.view import GraphView, NodeView
 from qdqtool.graph.model import Model
-from qdqtool.graph.view import GraphView, NodeView
 from qdqtool.ops import QuantizableOp
 
 

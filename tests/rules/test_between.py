@@ -18,7 +18,7 @@ from support.trt_verdict import TrtOracle
 
 from qdqtool import rules, targets
 from qdqtool.graph.model import Model
-from qdqtool.rules import Facts
+from qdqtool.rules import RuleContext
 
 Step = tuple[str, Sequence[str], Mapping[str, Any]]
 
@@ -113,7 +113,7 @@ def test_a_conv_is_said_to_run_in_float_exactly_when_it_does(name: str, oracle: 
     kernel = oracle.judge(model).convolution("c")
     read = set(re.findall(r"Datatype: (\w+)", kernel[kernel.index("Inputs: [") : kernel.index("Constants: [")]))
 
-    said = list(rules.get("QL302").run(Facts(Model(model)), targets.get("tensorrt-rtx")))
+    said = list(rules.get("QL302").run(RuleContext(Model(model)), targets.get("tensorrt-rtx")))
 
     assert bool(said) == (read == {"Float"})
 
@@ -122,6 +122,6 @@ def test_many_joins_in_a_row_end_the_walk():
     steps: list[Step] = [("Max", ["d", "d"], {})]
     steps += [("Max", [f"t{index}", f"t{index}"], {}) for index in range(60)]
 
-    said = list(rules.get("QL302").run(Facts(Model(conv_behind(steps))), targets.get("tensorrt-rtx")))
+    said = list(rules.get("QL302").run(RuleContext(Model(conv_behind(steps))), targets.get("tensorrt-rtx")))
 
     assert said

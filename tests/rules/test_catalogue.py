@@ -10,8 +10,8 @@ from qdqtool import rules, targets
 from qdqtool.errors import ArgumentError
 from qdqtool.findings import SEVERITIES
 from qdqtool.graph.model import Model
-from qdqtool.pipeline.catalogue import explain
-from qdqtool.rules import Example, Facts, Rule
+from qdqtool.jobs.catalogue import explain
+from qdqtool.rules import Example, Rule, RuleContext
 
 CODE = re.compile(r"Q[SPALTNM]\d{3}")
 NO_TEXT_EXAMPLE = {"QM603", "QM609"}
@@ -30,7 +30,7 @@ EXAMPLES = [
 @pytest.mark.parametrize(("rule", "example", "reported", "target"), EXAMPLES)
 def test_example_is_reported_or_passed(rule: Rule, example: Example, reported: bool, target: str):
     judge = targets.get(target).on(example.compute_capabilities)
-    findings = list(rule.run(Facts(Model(example.model())), judge))
+    findings = list(rule.run(RuleContext(Model(example.model())), judge))
 
     assert bool(findings) == reported
     for finding in findings:
@@ -79,7 +79,7 @@ def test_examples_keep_the_model_as_it_is():
         for example in (*rule.VALID, *rule.INVALID):
             model = example.model()
             before = model.SerializeToString(deterministic=True)
-            facts = Facts(Model(model))
+            facts = RuleContext(Model(model))
             for target in targets.names():
                 for every in rules.catalogue():
                     list(every.run(facts, targets.get(target)))

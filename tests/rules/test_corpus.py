@@ -15,7 +15,7 @@ from support.trt_verdict import TrtOracle
 
 from qdqtool import rules, targets
 from qdqtool.graph.model import Model
-from qdqtool.rules import Facts
+from qdqtool.rules import RuleContext
 
 FULL = bool(os.environ.get("QDQTOOL_FULL_CORPUS"))
 
@@ -40,7 +40,7 @@ def oracle() -> Iterator[TrtOracle]:
 
 
 def we_refuse(case: Case, target: str) -> bool:
-    facts, judge = Facts(Model(case.model)), targets.get(target).on(case.compute_capabilities)
+    facts, judge = RuleContext(Model(case.model)), targets.get(target).on(case.compute_capabilities)
     return any(finding.effect == "refused" for rule in rules.catalogue() for finding in rule.run(facts, judge))
 
 

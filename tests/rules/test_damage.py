@@ -12,12 +12,13 @@ import onnx
 import onnx.parser
 import pytest
 from support.ort_verdict import ort_run
+from support.paths import ROOT
 from support.trt_verdict import TrtOracle
 
 from qdqtool import rules
-from qdqtool.pipeline.calibration_data import FileData, RandomData
-from qdqtool.pipeline.check import check_model
-from qdqtool.pipeline.quantize import quantize_model
+from qdqtool.data.calibration_data import FileData, RandomData
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.quantize import quantize_model
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
 
@@ -228,7 +229,7 @@ def test_a_pair_in_front_of_relu_rounds_once_more(oracle: TrtOracle):
 
 def test_random_calibration_loses_what_real_samples_keep(tmp_path: Path):
     """QN501: it costs more than a bit, which is 20 log10(2) dB."""
-    sample = Path(__file__).parents[2] / "sample_models" / "digits_cnn"
+    sample = ROOT / "sample_models" / "digits_cnn"
     sqnr = {}
     for name, data in {"real": FileData(path=sample / "calibration.npz"), "random": RandomData(seed=0)}.items():
         quantize_model(sample / "model.onnx", data, tmp_path / f"{name}.onnx")

@@ -8,7 +8,7 @@ from support.corpus._case import INT8_ZERO, SCALE, graph_model, node, tensor
 
 from qdqtool import rules, targets
 from qdqtool.graph.model import Model
-from qdqtool.rules import Facts
+from qdqtool.rules import RuleContext
 
 SIDE = 64
 WEIGHT = np.random.default_rng(0).normal(size=(SIDE, SIDE)).astype(np.float32)
@@ -27,7 +27,7 @@ def two_products(second: np.ndarray) -> onnx.ModelProto:
 
 
 def told(model: onnx.ModelProto) -> list[str]:
-    return [finding.message for finding in rules.get("QM604").run(Facts(Model(model)), targets.get("onnx"))]
+    return [finding.message for finding in rules.get("QM604").run(RuleContext(Model(model)), targets.get("onnx"))]
 
 
 def test_a_copy_that_stays_float_is_reported():

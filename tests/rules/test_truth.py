@@ -13,7 +13,7 @@ from support.trt_verdict import TrtOracle
 
 from qdqtool import rules, targets
 from qdqtool.graph.model import Model
-from qdqtool.rules import Example, Facts
+from qdqtool.rules import Example, RuleContext
 
 EXAMPLES = [
     pytest.param(example, id=f"{rule.code}-{example.title}")
@@ -33,7 +33,7 @@ def oracle() -> Iterator[TrtOracle]:
 
 
 def refusals(example: Example, target: str) -> set[str]:
-    facts = Facts(Model(example.model()))
+    facts = RuleContext(Model(example.model()))
     judge = targets.get(target).on(example.compute_capabilities)
     return {
         finding.code for rule in rules.catalogue() for finding in rule.run(facts, judge) if finding.effect == "refused"

@@ -12,7 +12,7 @@ from support.trt_verdict import TrtOracle
 
 from qdqtool import rules, targets
 from qdqtool.graph.model import Model
-from qdqtool.rules import Facts
+from qdqtool.rules import RuleContext
 
 ROWS, COLUMNS = 256, 64
 FORMATS = {T.INT8: "Int8", T.FLOAT8E4M3FN: "FP8", T.INT4: "Int4", T.FLOAT4E2M1: "FP4E2M1"}
@@ -49,7 +49,7 @@ def test_it_is_reported_exactly_when_codes_do_not_reach_the_matrix_kernel(codes:
     ]
     holders = [line for line in layers if f"Datatype: {FORMATS[codes]}" in line[line.index("Constants: [") :]]
 
-    said = list(rules.get("QL315").run(Facts(Model(model)), targets.get("tensorrt-rtx")))
+    said = list(rules.get("QL315").run(RuleContext(Model(model)), targets.get("tensorrt-rtx")))
 
     (holder,) = holders
     inputs = re.findall(r"Datatype: (\w+)", holder[holder.index("Inputs: [") : holder.index("Constants: [")])

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from support.paths import ROOT
 
 
 def run_demo(*words: str | Path, repository: Path = ROOT) -> subprocess.CompletedProcess[str]:

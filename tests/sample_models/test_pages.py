@@ -9,11 +9,11 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import numpy_helper
+from support.paths import ROOT
 
-from qdqtool.pipeline.insert import insert_plan
-from qdqtool.pipeline.validate import validate_model
+from qdqtool.jobs.insert import insert_plan
+from qdqtool.jobs.validate import validate_model
 
-ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "sample_models" / "pages"
 EXAMPLES = sorted(path.parent.name for path in PAGES.glob("*/model.onnx"))
 WITH_CODES = ["torch_per_tensor", "tripy_quantize_per_channel"]

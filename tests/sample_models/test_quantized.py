@@ -5,13 +5,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support.paths import ROOT
 from support.small import run
 
-from qdqtool import calibrators
-from qdqtool.pipeline.calibrate import Recipe
-from qdqtool.pipeline.quantize import QuantizeOptions, quantize_model
+from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.planning.recipe import Recipe
+from qdqtool.ranges import calibrators
 
-SAMPLES = Path(__file__).parents[2] / "sample_models"
+SAMPLES = ROOT / "sample_models"
 POINTS = 0.005
 """Accuracy that int8 may cost: half a point, 2.7 of 540 digits."""
 
@@ -95,7 +96,7 @@ def test_uneven_channels_cost_less_than_one_decibel(quantized, tmp_path):
 def test_no_mode_collapses_on_uneven_channels(mode, least, tmp_path):
     """Without equalisation int4 weights keep 9 dB and int8 ones 12."""
     folder = SAMPLES / "digits_depthwise"
-    options = QuantizeOptions(recipe=Recipe(mode=mode))
+    options = QuantizeOptions(recipe=Recipe(quantize_mode=mode))
     quantize_model(folder / "uneven.onnx", folder / "calibration.npz", tmp_path / "q.onnx", options)
     data, _ = labelled("digits_depthwise")
     (truth,), (found,) = (run(str(path), data) for path in (folder / "model.onnx", tmp_path / "q.onnx"))

@@ -1,7 +1,6 @@
 """The trained samples are what their README says: valid, readable, small and good at their task."""
 
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -9,12 +8,13 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
+from support.paths import ROOT
 
-from qdqtool.graph.load import load_model
-from qdqtool.pipeline.data.feeds import load_feeds
-from qdqtool.pipeline.data.signature import input_specs
+from qdqtool.data.feeds import load_feeds
+from qdqtool.data.signature import input_specs
+from qdqtool.graph.io.load import load_model
 
-SAMPLES = Path(__file__).parents[2] / "sample_models"
+SAMPLES = ROOT / "sample_models"
 TRAINED = ["digits_cnn", "digits_transformer", "digits_depthwise", "char_lm"]
 DIGITS = ["digits_cnn", "digits_transformer", "digits_depthwise"]
 CNN = SAMPLES / "digits_cnn"

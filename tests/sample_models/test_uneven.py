@@ -6,11 +6,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from support.paths import ROOT
 from support.small import run
 
 from sample_models.uneven import with_uneven_channels
 
-SAMPLE = Path(__file__).parents[2] / "sample_models" / "digits_depthwise"
+SAMPLE = ROOT / "sample_models" / "digits_depthwise"
 ROUNDINGS = 64
 """Float32 roundings that a scaled sum may differ by, relative to the largest output: some 8 a layer."""
 

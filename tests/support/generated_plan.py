@@ -8,12 +8,12 @@ import numpy as np
 import onnx
 
 from qdqtool import ops
-from qdqtool.graph.constants import Constants
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.io.tensors import read_array
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
-from qdqtool.graph.tensors import read_array
-from qdqtool.graph.types import TensorTypes
-from qdqtool.graph.view import GraphView, NodeView, Value
 
 FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16}
 UNSEEN_RANGE = 8.0

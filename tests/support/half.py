@@ -9,17 +9,19 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from qdqtool.graph.half import Half, to_half
+from qdqtool.graph.io.save import inlined
 from qdqtool.graph.model import Model
-from qdqtool.graph.save import inlined
-from qdqtool.graph.taps import TensorKey
+from qdqtool.transforms.float16 import Float16Model, convert_to_float16
+from qdqtool.transforms.taps import TensorKey
 
 Arrays = dict[str, NDArray[Any]]
 
 
-def in_half(model: onnx.ModelProto, measured: Mapping[TensorKey, float] | None = None) -> tuple[onnx.ModelProto, Half]:
+def in_half(
+    model: onnx.ModelProto, measured: Mapping[TensorKey, float] | None = None
+) -> tuple[onnx.ModelProto, Float16Model]:
     """The converted model as it would be written, and what was done."""
-    half = to_half(Model(model), measured)
+    half = convert_to_float16(Model(model), measured)
     written = inlined(half.model)
     assert written is not None
     require_valid(written)

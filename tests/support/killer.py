@@ -4,8 +4,8 @@ import os
 import signal
 from pathlib import Path
 
-from qdqtool.pipeline.policy import Judge, Policy
-from qdqtool.pipeline.validate_report import ModelReport
+from qdqtool.linting.policy import Judge, Policy
+from qdqtool.linting.report import ModelReport
 
 
 def judge_or_die(path: Path, policy: Policy) -> ModelReport:

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from qdqtool.histogram import BINS, Histogram
-from qdqtool.ranges import TensorRange
+from qdqtool.numerics.counting import BINS
+from qdqtool.ranges.histogram import Histogram
+from qdqtool.ranges.types import TensorRange
 
 
 def seen(values: np.ndarray) -> TensorRange:

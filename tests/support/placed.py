@@ -6,16 +6,16 @@ import numpy as np
 import onnx
 
 from qdqtool import formats, targets
-from qdqtool.graph.constants import Constants
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
-from qdqtool.graph.save import save_model
-from qdqtool.graph.types import TensorTypes
-from qdqtool.graph.view import GraphView
+from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.numerics.granularity import PerAxis
 from qdqtool.numerics.scheme import QuantParams
-from qdqtool.pipeline.placement import Proposal, ProposedSlot, Selection, propose
-from qdqtool.pipeline.plan_apply import apply_plan
 from qdqtool.plan import Placement, QuantPlan
+from qdqtool.planning.placement import Proposal, ProposedSlot, Selection, propose
 
 LARGEST_ACTIVATION = 6.0
 

@@ -4,8 +4,8 @@ import numpy as np
 import onnx
 from onnx import helper, parser
 
+from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
-from qdqtool.graph.tensors import make_tensor
 
 
 def text_model(text: str, *constants: onnx.TensorProto) -> Model:

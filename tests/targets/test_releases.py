@@ -1,13 +1,13 @@
 """Older releases of a target: what they lack, and that findings tell since when it is there."""
 
 from dataclasses import fields
-from pathlib import Path
 from typing import get_type_hints
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.paths import ROOT
 from support.qdq import constant
 
 from qdqtool import formats, rules, targets
@@ -16,7 +16,7 @@ from qdqtool.findings import Finding
 from qdqtool.graph.model import Model
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
-from qdqtool.rules import Facts
+from qdqtool.rules import RuleContext
 from qdqtool.targets import Target
 
 CHANGES = targets.changes("tensorrt")
@@ -28,7 +28,7 @@ def order(number: str) -> tuple[int, ...]:
 
 
 def findings(model: onnx.ModelProto, target: str, code: str, *capabilities: int) -> list[Finding]:
-    return list(rules.get(code).run(Facts(Model(model)), targets.get(target).on(capabilities)))
+    return list(rules.get(code).run(RuleContext(Model(model)), targets.get(target).on(capabilities)))
 
 
 def pair(quantized: int, shape: tuple[int, ...] = (2, 4), **attributes: int) -> onnx.ModelProto:
@@ -199,7 +199,7 @@ def test_plans_are_told_too():
 
 
 def test_the_page_tells_every_change():
-    page = (Path(__file__).parents[2] / "docs" / "validate.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
     rows = {row.split("|")[1].strip(): row for row in page.splitlines() if row.startswith("| 1")}
 
     assert list(rows) == [change.since for change in CHANGES]

@@ -6,7 +6,7 @@
 import sys
 from pathlib import Path
 
-from qdqtool.pipeline.catalogue import ExampleCard, RuleCard, catalogue
+from qdqtool.jobs.catalogue import ExampleCard, RuleCard, catalogue
 
 _EFFECTS = {
     "refused": "the target does not load, build or run the model",

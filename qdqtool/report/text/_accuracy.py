@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.accuracy import Accuracy, OutputAccuracy
+from qdqtool.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._pairs import print_rest
 

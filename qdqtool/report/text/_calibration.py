@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from qdqtool.pipeline._prepare import PreparationReport
-from qdqtool.pipeline.given_ranges import GivenReport
-from qdqtool.pipeline.placement import SkippedNode
-from qdqtool.ranges import Trial
+from qdqtool.planning.given_ranges import GivenReport
+from qdqtool.planning.placement import SkippedNode
+from qdqtool.preparation.prepare import PreparationReport
+from qdqtool.ranges.types import Trial
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._pairs import print_rest
 

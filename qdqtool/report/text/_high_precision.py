@@ -4,11 +4,11 @@ from itertools import groupby
 
 from rich.console import Console
 
-from qdqtool.graph.half import FullNode
-from qdqtool.pipeline.high_precision import HighPrecisionReport
+from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._calibration import SHOWN, SHOWN_NODES
 from qdqtool.report.text._pairs import print_rest
+from qdqtool.transforms.float16 import Float32Node
 
 
 def print_high_precision(report: HighPrecisionReport | None, console: Console) -> None:
@@ -28,10 +28,10 @@ def print_high_precision(report: HighPrecisionReport | None, console: Console) -
     print_rest(len(groups), SHOWN, console)
 
 
-def _reason(node: FullNode) -> str:
+def _reason(node: Float32Node) -> str:
     return node.reason
 
 
-def _named(nodes: list[FullNode]) -> str:
+def _named(nodes: list[Float32Node]) -> str:
     shown = ", ".join(f"{escape(node.op_type)} {escape(node.node)}" for node in nodes[:SHOWN_NODES])
     return f"{shown}, … ({len(nodes)} in all)" if len(nodes) > SHOWN_NODES else shown

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.fix_report import Change, OutputChange, RefusedFix, Repaired
+from qdqtool.repair.report import Change, OutputChange, RefusedFix, Repaired
 from qdqtool.report.terminal import escape, plural
 
 _STYLES = {"safe": "green", "unsafe": "bold yellow"}

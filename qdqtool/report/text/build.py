@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from qdqtool.backends._engine import InputProfile, NodePrecision
-from qdqtool.pipeline.build_report import EngineReport, Specialized
-from qdqtool.pipeline.input_shapes import spell_shape
+from qdqtool.data.input_shapes import spell_shape
+from qdqtool.engine.builder import InputProfile, NodePrecision
+from qdqtool.engine.report import EngineReport, Specialized
 from qdqtool.report.terminal import escape, human_bytes, make_table, plural
 
 SHOWN = 20

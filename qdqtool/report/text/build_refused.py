@@ -3,8 +3,8 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.backends._engine import Refusal
-from qdqtool.pipeline.build_report import RefusedReport
+from qdqtool.engine.builder import Refusal
+from qdqtool.engine.report import RefusedReport
 from qdqtool.report.terminal import escape
 
 _STAGES = {"validate": "validate gate", "parse": "parser", "build": "builder"}

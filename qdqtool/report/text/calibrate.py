@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.calibrate_report import CalibrateReport
+from qdqtool.jobs.calibrate_report import CalibrateReport
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._calibration import SHOWN, print_preparation
 from qdqtool.report.text._pairs import print_rest

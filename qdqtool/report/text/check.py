@@ -5,7 +5,7 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.check_report import BoundaryResult, CheckReport, MetricResult, OutputResult
+from qdqtool.checking.report import BoundaryResult, CheckReport, MetricResult, OutputResult
 from qdqtool.report.terminal import escape, make_table, plural
 
 SHOWN = 10

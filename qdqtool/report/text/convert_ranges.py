@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.convert_ranges import ConvertReport
+from qdqtool.jobs.convert_ranges import ConvertReport
 from qdqtool.report.terminal import escape, plural
 
 

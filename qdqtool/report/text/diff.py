@@ -6,8 +6,8 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.compare.parameters import Change
-from qdqtool.pipeline.diff import ChangedPair, DiffReport, MovedPair, PairInfo
+from qdqtool.diff.parameters import Change
+from qdqtool.jobs.diff import ChangedPair, DiffReport, MovedPair, PairInfo
 from qdqtool.report.terminal import escape, plural
 
 SHOWN = 50

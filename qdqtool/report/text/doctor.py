@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.doctor import Component, DoctorReport
+from qdqtool.jobs.doctor import Component, DoctorReport
 from qdqtool.report.terminal import escape, make_table
 
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}

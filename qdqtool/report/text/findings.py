@@ -7,9 +7,9 @@ from rich.text import Text
 
 from qdqtool import rules
 from qdqtool.findings import Finding, Severity
-from qdqtool.pipeline.validate_report import ModelReport, TargetReport, ValidateReport
+from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.report.finding_words import counts
 from qdqtool.report.terminal import escape
-from qdqtool.report.validate._words import counts
 
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 

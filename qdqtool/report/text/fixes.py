@@ -3,8 +3,8 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.fix_report import FixedModel, FixReport
-from qdqtool.pipeline.validate_report import ModelReport, ValidateReport
+from qdqtool.linting.report import ModelReport, ValidateReport
+from qdqtool.repair.report import FixedModel, FixReport
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text import findings
 from qdqtool.report.text._repaired import print_repaired

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from qdqtool.pipeline.insert import InsertReport
+from qdqtool.jobs.insert import InsertReport
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._calibration import print_given, print_skipped
 from qdqtool.report.text._pairs import print_files, print_opset, print_pairs

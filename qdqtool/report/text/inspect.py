@@ -4,8 +4,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from qdqtool.graph.types import Shape
-from qdqtool.pipeline.inspect import InspectReport, TensorInfo
+from qdqtool.graph.index.types import Shape
+from qdqtool.jobs.inspect import InspectReport, TensorInfo
 from qdqtool.report.terminal import escape, human_bytes, make_table, plural
 
 

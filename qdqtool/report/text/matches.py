@@ -2,8 +2,8 @@
 
 from rich.console import Console
 
-from qdqtool.pipeline.placement import PatternMatch
-from qdqtool.pipeline.quantize_report import MatchesReport
+from qdqtool.jobs.quantize_report import MatchesReport
+from qdqtool.planning.placement import PatternMatch
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._calibration import print_skipped
 

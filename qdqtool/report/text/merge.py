@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.merge import MergeReport
+from qdqtool.jobs.merge import MergeReport
 from qdqtool.report.terminal import escape, plural
 
 

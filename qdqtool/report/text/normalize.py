@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.fix_report import NormalizeReport
+from qdqtool.repair.report import NormalizeReport
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._repaired import print_repaired
 

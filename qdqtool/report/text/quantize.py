@@ -3,7 +3,8 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.quantize_report import CalibrationUsed, QuantizeReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._accuracy import print_accuracy
 from qdqtool.report.text._calibration import SHOWN, print_given, print_preparation, print_skipped

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.catalogue import ExampleCard, RuleCard
+from qdqtool.jobs.catalogue import ExampleCard, RuleCard
 from qdqtool.report.text.findings import STYLES
 
 

@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from qdqtool import targets
-from qdqtool.pipeline.catalogue import Catalogue, RuleCard
+from qdqtool.jobs.catalogue import Catalogue, RuleCard
 from qdqtool.report.terminal import make_table, plural
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from qdqtool.pipeline.config import Settings
+from qdqtool.linting.settings import Settings
 from qdqtool.report.terminal import escape
 from qdqtool.targets import capability_name
 

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from qdqtool.pipeline.statistics import Statistics
+from qdqtool.linting.rule_counts import Statistics
 from qdqtool.report.terminal import make_table
 
 

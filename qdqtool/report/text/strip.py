@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.pipeline.strip import StripReport
+from qdqtool.jobs.strip import StripReport
 from qdqtool.report.terminal import escape, plural, sizes_line
 
 

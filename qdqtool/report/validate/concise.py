@@ -1,8 +1,8 @@
 """One line for each finding, for grep and editors: ``path: target: code severity [effect] node: message``."""
 
-from qdqtool.pipeline.validate_report import ValidateReport
+from qdqtool.linting.report import ValidateReport
+from qdqtool.report.finding_words import counts, sentence
 from qdqtool.report.terminal import escape
-from qdqtool.report.validate._words import counts, sentence
 
 
 def render(report: ValidateReport) -> str:

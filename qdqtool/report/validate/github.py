@@ -2,9 +2,9 @@
 
 from qdqtool import rules
 from qdqtool.findings import Finding
-from qdqtool.pipeline.validate_report import ValidateReport
+from qdqtool.linting.report import ValidateReport
+from qdqtool.report.finding_words import counts, repository_path, sentence, worst_first
 from qdqtool.report.terminal import escape
-from qdqtool.report.validate._words import counts, repository_path, sentence, worst_first
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 

@@ -5,10 +5,10 @@ from xml.etree import ElementTree as ET
 
 from qdqtool import rules
 from qdqtool.findings import Finding
-from qdqtool.pipeline.catalogue import catalogue
-from qdqtool.pipeline.validate_report import ModelReport, TargetReport, ValidateReport
+from qdqtool.jobs.catalogue import catalogue
+from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.report.finding_words import repository_path, sentence
 from qdqtool.report.terminal import escape
-from qdqtool.report.validate._words import repository_path, sentence
 
 
 def render(report: ValidateReport) -> str:

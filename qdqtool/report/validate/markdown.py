@@ -4,9 +4,9 @@ import re
 
 from qdqtool import rules
 from qdqtool.findings import Finding
-from qdqtool.pipeline.validate_report import ModelReport, ValidateReport
+from qdqtool.linting.report import ModelReport, ValidateReport
+from qdqtool.report.finding_words import counts, place, worst_first
 from qdqtool.report.terminal import escape
-from qdqtool.report.validate._words import counts, place, worst_first
 
 SHOWN = 200
 """Findings in the table; a CI job's summary page holds 1 MiB."""

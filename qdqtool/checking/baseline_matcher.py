@@ -1,0 +1,78 @@
+"""Which tensor of a baseline a Q or DQ of a quantized model stands for."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.index.qdq import QdqIndex, QdqNode
+from qdqtool.graph.index.view import GraphView, Use, Value
+from qdqtool.graph.scope import ScopePath
+from qdqtool.transforms.taps import Tap
+
+_ADDED_WORDS = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_quantized", "_float", "_QuantizeInput")
+"""What tools (this one and ONNX Runtime's quantizer) put behind the name of a tensor that they quantize."""
+
+
+class BaselineMatcher:
+    """Finds scopes, nodes and tensors of a baseline by those of a quantized model.
+
+    Names come first. A node whose output was quantized may have been renamed, and with it the bodies that it owns; so
+    where a name is unknown it is tried without the words that tools add.
+
+    Args:
+        baseline: The float model.
+    """
+
+    def __init__(self, baseline: GraphView) -> None:
+        self._scopes = {scope.path: scope for scope in baseline.scopes}
+        self._nodes = {(node.scope.path, node.key): node for node in baseline.nodes()}
+        self._hops = {segment for path in self._scopes for segment in path}
+        self._hops.update(f"call {node.key[0]}" for node in baseline.nodes() if node.key)
+
+    def of(self, qdq: QdqIndex, entry: QdqNode) -> Iterator[Value]:
+        """The baseline's tensor by name, else by where the model's nodes read it, else by name without added words."""
+        here = self._scopes.get(self._path(entry.node.scope.path))
+        if here is None:
+            return
+        if entry.is_quantize and entry.data is not None and entry.data.name in here.values:
+            yield here.values[entry.data.name]
+        readers = qdq.readers(entry) if entry.is_quantize else [entry]
+        yield from (value for reader in readers for use in reader.uses if (value := self._read_by(use)) is not None)
+        for name in _names(entry, readers):
+            value = here.resolve(name)
+            if value is not None:
+                yield value
+
+    def tap(self, tap: Tap) -> Tap:
+        """The same place in the baseline."""
+        return Tap(tap.output, tuple(self._hop(hop) for hop in tap.hops), tap.stacked)
+
+    def _path(self, path: ScopePath) -> ScopePath:
+        return path if path in self._scopes else tuple(self._hop(segment) for segment in path)
+
+    def _hop(self, hop: str) -> str:
+        """A segment of a scope path (``output.attribute``) or a call (``call output``)."""
+        if hop in self._hops:
+            return hop
+        name, dot, attribute = (hop, "", "") if hop.startswith("call ") else hop.rpartition(".")
+        return next(
+            (f"{plain}{dot}{attribute}" for plain in _plain(name) if f"{plain}{dot}{attribute}" in self._hops), hop
+        )
+
+    def _read_by(self, use: Use) -> Value | None:
+        """What the baseline's node with the same outputs reads there."""
+        path, key = self._path(use.node.scope.path), use.node.key
+        twin = self._nodes.get((path, key))
+        if twin is None:
+            plain = tuple(next(_plain(name), name) for name in key)
+            twin = self._nodes.get((path, plain))
+        return twin.input(use.index) if twin is not None and twin.op_type == use.node.op_type else None
+
+
+def _names(entry: QdqNode, readers: list[QdqNode]) -> Iterator[str]:
+    outputs = [reader.output.name for reader in readers if reader.output is not None]
+    for name in (*outputs, entry.data.name if entry.data is not None else ""):
+        yield name
+        yield from _plain(name)
+
+
+def _plain(name: str) -> Iterator[str]:
+    return (name.removesuffix(word) for word in _ADDED_WORDS if name.endswith(word))

@@ -1,0 +1,212 @@
+"""Where a model becomes quantized, against the same tensors of a baseline."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.checking.baseline_matcher import BaselineMatcher
+from qdqtool.checking.code_steps import step_widths, unit_roundoff
+from qdqtool.checking.gptq_check import RoundedByData
+from qdqtool.checking.gptq_metadata import noted_rounding
+from qdqtool.checking.qdq_reference import format_of
+from qdqtool.checking.report import BoundaryResult
+from qdqtool.errors import ArgumentError
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import Value
+from qdqtool.graph.scope import display
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
+from qdqtool.numerics.granularity import expand
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.running.observe import ModelIndex
+from qdqtool.running.own_nodes import granularity_of
+from qdqtool.running.running_error import RunningError
+
+ROUNDINGS = 4
+"""Float operations between a weight and its dequantized code: reciprocal or scale, quotient, product, and one spare for
+tools that keep scales in double precision."""
+
+
+@dataclass(slots=True)
+class Boundary:
+    """One quantized tensor: a Q, or the DQ of a packed constant, with its counterpart in the baseline.
+
+    Attributes:
+        entry: The Q or DQ.
+        codes: The quantized tensor.
+        baseline: The tensor of the baseline.
+        fmt: Its format.
+        is_weight: Whether the tensor is a constant.
+        error: Distance of the dequantized tensor from the baseline.
+        max_steps: The same in steps: the largest,
+        sum_steps: the sum,
+        index: and where the largest is.
+        clipped: Elements whose baseline value lies outside the range.
+        bad_weights: Elements of a packed weight that are further off than rounding can explain.
+        worst_weight: The furthest of them, in words.
+        by_data: What the model notes and what was found of a packed weight whose codes data chose; None for others.
+        problem: Why nothing was compared.
+    """
+
+    entry: QdqNode
+    codes: Value
+    baseline: Value
+    fmt: NumberFormat
+    is_weight: bool
+    error: RunningError = field(default_factory=RunningError)
+    max_steps: float = 0.0
+    sum_steps: float = 0.0
+    index: tuple[int, ...] = ()
+    clipped: int = 0
+    bad_weights: int = 0
+    worst_weight: str = ""
+    by_data: RoundedByData | None = None
+    problem: str = ""
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether codes are stored, so that nothing but the baseline tells what they should be."""
+        return not self.entry.is_quantize
+
+    @property
+    def is_judged_by_data(self) -> bool:
+        """Whether codes are not the nearest ones, and the model says why: then other things are asked of them."""
+        return bool(self.bad_weights) and self.by_data is not None
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether codes are further off than rounding explains, or than what the model notes of rounding by data."""
+        return bool(self.bad_weights) and bool(self.by_data is None or self.data_fault)
+
+    @property
+    def data_fault(self) -> str:
+        """Why a weight of which the model notes that data chose its codes is not what was chosen; empty where it is."""
+        return self.by_data.fault(self.error, ROUNDINGS) if self.by_data is not None else ""
+
+    def add(self, codes: Array, scale: Array, zero_point: Array | None, x: Array, weight_steps: float | None) -> None:
+        """Count one array.
+
+        Args:
+            codes: The quantized tensor.
+            scale: Its scale.
+            zero_point: Its zero point, or None.
+            x: The baseline's tensor.
+            weight_steps: How far a packed weight may be off; None for no such limit.
+        """
+        if x.shape != codes.shape:
+            self.problem = f"its shape is {list(codes.shape)}, the baseline's is {list(x.shape)}"
+            return
+        try:
+            granularity = granularity_of(self.entry, scale)
+            real = dequantize(codes, scale, granularity, zero_point, output_dtype=FLOAT32)
+        except ArgumentError as error:
+            self.problem = error.message
+            return
+        self.error.add(x, real)
+        zero = 0.0 if zero_point is None else expand(zero_point, x.shape, granularity).astype(FLOAT64)
+        spread = expand(scale, x.shape, granularity)
+        found = _Distances.of(real, x, spread, self.fmt)
+        if self.by_data is not None:
+            widths = np.abs(spread.astype(FLOAT64)) * step_widths(found.quotient, self.fmt)
+            self.by_data.float_type = x.dtype.name
+            self.by_data.add(real.astype(FLOAT64) - x.astype(FLOAT64), widths, granularity)
+        self._add_steps(found, found.quotient + zero)
+        if self.is_packed and weight_steps is not None:
+            self._add_bad_weights(found, found.quotient + zero, codes.astype(FLOAT64), weight_steps)
+
+    def _add_steps(self, found: "_Distances", position: Array) -> None:
+        self.sum_steps += float(np.sum(found.steps))
+        if found.steps.size and float(np.max(found.steps)) > self.max_steps:
+            self.max_steps = float(np.max(found.steps))
+            self.index = _worst(found.steps)
+        half = float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) / 2
+        self.clipped += int(np.count_nonzero((position < self.fmt.low - half) | (position > self.fmt.high + half)))
+
+    def _add_bad_weights(self, found: "_Distances", position: Array, codes: Array, limit: float) -> None:
+        rounding = ROUNDINGS * found.roundoff * (np.abs(found.quotient) / step_widths(found.quotient, self.fmt) + 1)
+        # a float value beyond a code at the end of the range was clipped, which is a choice and not a fault
+        clipped = (codes >= self.fmt.high) & (position > codes)
+        clipped |= (codes <= max(self.fmt.low, -self.fmt.high)) & (position < codes)
+        bad = (found.steps > limit + rounding) & ~clipped
+        self.bad_weights += int(np.count_nonzero(bad))
+        if bad.any() and not self.worst_weight:
+            index = _worst(np.where(bad, found.steps, 0.0))
+            self.worst_weight = f"{found.steps[index]:.3g} steps at {list(index)}"
+
+    def result(self) -> BoundaryResult:
+        """The line of the report."""
+        node = self.entry.node
+        return BoundaryResult(
+            node=node.label,
+            graph=display(node.scope.path),
+            tensor=self.baseline.name,
+            kind="weight" if self.is_weight else "activation",
+            format=self.fmt.name,
+            granularity=str(self.entry.granularity or ""),
+            max_steps=self.max_steps,
+            mean_steps=self.sum_steps / max(1, self.error.elements),
+            index=self.index,
+            sqnr_db=self.error.sqnr_db,
+            clipped=self.clipped,
+            elements=self.error.elements,
+            judged_by_data=self.is_judged_by_data,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Distances:
+    """One dequantized array against its float counterpart.
+
+    Attributes:
+        quotient: The float values divided by their scale, float64.
+        steps: Distance in steps, float64; 0 where either value is not finite.
+        roundoff: Unit roundoff of the coarser of the two types that were divided.
+    """
+
+    quotient: Array
+    steps: Array
+    roundoff: float
+
+    @classmethod
+    def of(cls, real: Array, x: Array, scale: Array, fmt: NumberFormat) -> "_Distances":
+        step = scale.astype(FLOAT64)
+        with np.errstate(all="ignore"):
+            quotient = x.astype(FLOAT64) / step
+            steps = np.abs(quotient - real.astype(FLOAT64) / step) / step_widths(quotient, fmt)
+        steps = np.where(np.isfinite(steps), steps, 0.0)
+        return cls(quotient, steps, max(unit_roundoff(scale.dtype), unit_roundoff(x.dtype)))
+
+
+def find_boundaries(facts: ModelIndex, matcher: BaselineMatcher) -> tuple[list[Boundary], list[QdqNode]]:
+    """Every quantized tensor of a model with its counterpart in a baseline, and those that have none."""
+    found: list[Boundary] = []
+    lonely: list[QdqNode] = []
+    notes = noted_rounding(facts.view.model)
+    for entry in facts.qdq.nodes:
+        codes, fmt = _codes(facts, entry), format_of(entry)
+        if codes is None or fmt is None:
+            continue
+        counterpart = next(matcher.of(facts.qdq, entry), None)
+        if counterpart is None:
+            lonely.append(entry)
+            continue
+        is_weight = entry.data is not None and facts.is_constant(entry.data)
+        boundary = Boundary(entry, codes, counterpart, fmt, is_weight)
+        noted = notes.get((counterpart.scope.path, counterpart.name))
+        if boundary.is_packed and noted is not None:
+            boundary.by_data = RoundedByData(noted)
+        found.append(boundary)
+    return found, lonely
+
+
+def _codes(facts: ModelIndex, entry: QdqNode) -> Value | None:
+    """The quantized tensor of a Q, or of a DQ of stored weights; None for a DQ whose Q is a boundary itself."""
+    if entry.is_quantize:
+        return entry.output
+    if entry.data is None or facts.qdq.quantizer_of(entry) is not None or facts.qdq.makes_scales(entry):
+        return None
+    return entry.data if facts.is_constant(entry.data) else None
+
+
+def _worst(steps: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(steps)), steps.shape))

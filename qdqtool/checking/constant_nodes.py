@@ -1,0 +1,97 @@
+"""Q and DQ nodes of constants: each runs by itself, so that the weights are never all in memory at once."""
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+
+from qdqtool.checking.qdq_reference import format_of, inputs_of
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import MAIN
+from qdqtool.numerics.dtypes import Array
+from qdqtool.running.observe import ModelIndex
+from qdqtool.running.own_evaluator import open_session
+from qdqtool.transforms.taps import tap_tensors
+
+LARGEST_MODEL = (1 << 31) - (1 << 20)
+"""Bytes that a model in memory may take, less what is around its tensors."""
+
+
+class ConstantNodes:
+    """The Q and DQ nodes that compute the same in every run: all inputs constant, or codes from such a Q.
+
+    Args:
+        facts: The model.
+        entries: Its Q and DQ nodes.
+    """
+
+    def __init__(self, facts: ModelIndex, entries: Iterable[QdqNode]) -> None:
+        self._facts = facts
+        self._alone: list[QdqNode] = []
+        self._behind: dict[QdqNode, list[QdqNode]] = {}
+        entries = list(entries)
+        for entry in entries:
+            if entry.output is not None and entry.data is not None and self._is_constant(inputs_of(entry)):
+                self._alone.append(entry)
+        for quantizer in [entry for entry in self._alone if entry.is_quantize and format_of(entry) is not None]:
+            readers = facts.qdq.readers(quantizer)
+            self._behind[quantizer] = [entry for entry in readers if self._is_constant([*inputs_of(entry)][1:])]
+        self._all = {*self._alone, *(entry for readers in self._behind.values() for entry in readers)}
+
+    def __contains__(self, entry: QdqNode) -> bool:
+        return entry in self._all
+
+    def results(self) -> Iterator[tuple[QdqNode, dict[Value, Array], Array | None]]:
+        """Each node with its inputs by tensor and what the reference session makes of them, one at a time.
+
+        Results in types that NumPy lacks are widened; a result is None where the constants are too large for one model
+        in memory.
+
+        Raises:
+            CapabilityError: ONNX Runtime cannot run a node.
+        """
+        for entry in self._alone:
+            inputs = self._constants(inputs_of(entry))
+            result = self._run(entry, inputs)
+            yield entry, inputs, result
+            fmt = format_of(entry)
+            if result is None or fmt is None or entry.output is None:
+                continue
+            for reader in self._behind.get(entry, ()):
+                known = {entry.output: result.astype(fmt.dtype), **self._constants([*inputs_of(reader)][1:])}
+                yield reader, {**known, **self._constants(inputs_of(entry))}, self._run(reader, known)
+
+    def _is_constant(self, values: Iterable[Value]) -> bool:
+        return all(self._facts.is_constant(value) for value in values)
+
+    def _constants(self, values: Iterable[Value]) -> dict[Value, Array]:
+        found = ((value, self._facts.constant(value)) for value in values)
+        return {value: array for value, array in found if array is not None}
+
+    def _run(self, entry: QdqNode, inputs: dict[Value, Array]) -> Array | None:
+        if sum(array.nbytes for array in inputs.values()) > LARGEST_MODEL:
+            return None
+        view = GraphView(_single_node_model(self._facts, entry, inputs))
+        made = view.main.values[entry.node.proto.output[0]]
+        elem_type = self._facts.elem_type(entry.output) if entry.output is not None else None
+        tapped = tap_tensors(view, [made], lambda _: elem_type)
+        name = tapped.taps[MAIN, made.name][0].output
+        with open_session(tapped.model, ModelIndex.of(view).split()) as session:
+            return session.run({}, [name])[name]
+
+
+def _single_node_model(facts: ModelIndex, entry: QdqNode, inputs: dict[Value, Array]) -> Model:
+    node = entry.node
+    tensors = [
+        make_tensor(value.name, array, onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+        for value, array in inputs.items()
+    ]
+    outputs = [onnx.ValueInfoProto(name=node.proto.output[0])]
+    graph = onnx.helper.make_graph([node.proto], "node", [], outputs, tensors)
+    opsets = [onnx.helper.make_opsetid("", node.scope.opset)]
+    if node.domain:
+        opsets.append(onnx.helper.make_opsetid(node.domain, 1))
+    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=facts.view.model.proto.ir_version)
+    return Model(proto)

@@ -1,0 +1,91 @@
+"""What a quantized model notes about weights whose codes data chose, so that a check knows what to expect of them.
+
+Such codes (GPTQ) are not the nearest ones: half a step says nothing about them. What was chosen is known exactly,
+though, and with it how far it is from the float weight. A check finds that distance again, or something was changed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.io.metadata import ROUNDING_KEY, drop_metadata, read_metadata, write_metadata
+from qdqtool.graph.model import Model
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.dtypes import FLOAT32, Array
+from qdqtool.numerics.packing import unpack
+from qdqtool.plan import Placement, QuantPlan, ScopePath
+from qdqtool.running.observe import ModelIndex
+from qdqtool.running.running_error import RunningError
+
+MAX_NOTE_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class NotedRounding:
+    """One weight whose codes data chose.
+
+    Attributes:
+        float_type: NumPy name of the type that the float weight had.
+        error: Mean squared error of the dequantized weight, computed in float32 from the codes and scales as stored.
+    """
+
+    float_type: str
+    error: float
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    tensor: str
+    scope: tuple[str, ...]
+    type: str
+    error: float
+
+
+def note_rounding(quantized: Model, before: Model, plan: QuantPlan) -> None:
+    """Note the weights whose codes data chose, in place; a note of an earlier quantization goes.
+
+    Args:
+        quantized: The result.
+        before: The float model, as it was prepared.
+        plan: What was put in.
+    """
+    entries = list(
+        _entries(ModelIndex.of(GraphView(before)), [placement for placement in plan if placement.codes is not None])
+    )
+    if entries:
+        write_metadata(quantized, ROUNDING_KEY, msgspec.json.encode(entries).decode())
+    else:
+        drop_metadata(quantized, ROUNDING_KEY)
+
+
+def noted_rounding(quantized: Model) -> Mapping[tuple[ScopePath, str], NotedRounding]:
+    """What a model notes, by the scope and name of the float weight; a malformed note counts for nothing."""
+    text = read_metadata(quantized, ROUNDING_KEY)
+    if text is None or len(text) > MAX_NOTE_BYTES:
+        return {}
+    try:
+        entries = msgspec.json.decode(text, type=list[_Entry])
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return {(entry.scope, entry.tensor): NotedRounding(entry.type, entry.error) for entry in entries}
+
+
+def _entries(facts: ModelIndex, placements: list[Placement]) -> Iterator[_Entry]:
+    for placement in placements:
+        slot = placement.slot
+        value = facts.view.scope(slot.scope).values.get(slot.tensor)
+        weights = facts.constant(value) if value is not None else None
+        if weights is not None:
+            error = RunningError()
+            error.add(weights, _dequantized(placement, weights.shape))
+            mean = error.noise / max(1, error.elements)
+            yield _Entry(tensor=slot.tensor, scope=slot.scope, type=weights.dtype.name, error=mean)
+
+
+def _dequantized(placement: Placement, shape: tuple[int, ...]) -> Array:
+    params, packed = placement.params, placement.codes
+    assert packed is not None
+    codes = unpack(np.frombuffer(packed, np.uint8), params.scheme.format, shape)
+    return dequantize(codes, params.scale, params.scheme.granularity, params.zero_point, output_dtype=FLOAT32)

@@ -1,0 +1,57 @@
+"""What a check is asked for beside the model, its baseline and the data."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdqtool.checking import task_metrics
+from qdqtool.checking.report import Gates
+from qdqtool.errors import UsageError
+from qdqtool.running.ort_cpu import Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """How to check.
+
+    Attributes:
+        gates: Limits beyond those that are always kept.
+        profile: Which session computes the outputs that are compared. Q and DQ nodes, and the baseline, are always run
+            in the semantic one.
+        outputs: An ``.npz`` with outputs for the same data that were computed elsewhere, to compare with the reference.
+        save_outputs: Where to write the reference's outputs, in the layout that ``outputs`` has.
+        metric: A metric of :mod:`qdqtool.checking.task_metrics` to take, as ``NAME`` or ``NAME:OUTPUT``.
+    """
+
+    gates: Gates = field(default_factory=Gates)
+    profile: Profile = Profile.SEMANTIC
+    outputs: Path | None = None
+    save_outputs: Path | None = None
+    metric: str | None = None
+
+    def require_sense(self, *, has_baseline: bool, has_data: bool) -> None:
+        """Raise unless the options fit each other and what else there is.
+
+        Raises:
+            ArgumentError: The metric is unknown.
+            UsageError: A limit has nothing to compare with, or a file of data is needed.
+        """
+        if self.metric is not None:
+            task_metrics.get(self.metric.partition(":")[0])
+        gates = self.gates
+        compares = has_baseline or self.outputs is not None
+        if not compares and any(limit is not None for limit in (gates.min_sqnr, gates.min_cosine, gates.max_steps)):
+            raise UsageError(
+                "--min-sqnr, --min-cosine and --max-steps compare with a baseline or with saved outputs",
+                hint="give --baseline or --outputs",
+            )
+        if gates.max_metric_loss is not None and not (self.metric and compares):
+            raise UsageError(
+                "--max-metric-loss compares the metric with that of a baseline, or of saved outputs",
+                hint="give --metric, and --baseline or --outputs",
+            )
+        if self.outputs is not None and not has_data:
+            raise UsageError("--outputs needs the data that they were computed from", hint="give --data")
+        if self.metric is not None and not has_data:
+            raise UsageError(
+                "--metric needs the right answers", hint="give --data FILE.npz with the inputs and an array 'labels'"
+            )

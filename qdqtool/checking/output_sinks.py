@@ -1,0 +1,83 @@
+"""What else a check does with the outputs of every run: compare them with a file, save them, measure the task."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from qdqtool.checking.metric import MetricCheck
+from qdqtool.checking.options import CheckOptions
+from qdqtool.checking.output_file import OutputReader, OutputWriter, storable
+from qdqtool.checking.outputs import OutputCheck
+from qdqtool.checking.saved_outputs import SavedCheck
+from qdqtool.data import Sample
+from qdqtool.numerics.dtypes import Array
+
+
+class OutputSinks:
+    """The sinks of one check. Use it as a context manager: it holds files open.
+
+    Args:
+        options: What was asked for.
+        checks: The outputs of the model.
+
+    Attributes:
+        saved: The comparison with a file, if there is one.
+        metric: The task metric, if one was asked for.
+        written: Where outputs are saved, if anywhere.
+
+    Raises:
+        UsageError: The file has other outputs than the model, or the metric does not fit them.
+    """
+
+    def __init__(self, options: CheckOptions, checks: Sequence[OutputCheck]) -> None:
+        names = [check.value.name for check in checks]
+        self._open = ExitStack()
+        self._writer: OutputWriter | None = None
+        self.saved: SavedCheck | None = None
+        self.metric = MetricCheck.of(options.metric, names) if options.metric is not None else None
+        self.written: Path | None = options.save_outputs
+        if options.outputs is not None:
+            reader = self._open.enter_context(OutputReader(options.outputs, names))
+            self.saved = SavedCheck(reader, checks)
+        if options.save_outputs is not None:
+            self._writer = self._open.enter_context(OutputWriter(options.save_outputs))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(self, sample: Sample, outputs: Mapping[str, Array], baseline: Mapping[str, Array]) -> None:
+        """Take the outputs of one run, less the rows that come from filler.
+
+        Args:
+            sample: What was fed.
+            outputs: Of the model, by name.
+            baseline: The same of the baseline; empty without one.
+
+        Raises:
+            UsageError: They do not fit the file, the labels or the samples before.
+        """
+        real = {name: sample.without_filler(output) for name, output in outputs.items()}
+        saved = self.saved.add(real) if self.saved is not None else {}
+        if self._writer is not None:
+            for name, output in real.items():
+                self._writer.add(name, storable(name, output))
+        if self.metric is not None:
+            for source, arrays in (("model", outputs), ("baseline", baseline), ("saved", saved)):
+                if self.metric.output in arrays:
+                    self.metric.add(source, arrays[self.metric.output], sample)
+
+    def finish(self) -> None:
+        """All samples have been taken.
+
+        Raises:
+            UsageError: The file has more rows than there are.
+            OutputError: The outputs cannot be written.
+        """
+        if self.saved is not None:
+            self.saved.finish()
+        if self._writer is not None:
+            self._writer.save()

@@ -1,0 +1,200 @@
+"""The run behind a check: every sample through the model and its baseline, then the constants, evidence gathered."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+from qdqtool.checking.baseline_matcher import BaselineMatcher
+from qdqtool.checking.boundaries import Boundary, find_boundaries
+from qdqtool.checking.constant_nodes import ConstantNodes
+from qdqtool.checking.options import CheckOptions
+from qdqtool.checking.output_sinks import OutputSinks
+from qdqtool.checking.outputs import OutputCheck, output_checks
+from qdqtool.checking.qdq_reference import NodeCheck, compare, inputs_of
+from qdqtool.data import Feeds, Sample
+from qdqtool.errors import GateError
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import Value
+from qdqtool.numerics.dtypes import Array
+from qdqtool.running.nonfinite import first_nonfinite
+from qdqtool.running.observe import ModelIndex, Observer, Run
+from qdqtool.running.ort_cpu import Profile
+from qdqtool.running.progress import Progress
+
+
+class CheckJob:
+    """One check: what is observed, and what was found so far.
+
+    Args:
+        facts: The model.
+        baseline: The float model, if there is one.
+        options: What was asked for. The limits decide nothing here, but weights are counted against theirs.
+
+    Attributes:
+        split: How the model is divided between ONNX Runtime and our own core; None where it is not.
+        checks: What was found at each Q and DQ.
+        outputs: What was found at each output.
+        boundaries: What was found at each quantized tensor that has a counterpart in the baseline.
+        lonely: Q and DQ nodes that have none.
+        sinks: What else was done with the outputs.
+        nonfinite_origin: Where the first NaN or infinity comes from, in words; empty where the outputs are finite.
+    """
+
+    def __init__(self, facts: ModelIndex, baseline: ModelIndex | None, options: CheckOptions) -> None:
+        self.facts = facts
+        self.baseline = baseline
+        self.gates = options.gates
+        self.split = facts.split()
+        own = {node.entry: node.reason for node in self.split.own.values()} if self.split is not None else {}
+        self.checks: dict[QdqNode, NodeCheck] = {
+            entry: NodeCheck(entry, own=own.get(entry, "")) for entry in facts.qdq.nodes
+        }
+        self.outputs: list[OutputCheck] = output_checks(facts, baseline)
+        self._matcher = BaselineMatcher(baseline.view) if baseline is not None else None
+        self.boundaries, self.lonely = find_boundaries(facts, self._matcher) if self._matcher is not None else ([], [])
+        self.nonfinite_origin = ""
+        self.sinks = OutputSinks(options, self.outputs)
+        self._profile = options.profile
+        self._constant = ConstantNodes(facts, self.checks)
+        self._boundary_of = {boundary.entry: boundary for boundary in self.boundaries}
+        self._running = [check for entry, check in self.checks.items() if entry not in self._constant]
+
+    def run(self, feeds: Feeds, progress: Progress | None = None) -> None:
+        """Go through all samples, then through the constants.
+
+        Raises:
+            GateError: The model or the baseline fails while it runs.
+        """
+        is_random = feeds.description.seed is not None
+        with ExitStack() as stack:
+            stack.enter_context(self.sinks)
+            watcher = _Watcher(self, self._profile, stack, is_random=is_random)
+            for done, sample in enumerate(feeds):
+                if progress is not None:
+                    progress(done, len(feeds))
+                self._add_sample(sample, watcher)
+            self._note_problems(watcher.model)
+            self.sinks.finish()
+        self._add_constants()
+
+    def watched(self) -> list[Value]:
+        """The model's tensors that are read on every run."""
+        values = [check.value for check in self.outputs]
+        for check in self._running:
+            values.extend(value for value in inputs_of(check.entry) if not self.facts.is_constant(value))
+            if check.entry.output is not None:
+                values.append(check.entry.output)
+        return list(dict.fromkeys(values))
+
+    def watched_baseline(self, facts: ModelIndex) -> list[Value]:
+        """The baseline's tensors that are read on every run."""
+        values = [check.baseline for check in self.outputs if check.baseline is not None]
+        values += [boundary.baseline for boundary in self.boundaries if not facts.is_constant(boundary.baseline)]
+        return list(dict.fromkeys(values))
+
+    def _add_sample(self, sample: Sample, watcher: "_Watcher") -> None:
+        run = watcher.run_model(sample)
+        for check in self._running:
+            self._add_node(check, watcher.model, run)
+        results = watcher.run_outputs(sample, run)
+        floats = watcher.run_baseline(sample)
+        self._add_outputs(sample, watcher, results, floats)
+        if watcher.baseline is not None:
+            for check in self._running:
+                if check.entry in self._boundary_of:
+                    self._add_boundary(self._boundary_of[check.entry], watcher, run, floats)
+        if not self.nonfinite_origin and any(output.nonfinite for output in self.outputs):
+            bad = [output.value for output in self.outputs if output.nonfinite]
+            self.nonfinite_origin = first_nonfinite(self.facts, sample, bad)
+
+    def _add_outputs(self, sample: Sample, watcher: "_Watcher", results: Run, floats: Run) -> None:
+        found: dict[str, Array] = {}
+        wanted: dict[str, Array] = {}
+        for output in self.outputs:
+            name = output.value.name
+            actual = watcher.outputs.output(results, output.value)
+            expected = None
+            if watcher.baseline is not None and output.baseline is not None:
+                expected = watcher.baseline.output(floats, output.baseline)
+            output.add(actual, expected)
+            found |= {name: actual} if actual is not None else {}
+            wanted |= {name: expected} if expected is not None else {}
+        self.sinks.add(sample, found, wanted)
+
+    def _add_node(self, check: NodeCheck, observer: Observer, run: Run) -> None:
+        made = check.entry.output
+        if made is None:
+            return
+        quantizer = None if check.entry.is_quantize else self.facts.qdq.quantizer_of(check.entry)
+        for actual, tap, index in observer.occurrences(run, made):
+            compare(check, actual, observer.reader(run, tap, index), quantizer)
+
+    def _add_boundary(self, boundary: Boundary, watcher: "_Watcher", run: Run, floats: Run) -> None:
+        """Count a quantized activation; packed codes stored in the model are constant nodes, and not here."""
+        assert watcher.baseline is not None
+        assert self._matcher is not None
+        for codes, tap, index in watcher.model.occurrences(run, boundary.codes):
+            x = watcher.baseline.at(floats, boundary.baseline, self._matcher.tap(tap), index)
+            self._count(boundary, codes, x, watcher.model.reader(run, tap, index))
+
+    def _count(
+        self, boundary: Boundary, codes: Array | None, x: Array | None, read: Callable[[Value], Array | None]
+    ) -> None:
+        entry = boundary.entry
+        scale = read(entry.scale) if entry.scale is not None else None
+        zero_point = read(entry.zero_point) if entry.zero_point is not None else None
+        if codes is None or x is None or scale is None:
+            boundary.problem = "the baseline's tensor could not be observed"
+            return
+        boundary.add(codes, scale, zero_point, x, self.gates.max_weight_steps)
+
+    def _add_constants(self) -> None:
+        for entry, inputs, actual in self._constant.results():
+            check = self.checks[entry]
+            if actual is None:
+                check.problem = "its constant is larger than one model in memory may be"
+                continue
+            compare(check, actual, inputs.get, None if entry.is_quantize else self.facts.qdq.quantizer_of(entry))
+            boundary = self._boundary_of.get(entry)
+            if boundary is not None and self.baseline is not None:
+                codes = actual if entry.is_quantize else inputs.get(boundary.codes)
+                self._count(boundary, codes, self.baseline.constant(boundary.baseline), inputs.get)
+
+    def _note_problems(self, observer: Observer) -> None:
+        for check in self._running:
+            made = check.entry.output
+            problem = observer.problem(made) if made is not None else "its output has no name"
+            if problem is not None:
+                check.problem = problem
+
+
+class _Watcher:
+    """The sessions of a check: the model with inner tensors, its outputs as deployed, and the baseline."""
+
+    def __init__(self, job: CheckJob, profile: Profile, stack: ExitStack, *, is_random: bool) -> None:
+        self._is_random = is_random
+        self.model = stack.enter_context(Observer(job.facts, job.watched()))
+        self.outputs = self.model
+        self.baseline: Observer | None = None
+        if profile is not Profile.SEMANTIC:
+            values = [check.value for check in job.outputs]
+            self.outputs = stack.enter_context(Observer(job.facts, values, profile))
+        if job.baseline is not None:
+            self.baseline = stack.enter_context(Observer(job.baseline, job.watched_baseline(job.baseline)))
+
+    def run_model(self, sample: Mapping[str, Array]) -> Run:
+        return self._run(self.model, sample, "the model")
+
+    def run_outputs(self, sample: Mapping[str, Array], run: Run) -> Run:
+        return run if self.outputs is self.model else self._run(self.outputs, sample, "the model")
+
+    def run_baseline(self, sample: Mapping[str, Array]) -> Run:
+        return self._run(self.baseline, sample, "the baseline") if self.baseline is not None else {}
+
+    def _run(self, observer: Observer, sample: Mapping[str, Array], which: str) -> Run:
+        try:
+            return observer.run(sample)
+        except GateError as error:
+            hint = "the inputs were random; give real ones with --data, or other shapes with --input-shapes"
+            raise GateError(
+                f"{which} does not run: {error.message}", hint=hint if self._is_random else error.hint
+            ) from None

@@ -1,0 +1,283 @@
+"""What ``check`` found, as data: the JSON report is these classes, key by key."""
+
+from dataclasses import dataclass
+
+from qdqtool.data import DataDescription
+from qdqtool.running.ort_cpu import Reference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """Limits that a model must keep. None switches a gate off; the other gates of a check are always on.
+
+    Attributes:
+        min_sqnr: Each float output has at least this signal to noise ratio against the baseline, in dB.
+        min_cosine: Each float output has at least this cosine with the baseline's.
+        max_steps: No quantized tensor, and no output that a DQ makes, is further than this many quantization steps
+            from the baseline.
+        max_weight_steps: No packed weight is further than this many steps from the baseline's float weight, unless it
+            was clipped, or the model notes that data chose its codes and it is as far off as it was then. Rounding to
+            nearest is never off by more than the default of half a step.
+        max_metric_loss: How much worse a task metric may be: percentage points for top-1, percent for perplexity.
+
+    ``min_sqnr``, ``min_cosine``, ``max_steps`` and ``max_metric_loss`` also bound outputs that were saved elsewhere,
+    against the reference.
+    """
+
+    min_sqnr: float | None = None
+    min_cosine: float | None = None
+    max_steps: float | None = None
+    max_weight_steps: float | None = 0.5
+    max_metric_loss: float | None = None
+
+    def bounds_outputs(self) -> bool:
+        """Whether any limit was set on how far outputs may be from what they are compared with."""
+        limits = (self.min_sqnr, self.min_cosine, self.max_steps, self.max_metric_loss)
+        return any(limit is not None for limit in limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """One gate that was active.
+
+    Attributes:
+        name: ``own-core``, ``finite``, ``pairs``, ``weights``, ``min-sqnr``, ``min-cosine``, ``max-steps`` or
+            ``max-metric-loss``; ``outputs-finite``, ``outputs-min-sqnr``, … for outputs that were saved elsewhere.
+        requires: What it asks for, in words.
+        passed: Whether it held.
+        detail: What was found.
+    """
+
+    name: str
+    requires: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputResult:
+    """One output, over all samples: the model's against the baseline's, or one that was saved against the model's.
+
+    Attributes:
+        name: Its name.
+        nonfinite: NaN and infinite elements that it had.
+        sqnr_db: Signal to noise ratio; None without a baseline and where it is no number.
+        cosine: Cosine of the two; None likewise.
+        max_abs: Largest absolute difference; None without a baseline.
+        max_steps: The same in steps of the DQ that makes the output; None where none does.
+        exact: Whether every element is equal; None without a baseline.
+    """
+
+    name: str
+    nonfinite: int
+    sqnr_db: float | None = None
+    cosine: float | None = None
+    max_abs: float | None = None
+    max_steps: float | None = None
+    exact: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedOutputs:
+    """Outputs that were computed elsewhere, against the reference session's on the same data.
+
+    Attributes:
+        file: Where they were saved.
+        outputs: Every output.
+    """
+
+    file: str
+    outputs: tuple[OutputResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricResult:
+    """How good the model is at its task.
+
+    Attributes:
+        name: The metric.
+        output: The output that was measured.
+        unit: Of the values: ``%``, or empty.
+        loss_unit: Of the losses: ``percentage points`` or ``%``.
+        predictions: How many were measured.
+        value: Of the model.
+        baseline: Of the baseline; None without one.
+        loss: How much worse the model is than the baseline; negative where it is better.
+        saved: Of the outputs that were saved elsewhere; None without them.
+        saved_loss: How much worse these are than the model in the reference session.
+    """
+
+    name: str
+    output: str
+    unit: str
+    loss_unit: str
+    predictions: int
+    value: float
+    baseline: float | None
+    loss: float | None
+    saved: float | None
+    saved_loss: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundaryResult:
+    """One place where the model becomes quantized, against the same tensor of the baseline, over all samples.
+
+    Attributes:
+        node: Label of the QuantizeLinear, or of the DequantizeLinear of a packed weight.
+        graph: Its scope; empty for the main graph.
+        tensor: Name of the tensor in the baseline.
+        kind: ``activation`` or ``weight``.
+        format: Number format.
+        granularity: Over which elements a scale is shared, in words.
+        max_steps: Largest distance of the dequantized value from the baseline, in quantization steps.
+        mean_steps: Mean distance.
+        index: Where the largest distance is.
+        sqnr_db: Signal to noise ratio of the dequantized tensor; None where it is no number.
+        clipped: Elements whose baseline value lies outside the range of the format.
+        elements: Elements compared.
+        judged_by_data: Whether it is a weight of which the model notes that data chose its codes, which are not the
+            nearest: judged not by ``max_weight_steps``, but by whether it is still as far off as it was then.
+    """
+
+    node: str
+    graph: str
+    tensor: str
+    kind: str
+    format: str
+    granularity: str
+    max_steps: float
+    mean_steps: float
+    index: tuple[int, ...]
+    sqnr_db: float | None
+    clipped: int
+    elements: int
+    judged_by_data: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDifference:
+    """A Q or DQ whose result differs from our own core's.
+
+    Attributes:
+        node: Its label.
+        op_type: QuantizeLinear or DequantizeLinear.
+        graph: Its scope; empty for the main graph.
+        different: Elements that differ.
+        elements: Elements compared.
+        max_steps: Largest difference in steps.
+        example: The first element that differs, in words.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    different: int
+    elements: int
+    max_steps: float
+    example: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotObserved:
+    """Something that was not checked, and why."""
+
+    node: str
+    graph: str
+    tensor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFault:
+    """A documented difference between ONNX Runtime and the ONNX text that this model meets.
+
+    Attributes:
+        fault: What ONNX Runtime does.
+        nodes: Labels of the nodes that meet it.
+        elements: Elements that it changes.
+    """
+
+    fault: str
+    nodes: tuple[str, ...]
+    elements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatedNode:
+    """A node that ONNX Runtime cannot run as the model has it.
+
+    Attributes:
+        node: Its label.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        evaluated_by: ``qdqtool`` for our own core; ``onnxruntime-float32`` for a node that computes in bfloat16: it ran
+            in float32, and its result was rounded to bfloat16.
+        reason: Why.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    evaluated_by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QdqCount:
+    """How many Q and DQ nodes there are.
+
+    Attributes:
+        total: All of them.
+        checked: Those that ran in ONNX Runtime and were compared with our own core.
+        own: Those that only our own core can evaluate, and did.
+    """
+
+    total: int
+    checked: int
+    own: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """The verdict on one model.
+
+    Attributes:
+        passed: Whether every active gate held.
+        model: The file.
+        baseline: The float model's file; None where there was none.
+        reference: What computed the numbers.
+        data: What was fed.
+        gates: Every gate that was active.
+        failures: Why the check failed, one line each; empty when it passed.
+        outputs: Every output.
+        saved_outputs: Outputs that were computed elsewhere; None where there were none.
+        written: Where the outputs of the reference were saved; None where nowhere.
+        metric: The task metric, if one was asked for.
+        boundaries: Every quantized tensor that has a counterpart in the baseline, worst first.
+        qdq: Count of Q and DQ nodes.
+        evaluated: Every node that did not run in ONNX Runtime as it is, and what evaluated it instead.
+        differences: Q and DQ nodes that differ from our own core.
+        known_faults: Documented faults of ONNX Runtime that were met; they are no failures.
+        not_observed: What was not checked.
+        warnings: What else there is to know.
+    """
+
+    passed: bool
+    model: str
+    baseline: str | None
+    reference: Reference
+    data: DataDescription
+    gates: tuple[GateResult, ...]
+    failures: tuple[str, ...]
+    outputs: tuple[OutputResult, ...]
+    saved_outputs: SavedOutputs | None
+    written: str | None
+    metric: MetricResult | None
+    boundaries: tuple[BoundaryResult, ...]
+    qdq: QdqCount
+    evaluated: tuple[EvaluatedNode, ...]
+    differences: tuple[NodeDifference, ...]
+    known_faults: tuple[KnownFault, ...]
+    not_observed: tuple[NotObserved, ...]
+    warnings: tuple[str, ...]

@@ -1,0 +1,73 @@
+"""Outputs that were computed elsewhere, such as an engine's on its GPU, against those of the reference."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from qdqtool.checking.distance_gates import distance_gates
+from qdqtool.checking.output_file import OutputReader, storable
+from qdqtool.checking.outputs import Deviation, OutputCheck, nonfinite_count
+from qdqtool.checking.report import GateResult, Gates, OutputResult, SavedOutputs
+from qdqtool.numerics.dtypes import Array
+
+WHAT = "saved output"
+
+
+class SavedCheck:
+    """The comparison of a file with the reference, over all samples.
+
+    Args:
+        reader: The file.
+        checks: The outputs of the model.
+    """
+
+    def __init__(self, reader: OutputReader, checks: Sequence[OutputCheck]) -> None:
+        self._reader = reader
+        self._checks = checks
+        self._deviations = {check.value.name: Deviation(check.maker, check.scale) for check in checks}
+        self._nonfinite = dict.fromkeys(self._deviations, 0)
+
+    def add(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Compare the next rows of the file with the outputs of one run, and return them.
+
+        Raises:
+            UsageError: Type, shape or number of rows differ.
+        """
+        taken: dict[str, Array] = {}
+        for name, output in outputs.items():
+            expected = storable(name, output)
+            rows = taken[name] = self._reader.take(name, expected)
+            self._nonfinite[name] += nonfinite_count(rows)
+            self._deviations[name].add(expected, rows)
+        return taken
+
+    def finish(self) -> None:
+        """Raise unless the file has no more.
+
+        Raises:
+            UsageError: It has.
+        """
+        self._reader.finish()
+
+    def report(self) -> SavedOutputs:
+        """The part of the report."""
+        return SavedOutputs(
+            file=str(self._reader.path),
+            outputs=tuple(
+                deviation.result(name, self._nonfinite[name]) for name, deviation in self._deviations.items()
+            ),
+        )
+
+    def gates(self, report: SavedOutputs, limits: Gates, failures: list[str]) -> Iterator[GateResult]:
+        """The gates on the comparison; reasons of those that fail are added to ``failures``."""
+        yield self._finite(report.outputs, failures)
+        floats = [result for result, check in zip(report.outputs, self._checks, strict=True) if check.is_float]
+        yield from distance_gates(floats, report.outputs, limits, failures, what=WHAT)
+
+    def _finite(self, results: Sequence[OutputResult], failures: list[str]) -> GateResult:
+        bad = [each for each in results if each.nonfinite and self._deviations[each.name].error.nonfinite_mismatches]
+        failures.extend(f"{WHAT} '{each.name}' has {each.nonfinite} NaN or infinite elements" for each in bad)
+        return GateResult(
+            name="outputs-finite",
+            requires="no saved output has NaN or infinities where the reference has none",
+            passed=not bad,
+            detail=f"{len(bad)} of {len(results)} outputs have them" if bad else f"{len(results)} outputs",
+        )

@@ -1,0 +1,55 @@
+"""How good a model is at its task, given the right answers: one metric a module.
+
+The file name is the public id, with ``-`` for ``_`` (``--metric top-1``); ``METRIC`` is the value. Every metric is a
+mean over predictions, so that it can be taken sample by sample, and a function of that mean.
+"""
+
+from typing import Protocol
+
+from qdqtool.checking import task_metrics as _package
+from qdqtool.errors import ArgumentError
+from qdqtool.numerics.dtypes import Array
+from qdqtool.registry import load_unit, suggestion, unit_names
+
+
+class TaskMetric(Protocol):
+    """One metric."""
+
+    @property
+    def unit(self) -> str:
+        """Of its value: ``%``, or empty."""
+
+    @property
+    def loss_unit(self) -> str:
+        """Of :meth:`loss`: ``percentage points`` or ``%``."""
+
+    def total(self, scores: Array, labels: Array) -> float:
+        """The sum over predictions of what the metric averages.
+
+        Args:
+            scores: ``[n, classes]``, floats.
+            labels: ``[n]``, integers from 0 to classes - 1.
+        """
+
+    def value(self, mean: float) -> float:
+        """The metric, from the mean over all predictions."""
+
+    def loss(self, value: float, reference: float) -> float:
+        """How much worse ``value`` is than ``reference``; negative where it is better."""
+
+
+def names() -> tuple[str, ...]:
+    """The public ids of all metrics, sorted."""
+    return tuple(name.replace("_", "-") for name in unit_names(_package))
+
+
+def get(name: str) -> TaskMetric:
+    """The metric of that public id.
+
+    Raises:
+        ArgumentError: There is none; the message lists the legal names.
+    """
+    if name not in names():
+        raise ArgumentError(f"metric '{name}' is unknown; legal: {', '.join(names())}{suggestion(name, names())}")
+    found: TaskMetric = load_unit(_package, name.replace("-", "_")).METRIC
+    return found

@@ -1,0 +1,23 @@
+"""Where feeds come from: files, one reader a module in :mod:`qdqtool.data.readers`, or seeded noise.
+
+Every sample of a file is checked against the model's inputs before anything runs.
+"""
+
+from qdqtool.data.digest import data_digest, sample_digest
+from qdqtool.data.feeds import DataDescription, Feeds, load_feeds
+from qdqtool.data.noise import random_feeds
+from qdqtool.data.sample import Sample
+from qdqtool.data.signature import InputSpec, input_specs, with_shapes
+
+__all__ = [
+    "DataDescription",
+    "Feeds",
+    "InputSpec",
+    "Sample",
+    "data_digest",
+    "input_specs",
+    "load_feeds",
+    "random_feeds",
+    "sample_digest",
+    "with_shapes",
+]

@@ -1,0 +1,159 @@
+"""Samples that were checked against a model's inputs, ready to be fed as often as needed."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from qdqtool.data import readers
+from qdqtool.data.sample import LabelledSamples, Sample, Samples
+from qdqtool.data.signature import InputSpec, check_names
+from qdqtool.errors import UsageError
+from qdqtool.numerics.dtypes import Array
+from qdqtool.registry import load_unit, unit_names
+
+
+@dataclass(frozen=True, slots=True)
+class DataDescription:
+    """Where the numbers came from, for reports.
+
+    Attributes:
+        source: ``random``, or the file or folder.
+        samples: How many runs there are.
+        seed: Of random data; None for files.
+        shapes: Shape of each input in the first run.
+    """
+
+    source: str
+    samples: int
+    seed: int | None
+    shapes: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """Checked samples: each goes into one run, as it is. Iterating gives the same samples every time.
+
+    Attributes:
+        samples: The samples; only as many are used as the description says.
+        description: Where they came from.
+    """
+
+    samples: Samples
+    description: DataDescription
+
+    def __len__(self) -> int:
+        return self.description.samples
+
+    def __iter__(self) -> Iterator[Sample]:
+        given = 0
+        for sample in islice(self.samples, len(self)):
+            yield sample if isinstance(sample, Sample) else Sample(sample)
+            given += 1
+        if given < len(self):
+            raise UsageError(
+                f"{self.description.source} gave {len(self)} samples when they were checked and {given} afterwards",
+                hint="it must give the same samples each time it is read",
+            )
+
+    def first(self, count: int) -> "Feeds":
+        """The first ``count`` samples."""
+        return replace(self, description=replace(self.description, samples=min(count, len(self))))
+
+
+def load_feeds(
+    path: Path,
+    specs: Sequence[InputSpec],
+    limit: int | None = None,
+    *,
+    labels: bool = False,
+    each: Callable[[Mapping[str, Array]], None] | None = None,
+) -> Feeds:
+    """Open data and check every sample of it, in one pass, before anything runs.
+
+    Args:
+        path: A file, a folder or ``SCRIPT.py:func``; the reader is chosen by what it is.
+        specs: Inputs of the model.
+        limit: Use only so many samples from the start.
+        labels: Whether the right answers are wanted as well.
+        each: Told of every sample once, when it has been checked.
+
+    Raises:
+        UsageError: The file is unreadable, a sample does not fit the model, which the message names, or there are no
+            labels.
+    """
+    samples = _reader(path)(path, specs)
+    if labels:
+        samples = _labelled(samples, path)
+    count, shapes = 0, dict[str, tuple[int, ...]]()
+    for sample in islice(samples, limit):
+        _check_sample(sample, specs, f"{path}, sample {count}")
+        if each is not None:
+            each(sample)
+        shapes = shapes or {name: array.shape for name, array in sample.items()}
+        count += 1
+    if count == 0:
+        raise UsageError(f"{path} has no samples")
+    return Feeds(samples, DataDescription(str(path), count, None, shapes))
+
+
+def _reader(path: Path) -> "readers.Reader":
+    for name in unit_names(readers):
+        unit = load_unit(readers, name)
+        if unit.accepts(path):
+            found: readers.Reader = unit.read
+            return found
+    legal = ", ".join(load_unit(readers, name).ACCEPTS for name in unit_names(readers))
+    if not path.exists():
+        raise UsageError(f"data {path}: no such file or folder", hint=f"data may be: {legal}")
+    raise UsageError(
+        f"data {path} is of no known kind; legal: {legal}",
+        hint="a Python script reads anything else, as images: its load_data() yields a dict of arrays for each run",
+    )
+
+
+def _labelled(samples: Samples, path: Path) -> Samples:
+    if isinstance(samples, LabelledSamples):
+        return samples.with_labels()
+    raise UsageError(
+        f"{path} has no place for the right answers to measure by",
+        hint="save the samples as .npz, with the answers under the key 'labels'",
+    )
+
+
+def _check_sample(sample: Mapping[str, Array], specs: Sequence[InputSpec], where: str) -> None:
+    check_names(sample, specs, where)
+    for spec in specs:
+        _check_array(sample[spec.name], spec, where)
+
+
+def _check_array(array: Array, spec: InputSpec, where: str) -> None:
+    place = f"{where}: input '{spec.name}'"
+    if array.dtype != spec.dtype:
+        raise UsageError(
+            f"{place} has type {array.dtype}; the model takes {spec.dtype}",
+            hint=f"convert it before saving: array.astype('{spec.dtype}')",
+        )
+    if spec.shape is not None and not _fits(array.shape, spec.shape):
+        raise UsageError(f"{place} has shape {list(array.shape)}; the model takes {spec}")
+    _check_numbers(array, place)
+
+
+def _check_numbers(array: Array, place: str) -> None:
+    """Raise for NaN and infinity; minus infinity is let through, since additive masks hold it."""
+    if array.dtype.kind not in "fc" or np.isfinite(array).all():
+        return
+    bad = ~(np.isfinite(array) | np.isneginf(array.real))
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise UsageError(
+            f"{place} is {array[first]} at {list(first)}; every value must be finite, or minus infinity as in masks"
+        )
+
+
+def _fits(shape: tuple[int, ...], declared: tuple[int | str | None, ...]) -> bool:
+    return len(shape) == len(declared) and all(
+        not isinstance(known, int) or known == extent for extent, known in zip(shape, declared, strict=True)
+    )

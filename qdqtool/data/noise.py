@@ -1,0 +1,140 @@
+"""Seeded random inputs, for when a model comes without data.
+
+Floats are standard normal. Integers that pick rows of a table stay inside it, 8-bit ones take their whole range, and
+all others lie between 0 and 9; booleans are drawn evenly. Batch dimensions are 1; any other dimension that the model
+leaves open must be given.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.data.feeds import DataDescription, Feeds
+from qdqtool.data.signature import Dim, InputSpec
+from qdqtool.errors import UsageError
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.numerics.dtypes import Array
+
+DEFAULT_SAMPLES = 4
+SMALL_INTEGERS = 10
+
+_LAYOUT_OPS = ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose")
+_TABLE_OPS = ("Gather", "GatherElements")
+
+
+@dataclass(frozen=True, slots=True)
+class RandomSamples:
+    """Random samples; number ``i`` depends on the seed and ``i`` alone."""
+
+    specs: tuple[InputSpec, ...]
+    bounds: Mapping[str, int]
+    seed: int
+    count: int
+
+    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        for index in range(self.count):
+            generator = np.random.default_rng([self.seed, index])
+            yield {spec.name: _draw(spec, self.bounds[spec.name], generator) for spec in self.specs}
+
+
+def random_feeds(
+    view: GraphView, types: TensorTypes, specs: Sequence[InputSpec], *, seed: int, samples: int | None = None
+) -> Feeds:
+    """Random feeds for a model.
+
+    Args:
+        view: The model; looked through for tables that integer inputs index.
+        types: Its tensor types.
+        specs: Its inputs, with the shapes that the user fixed.
+        seed: Same seed, same feeds.
+        samples: How many runs; default :data:`DEFAULT_SAMPLES`.
+
+    Raises:
+        UsageError: A dimension is open that is no batch dimension; the hint spells out the option.
+    """
+    batch_names = _batch_names(specs)
+    fixed = tuple(InputSpec(spec.name, spec.dtype, _closed(spec, batch_names)) for spec in specs)
+    bounds = {spec.name: _bound(spec, view.main.values[spec.name], types) for spec in fixed}
+    count = DEFAULT_SAMPLES if samples is None else samples
+    shapes = {spec.name: tuple(d for d in spec.shape or () if isinstance(d, int)) for spec in fixed}
+    return Feeds(RandomSamples(fixed, bounds, seed, count), DataDescription("random", count, seed, shapes))
+
+
+def _batch_names(specs: Sequence[InputSpec]) -> set[str]:
+    """Names of symbolic dimensions that stand first in some input, or say that they are a batch."""
+    first = {spec.shape[0] for spec in specs if spec.shape}
+    named = {dim for spec in specs for dim in spec.shape or () if isinstance(dim, str) and "batch" in dim.lower()}
+    return {dim for dim in first if isinstance(dim, str)} | named
+
+
+def _closed(spec: InputSpec, batch_names: set[str]) -> tuple[int, ...]:
+    if spec.shape is None:
+        raise UsageError(
+            f"input '{spec.name}' has no shape in the model, so no random data can be made for it",
+            hint=f"give data, or its shape: --input-shapes {spec.name}:1x...",
+        )
+    closed = [_extent(dim, index, batch_names) for index, dim in enumerate(spec.shape)]
+    if None in closed:
+        example = "x".join(
+            str(extent) if extent is not None else str(spec.shape[i] or "?") for i, extent in enumerate(closed)
+        )
+        raise UsageError(
+            f"input '{spec.name}' has open dimensions ({spec}), so no random data can be made for it",
+            hint=f"give data, or fix them: --input-shapes {spec.name}:{example}",
+        )
+    return tuple(extent for extent in closed if extent is not None)
+
+
+def _extent(dim: Dim, index: int, batch_names: set[str]) -> int | None:
+    if isinstance(dim, int):
+        return dim
+    return 1 if index == 0 or dim in batch_names else None
+
+
+def _draw(spec: InputSpec, bound: int, generator: np.random.Generator) -> Array:
+    shape = tuple(dim for dim in spec.shape or () if isinstance(dim, int))
+    kind = spec.dtype.kind
+    if kind == "f":
+        return np.asarray(generator.standard_normal(shape, np.float32)).astype(spec.dtype)
+    if kind == "c":
+        return np.asarray(generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(spec.dtype)
+    if kind == "b":
+        return np.asarray(generator.integers(0, 2, shape)).astype(spec.dtype)
+    if spec.dtype.itemsize == 1 and bound == SMALL_INTEGERS:
+        return np.asarray(generator.integers(0, 256, shape, np.uint8)).view(spec.dtype)
+    return np.asarray(generator.integers(0, bound, shape)).astype(spec.dtype)
+
+
+def _bound(spec: InputSpec, value: Value, types: TensorTypes) -> int:
+    """One more than the largest integer that is safe to feed."""
+    if spec.dtype.kind not in "iu":
+        return 0
+    sizes = list(_table_sizes(value, types))
+    return min(sizes) if sizes else SMALL_INTEGERS
+
+
+def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
+    """Extents of the tables that ``start`` indexes, through casts and reshapes."""
+    seen: set[Value] = {start}
+    pending = [start]
+    while pending:
+        for use in pending.pop().uses:
+            if use.index == 1 and use.node.is_op(*_TABLE_OPS):
+                yield from _table_size(use.node, types)
+            follower = use.node.output() if use.index == 0 and use.node.is_op(*_LAYOUT_OPS) else None
+            if follower is not None and follower not in seen:
+                seen.add(follower)
+                pending.append(follower)
+
+
+def _table_size(node: NodeView, types: TensorTypes) -> Iterator[int]:
+    table = node.input(0)
+    shape = types.shape(table) if table is not None else None
+    axis = node.attribute("axis", 0)
+    if shape is None or not -len(shape) <= axis < len(shape):
+        return
+    extent = shape[axis]
+    if isinstance(extent, int) and extent > 0:
+        yield extent

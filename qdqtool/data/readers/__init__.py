@@ -1,0 +1,16 @@
+"""Readers of data files, one kind a module.
+
+A module has ``ACCEPTS`` (for the message that lists what is legal), ``accepts(path) -> bool`` and ``read``, a
+:class:`Reader`. Readers bring samples into the shape that one run takes; types, shapes and values are checked after.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qdqtool.data.signature import InputSpec
+
+if TYPE_CHECKING:
+    from qdqtool.data.sample import Samples
+
+Reader = Callable[[Path, Sequence[InputSpec]], "Samples"]

@@ -1,0 +1,130 @@
+"""``.npz`` files: one array for each input, samples along the first axis.
+
+Files are read a sample at a time; nothing is unpickled. How rows become runs stands in
+:mod:`qdqtool.data.columns`.
+"""
+
+import contextlib
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from qdqtool.data.columns import Column, as_one_run, common_count, make_sample, read_column, read_rows
+from qdqtool.data.sample import Sample
+from qdqtool.data.signature import InputSpec, check_names
+from qdqtool.errors import UsageError
+
+ACCEPTS = ".npz file"
+LABELS = "labels"
+"""Key of the right answers that a test set may carry beside its inputs; no run takes it, unless it is an input."""
+
+
+def accepts(path: Path) -> bool:
+    """Whether ``path`` is named as an npz file."""
+    return path.suffix.lower() == ".npz" and path.is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class NpzSamples:
+    """The samples of one file.
+
+    Attributes:
+        path: The file.
+        columns: One for each input.
+        count: How many runs they are enough for.
+        labels: The right answers, if they were asked for.
+    """
+
+    path: Path
+    columns: tuple[Column, ...]
+    count: int
+    labels: Column | None = None
+
+    def __iter__(self) -> Iterator[Sample]:
+        with contextlib.ExitStack() as stack:
+            archive = stack.enter_context(_open(self.path))
+            wanted = [*self.columns, *([self.labels] if self.labels is not None else [])]
+            streams = {c.name: read_rows(stack.enter_context(archive.open(f"{c.name}.npy")), c) for c in wanted}
+            for number in range(1, self.count + 1):
+                arrays = {column.name: next(streams[column.name]) for column in self.columns}
+                sample = make_sample(arrays, self.columns, is_last=number == self.count)
+                if self.labels is not None:
+                    sample.labels = next(streams[LABELS])
+                yield sample
+
+    def with_labels(self) -> "NpzSamples":
+        """The same samples with the array :data:`LABELS`, which has a row for each row of the batches.
+
+        Raises:
+            UsageError: There is none, it holds no integers, or it has another number of rows.
+        """
+        names = [column.name for column in self.columns]
+        if LABELS in names:
+            raise UsageError(f"{self.path}: '{LABELS}' is an input of the model, so it cannot hold the right answers")
+        with _open(self.path) as archive:
+            if f"{LABELS}.npy" not in archive.namelist():
+                keys = ", ".join(f"{name}=..." for name in names)
+                raise UsageError(
+                    f"{self.path} has no right answers to measure by",
+                    hint=f"add them under the key '{LABELS}', integers: numpy.savez(file, {keys}, {LABELS}=...)",
+                )
+            spec = InputSpec(LABELS, np.dtype(np.int64), None)
+            column = _column(archive, f"{LABELS}.npy", spec, self.path)
+        return replace(self, labels=self._fitted(column))
+
+    def _fitted(self, labels: Column) -> Column:
+        """The labels, with as many rows a run as the inputs take."""
+        if labels.dtype.kind not in "iu" or not labels.shape:
+            raise UsageError(f"{self.path}: '{LABELS}' is {labels.dtype} {list(labels.shape)}; it must hold integers")
+        for rows in sorted({column.rows for column in self.columns if column.shape} or {1}, reverse=True):
+            fitted = replace(labels, rows=rows)
+            if fitted.samples == self.count and fitted.filler in {column.filler for column in self.columns}:
+                return replace(fitted, fill=False)
+        counts = ", ".join(f"{column.name} {column.shape[0]}" for column in self.columns if column.shape)
+        raise UsageError(f"{self.path}: '{LABELS}' has {labels.shape[0]} rows, and the inputs have others: {counts}")
+
+
+def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
+    """The samples of an npz file.
+
+    Raises:
+        UsageError: It is no npz file, holds Python objects, or its arrays are of different lengths.
+    """
+    with _open(path) as archive:
+        members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
+        if LABELS not in [spec.name for spec in specs]:
+            members.pop(LABELS, None)
+        check_names(members, specs, str(path))
+        columns = tuple(_column(archive, members[spec.name], spec, path) for spec in specs)
+    if len({column.samples for column in columns} - {None}) > 1:
+        columns = as_one_run(columns, specs) or columns
+    return NpzSamples(path, columns, common_count(columns, path))
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[zipfile.ZipFile]:
+    with readable(path), zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Whatever goes wrong with the archive inside the block is one message.
+
+    Raises:
+        UsageError: It is damaged or cannot be opened.
+    """
+    try:
+        yield
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise UsageError(f"{path} is not a readable .npz file: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _column(archive: zipfile.ZipFile, member: str, spec: InputSpec, path: Path) -> Column:
+    with archive.open(member) as stream:
+        return read_column(stream, archive.getinfo(member).file_size, spec, f"{path}: '{spec.name}'")

@@ -1,0 +1,55 @@
+"""Folders of ``.npz`` or ``.npy`` files, each with one sample or more; they are taken in the order of their names."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qdqtool.data.readers import npy, npz
+from qdqtool.data.readers._order import by_number
+from qdqtool.data.sample import Sample
+from qdqtool.data.signature import InputSpec
+from qdqtool.errors import UsageError
+
+ACCEPTS = "folder of .npz or .npy files"
+
+
+def accepts(path: Path) -> bool:
+    """Whether ``path`` is a folder with such files in it."""
+    return path.is_dir() and bool(_files(path))
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSamples:
+    """The samples of all files; one file is open at a time."""
+
+    files: tuple[Path, ...]
+    specs: tuple[InputSpec, ...]
+    labelled: bool = False
+
+    def __iter__(self) -> Iterator[Sample]:
+        for file in self.files:
+            yield from self._samples(file)
+
+    def with_labels(self) -> "FolderSamples":
+        """The same samples with the right answers that every file has beside them."""
+        return replace(self, labelled=True)
+
+    def _samples(self, file: Path) -> Iterable[Sample]:
+        if npz.accepts(file):
+            samples = npz.read(file, self.specs)
+            return samples.with_labels() if self.labelled else samples
+        if self.labelled:
+            raise UsageError(f"{file} has no place for the right answers to measure by", hint="save .npz files")
+        return npy.read(file, self.specs)
+
+
+def read(path: Path, specs: Sequence[InputSpec]) -> FolderSamples:
+    """The samples of a folder. Each file is checked as it is opened."""
+    return FolderSamples(_files(path), tuple(specs))
+
+
+def _files(path: Path) -> tuple[Path, ...]:
+    """Its files of one kind: the .npz files, or the .npy files where there is no other."""
+    inside = sorted(path.iterdir(), key=by_number)
+    kinds = ([file for file in inside if unit.accepts(file)] for unit in (npz, npy))
+    return tuple(next(filter(None, kinds), ()))

@@ -1,0 +1,122 @@
+"""What a model takes: its inputs with types and shapes, and the shapes a user fixes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx
+
+from qdqtool.errors import CapabilityError, UsageError
+from qdqtool.graph.model import Model
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32
+from qdqtool.registry import suggestion
+from qdqtool.targets import type_name
+
+Dim = int | str | None
+
+_FEEDABLE = frozenset("biufc")
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """One input of a model.
+
+    Attributes:
+        name: Its name.
+        dtype: NumPy type of what it takes; float32 for bfloat16, to which it is rounded.
+        shape: One entry for each dimension: an extent, the name of a symbolic one, or None for an unnamed one. None
+            instead of the tuple where the model does not even state the rank.
+    """
+
+    name: str
+    dtype: np.dtype[np.generic]
+    shape: tuple[Dim, ...] | None
+
+    def __str__(self) -> str:
+        dims = (
+            "unknown rank" if self.shape is None else f"[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
+        )
+        return f"{self.name}: {self.dtype} {dims}"
+
+
+def input_specs(model: Model) -> tuple[InputSpec, ...]:
+    """The inputs that a run must be given, in order. Initializers that are listed as inputs are left out.
+
+    Raises:
+        CapabilityError: An input is no tensor, or of a type that NumPy has not.
+    """
+    graph = model.proto.graph
+    stored = {tensor.name for tensor in graph.initializer}
+    return tuple(_spec(value) for value in graph.input if value.name not in stored)
+
+
+def with_shapes(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]]) -> tuple[InputSpec, ...]:
+    """``specs`` with the shapes that a user fixed.
+
+    Args:
+        specs: The inputs.
+        shapes: Extents by input name.
+
+    Raises:
+        UsageError: A name is no input, or an extent contradicts the model.
+    """
+    names = [spec.name for spec in specs]
+    for name in shapes:
+        if name not in names:
+            raise UsageError(
+                f"--input-shapes names '{name}', which is no input; {_legal(names)}{suggestion(name, names)}"
+            )
+    return tuple(_fixed(spec, shapes[spec.name]) if spec.name in shapes else spec for spec in specs)
+
+
+def _legal(names: Sequence[str]) -> str:
+    return f"the inputs are {', '.join(names)}" if names else "the model has no inputs"
+
+
+def _spec(value: onnx.ValueInfoProto) -> InputSpec:
+    if not value.type.HasField("tensor_type"):
+        raise CapabilityError(f"input '{value.name}' is no tensor; only tensors can be fed")
+    tensor = value.type.tensor_type
+    try:
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    except KeyError:
+        raise CapabilityError(f"input '{value.name}' has no element type") from None
+    if dtype == BFLOAT16:
+        dtype = FLOAT32
+    if dtype.kind not in _FEEDABLE:
+        name = type_name(tensor.elem_type)
+        raise CapabilityError(f"input '{value.name}' has type {name}, which cannot be fed to ONNX Runtime from NumPy")
+    return InputSpec(value.name, dtype, _shape(tensor) if tensor.HasField("shape") else None)
+
+
+def _shape(tensor: onnx.TypeProto.Tensor) -> tuple[Dim, ...]:
+    return tuple(dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in tensor.shape.dim)
+
+
+def _fixed(spec: InputSpec, shape: Sequence[int]) -> InputSpec:
+    declared = spec.shape if spec.shape is not None else (None,) * len(shape)
+    fits = len(declared) == len(shape) and all(
+        not isinstance(known, int) or known == extent for known, extent in zip(declared, shape, strict=False)
+    )
+    if not fits:
+        wanted = "x".join(map(str, shape))
+        raise UsageError(f"--input-shapes {spec.name}:{wanted} contradicts the model, which has {spec}")
+    return replace(spec, shape=tuple(shape))
+
+
+def check_names(names: Mapping[str, object], specs: Sequence[InputSpec], where: str) -> None:
+    """Raise unless ``names`` are exactly the inputs.
+
+    Raises:
+        UsageError: One is missing, or is no input.
+    """
+    legal = [spec.name for spec in specs]
+    for name in names:
+        if name not in legal:
+            listed = ", ".join(legal) or "none"
+            raise UsageError(
+                f"{where}: '{name}' is no input of the model; its inputs: {listed}{suggestion(name, legal)}"
+            )
+    missing = [name for name in legal if name not in names]
+    if missing:
+        raise UsageError(f"{where}: input '{missing[0]}' is missing; found: {', '.join(names) or 'nothing'}")

@@ -1,0 +1,34 @@
+"""The products that build engines, one a module.
+
+The file name (``-`` for ``_``) is the public id, ``BUILDER`` the value.
+"""
+
+from qdqtool.engine import backends as _package
+from qdqtool.engine.builder import EngineBuilder
+from qdqtool.errors import ArgumentError
+from qdqtool.registry import load_unit, suggestion, unit_names
+
+AUTO = "auto"
+_PREFERRED = ("tensorrt", "tensorrt-rtx")
+
+
+def names() -> tuple[str, ...]:
+    """The public ids of all builders, sorted."""
+    return tuple(name.replace("_", "-") for name in unit_names(_package))
+
+
+def get(name: str) -> EngineBuilder:
+    """The builder of that public id; ``auto`` is TensorRT where it is installed, else TensorRT for RTX.
+
+    Raises:
+        ArgumentError: There is none.
+    """
+    if name == AUTO:
+        candidates = [get(preferred) for preferred in _PREFERRED]
+        return next((builder for builder in candidates if builder.is_installed()), candidates[-1])
+    if name not in names():
+        raise ArgumentError(
+            f"backend '{name}' is unknown; legal: {', '.join((AUTO, *names()))}{suggestion(name, names())}"
+        )
+    found: EngineBuilder = load_unit(_package, name.replace("-", "_")).BUILDER
+    return found

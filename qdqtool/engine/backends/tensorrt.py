@@ -1,0 +1,13 @@
+"""TensorRT: builds on and for the GPU in the machine."""
+
+from qdqtool.engine.tensorrt_builder import TensorRT
+
+BUILDER = TensorRT(
+    id="tensorrt",
+    title="TensorRT",
+    target="tensorrt",
+    module="tensorrt",
+    install="pip install tensorrt",
+    remark="it needs an NVIDIA GPU; its libraries come from NVIDIA's own package index",
+    needs_gpu=True,
+)

@@ -1,0 +1,85 @@
+"""The model that a builder is given: specialized where shapes are fixed, with a shape for every dynamic input."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.data import Feeds, input_specs, load_feeds
+from qdqtool.engine.builder import InputProfile
+from qdqtool.engine.options import BuildOptions
+from qdqtool.engine.profiles import check_shapes, resolve_profiles
+from qdqtool.engine.report import Specialized
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.save import save_model
+from qdqtool.graph.model import Model
+from qdqtool.transforms.specialize import specialize
+
+_Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A model that can be built.
+
+    Attributes:
+        model: What is built; external data is read from the folder of the original.
+        file: The same, as it lies in the file that the builder reads.
+        specialized: How it differs from the original, if it does.
+        profiles: Shapes of its dynamic inputs.
+    """
+
+    model: Model
+    file: Model
+    specialized: Specialized | None
+    profiles: tuple[InputProfile, ...]
+
+
+@contextmanager
+def prepared(model: Model, options: BuildOptions) -> Iterator[Prepared]:
+    """A model with its shapes settled; a specialized one lies in a temporary folder until the block ends.
+
+    Raises:
+        UsageError: A shape or the data does not fit the model, or a dynamic dimension has no size.
+        ModelError: An input declares no shape.
+    """
+    check_shapes(model.proto, options.shapes)
+    fixed = dict(options.shapes.fixed)
+    special = specialize(model, fixed) if fixed else model
+    measured = measure(load_feeds(options.calib_data, input_specs(special))) if options.calib_data is not None else {}
+    profiles = resolve_profiles(special.proto, options.shapes, measured)
+    if not fixed:
+        yield Prepared(model, model, None, profiles)
+        return
+    done = Specialized(input_shapes=fixed, nodes_before=_nodes(model), nodes_after=_nodes(special))
+    with stored(special) as file:
+        yield Prepared(special, file, done, profiles)
+
+
+@contextmanager
+def stored(model: Model) -> Iterator[Model]:
+    """A model that exists in memory only, in a file of its own until the block ends."""
+    with tempfile.TemporaryDirectory(prefix="qdqtool-model-") as folder:
+        yield load_model(save_model(model, Path(folder) / "model.onnx").model)
+
+
+def measure(feeds: Feeds) -> dict[str, InputProfile]:
+    """The shapes of every input over all samples: smallest and largest extents, and the most frequent sample.
+
+    Of equally frequent samples the largest counts.
+    """
+    seen = Counter(tuple((name, array.shape) for name, array in sorted(sample.items())) for sample in feeds)
+    best = dict(max(seen.items(), key=lambda entry: (entry[1], entry[0]))[0])
+    return {name: _profile(name, shape, seen) for name, shape in best.items()}
+
+
+def _profile(name: str, best: tuple[int, ...], seen: Iterable[_Shapes]) -> InputProfile:
+    extents = list(zip(*(dict(shapes)[name] for shapes in seen), strict=True))
+    return InputProfile(name, tuple(map(min, extents)), best, tuple(map(max, extents)))
+
+
+def _nodes(model: Model) -> int:
+    return sum(1 for _ in GraphView(model).nodes())

@@ -1,0 +1,208 @@
+"""The process that TensorRT runs in: reads a request, parses, builds, and writes down how far it got.
+
+Run as ``python -m qdqtool.engine.child FOLDER``. The folder has ``request.json``; this writes ``result.json``
+after every stage, so that a crash leaves the last stage behind, ``log.jsonl`` with the library's own log, and
+``layers.txt`` with its layer dump. It imports the standard library and TensorRT, nothing else.
+"""
+
+import importlib
+import json
+import os
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+_QUIET = frozenset({"VERBOSE", "INFO"})
+_LAYER_DUMP = "Layers:"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def plain_name(name: str) -> str:
+    """A node name as it stands in an engine: control characters, which would break the layer dump, become spaces."""
+    return _CONTROL.sub(" ", name)
+
+
+def main(folder: Path) -> None:
+    """Do what ``folder/request.json`` asks for."""
+    _leave_with_the_parent()
+    request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+    result = _Result(folder / "result.json")
+    try:
+        trt = importlib.import_module(request["module"])
+    except (ImportError, OSError) as error:
+        result.put(problem="import", message=str(error))
+        return
+    with (folder / "log.jsonl").open("w", encoding="utf-8") as file:
+        log = _make_log(trt, file, keep_all=request["verbose"])
+        build = _Build(trt, log, request, result)
+        engine = build.run()
+        if engine is not None:
+            layers = build.inspect(engine) if request["inspect"] else log.layers
+            (folder / "layers.txt").write_text(layers, encoding="utf-8")
+            result.put(stage="done")
+
+
+def _leave_with_the_parent() -> None:
+    # stdin is a pipe that the parent holds: end of file means that the parent has gone
+    def watch() -> None:
+        os.read(0, 1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class _Result:
+    """What is known so far, written whole after each change."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._facts: dict[str, Any] = {}
+        self.put(stage="start")
+
+    def put(self, **facts: Any) -> None:
+        self._facts.update(facts)
+        partial = self._path.with_suffix(".part")
+        partial.write_text(json.dumps(self._facts), encoding="utf-8")
+        partial.replace(self._path)
+
+
+def _make_log(trt: Any, file: Any, *, keep_all: bool) -> Any:
+    class Log(trt.ILogger):  # type: ignore[misc]  # the module is only known when it runs
+        layers = ""
+
+        def __init__(self) -> None:
+            trt.ILogger.__init__(self)
+
+        def log(self, severity: Any, message: str) -> None:
+            if message.startswith(_LAYER_DUMP):
+                self.layers = message
+            if keep_all or severity.name not in _QUIET:
+                file.write(json.dumps([severity.name, message]) + "\n")
+                file.flush()
+
+    return Log()
+
+
+class _Build:
+    """One parse and build; :meth:`run` returns the serialized engine, or None when the result says why not."""
+
+    def __init__(self, trt: Any, log: Any, request: dict[str, Any], result: _Result) -> None:
+        self._trt, self._log, self._request, self._result = trt, log, request, result
+
+    def run(self) -> Any | None:
+        self._result.put(version=self._trt.__version__)
+        try:
+            builder = self._trt.Builder(self._log)
+        except (TypeError, RuntimeError) as error:
+            self._result.put(problem="device", message=str(error))
+            return None
+        network = self._parse(builder)
+        if network is None:
+            return None
+        self._result.put(stage="build")
+        started = time.perf_counter()
+        config = self._configure(builder, network)
+        engine = builder.build_serialized_network(network, config) if config is not None else None
+        self._result.put(build_seconds=time.perf_counter() - started)
+        if engine is None:
+            self._result.put(problem="refused")
+            return None
+        return engine if self._write(engine) else None
+
+    def inspect(self, engine: Any) -> str:
+        self._result.put(stage="inspect")
+        loaded = self._trt.Runtime(self._log).deserialize_cuda_engine(engine)
+        if loaded is None:
+            return ""
+        return str(loaded.create_engine_inspector().get_engine_information(self._trt.LayerInformationFormat.JSON))
+
+    def _parse(self, builder: Any) -> Any | None:
+        self._result.put(stage="parse")
+        started = time.perf_counter()
+        network = self._network(builder)
+        parser = self._trt.OnnxParser(network, self._log)
+        parsed = parser.parse_from_file(self._request["model"])
+        self._result.put(parse_seconds=time.perf_counter() - started)
+        if not parsed:
+            errors = [_error(parser.get_error(index)) for index in range(parser.num_errors)]
+            self._result.put(problem="refused", errors=errors)
+            self._survey(builder, errors)
+            return None
+        for index in range(network.num_layers):
+            layer = network.get_layer(index)
+            if _CONTROL.search(layer.name + layer.metadata):
+                layer.name, layer.metadata = plain_name(layer.name), plain_name(layer.metadata)
+        return network
+
+    def _network(self, builder: Any) -> Any:
+        # Q/DQ decide all types: TensorRT 10 must be told so, later versions know nothing else
+        typed = self._trt.NetworkDefinitionCreationFlag.__members__.get("STRONGLY_TYPED")
+        return builder.create_network(0 if typed is None else 1 << int(typed))
+
+    def _survey(self, builder: Any, errors: list[dict[str, Any]]) -> None:
+        from qdqtool.engine.refused_nodes import further_refusals
+
+        def parse(model: bytes, path: str) -> dict[str, Any] | None:
+            network = self._network(builder)  # the parser does not keep it alive
+            parser = self._trt.OnnxParser(network, self._log)
+            return None if parser.parse(model, path) or not parser.num_errors else _error(parser.get_error(0))
+
+        if errors:
+            further = list(further_refusals(Path(self._request["model"]), errors[0], parse))
+            self._result.put(further=further)
+
+    def _configure(self, builder: Any, network: Any) -> Any | None:
+        config = builder.create_builder_config()
+        config.profiling_verbosity = self._trt.ProfilingVerbosity.DETAILED
+        targets = self._request["targets"]
+        if targets:
+            config.num_compute_capabilities = len(targets)
+        for index, target in enumerate(targets):
+            member = self._trt.ComputeCapability.__members__.get(target)
+            if member is None or not config.set_compute_capability(member, index):
+                self._result.put(message=f"compute capability {target} is unknown to this version")
+                return None
+        profiles = self._request["profiles"]
+        return config if not profiles or self._add_profile(builder, network, config) else None
+
+    def _add_profile(self, builder: Any, network: Any, config: Any) -> bool:
+        names = {network.get_input(index).name for index in range(network.num_inputs)}
+        profile = builder.create_optimization_profile()
+        for entry in self._request["profiles"]:
+            if entry["name"] in names:
+                profile.set_shape(entry["name"], entry["min"], entry["opt"], entry["max"])
+        if config.add_optimization_profile(profile) < 0:
+            self._result.put(message="the shapes make no valid optimization profile")
+            return False
+        return True
+
+    def _write(self, engine: Any) -> bool:
+        self._result.put(stage="write")
+        try:
+            with Path(self._request["engine"]).open("wb") as file:
+                file.write(engine)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            self._result.put(problem="write", message=os.strerror(error.errno or 0))
+            return False
+        return True
+
+
+def _error(error: Any) -> dict[str, Any]:
+    return {
+        "message": error.desc(),
+        "function": error.func(),
+        "node": error.node(),
+        "name": error.node_name(),
+        "operator": error.node_operator(),
+        "calls": list(error.local_function_stack()),
+    }
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
+    os._exit(0)  # all files are closed; the library's destructors have nothing to add and sometimes crash

@@ -1,0 +1,39 @@
+"""What a build is asked for beside the model and the backend."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdqtool.engine.precision_gate import PrecisionGate
+from qdqtool.engine.profiles import ShapeOptions
+from qdqtool.errors import UsageError
+
+DEFAULT_TIMEOUT = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """How to build.
+
+    Attributes:
+        shapes: Shapes of inputs. Those of ``fixed`` are written into the model before it is built.
+        calib_data: Calibration data, whose shapes serve the dynamic inputs that ``shapes`` does not name.
+        compute_capabilities: Targets such as ``8.6``; empty for the backend's default.
+        timeout: Seconds that parsing and building may take together.
+        skip_validate: Build without the validate gate; the report says so.
+        require_precision: Gates on the share of nodes that run as planned. A missed one leaves no engine.
+        layer_info: Where to write the layers of the engine, if anywhere.
+        verbose_log: Where to write the builder's whole log, if anywhere.
+    """
+
+    shapes: ShapeOptions = field(default_factory=ShapeOptions)
+    calib_data: Path | None = None
+    compute_capabilities: tuple[str, ...] = ()
+    timeout: float = DEFAULT_TIMEOUT
+    skip_validate: bool = False
+    require_precision: tuple[PrecisionGate, ...] = ()
+    layer_info: Path | None = None
+    verbose_log: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.timeout > 0:
+            raise UsageError(f"timeout is {self.timeout:g} s; it must be greater than 0")

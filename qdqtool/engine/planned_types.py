@@ -1,0 +1,163 @@
+"""What the Q/DQ of a model ask for: the type that each weighted node is planned to run in."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qdqtool import ops
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.qdq import QdqIndex, QdqNode
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.model import Model
+from qdqtool.numerics.granularity import PerAxis, PerTensor, normalize_axis
+from qdqtool.ops import QuantizableOp
+from qdqtool.targets import type_name
+
+_MAX_STEPS = 16
+WEIGHT_ONLY = "-weight-only"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """One data input of a weighted node.
+
+    Attributes:
+        dequantize: The DQ that it comes from, through operators that only move values; None for a float operand.
+        cast: Whether a Cast stands between the two.
+        is_weight: Whether it is a constant.
+        rank: Of the tensor, None where it is unknown.
+    """
+
+    dequantize: QdqNode | None
+    cast: bool
+    is_weight: bool
+    rank: int | None
+
+    @property
+    def format(self) -> str | None:
+        """The quantized type, None for a float operand."""
+        kind = self.dequantize.quantized_type if self.dequantize is not None else None
+        return type_name(kind) if kind is not None else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedNode:
+    """A weighted node of which at least one operand is quantized.
+
+    Attributes:
+        node: The node.
+        op: What is known of its operator.
+        operands: Its data inputs, in order.
+    """
+
+    node: NodeView
+    op: QuantizableOp
+    operands: tuple[Operand, ...]
+
+    @property
+    def formats(self) -> list[str]:
+        """The quantized types of its quantized operands."""
+        return [operand.format for operand in self.operands if operand.format is not None]
+
+    @property
+    def weight_only(self) -> bool:
+        """Whether only a constant operand is quantized."""
+        quantized = [operand for operand in self.operands if operand.format is not None]
+        return len(quantized) < len(self.operands) and all(operand.is_weight for operand in quantized)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether an activation is quantized and the other operand is not."""
+        return len(self.formats) < len(self.operands) and not self.weight_only
+
+    @property
+    def planned(self) -> str:
+        """The type that the Q/DQ ask for: ``int8``, ``int8 x int4``, ``int4-weight-only``."""
+        kinds = " x ".join(dict.fromkeys(self.formats))
+        return kinds + WEIGHT_ONLY if self.weight_only else kinds
+
+    @property
+    def wrong_axis(self) -> int | None:
+        """The axis of a per-axis weight that is not the output channel, None where there is none."""
+        for operand in self.operands:
+            granularity = operand.dequantize.granularity if operand.dequantize is not None else None
+            if not operand.is_weight or operand.rank is None or not isinstance(granularity, PerAxis):
+                continue
+            expected = self.op.weight_axis(self.node, operand.rank)
+            inside = -operand.rank <= granularity.axis < operand.rank
+            axis = normalize_axis(granularity.axis, operand.rank) if inside else granularity.axis
+            if expected is not None and axis != expected:
+                return axis
+        return None
+
+    @property
+    def per_axis_activation(self) -> bool:
+        """Whether an activation has more than one scale."""
+        return any(
+            not operand.is_weight
+            and operand.dequantize is not None
+            and not isinstance(operand.dequantize.granularity, PerTensor | None)
+            for operand in self.operands
+        )
+
+    @property
+    def cast(self) -> bool:
+        """Whether a Cast stands between a DQ and the node."""
+        return any(operand.cast for operand in self.operands)
+
+
+def planned_nodes(model: Model) -> list[PlannedNode]:
+    """Every weighted node with a quantized operand, in every scope, in the order of the walk."""
+    view = GraphView(model)
+    return list(_Planner(view).nodes())
+
+
+def quantized_types(model: Model) -> frozenset[str]:
+    """The quantized types in the Q/DQ nodes of a model, and those that TensorRT's own operators bring."""
+    view = GraphView(model)
+    index = QdqIndex(view, TensorTypes(view), Constants(view))
+    kinds = {type_name(entry.quantized_type) for entry in index.nodes if entry.quantized_type is not None}
+    marks = {"TRT_FP8": "float8e4m3fn", "TRT_MXFP8": "float8e4m3fn", "TRT_FP4": "float4e2m1", "TRT_INT4": "int4"}
+    custom = {kind for node in view.nodes() for mark, kind in marks.items() if node.op_type.startswith(mark)}
+    return frozenset(kinds | custom)
+
+
+class _Planner:
+    def __init__(self, view: GraphView) -> None:
+        self._view = view
+        self._types = TensorTypes(view)
+        self._constants = Constants(view)
+        self._index = QdqIndex(view, self._types, self._constants)
+
+    def nodes(self) -> Iterator[PlannedNode]:
+        for node in self._view.nodes():
+            op = ops.get(node)
+            if op is None or not op.weighted:
+                continue
+            operands = tuple(self._operand(node.input(index)) for index in op.quantized_inputs(node))
+            if any(operand.format is not None for operand in operands):
+                yield PlannedNode(node, op, operands)
+
+    def _operand(self, value: Value | None) -> Operand:
+        cast, moved, source = False, False, value
+        for _ in range(_MAX_STEPS):
+            found = self._index.dequantizer_of(source)
+            if found is not None:
+                rank = None if moved else self._rank(value)
+                return Operand(found, cast, self._index.is_weight(found), rank)
+            node = source.producer if source is not None else None
+            if node is None or not _moves_values(node):
+                break
+            cast = cast or node.is_op("Cast")
+            moved = moved or not node.is_op("Cast", "Identity")
+            source = node.input(0)
+        return Operand(None, cast=False, is_weight=value is not None and self._constants.is_constant(value), rank=None)
+
+    def _rank(self, value: Value | None) -> int | None:
+        shape = self._types.shape(value) if value is not None else None
+        return len(shape) if shape is not None else None
+
+
+def _moves_values(node: NodeView) -> bool:
+    op = ops.get(node)
+    return node.is_op("Cast") or (op is not None and op.commutes)

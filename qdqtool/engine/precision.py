@@ -1,0 +1,166 @@
+"""Planned against actual: finding the kernel of each quantized node and reading off what it computes in.
+
+A kernel's *inputs* tell: float operands prove a fallback. Its outputs prove nothing, because a dump made ahead of time
+shows the product before the epilogue that turns it back into codes.
+"""
+
+import re
+
+from qdqtool.engine.builder import Built, Kernel, NodePrecision
+from qdqtool.engine.child import plain_name
+from qdqtool.engine.planned_types import WEIGHT_ONLY, PlannedNode
+from qdqtool.graph.index.view import NodeView, Scope
+from qdqtool.graph.scope import display
+from qdqtool.numerics.granularity import Blocked
+
+UNKNOWN = "unknown"
+_FLOATS = ("float32", "float16", "bfloat16")
+_NEVER_MULTIPLIED = ("bool", "int32", "int64")  # masks and indices that a fused kernel reads beside its operands
+_MATH = re.compile(r"correlation|gemm|conv|fusion|attention|mha|matmul|matrix|fullyconnected", re.IGNORECASE)
+_MATH_NAME = re.compile(r"^_gemm|mha", re.IGNORECASE)
+_PRODUCT = re.compile(r"(?P<before>\w*?)(?:Fc|Corr|Conv|Gemm|Deco)")
+_PATH = " | "
+
+
+def compare(planned: list[PlannedNode], built: Built) -> tuple[NodePrecision, ...]:
+    """One line for each planned node.
+
+    Args:
+        planned: The quantized nodes of the model.
+        built: The engine's kernels and where they come from.
+    """
+    return tuple(_line(node, built) for node in planned)
+
+
+def engine_name(node: NodeView) -> str:
+    """What the parser calls a node: its name, or ``node_of_`` and its first output where it has none."""
+    proto = node.proto
+    return plain_name(proto.name or f"node_of_{proto.output[0] if proto.output else ''}")
+
+
+def _line(entry: PlannedNode, built: Built) -> NodePrecision:
+    kernel = _find(entry.node, built.kernels)
+    actual = computes_in(kernel) if kernel is not None else UNKNOWN
+    planned = entry.planned
+    reason = None if actual == planned else _reason(entry, kernel, built)
+    return NodePrecision(
+        name=entry.node.label,
+        op_type=entry.node.op_type,
+        graph=display(entry.node.scope.path),
+        planned=planned,
+        actual=actual,
+        kernel=kernel.name if kernel is not None else None,
+        reason=reason,
+    )
+
+
+def _find(node: NodeView, kernels: tuple[Kernel, ...]) -> Kernel | None:
+    named = [kernel for kernel in kernels if any(_is_node(entry, node) for entry in kernel.nodes)]
+    math = [kernel for kernel in named if _is_math(kernel)]
+    own = [kernel for kernel in math if engine_name(node) in kernel.name]
+    return next(iter([*own, *math, *named]), None)
+
+
+def _is_math(kernel: Kernel) -> bool:
+    return bool(_MATH.search(kernel.layer_type) or _MATH_NAME.search(kernel.name))
+
+
+def _is_node(entry: str, node: NodeView) -> bool:
+    path, function = _call_path(node.scope)
+    expected = _PATH.join([engine_name(node), *path])
+    if function is None:
+        return entry == expected
+    head, _, rest = entry.partition(expected + _PATH)
+    return not head and rest.split(_PATH)[0].endswith(f" ({function})")
+
+
+def _call_path(scope: Scope) -> tuple[list[str], str | None]:
+    """The callers that the parser writes behind a node of ``scope``, and the local function that it all stands in."""
+    path: list[str] = []
+    here: Scope | None = scope
+    while here is not None:
+        if here.is_function:
+            return path, plain_name(here.container.name)
+        if here.owner is not None and here.owner.is_op("If"):
+            attribute = here.path[-1].rsplit(".", 1)[-1]
+            path += [f"{plain_name(here.container.name)} ({attribute})", f"{engine_name(here.owner)} (If)"]
+        here = here.parent
+    return path, None
+
+
+def computes_in(kernel: Kernel) -> str:
+    """The type that a kernel multiplies in: its operands' when two are quantized, else a float type.
+
+    A kernel that unpacks a quantized constant by itself and multiplies floats is ``…-weight-only``.
+    """
+    low = [kind for kind in (*kernel.inputs, *kernel.constants) if _is_quantized(kind)]
+    if not _is_math(kernel) or not low:
+        return _float_type(kernel)
+    if len(low) >= 2 and not _dequantizes_first(kernel):
+        return " x ".join(dict.fromkeys(low))
+    packed = [kind for kind in kernel.constants if _is_quantized(kind)]
+    if packed and len(low) == 1:
+        return packed[0] + WEIGHT_ONLY
+    return _float_type(kernel)
+
+
+def _is_quantized(kind: str) -> bool:
+    return kind not in _FLOATS and kind not in _NEVER_MULTIPLIED
+
+
+def _dequantizes_first(kernel: Kernel) -> bool:
+    # a fused kernel is named after its steps in order: __myl_CastMulCastFc_… casts and scales before it multiplies
+    found = _PRODUCT.search(kernel.name) if "fusion" in kernel.layer_type else None
+    return found is not None and "CastMul" in found["before"]
+
+
+def _float_type(kernel: Kernel) -> str:
+    kinds = [kind for kind in (*kernel.inputs, *kernel.outputs) if kind in _FLOATS]
+    return kinds[0] if kinds else UNKNOWN
+
+
+def _reason(entry: PlannedNode, kernel: Kernel | None, built: Built) -> str:
+    if built.evidence == "none":
+        return "the builder gave no layer information"
+    if kernel is None:
+        return "no kernel names this node: it was folded away or merged into another one"
+    return _fault_of_the_model(entry) or _fault_of_the_kernel(entry, kernel)
+
+
+def _fault_of_the_model(entry: PlannedNode) -> str | None:
+    """What in the Q/DQ around the node explains a fallback, if anything does."""
+    if entry.one_sided:
+        return "only one of its two operands is quantized; quantize the other one too"
+    if entry.weight_only:
+        return _weight_only_reason(entry)
+    if entry.node.is_op("ConvTranspose"):
+        return "ConvTranspose runs in float whatever its Q/DQ"
+    return _granularity_fault(entry)
+
+
+def _granularity_fault(entry: PlannedNode) -> str | None:
+    if entry.wrong_axis is not None:
+        return f"its weight has scales along axis {entry.wrong_axis}, which is not the output-channel axis"
+    if entry.per_axis_activation:
+        return "its activation has more than one scale; kernels take per-tensor activations"
+    if entry.cast:
+        return "a Cast stands between a DequantizeLinear and the node"
+    return None
+
+
+def _weight_only_reason(entry: PlannedNode) -> str:
+    weight = next(operand for operand in entry.operands if operand.dequantize is not None)
+    granularity = weight.dequantize.granularity if weight.dequantize is not None else None
+    if not entry.node.is_op("MatMul", "Gemm"):
+        return "only its weight is quantized, and it has no weight-only kernel; quantize its activation too"
+    if weight.format == "int4" and not isinstance(granularity, Blocked):
+        return "int4 weights stay packed only with block scales; the weight is dequantized before a float kernel"
+    return "its weight is dequantized by a kernel of its own, and the product is computed in float"
+
+
+def _fault_of_the_kernel(entry: PlannedNode, kernel: Kernel) -> str:
+    if len(set(entry.formats)) > 1 and computes_in(kernel) in entry.formats:
+        return f"both operands are brought to {computes_in(kernel)} before an {computes_in(kernel)} kernel"
+    if _is_math(kernel) and any(map(_is_quantized, (*kernel.inputs, *kernel.constants))):
+        return "the kernel reads quantized data but dequantizes it before it multiplies"
+    return "the builder chose a float kernel"

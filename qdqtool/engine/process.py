@@ -1,0 +1,153 @@
+"""Running the TensorRT process: start it spawned and apart, wait with a limit, and tell how it ended."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from qdqtool.engine.builder import BuilderFailedError, EngineRequest
+from qdqtool.graph.io.save import write_atomically
+
+_CHILD = "qdqtool.engine.child"
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+_STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the process left behind.
+
+    Attributes:
+        facts: ``result.json``: ``stage``, ``version``, ``problem`` and what belongs to it.
+        log: Severity and text of the library's messages that were kept.
+        layers: The layer dump, empty without one.
+    """
+
+    facts: dict[str, Any]
+    log: list[tuple[str, str]] = field(default_factory=list)
+    layers: str = ""
+
+
+def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Outcome:
+    """Parse and build in a new process.
+
+    Args:
+        module: The TensorRT package to import there.
+        request: What to build.
+        inspect: Whether to ask the engine for its layers, which needs a GPU, instead of the builder's log.
+        title: What the builder is called, for messages.
+
+    Raises:
+        BuilderFailedError: It crashed or passed the time limit.
+    """
+    with tempfile.TemporaryDirectory(prefix="qdqtool-build-") as name:
+        folder = Path(name)
+        (folder / "request.json").write_text(json.dumps(_encode(module, request, inspect=inspect)), encoding="utf-8")
+        try:
+            with _child(folder) as child:
+                code = child.wait(request.timeout)
+            outcome = _collect(folder)
+        except subprocess.TimeoutExpired:
+            stage = _stage(_collect(folder).facts)
+            raise BuilderFailedError(
+                f"{title} was stopped after {request.timeout:g} s while {stage}; no engine was written",
+                hint="give it more time with --timeout SECONDS",
+            ) from None
+        finally:
+            _keep_log(folder, request.verbose_log)
+        if code != 0 and outcome.facts.get("problem") != "refused":  # it may only have failed in looking for more
+            raise _crash(title, code, outcome, folder)
+        return outcome
+
+
+def _encode(module: str, request: EngineRequest, *, inspect: bool) -> dict[str, Any]:
+    assert request.model.path is not None
+    return {
+        "module": module,
+        "model": str(request.model.path.resolve()),
+        "engine": str(request.engine.resolve()),
+        "targets": [f"SM{target.replace('.', '')}" for target in request.targets],
+        "profiles": [
+            {"name": entry.name, "min": entry.min, "opt": entry.opt, "max": entry.max} for entry in request.profiles
+        ],
+        "inspect": inspect,
+        "verbose": request.verbose_log is not None,
+    }
+
+
+@contextlib.contextmanager
+def _child(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    paths = [str(_PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with (folder / "stderr").open("wb") as noise:
+        # -P keeps the current folder, which may hold anything, off the module path; a session of its own keeps
+        # Ctrl-C from reaching the child before we have dealt with it
+        child = subprocess.Popen(  # noqa: S603  our own interpreter and module
+            [sys.executable, "-P", "-m", _CHILD, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=noise,
+            stderr=noise,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True,
+        )
+        try:
+            yield child
+        finally:
+            child.kill()
+            child.wait()
+            assert child.stdin is not None
+            child.stdin.close()
+
+
+def _collect(folder: Path) -> Outcome:
+    facts: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        facts = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    layers = folder / "layers.txt"
+    return Outcome(facts, list(_read_log(folder)), layers.read_text(encoding="utf-8") if layers.exists() else "")
+
+
+def _read_log(folder: Path) -> Iterator[tuple[str, str]]:
+    with contextlib.suppress(OSError), (folder / "log.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            with contextlib.suppress(ValueError):  # a crash may cut the last line
+                severity, message = json.loads(line)
+                yield severity, message
+
+
+def _keep_log(folder: Path, target: Path | None) -> None:
+    if target is None:
+        return
+    text = "".join(f"[{severity}] {message}\n" for severity, message in _read_log(folder))
+    with contextlib.suppress(OSError):
+        text += (folder / "stderr").read_text(encoding="utf-8", errors="replace")
+    write_atomically(target, text.encode("utf-8", "replace"))
+
+
+def _stage(facts: dict[str, Any]) -> str:
+    return _STAGES.get(str(facts.get("stage")), "inspecting the engine")
+
+
+def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFailedError:
+    stage = _stage(outcome.facts)
+    if code < 0:
+        how = f"crashed with {_signal_name(-code)} while {stage}"
+        hint = "a fault of the builder; `qdqtool validate` may name the construct, --verbose-log FILE keeps its log"
+    else:
+        last = (folder / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        how = f"stopped while {stage}: {last[-1] if last else f'exit status {code}'}"
+        hint = "run with --verbose-log FILE to see its log"
+    return BuilderFailedError(f"{title} {how}; no engine was written", hint=hint)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,112 @@
+"""What ``build`` did, as data: the JSON reports are these classes, key by key."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.engine.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
+from qdqtool.engine.precision_gate import GateResult
+from qdqtool.linting.report import Summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Specialized:
+    """What fixing input shapes made of a model before it was built.
+
+    Attributes:
+        input_shapes: The shapes that were fixed, by input name.
+        nodes_before: Nodes of the model, in all bodies.
+        nodes_after: The same once shape arithmetic and decided ``If`` nodes were folded.
+    """
+
+    input_shapes: dict[str, tuple[int, ...]]
+    nodes_before: int
+    nodes_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineReport:
+    """What was built.
+
+    Attributes:
+        model: The model file.
+        engine: The engine file; None when a gate was missed, which leaves none.
+        passed: Whether all gates were met.
+        backend: Public id of the builder.
+        version: Its version.
+        evidence: Where the actual types come from: the builder's ahead-of-time layer dump, the engine inspector on a
+            GPU, or nothing.
+        targets: Compute capabilities that the engine is for; empty for the GPU in this machine.
+        specialized: How the model was specialized for fixed shapes first; None where it was built as it is.
+        profiles: Shapes that it accepts for dynamic inputs.
+        seconds: Time in parser and builder.
+        bytes: Size of the engine.
+        planned: Number of quantized nodes by the type that their Q/DQ ask for.
+        achieved: How many of these run in it.
+        nodes: Every quantized node.
+        gates: Precision gates that were asked for.
+        warnings: What the builder said that matters.
+        findings: How many warnings and remarks ``validate`` has for this backend; None when it was skipped.
+        skipped: Steps that were left out because the user asked for it.
+        manifest: The manifest file, None without an engine.
+        layer_info: The layer file, if one was asked for.
+    """
+
+    model: str
+    engine: str | None
+    passed: bool
+    backend: str
+    version: str
+    evidence: Evidence
+    targets: tuple[str, ...]
+    specialized: Specialized | None
+    profiles: tuple[InputProfile, ...]
+    seconds: float
+    bytes: int
+    planned: dict[str, int]
+    achieved: dict[str, int]
+    nodes: tuple[NodePrecision, ...]
+    gates: tuple[GateResult, ...]
+    warnings: tuple[str, ...]
+    findings: Summary | None
+    skipped: tuple[str, ...]
+    manifest: str | None
+    layer_info: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedReport:
+    """A build that the validate gate, the parser or the builder refused.
+
+    Attributes:
+        model: The model file.
+        engine: None, always.
+        passed: False, always.
+        stage: ``validate``, ``parse`` or ``build``.
+        message: What happened, in one line.
+        refusals: Every reason, the decisive one first.
+        remark: Whether the float model is refused too; empty where that is not known.
+        hint: What to do; None where nothing is known.
+    """
+
+    model: str
+    engine: None
+    passed: bool
+    stage: Stage
+    message: str
+    refusals: tuple[Refusal, ...]
+    remark: str
+    hint: str | None
+
+
+def refused_report(model: str | Path, error: BuildRefusedError) -> RefusedReport:
+    """The error of :func:`build_engine` as a report."""
+    return RefusedReport(
+        model=str(model),
+        engine=None,
+        passed=False,
+        stage=error.stage,
+        message=error.message,
+        refusals=error.refusals,
+        remark=error.remark,
+        hint=error.hint,
+    )

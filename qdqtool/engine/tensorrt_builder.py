@@ -1,0 +1,168 @@
+"""What TensorRT for RTX and TensorRT share: one class, of which each product is one value."""
+
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass
+
+from qdqtool import targets
+from qdqtool.engine import compute_capabilities, process
+from qdqtool.engine.builder import BuildRefusedError, Built, EngineRequest, Evidence, Kernel, NodePrecision
+from qdqtool.engine.layer_dump import read_dump, read_inspector
+from qdqtool.engine.parser_errors import builder_refusals, parser_refusals
+from qdqtool.engine.planned_types import planned_nodes, quantized_types
+from qdqtool.engine.precision import compare
+from qdqtool.engine.process import Outcome
+from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
+from qdqtool.graph.model import Model
+
+_KEPT_WARNINGS = (
+    ("Int64 binding", "an input is int64: the program that runs the engine must bind int64 data"),
+    ("Defaulting to INT8 instead", "a uint8 zero point was taken as int8: the code range is -128 to 127, not 0 to 255"),
+    ("kMIN values are not self-consistent", "the smallest shapes are too small for a layer; inference with them fails"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorRT:
+    """One TensorRT product as an :class:`~qdqtool.engine.builder.EngineBuilder`.
+
+    Attributes:
+        id: Public id of the backend.
+        title: What it is called, for people.
+        target: The target of :mod:`qdqtool.targets` that it builds for.
+        module: The Python module to import in the child process.
+        install: The install line.
+        remark: On which machines it works.
+        capabilities: Compute capabilities that it can be told to build for; empty when it always builds for the GPU
+            in the machine.
+        needs_gpu: Whether it builds, and inspects engines, only where a GPU is.
+    """
+
+    id: str
+    title: str
+    target: str
+    module: str
+    install: str
+    remark: str
+    capabilities: tuple[str, ...] = ()
+    needs_gpu: bool = False
+
+    @property
+    def release(self) -> str:
+        """The target in the release that is installed; the target itself where that is not known."""
+        try:
+            return targets.of_release(self.target, importlib.metadata.version(self.module))
+        except importlib.metadata.PackageNotFoundError:
+            return self.target
+
+    def is_installed(self) -> bool:
+        """Whether its package is there; nothing is imported."""
+        try:
+            found = importlib.util.find_spec(self.module)
+        except (ImportError, ValueError):
+            return False
+        return found is not None and found.origin is not None
+
+    def require(self) -> None:
+        """Raise unless it is installed.
+
+        Raises:
+            CapabilityError: It is not; the hint carries the install line.
+        """
+        if not self.is_installed():
+            raise CapabilityError(
+                f"{self.title} is not installed (Python module '{self.module}')",
+                hint=f"install it: {self.install} ({self.remark})",
+            )
+
+    def resolve_targets(self, asked: tuple[str, ...], model: Model) -> tuple[str, ...]:
+        """The compute capabilities to build for; empty for the GPU in this machine.
+
+        Args:
+            asked: As the user named them, ``8.6``; empty for the default, which leaves 7.5 out (it lacks kernels that
+                most models need) and whatever cannot hold the quantized types of the model.
+            model: What is to be built.
+
+        Raises:
+            UsageError: A named one is unknown or cannot hold a type, or this product takes none.
+        """
+        if not self.capabilities:
+            if asked:
+                raise UsageError(
+                    f"{self.title} builds for the GPU in this machine and takes no --compute-capabilities",
+                    hint="leave the option out, or use --backend tensorrt-rtx",
+                )
+            return ()
+        types = quantized_types(model)
+        if asked:
+            compute_capabilities.check(self.target, asked, self.capabilities, types)
+            return asked
+        return compute_capabilities.default(self.target, self.capabilities, types)
+
+    def build(self, request: EngineRequest) -> Built:
+        """Parse and build in a process of its own; the engine is in ``request.engine`` afterwards.
+
+        Raises:
+            CapabilityError: The package or a GPU is absent.
+            BuildRefusedError: The parser or the builder refused the model.
+            BuilderFailedError: The process crashed or passed its time limit.
+            OutputError: The engine cannot be written.
+        """
+        self.require()
+        outcome = process.run(self.module, request, inspect=self.needs_gpu, title=self.title)
+        self._raise_for(outcome, request)
+        kernels, evidence = self._kernels(outcome.layers)
+        return Built(
+            version=str(outcome.facts["version"]),
+            evidence=evidence,
+            kernels=kernels,
+            layer_dump=outcome.layers,
+            warnings=_warnings(outcome),
+            parse_seconds=float(outcome.facts["parse_seconds"]),
+            build_seconds=float(outcome.facts["build_seconds"]),
+        )
+
+    def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
+        """What each quantized node was planned to run in, and what it runs in."""
+        return compare(planned_nodes(model), built)
+
+    def _kernels(self, layers: str) -> tuple[tuple[Kernel, ...], Evidence]:
+        kernels = read_inspector(layers) if self.needs_gpu else read_dump(layers)
+        if not kernels:
+            return (), "none"
+        return kernels, "inspector" if self.needs_gpu else "aot-dump"
+
+    def _raise_for(self, outcome: Outcome, request: EngineRequest) -> None:
+        facts = outcome.facts
+        match facts.get("problem"):
+            case None:
+                return
+            case "import":
+                raise CapabilityError(
+                    f"{self.title} is installed but cannot be loaded: {facts['message']}",
+                    hint=f"reinstall it: {self.install} ({self.remark})",
+                )
+            case "device":
+                raise CapabilityError(
+                    f"{self.title} finds no NVIDIA GPU that it can use",
+                    hint="`--backend tensorrt-rtx` builds without one" if self.needs_gpu else self.remark,
+                )
+            case "write":
+                raise OutputError(
+                    f"the engine cannot be written to {request.engine.parent}: {facts['message']}; nothing was left"
+                )
+            case "refused":
+                raise self._refused(outcome)
+            case problem:
+                raise GateError(f"{self.title} failed: {problem}")
+
+    def _refused(self, outcome: Outcome) -> BuildRefusedError:
+        errors = outcome.facts.get("errors")
+        if errors:
+            return BuildRefusedError(self.title, parser_refusals(errors, outcome.facts.get("further", [])), "parse")
+        return BuildRefusedError(self.title, builder_refusals(outcome.log, outcome.facts.get("message")), "build")
+
+
+def _warnings(outcome: Outcome) -> tuple[str, ...]:
+    texts = [text for severity, text in outcome.log if severity == "WARNING"]
+    return tuple(meaning for mark, meaning in _KEPT_WARNINGS if any(mark in text for text in texts))

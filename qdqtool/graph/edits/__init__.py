@@ -1,0 +1,1 @@
+"""Change a graph: edits as values, and the one module that carries them out."""

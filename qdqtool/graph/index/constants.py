@@ -1,0 +1,151 @@
+"""Constant folding: the value of a tensor that only depends on constants, through the chains that exporters write.
+
+The folder never executes a model: it knows a closed set of small operators, refuses results above a size limit, and
+gives None for everything else.
+"""
+
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
+from qdqtool.graph.index.folders import FOLDERS, MAX_FOLDED_ELEMENTS
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.io.tensors import element_count, read_array
+from qdqtool.graph.model import Model
+
+Array = npt.NDArray[np.generic]
+
+MAX_DEPTH = 64
+
+FOLDABLE = frozenset(FOLDERS)
+"""Operators that :func:`fold_node` knows."""
+
+
+class Constants:
+    """Folded constants of one model, each computed once.
+
+    Args:
+        view: The index of the model.
+        types: With its tensor types, the Shape and Size of a tensor of known shape are constant too.
+    """
+
+    def __init__(self, view: GraphView, types: TensorTypes | None = None) -> None:
+        self._model: Model = view.model
+        self._types = types
+        self._constant: dict[Value, bool] = {}
+        self._folded: dict[Value, Array | None] = {}
+
+    def direct(self, value: Value) -> TensorProto | None:
+        """The stored tensor, if ``value`` is an initializer or the output of a Constant node."""
+        if value.initializer is not None:
+            return value.initializer
+        if value.producer is not None and value.producer.is_op("Constant") and not value.producer.is_parametric:
+            found = value.producer.attribute("value")
+            return found if isinstance(found, TensorProto) else None
+        return None
+
+    def is_constant(self, value: Value) -> bool:
+        """Whether ``value`` folds to a constant. Reads no data.
+
+        An initializer counts even when it is also a graph input, whose caller could replace it.
+        """
+        return self._is_constant(value, MAX_DEPTH)
+
+    def array(self, value: Value) -> Array | None:
+        """The constant, or None when ``value`` is not constant or the chain is too large to fold."""
+        stored = self.direct(value)
+        if stored is not None:
+            return read_array(self._model, stored)
+        if value not in self._folded:
+            self._folded[value] = self._fold(value) if self.is_constant(value) else None
+        return self._folded[value]
+
+    def _is_constant(self, value: Value, depth: int) -> bool:
+        if value not in self._constant:
+            self._constant[value] = False  # a cycle is not constant
+            self._constant[value] = self._decide(value, depth)
+        return self._constant[value]
+
+    def _decide(self, value: Value, depth: int) -> bool:
+        if value.initializer is not None:
+            return True
+        node = value.producer
+        if node is None or depth == 0 or node.is_parametric:
+            return False
+        if node.is_op("Constant") or self._known_shape(node) is not None:
+            return True
+        if not node.is_op(*FOLDERS) or node.output() is not value:
+            return False
+        inputs = [node.input(index) for index in range(len(node.proto.input)) if node.input_name(index)]
+        return all(found is not None and self._is_constant(found, depth - 1) for found in inputs)
+
+    def _fold(self, value: Value) -> Array | None:
+        node = value.producer
+        assert node is not None
+        if node.is_op("Constant"):
+            return _constant_attribute(node)
+        try:
+            inputs = self._inputs(node)
+            if inputs is None:
+                return None
+            result = fold_node(node, inputs)
+        except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):
+            return None  # the chain is malformed; whoever needs the value reports that it is not constant
+        foldable = result.size <= MAX_FOLDED_ELEMENTS and not result.dtype.hasobject
+        return result if foldable else None
+
+    def _inputs(self, node: NodeView) -> list[Array | None] | None:
+        """The inputs of a node, None for absent ones; None instead of the list where one is too large to fold."""
+        shape = self._known_shape(node)
+        if shape is not None:
+            return [np.broadcast_to(np.int8(0), shape)]
+        inputs: list[Array | None] = []
+        for index in range(len(node.proto.input)):
+            source = node.input(index)
+            array = self._small(source) if source is not None else None
+            if source is not None and array is None:
+                return None
+            inputs.append(array)
+        return inputs
+
+    def _known_shape(self, node: NodeView) -> tuple[int, ...] | None:
+        """The shape that a Shape or Size node reads, if the types tell it in full.
+
+        Not in a local function, whose types are those of one of its calls.
+        """
+        if self._types is None or node.scope.in_function or not node.is_op("Shape", "Size"):
+            return None
+        source = node.input(0)
+        shape = self._types.shape(source) if source is not None else None
+        known = tuple(dim for dim in shape or () if isinstance(dim, int))
+        return known if shape is not None and len(known) == len(shape) else None
+
+    def _small(self, value: Value) -> Array | None:
+        stored = self.direct(value)
+        if stored is not None and element_count(stored) > MAX_FOLDED_ELEMENTS:
+            return None
+        return self.array(value)
+
+
+def fold_node(node: NodeView, inputs: list[Array | None]) -> Array:
+    """What a node of :data:`FOLDABLE` makes of ``inputs``, None for absent ones.
+
+    Raises:
+        ValueError: The inputs do not fit (or another of the errors that NumPy raises then).
+    """
+    with np.errstate(all="ignore"):
+        return np.asarray(FOLDERS[node.op_type](node, inputs))
+
+
+def _constant_attribute(node: NodeView) -> Array | None:
+    for name, dtype in (
+        ("value_float", np.float32),
+        ("value_floats", np.float32),
+        ("value_int", np.int64),
+        ("value_ints", np.int64),
+    ):
+        found = node.attribute(name)
+        if found is not None:
+            return np.asarray(found, dtype)
+    return None

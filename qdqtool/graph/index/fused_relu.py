@@ -1,0 +1,75 @@
+"""Relus that a quantizer left out because a Q does their work: its zero point is the lowest code, so it clips at zero.
+
+ONNX Runtime's quantizer drops such Relu nodes. Whoever takes the pair away, or makes it symmetric, puts them back.
+"""
+
+from onnx import TensorProto
+
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.qdq import QdqIndex, QdqNode
+from qdqtool.graph.index.view import Value
+
+MAX_STEPS = 64
+
+LOWEST = {
+    TensorProto.UINT8: 0,
+    TensorProto.INT8: -128,
+    TensorProto.UINT16: 0,
+    TensorProto.INT16: -32768,
+    TensorProto.UINT4: 0,
+    TensorProto.INT4: -8,
+}
+"""The lowest code of the asymmetric types."""
+
+NONNEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Softmax", "Softplus", "Exp", "Abs", "Sqrt")
+"""Operators whose results are never negative."""
+
+KEEPS_SIGN = (
+    "AveragePool",
+    "DepthToSpace",
+    "Dropout",
+    "Flatten",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "Identity",
+    "MaxPool",
+    "Reshape",
+    "Slice",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)
+"""Operators whose results are not negative where their first input is not."""
+
+
+def absorbs_relu(entry: QdqNode, index: QdqIndex, constants: Constants) -> bool:
+    """Whether a Q clips values at zero that could be negative."""
+    if not entry.is_quantize or entry.data is None or not _starts_at_zero(entry, constants):
+        return False
+    return not is_nonnegative(entry.data, index, constants)
+
+
+def is_nonnegative(value: Value, index: QdqIndex, constants: Constants) -> bool:
+    """Whether a tensor is known to have no negative values, from the operators that make it."""
+    found: Value | None = value
+    for _ in range(MAX_STEPS):
+        entry = index.maker(found)
+        if entry is not None:
+            if _starts_at_zero(entry, constants):
+                return True
+            found = entry.data
+            continue
+        producer = found.producer if found is not None else None
+        if producer is None or not producer.is_op(*KEEPS_SIGN):
+            return producer is not None and producer.is_op(*NONNEGATIVE)
+        found = producer.input(0)
+    return False
+
+
+def _starts_at_zero(entry: QdqNode, constants: Constants) -> bool:
+    """Whether every zero point is the lowest code of an integer type."""
+    lowest = next((low for each, low in LOWEST.items() if each == entry.quantized_type), None)
+    if entry.zero_point is None:
+        return lowest == 0
+    zero = constants.array(entry.zero_point) if constants.is_constant(entry.zero_point) else None
+    return zero is not None and lowest is not None and bool((zero.astype("float64") == lowest).all())

@@ -1,0 +1,99 @@
+"""The stored weights and vectors of a node: as tensors that an edit may replace, or the reason why it may not."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from qdqtool.graph.index.constants import Array, Constants
+from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.io.tensors import read_array
+from qdqtool.graph.model import Model
+from qdqtool.numerics.product import ProductLayout
+
+_FLOATS = frozenset(
+    {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+)
+
+
+class WeightProblem(Exception):  # noqa: N818  a reason in words, never shown as an error
+    """Why a weight cannot be replaced."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredWeight:
+    """The weight of a Conv, ConvTranspose, Gemm or MatMul.
+
+    Attributes:
+        node: The operator.
+        tensor: As it is stored.
+        layout: Where its channels lie.
+    """
+
+    node: NodeView
+    tensor: onnx.TensorProto
+    layout: ProductLayout
+
+    def read(self, model: Model) -> Array:
+        """Its values, memory-mapped where they lie outside the file."""
+        return read_array(model, self.tensor)
+
+
+def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
+    """The weight at input 1.
+
+    Raises:
+        WeightProblem: It is computed, shared, of no float type, or malformed.
+    """
+    value = node.input(1)
+    tensor = constants.direct(value) if value is not None else None
+    if value is None or tensor is None:
+        raise WeightProblem("its weight is computed, not stored")
+    if len(value.uses) > 1 or value.is_output:
+        raise WeightProblem(f"weight '{value.name}' is shared")
+    if tensor.data_type not in _FLOATS:
+        raise WeightProblem(f"weight '{value.name}' is no float tensor")
+    layout = _layout(node, tuple(tensor.dims))
+    if layout is None:
+        raise WeightProblem(f"weight '{value.name}' has a shape that does not fit")
+    return StoredWeight(node, tensor, layout)
+
+
+def stored_vector(node: NodeView, index: int, channels: int | None, constants: Constants) -> int:
+    """The length of the stored vector at input ``index``: of rank 1, or with nothing but ones in front.
+
+    Args:
+        node: The node.
+        index: Which input.
+        channels: The length that it must have; None for any above 1.
+        constants: Folded constants.
+
+    Raises:
+        WeightProblem: It is computed, of no float type, or of another shape.
+    """
+    value = node.input(index)
+    tensor = constants.direct(value) if value is not None else None
+    if tensor is None:
+        raise WeightProblem(f"input {index} of '{node.label}' is computed, not stored")
+    if tensor.data_type not in _FLOATS:
+        raise WeightProblem(f"'{tensor.name}' is no float tensor")
+    length = tensor.dims[-1] if tensor.dims else 1
+    if int(np.prod(tensor.dims)) != length or length < 2 or channels not in (None, length):
+        raise WeightProblem(f"'{tensor.name}' does not hold one value for each channel")
+    return length
+
+
+def _layout(node: NodeView, dims: tuple[int, ...]) -> ProductLayout | None:
+    if len(dims) < 2 or not all(dims):
+        return None
+    groups = node.attribute("group", 1)
+    match node.op_type:
+        case "Conv" | "ConvTranspose":
+            fits = len(dims) > 2 and groups >= 1 and dims[0] % groups == 0
+            return ProductLayout(dims, groups, node.op_type == "ConvTranspose") if fits else None
+        case "Gemm" if not node.attribute("transA", 0):
+            return ProductLayout(dims, 1, not node.attribute("transB", 0)) if len(dims) == 2 else None
+        case "MatMul":
+            return ProductLayout(dims, 1, inputs_first=True) if len(dims) == 2 else None
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""Read and write models, tensors and external data."""

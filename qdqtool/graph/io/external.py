@@ -1,0 +1,105 @@
+"""The check of external data: every byte a model refers to lies in a regular file inside the model's own folder.
+
+It runs before any other library opens the model: TensorRT's parser follows a symbolic link out of the folder.
+"""
+
+import sys
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import onnx
+from onnx import TensorProto
+
+from qdqtool.errors import ModelError
+from qdqtool.graph.io.tensors import external_entry, is_external, is_pending, iter_tensors, nbytes
+from qdqtool.graph.model import Model
+
+_KEEP_TOGETHER = "keep the model and its data files in one folder, with relative locations"
+
+
+def check_external_data(proto: onnx.ModelProto, folder: Path) -> bool:
+    """Raise unless all external tensors of a model in ``folder`` are contained in it and complete.
+
+    Returns:
+        Whether there is any.
+
+    Raises:
+        ModelError: A location is absolute, climbs out, is a link to outside, is missing or too short.
+    """
+    sizes: dict[str, int] = {}
+    for tensor in iter_tensors(proto):
+        if not is_external(tensor):
+            continue
+        location = external_entry(tensor, "location")
+        if location not in sizes:
+            sizes[location] = _contained_size(folder, location, tensor)
+        _check_range(tensor, location, sizes[location])
+    return bool(sizes)
+
+
+def external_files(proto: onnx.ModelProto, folder: Path) -> list[Path]:
+    """The files that the external tensors of a model in ``folder`` lie in, sorted."""
+    stored = (tensor for tensor in iter_tensors(proto) if is_external(tensor) and not is_pending(tensor))
+    locations = {external_entry(tensor, "location") for tensor in stored}
+    return sorted(folder / location for location in locations)
+
+
+def model_bytes(model: Model) -> int:
+    """Bytes of a model's file and its external data files together; 0 for a model made in memory."""
+    if model.path is None:
+        return 0
+    return sum(path.stat().st_size for path in (model.path, *external_files(model.proto, model.folder)))
+
+
+def _contained_size(folder: Path, location: str, tensor: TensorProto) -> int:
+    _check_location(location, tensor)
+    path = folder / location
+    try:
+        resolved = path.resolve(strict=True)
+        size = resolved.stat().st_size
+    except (OSError, RuntimeError, ValueError):
+        raise ModelError(
+            f"external data '{location}' of tensor '{tensor.name}' is missing from {folder}", hint=_KEEP_TOGETHER
+        ) from None
+    if not resolved.is_relative_to(folder.resolve()):
+        raise ModelError(
+            f"external data '{location}' of tensor '{tensor.name}' is a link to a file outside the model's folder",
+            hint="copy the data file into the model's folder",
+        )
+    if not resolved.is_file():
+        raise ModelError(f"external data '{location}' of tensor '{tensor.name}' is not a regular file")
+    return size
+
+
+def _check_location(location: str, tensor: TensorProto) -> None:
+    posix, windows = PurePosixPath(location), PureWindowsPath(location)
+    absolute = posix.is_absolute() or windows.is_absolute() or bool(windows.drive) or location.startswith("\\")
+    if not location or "\0" in location or absolute or ".." in posix.parts or ".." in windows.parts:
+        raise ModelError(
+            f"external data location '{location}' of tensor '{tensor.name}' is not a path inside the model's folder",
+            hint=_KEEP_TOGETHER,
+        )
+
+
+def _check_range(tensor: TensorProto, location: str, size: int) -> None:
+    offset, length = _number(tensor, "offset"), _number(tensor, "length")
+    needed = nbytes(tensor)
+    if any(dim < 0 for dim in tensor.dims) or (length is not None and length != needed):
+        raise ModelError(
+            f"external tensor '{tensor.name}' of shape {list(tensor.dims)} needs {needed} bytes, "
+            f"but its entry says {length}"
+        )
+    end = (offset or 0) + needed
+    if end > size:
+        raise ModelError(
+            f"external data '{location}' is too short: tensor '{tensor.name}' ends at byte {end}, the file has {size}",
+            hint="the file is truncated or belongs to another model; fetch it again",
+        )
+
+
+def _number(tensor: TensorProto, key: str) -> int | None:
+    text = external_entry(tensor, key)
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > len(str(sys.maxsize)):
+        raise ModelError(f"external tensor '{tensor.name}' has {key} '{text}'; it must be a number of bytes")
+    return int(text)

@@ -1,0 +1,86 @@
+"""Reading a model file: everything that can be wrong with one gets its own message."""
+
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from qdqtool.errors import ModelError
+from qdqtool.graph.io.external import check_external_data
+from qdqtool.graph.io.text import check_text
+from qdqtool.graph.model import Model
+
+_PROBE = 4096
+_PROTOBUF_LIMIT = 2**31 - 1
+
+
+def load_model(path: str | Path) -> Model:
+    """Read an ONNX model; external weights stay on disk and are checked to lie inside the model's folder.
+
+    Args:
+        path: The ``.onnx`` file.
+
+    Raises:
+        ModelError: It is missing, a folder, not readable, no ONNX file (an LFS pointer, HTML, text), truncated, has
+            names that are not UTF-8, or its external data is missing or outside its folder.
+    """
+    path = Path(path)
+    data = _read_file(path)
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        _raise_for_content(path, data)
+        raise ModelError(f"{path} is truncated or damaged: it does not decode as an ONNX model") from None
+    if not proto.HasField("graph") or not (proto.ir_version or proto.opset_import or proto.graph.node):
+        _raise_for_content(path, data)
+        raise ModelError(f"{path} is not an ONNX model: it decodes without a graph")
+    _check_text(path, proto)
+    return Model(proto, path, stored_outside=check_external_data(proto, path.parent))
+
+
+def _check_text(path: Path, proto: onnx.ModelProto) -> None:
+    try:
+        check_text(proto)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error.message}", hint=error.hint) from None
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise ModelError(f"{path} is a folder", hint="name the .onnx file in it")
+        size = path.stat().st_size
+        if size > _PROTOBUF_LIMIT:
+            raise ModelError(
+                f"{path} has {size} bytes; an ONNX file holds at most 2 GiB", hint="save it with external data"
+            )
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"{path}: no such file") from None
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from None
+    if not data:
+        raise ModelError(f"{path} is empty")
+    return data
+
+
+def _raise_for_content(path: Path, data: bytes) -> None:
+    head = data[:_PROBE].lstrip()
+    if head.startswith(b"version https://git-lfs"):
+        raise ModelError(f"{path} is a Git LFS pointer, not the model itself", hint="fetch the model: git lfs pull")
+    if head[:64].lower().startswith((b"<!doctype html", b"<html", b"<?xml", b"<head")):
+        raise ModelError(
+            f"{path} is a web page saved as a model",
+            hint="the download failed; open the link and fetch the file itself",
+        )
+    if _looks_like_text(data[:_PROBE]):
+        raise ModelError(f"{path} is a text file, not an ONNX model")
+
+
+def _looks_like_text(head: bytes) -> bool:
+    try:
+        text = head.decode()
+    except UnicodeDecodeError:
+        return False
+    return all(char.isprintable() or char in "\r\n\t" for char in text)

@@ -1,0 +1,248 @@
+"""Writing a model: whole or not at all, weights streamed one at a time, external data when the size asks for it."""
+
+import contextlib
+import enum
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import onnx
+from onnx import TensorProto
+
+from qdqtool.errors import OutputError, UsageError
+from qdqtool.graph.io.external import external_files
+from qdqtool.graph.io.tensors import external_place, is_external, is_pending, iter_tensors, nbytes, read_bytes
+from qdqtool.graph.model import Model
+
+INLINE_LIMIT = 2**31 - 2**26
+"""A model whose file would pass this gets external data: protobuf ends at 2 GiB, the rest is headroom."""
+
+EXTERNAL_MINIMUM = 1024
+"""Tensors below this many bytes stay in the model file: shape arithmetic must be readable without the data file."""
+
+_PAGE = 4096
+_CHUNK = 1 << 22
+
+
+class ExternalData(enum.Enum):
+    """Where weights are stored: as the input does unless the size decides, in a second file, or inline."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFiles:
+    """What was written.
+
+    Attributes:
+        model: The ``.onnx`` file.
+        data: The external data file, if there is one.
+        bytes: Size of both together.
+    """
+
+    model: Path
+    data: Path | None
+    bytes: int
+
+
+def save_model(model: Model, path: str | Path, *, external_data: ExternalData = ExternalData.AUTO) -> SavedFiles:
+    """Write a model. ``model`` itself is left as it is.
+
+    The files are written beside ``path`` under temporary names and renamed when they are complete, data first.
+    External data goes to ``<path>.data``; bytes of untouched tensors are copied through unread.
+
+    Args:
+        model: What to write; its external tensors are read from its own folder, pending ones are made now.
+        path: The ``.onnx`` file to write. It must not be the file that the model was read from.
+        external_data: Where weights are stored.
+
+    Raises:
+        OutputError: The folder is missing or cannot be written, or the disk is full. Nothing is left behind.
+        UsageError: ``path`` is a file of the input, or inline data was asked for and passes 2 GiB.
+    """
+    path = Path(path)
+    sources = external_files(model.proto, model.folder) if model.path is not None else []
+    check_output(path, [*([model.path] if model.path else []), *sources])
+    spill = _needs_data_file(model, external_data)
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    with _output_errors(path), contextlib.ExitStack() as stack:
+        data_path = path.with_name(path.name + ".data") if spill else None
+        if data_path is not None:
+            check_output(data_path, sources)
+            data_file = stack.enter_context(_replacing(data_path))
+            _write_data(model, proto, data_file, data_path.name)
+        else:
+            _inline(model, proto)
+        model_file = stack.enter_context(_replacing(path))
+        model_file.write(proto.SerializeToString(deterministic=True))
+    files = [path, *([data_path] if data_path else [])]
+    return SavedFiles(path, data_path, sum(file.stat().st_size for file in files))
+
+
+def inlined(model: Model) -> onnx.ModelProto | None:
+    """A copy of a model in which pending tensors are made; None where it would be saved with external data."""
+    if _needs_data_file(model, ExternalData.AUTO):
+        return None
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    _inline(model, proto)
+    return proto
+
+
+@contextlib.contextmanager
+def open_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of ``path`` when the block ends well, and vanishes when it does not.
+
+    Raises:
+        OutputError: The folder is missing or cannot be written, or the disk is full. Nothing is left behind.
+    """
+    with _output_errors(path), _replacing(path) as file:
+        yield file
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a small file whole or not at all.
+
+    Raises:
+        OutputError: As :func:`open_atomically`.
+    """
+    with open_atomically(path) as file:
+        file.write(data)
+
+
+def check_output(path: Path, inputs: list[Path]) -> None:
+    """Raise unless ``path`` can be an output: its folder exists and it is none of the inputs.
+
+    Raises:
+        OutputError: The folder is missing, or ``path`` is a folder.
+        UsageError: ``path`` is one of the inputs.
+    """
+    if path.is_dir():
+        raise OutputError(f"output {path} is a folder", hint="name a file in it")
+    if not path.parent.is_dir():
+        raise OutputError(
+            f"output folder {path.parent} does not exist", hint=f"make it first: mkdir -p '{path.parent}'"
+        )
+    if any(source.exists() and path.exists() and source.samefile(path) for source in inputs):
+        raise UsageError(f"output {path} is also an input; inputs are never overwritten", hint="name another file")
+
+
+def _needs_data_file(model: Model, external_data: ExternalData) -> bool:
+    if external_data is ExternalData.ALWAYS:
+        return True
+    stored = sum(nbytes(tensor) for tensor in iter_tensors(model.proto) if is_external(tensor))
+    too_large = model.proto.ByteSize() + stored > INLINE_LIMIT
+    if external_data is ExternalData.NEVER:
+        if too_large:
+            raise UsageError("the model passes 2 GiB, which one ONNX file cannot hold", hint="allow external data")
+        return False
+    return too_large or model.stored_outside or any(map(_stays_external, iter_tensors(model.proto)))
+
+
+def _write_data(model: Model, proto: onnx.ModelProto, file: IO[bytes], location: str) -> None:
+    for tensor in iter_tensors(proto):
+        size = nbytes(tensor)
+        if tensor.data_type == TensorProto.STRING or (size < EXTERNAL_MINIMUM and not _stays_external(tensor)):
+            if is_pending(tensor):
+                set_inline(tensor, read_bytes(model, tensor))
+            continue
+        offset = aligned(file, size)
+        _copy_bytes(model, tensor, file)
+        set_external(tensor, location, offset, size)
+
+
+def _stays_external(tensor: TensorProto) -> bool:
+    return is_external(tensor) and not is_pending(tensor)
+
+
+def aligned(file: IO[bytes], size: int) -> int:
+    """Fill a file up to where a tensor of so many bytes may begin, and return the offset.
+
+    Runtimes that read the file can memory-map large tensors that are page-aligned.
+    """
+    step = _PAGE if size >= _PAGE else 64
+    offset = -(-file.tell() // step) * step
+    file.write(b"\0" * (offset - file.tell()))
+    return offset
+
+
+def _copy_bytes(model: Model, tensor: TensorProto, file: IO[bytes]) -> None:
+    if not _stays_external(tensor):
+        file.write(read_bytes(model, tensor))
+        return
+    path, offset = external_place(model.folder, tensor)
+    remaining = nbytes(tensor)
+    with path.open("rb") as source:
+        source.seek(offset)
+        while remaining:
+            chunk = source.read(min(_CHUNK, remaining))
+            if not chunk:
+                raise OSError(errno.EIO, "external data ended early", str(path))
+            file.write(chunk)
+            remaining -= len(chunk)
+
+
+def _inline(model: Model, proto: onnx.ModelProto) -> None:
+    for tensor in iter_tensors(proto):
+        if is_external(tensor):
+            set_inline(tensor, read_bytes(model, tensor))
+
+
+def set_inline(tensor: TensorProto, data: bytes) -> None:
+    """Let a tensor that is external or pending hold its raw data itself."""
+    del tensor.external_data[:]
+    tensor.ClearField("data_location")
+    tensor.raw_data = data
+
+
+def set_external(tensor: TensorProto, location: str, offset: int, length: int) -> None:
+    """Let the data of a tensor lie in a file beside the model."""
+    for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
+        tensor.ClearField(field)
+    del tensor.external_data[:]
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
+        tensor.external_data.add(key=key, value=value)
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of ``path`` when the block ends well, and vanishes when it does not."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".tmp", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        _set_usual_mode(temporary, path)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _set_usual_mode(temporary: Path, path: Path) -> None:
+    if path.exists():
+        shutil.copymode(path, temporary)
+        return
+    mask = os.umask(0)
+    os.umask(mask)
+    temporary.chmod(0o666 & ~mask)
+
+
+@contextlib.contextmanager
+def _output_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = "no space left on the device" if error.errno == errno.ENOSPC else error.strerror or str(error)
+        raise OutputError(f"{path} cannot be written: {reason}; nothing was left behind") from None

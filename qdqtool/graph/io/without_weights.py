@@ -1,0 +1,71 @@
+"""A copy of a model without its weights, for libraries that only need names, types and small constants."""
+
+import onnx
+from onnx import TensorProto
+
+from qdqtool.graph.io.tensors import is_external
+from qdqtool.graph.scope import node_bodies
+
+KEPT_BYTES = 1024
+"""Tensors of at most this many bytes keep their data: shapes, axes and other values that inference reads."""
+
+
+def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy in which initializers above :data:`KEPT_BYTES` have name, type and dims but no data.
+
+    The data is left out while copying, so a model with gigabytes of inline weights costs little memory.
+    """
+    copy = onnx.ModelProto()
+    for field, value in proto.ListFields():
+        if field.name not in {"graph", "training_info"}:
+            _copy_field(copy, field.name, value)
+    _copy_graph(proto.graph, copy.graph)
+    return copy
+
+
+def _copy_graph(source: onnx.GraphProto, target: onnx.GraphProto) -> None:
+    for field, value in source.ListFields():
+        if field.name == "initializer":
+            for tensor in value:
+                _copy_tensor(tensor, target.initializer.add())
+        elif field.name == "node":
+            for node in value:
+                _copy_node(node, target.node.add())
+        elif field.name != "sparse_initializer":
+            _copy_field(target, field.name, value)
+
+
+def _copy_node(source: onnx.NodeProto, target: onnx.NodeProto) -> None:
+    if not any(True for _ in node_bodies(source)):
+        target.CopyFrom(source)
+        return
+    for field, value in source.ListFields():
+        if field.name != "attribute":
+            _copy_field(target, field.name, value)
+            continue
+        for attribute in value:
+            copied = target.attribute.add()
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                copied.name, copied.type = attribute.name, attribute.type
+                _copy_graph(attribute.g, copied.g)
+            else:
+                copied.CopyFrom(attribute)
+
+
+def _copy_tensor(source: TensorProto, target: TensorProto) -> None:
+    if is_external(source) or source.ByteSize() > KEPT_BYTES:
+        target.name, target.data_type = source.name, source.data_type
+        target.dims.extend(source.dims)
+        target.data_location = TensorProto.EXTERNAL
+        target.external_data.add(key="location", value="left-out")
+    else:
+        target.CopyFrom(source)
+
+
+def _copy_field(target: object, name: str, value: object) -> None:
+    if hasattr(value, "CopyFrom") and not hasattr(value, "append"):
+        getattr(target, name).CopyFrom(value)
+    elif hasattr(value, "extend"):
+        getattr(target, name).extend(value)
+    else:
+        setattr(target, name, value)

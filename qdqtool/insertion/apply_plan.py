@@ -1,0 +1,124 @@
+"""From a plan to a model: the step that insert and quantize share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.soundness import require_sound
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import ScopePath, display
+from qdqtool.insertion.pair_edits import PlacementEdits, WeightStorage
+from qdqtool.numerics.granularity import Blocked, PerAxis
+from qdqtool.plan import Placement, QuantPlan
+from qdqtool.transforms.opset import require_known_opset, upgrade_opset
+
+OPSET_WITH_AXIS = 13
+OPSET_WITH_BLOCKS = 21
+OPSET_WITH_HALF_SCALES = 19
+OPSET_WITH_Q_TYPE = 21
+"""The first in which a Q without a zero point names the type of its result."""
+OPSET_WITH_DQ_TYPE = 23
+"""The first in which a DQ does: where its scale has another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizedTensor:
+    """One Q/DQ pair that was put in.
+
+    Attributes:
+        tensor: Name of the float tensor.
+        graph: Its scope; empty for the main graph.
+        kind: ``weight`` for a constant, else ``activation``.
+        format: Number format.
+        granularity: Over which elements a scale is shared, in words.
+        scales: Number of scales.
+        scale_min: Smallest scale.
+        scale_max: Largest scale.
+        consumers: Labels of the nodes that read the dequantized tensor.
+        reason: Why, as the plan says.
+    """
+
+    tensor: str
+    graph: str
+    kind: str
+    format: str
+    granularity: str
+    scales: int
+    scale_min: float
+    scale_max: float
+    consumers: tuple[str, ...]
+    reason: str
+
+
+def apply_plan(
+    source: Model, make_plan: Callable[[GraphView], QuantPlan], weights: WeightStorage = WeightStorage.PACKED
+) -> tuple[Model, tuple[QuantizedTensor, ...]]:
+    """Put the pairs of a plan into a model in memory; opset and IR version are raised only as far as needed.
+
+    Args:
+        source: The model; it is not changed.
+        make_plan: Gives the plan for an index of the model. It is asked again when the opset is raised, since the
+            upgrade may change nodes.
+        weights: How quantized constants are stored.
+
+    Returns:
+        The quantized model, and every pair that was put in, in the order of the plan.
+    """
+    require_known_opset(source)
+    view = GraphView(source.fork())
+    require_sound(view)
+    plan = make_plan(view)
+    missing = [needed for place in plan if (needed := needed_opset(place)) > view.scope(place.slot.scope).opset]
+    if missing:
+        view = GraphView(upgrade_opset(source, max(missing)))
+        plan = make_plan(view)
+    builder = PlacementEdits(view, Constants(view), weights)
+    builder.add_plan(plan)
+    labels = {(node.scope.path, node.key): node.label for node in view.nodes()}
+    done = tuple(_describe(placement, builder, labels) for placement in plan)
+    return apply_edits(view.model, builder.edits), done
+
+
+def needed_opset(placement: Placement) -> int:
+    """The lowest default-domain opset in which a placement is legal ONNX."""
+    scheme, scale = placement.params.scheme, placement.params.scale
+    needs = [scheme.format.first_opset.quantize or 1]
+    if isinstance(scheme.granularity, PerAxis):
+        needs.append(OPSET_WITH_AXIS)
+    if isinstance(scheme.granularity, Blocked):
+        needs.append(OPSET_WITH_BLOCKS)
+    if scale.dtype.itemsize == 2:
+        needs.append(OPSET_WITH_HALF_SCALES)
+    if scheme.scale_scheme is not None:
+        first = scheme.scale_scheme.format.first_opset
+        needs += [OPSET_WITH_Q_TYPE, first.scale or first.dequantize or 1]
+    outer = placement.params.scale_params
+    if outer is not None and outer.scale.dtype != scale.dtype:
+        needs.append(OPSET_WITH_DQ_TYPE)
+    return max(needs)
+
+
+def _describe(
+    placement: Placement, builder: PlacementEdits, labels: dict[tuple[ScopePath, tuple[str, ...]], str]
+) -> QuantizedTensor:
+    slot, params = placement.slot, placement.params
+    value = builder.view.scope(slot.scope).values[slot.tensor]
+    uses = value.uses if slot.uses is None else None
+    readers = (
+        [use.node.label for use in uses] if uses is not None else [labels[u.scope, u.node] for u in slot.uses or ()]
+    )
+    constant = builder.constants.is_constant(value)
+    return QuantizedTensor(
+        tensor=slot.tensor,
+        graph=display(slot.scope),
+        kind="weight" if constant else "activation",
+        format=params.scheme.format.name,
+        granularity=str(params.scheme.granularity),
+        scales=int(params.scale.size),
+        scale_min=float(params.scale.astype("float64").min()),
+        scale_max=float(params.scale.astype("float64").max()),
+        consumers=tuple(dict.fromkeys(readers)),
+        reason=placement.reason,
+    )

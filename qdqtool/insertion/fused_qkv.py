@@ -1,0 +1,84 @@
+"""Products that make the queries, keys and values of an attention at once, cut into three equal parts behind it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from qdqtool import ops
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import NodeView, Value
+
+PARTS = 3
+MAX_TENSORS = 128
+"""Tensors that are looked at behind one product; rotary positions and a cache need a fifth of them."""
+
+_PRODUCTS = ("Einsum", "MatMul")
+_CARRYING_OPS = ("Add", "Cast", "Concat", "DequantizeLinear", "Div", "Mul", "Neg", "QuantizeLinear", "Sub")
+"""What stands between projections and products of an attention, besides what only moves values."""
+
+
+def is_joint_projection(product: NodeView, constants: Constants) -> bool:
+    """Whether both operands of one product, and one of another, come from parts of what ``product`` makes.
+
+    Args:
+        product: A MatMul or Gemm.
+        constants: The folded constants of its model.
+
+    Returns:
+        False too where the parts are not three of one size: TensorRT leaves such products alone.
+    """
+    behind = _Behind()
+    behind.follow(product.output())
+    operands = [len(indices) for indices in behind.operands.values()]
+    return max(operands, default=0) == 2 and len(operands) > 1 and any(_cuts(v, constants) for v in behind.tensors)
+
+
+@dataclass(slots=True)
+class _Behind:
+    """What a tensor becomes up to the next products.
+
+    Attributes:
+        tensors: The tensor and what is made of it, in the order in which they were found.
+        operands: The products that read them, with the inputs.
+    """
+
+    tensors: dict[Value, None] = field(default_factory=dict)
+    operands: dict[NodeView, set[int]] = field(default_factory=dict)
+
+    def follow(self, value: Value | None) -> None:
+        waiting = [value] if value is not None else []
+        while waiting and len(self.tensors) < MAX_TENSORS:
+            value = waiting.pop()
+            if value not in self.tensors:
+                self.tensors[value] = None
+                waiting.extend(self._behind(value))
+
+    def _behind(self, value: Value) -> Iterator[Value]:
+        for use in value.uses:
+            if use.node.is_op(*_PRODUCTS):
+                self.operands.setdefault(use.node, set()).add(use.index)
+            elif _carries(use.node):
+                outputs = (use.node.output(index) for index in range(len(use.node.proto.output)))
+                yield from (output for output in outputs if output is not None)
+
+
+def _carries(node: NodeView) -> bool:
+    family = ops.get(node)
+    return node.is_op(*_CARRYING_OPS) or (family is not None and family.commutes)
+
+
+def _cuts(value: Value, constants: Constants) -> bool:
+    """Whether a tensor is cut in three: by a Split, or by a Slice or Gather for each part."""
+    readers = [use.node for use in value.uses if use.index == 0]
+    if sum(node.is_op("Gather", "Slice") for node in readers) == PARTS:
+        return True
+    return any(node.is_op("Split") and _is_even(node, constants) for node in readers)
+
+
+def _is_even(split: NodeView, constants: Constants) -> bool:
+    if len(split.proto.output) != PARTS:
+        return False
+    sizes, given = split.attribute("split"), split.input(1)
+    if given is not None:
+        array = constants.array(given)
+        sizes = array.tolist() if array is not None else ()
+    return sizes is None or len(set(sizes)) == 1

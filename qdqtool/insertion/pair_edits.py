@@ -1,0 +1,229 @@
+"""From a plan to graph edits: the nodes and constants of each Q/DQ pair, and the inputs that move to its output."""
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from qdqtool.errors import UsageError
+from qdqtool.graph.edits.edit import AddInitializer, AddNode, Edit, RenameOutput, SetInput
+from qdqtool.graph.edits.naming import Namer
+from qdqtool.graph.edits.unused import DeadCode
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, Use, Value
+from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
+from qdqtool.graph.model import Model, Payload
+from qdqtool.numerics.affine import quantize
+from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
+from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.numerics.packing import pack
+from qdqtool.numerics.scheme import QuantParams
+from qdqtool.plan import Placement, QuantPlan
+
+
+class WeightStorage(enum.Enum):
+    """How a quantized constant is stored: as packed codes behind a DQ, or as float behind Q and DQ."""
+
+    PACKED = "packed"
+    QDQ = "qdq"
+
+
+@dataclass(slots=True)
+class PlacementEdits:
+    """Builds the edits of a plan, one placement after the other.
+
+    Attributes:
+        view: The index of the model.
+        constants: Its folded constants.
+        storage: How quantized constants are stored.
+        edits: The edits so far.
+        packed: Names of the constants that were packed, by placement.
+    """
+
+    view: GraphView
+    constants: Constants
+    storage: WeightStorage
+    edits: list[Edit] = field(default_factory=list)
+    packed: dict[Placement, str] = field(default_factory=dict)
+    _namer: Namer = field(init=False)
+    _dead: DeadCode = field(init=False)
+    _types: TensorTypes | None = None
+
+    def __post_init__(self) -> None:
+        self._namer = Namer(self.view)
+        self._dead = DeadCode(self.view)
+
+    def add_plan(self, plan: QuantPlan) -> None:
+        """Add the edits of every placement, then take out what only served float constants that are packed now."""
+        for placement in plan:
+            self._add(placement)
+        self.edits.extend(self._dead.edits())
+
+    def _add(self, placement: Placement) -> None:
+        value = self.view.scope(placement.slot.scope).values[placement.slot.tensor]
+        stored = self._packable(value)
+        if stored is not None:
+            self.packed[placement] = self._add_packed(placement, value, stored)
+        else:
+            self._add_pair(placement, value)
+
+    def _packable(self, value: Value) -> onnx.TensorProto | None:
+        """The constant whose codes are stored: as it is in the file, or as small operators make it of what is there."""
+        if self.storage is not WeightStorage.PACKED or value.is_output:
+            return None
+        stored = self.constants.direct(value)
+        if stored is not None:
+            return stored
+        folded = self.constants.array(value)
+        return make_tensor(value.name, folded, _onnx_type(folded)) if folded is not None else None
+
+    def _add_packed(self, placement: Placement, value: Value, stored: onnx.TensorProto) -> str:
+        params = placement.params
+        name = self._namer.tensor(f"{value.name}_quantized")
+        payload = _codes_payload(self.view.model, stored, placement)
+        onnx_type = params.scheme.format.onnx_type
+        tensor = pending_tensor(self.view.model, name, tuple(stored.dims), onnx_type, payload)
+        self.edits.append(AddInitializer(value.scope.path, tensor))
+        constants = self._add_constants(placement, value)
+        output = self._namer.tensor(f"{value.name}_DequantizeLinear_Output")
+        self._add_node("DequantizeLinear", placement, value, (name, *constants), output)
+        for use in self._move(placement, value, output):
+            self._dead.drop_use(use.node, use.index)
+        return name
+
+    def _add_pair(self, placement: Placement, value: Value) -> None:
+        takes_output = value.is_output and placement.slot.uses is None
+        source = self._free_output_name(value) if takes_output else value.name
+        constants = self._add_constants(placement, value)
+        codes = self._namer.tensor(f"{value.name}_QuantizeLinear_Output")
+        self._add_node("QuantizeLinear", placement, value, (source, *constants), codes)
+        output = value.name if takes_output else self._namer.tensor(f"{value.name}_DequantizeLinear_Output")
+        self._add_node("DequantizeLinear", placement, value, (codes, *constants), output)
+        if not takes_output:
+            self._move(placement, value, output)
+
+    def _free_output_name(self, value: Value) -> str:
+        """Rename what the producer makes, so that the pair can give the graph output its old name."""
+        if value.producer is None:
+            raise UsageError(
+                f"tensor '{value.qualified_name}' is a graph output that no node makes; it cannot be quantized",
+                hint="name consumers to quantize only those uses",
+            )
+        name = self._namer.tensor(f"{value.name}_float")
+        index = list(value.producer.proto.output).index(value.name)
+        self.edits.append(RenameOutput(value.scope.path, value.producer.key, index, name))
+        return name
+
+    def _add_constants(self, placement: Placement, value: Value) -> tuple[str, ...]:
+        """Add the scale, and the zero point unless the nodes name the type; the names of both, in this order."""
+        params = placement.params
+        scale_name = self._add_scale(params, value)
+        if not has_zero_point(params):
+            return (scale_name,)
+        zero_name = self._namer.tensor(f"{value.name}_zero_point")
+        fmt = params.scheme.format
+        codes = params.zero_point if params.zero_point is not None else np.zeros(params.scale.shape, fmt.dtype)
+        self.edits.append(AddInitializer(value.scope.path, make_tensor(zero_name, codes, fmt.onnx_type)))
+        return scale_name, zero_name
+
+    def _add_scale(self, params: QuantParams, value: Value) -> str:
+        """Add the scale: a constant, or, where scales are quantized, their codes behind a DQ of their own."""
+        scope, name = value.scope.path, self._namer.tensor(f"{value.name}_scale")
+        outer = params.scale_params
+        if outer is None:
+            self.edits.append(AddInitializer(scope, make_tensor(name, params.scale, _onnx_type(params.scale))))
+            return name
+        fmt = outer.scheme.format
+        codes_name = self._namer.tensor(f"{name}_quantized")
+        outer_name = self._namer.tensor(f"{name}_scale")
+        codes = quantize(params.scale.astype(FLOAT32), outer.scale, fmt, outer.scheme.granularity)
+        self.edits.append(AddInitializer(scope, make_tensor(codes_name, codes, fmt.onnx_type)))
+        self.edits.append(AddInitializer(scope, make_tensor(outer_name, outer.scale, _onnx_type(outer.scale))))
+        node = self._namer.node(f"{name}_DequantizeLinear")
+        attributes = _output_type(outer.scale, _onnx_type(params.scale))
+        edit = AddNode(scope, "DequantizeLinear", (codes_name, outer_name), (name,), node, attributes=attributes)
+        self.edits.append(edit)
+        return name
+
+    def _add_node(self, op_type: str, placement: Placement, value: Value, inputs: tuple[str, ...], output: str) -> None:
+        name, params = self._namer.node(f"{value.name}_{op_type}"), placement.params
+        attributes = qdq_attributes(params)
+        if op_type == "QuantizeLinear":
+            attributes |= quantize_attributes(params)
+        elif params.scheme.scale_scheme is not None:
+            attributes |= _output_type(params.scale, self._data_type(value))
+        self.edits.append(AddNode(value.scope.path, op_type, inputs, (output,), name, attributes=attributes))
+
+    def _data_type(self, value: Value) -> int:
+        """``TensorProto.DataType`` of a tensor that is quantized."""
+        stored = self.constants.direct(value)
+        if stored is not None:
+            return stored.data_type
+        if self._types is None:
+            self._types = TensorTypes(self.view)
+        return self._types.elem_type(value) or onnx.TensorProto.FLOAT
+
+    def _move(self, placement: Placement, value: Value, output: str) -> list[Use]:
+        chosen = self._chosen(placement, value)
+        self.edits.extend(SetInput(use.node.scope.path, use.node.key, use.index, output) for use in chosen)
+        return chosen
+
+    def _chosen(self, placement: Placement, value: Value) -> list[Use]:
+        if placement.slot.uses is None:
+            return value.uses
+        wanted = {(ref.scope, ref.node, ref.index) for ref in placement.slot.uses}
+        return [use for use in value.uses if (use.node.scope.path, use.node.key, use.index) in wanted]
+
+
+def qdq_attributes(params: QuantParams) -> dict[str, Any]:
+    """The attributes of a Q or DQ node with these parameters."""
+    match params.scheme.granularity:
+        case PerTensor():
+            return {}
+        case PerAxis(axis):
+            return {"axis": axis}
+        case Blocked(axis, block_size):
+            return {"axis": axis, "block_size": block_size}
+
+
+def has_zero_point(params: QuantParams) -> bool:
+    """Whether Q and DQ get a zero point input.
+
+    Without one the nodes name the quantized type, which takes opset 21: so where scales have a format of their own,
+    whose blocks are so small that zeros for each would cost what the format saves.
+    """
+    return params.zero_point is not None or params.scheme.scale_scheme is None
+
+
+def quantize_attributes(params: QuantParams) -> dict[str, Any]:
+    """The attributes that only the Q has: its type without a zero point, and in what it divides by float8e8m0."""
+    attributes: dict[str, Any] = {}
+    if not has_zero_point(params):
+        attributes["output_dtype"] = params.scheme.format.onnx_type
+    if params.scale.dtype == FLOAT8E8M0:
+        attributes["precision"] = onnx.TensorProto.FLOAT
+    return attributes
+
+
+def _output_type(scale: Array, wanted: int) -> dict[str, Any]:
+    """The attribute of a DQ whose result is not of its scale's type."""
+    return {} if _onnx_type(scale) == wanted else {"output_dtype": wanted}
+
+
+def _onnx_type(array: Array) -> int:
+    return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def _codes_payload(model: Model, stored: onnx.TensorProto, placement: Placement) -> Payload:
+    params, fmt, chosen = placement.params, placement.params.scheme.format, placement.codes
+
+    def make() -> bytes:
+        if chosen is not None:
+            return chosen
+        codes = quantize(read_array(model, stored), params.scale, fmt, params.scheme.granularity, params.zero_point)
+        return pack(codes, fmt).tobytes()
+
+    return Payload(fmt.stored_bytes(element_count(stored)), make)

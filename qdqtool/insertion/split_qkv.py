@@ -1,0 +1,237 @@
+"""One quantized product for queries, keys and values becomes three, whose results are joined.
+
+TensorRT moves the cut behind such a product in front of its weight, and finds no quantized kernel for what it then has
+to multiply: the product runs in float. Three products that a Concat joins compute the same numbers, with the same
+codes and scales. TensorRT makes one quantized kernel of them again, and leaves the cut where it is. A pair in front of
+the cut would help as well, at the price of one scale for queries, keys and values.
+"""
+
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+
+from qdqtool import ops, targets
+from qdqtool.graph.edits.edit import AddInitializer, AddNode, Edit, NodeKey, RenameOutput, SetInput
+from qdqtool.graph.edits.naming import Namer
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.edits.unused import DeadCode
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.io.spill import spilled
+from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
+from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.scope import ScopePath
+from qdqtool.insertion.fused_qkv import PARTS, is_joint_projection
+
+WEIGHT, BIAS = 1, 2
+PART = "_part"
+"""What stands behind the names of parts."""
+OPSET_OF_JOINING = 11
+"""The first in which a Concat counts axes from the end."""
+_KEEPING_OPS = ("DequantizeLinear", "Identity", "QuantizeLinear", "Transpose")
+"""What may stand between a stored weight and its product."""
+
+
+def separate_projections(quantized: Model, target: str) -> tuple[Model, tuple[str, ...]]:
+    """Cut every quantized product that makes queries, keys and values at once into one for each.
+
+    Args:
+        quantized: A model with its pairs; it is not changed.
+        target: What it is for. Only TensorRT wants this.
+
+    Returns:
+        The model, and the labels of the products that were cut. The first part keeps the name.
+    """
+    if targets.get(target).family != "tensorrt" or not any(_quantized_sites(GraphView(quantized))):
+        return quantized, ()
+    separated, done = _cut(spilled(quantized), _quantized_sites)  # spilled: codes are made once, not for each part
+    return (separated if done else quantized), done
+
+
+def separated_like(quantized: Model, baseline: Model) -> Model:
+    """The baseline with those products cut that are cut in ``quantized``, so that weights can be compared by part.
+
+    Args:
+        quantized: The quantized model.
+        baseline: Its float model; it is not changed.
+    """
+    joined = {(node.scope.path, node.key) for node in GraphView(quantized).nodes() if _joins_parts(node)}
+    return _cut(baseline, lambda view: _float_sites(view, joined))[0] if joined else baseline
+
+
+def _joins_parts(node: NodeView) -> bool:
+    if not node.is_op("Concat") or len(node.proto.input) != PARTS:
+        return False
+    made = [value.producer for index in range(PARTS) if (value := node.input(index)) is not None]
+    names = all(name.startswith(f"{node.key[0]}{PART}") for name in node.proto.input)
+    return names and all(maker is not None and maker.is_op("Gemm", "MatMul") for maker in made)
+
+
+def _cut(model: Model, find: Callable[[GraphView], Iterator["_Site"]]) -> tuple[Model, tuple[str, ...]]:
+    view = GraphView(model.fork())
+    surgery = _Surgery(view)
+    done = tuple(site.product.label for site in find(view) if surgery.cut(site))
+    return (apply_edits(view.model, surgery.edits + surgery.dead.edits()) if done else model), done
+
+
+def _quantized_sites(view: GraphView) -> Iterator["_Site"]:
+    constants = Constants(view)
+    for site in _sites(view, constants):
+        operands = site.product.input(0), site.product.input(WEIGHT)
+        if all(map(_is_dequantized, operands)) and is_joint_projection(site.product, constants):
+            yield site
+
+
+def _float_sites(view: GraphView, joined: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_Site"]:
+    return (site for site in _sites(view, Constants(view)) if (site.product.scope.path, site.product.key) in joined)
+
+
+def _sites(view: GraphView, constants: Constants) -> Iterator["_Site"]:
+    """Products whose stored weights can be cut in equal parts along their output channels."""
+    for node in view.nodes():
+        family = ops.get(node) if node.is_op("Gemm", "MatMul") and not node.scope.in_function else None
+        axis = family.weight_axis(node, 2) if family is not None else None
+        if axis is not None and node.scope.opset >= OPSET_OF_JOINING:
+            width = _width(node.input(WEIGHT), axis, constants)
+            if width and width % PARTS == 0:
+                yield _Site(node, axis, width)
+
+
+def _is_dequantized(value: Value | None) -> bool:
+    """Whether a DQ makes it, be it through a Transpose of the weight."""
+    while value is not None and value.producer is not None and value.producer.is_op("Identity", "Transpose"):
+        value = value.producer.input(0)
+    return value is not None and value.producer is not None and value.producer.op_type == "DequantizeLinear"
+
+
+def _width(value: Value | None, axis: int, constants: Constants) -> int:
+    """Extent along ``axis`` of a matrix that is stored, be it quantized; 0 for anything else."""
+    while value is not None:
+        stored = constants.direct(value)
+        if stored is not None:
+            return stored.dims[axis] if len(stored.dims) == 2 else 0
+        node = value.producer
+        if node is None or not node.is_op(*_KEEPING_OPS) or node.attribute("block_size", 0):
+            return 0
+        if sorted(node.attribute("perm", (1, 0))) != [0, 1]:  # no matrix
+            return 0
+        axis, value = _axis_in_front(node, axis), node.input(0)
+    return 0
+
+
+def _axis_in_front(node: NodeView, axis: int) -> int:
+    """Which axis of what ``node`` reads becomes ``axis`` of the matrix that it makes."""
+    return int(node.attribute("perm", (1, 0))[axis]) if node.op_type == "Transpose" else axis
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A product, the axis of its weight's output channels, and their number."""
+
+    product: NodeView
+    axis: int
+    width: int
+
+    def bounds(self, part: int) -> slice:
+        length = self.width // PARTS
+        return slice(part * length, (part + 1) * length)
+
+
+@dataclass(slots=True)
+class _Surgery:
+    """Builds the edits, one product after the other."""
+
+    view: GraphView
+    edits: list[Edit] = field(default_factory=list)
+    dead: DeadCode = field(init=False)
+    _constants: Constants = field(init=False)
+    _namer: Namer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dead = DeadCode(self.view)
+        self._constants = Constants(self.view)
+        self._namer = Namer(self.view)
+
+    def cut(self, site: _Site) -> bool:
+        """Add the edits for one product; False, and none, where its bias cannot be cut."""
+        product, whole = site.product, site.product.output()
+        cut_inputs = {WEIGHT: site.axis}
+        bias = product.input(BIAS)
+        if bias is not None:
+            stored = self._constants.direct(bias)
+            if stored is None:
+                return False
+            if stored.dims and stored.dims[-1] == site.width:
+                cut_inputs[BIAS] = len(stored.dims) - 1
+        assert whole is not None
+        names = [self._part(site, cut_inputs, part) for part in range(PARTS)]
+        scope = product.scope.path
+        node = self._namer.node(f"{product.label}_Concat")
+        self.edits.append(AddNode(scope, "Concat", tuple(names), (whole.name,), node, attributes={"axis": -1}))
+        for index in cut_inputs:
+            self.dead.drop_use(product, index)
+        return True
+
+    def _part(self, site: _Site, cut_inputs: dict[int, int], part: int) -> str:
+        """One of the products: the one that is there, or a copy; the name of what it makes."""
+        product, scope = site.product, site.product.scope.path
+        inputs = list(product.proto.input)
+        for index, axis in cut_inputs.items():
+            value = product.input(index)
+            assert value is not None
+            inputs[index] = self._piece(value, axis, site.bounds(part))
+        output = self._namer.tensor(f"{product.key[0]}{PART}")
+        if part == 0:
+            self.edits.append(RenameOutput(scope, product.key, 0, output))
+            self.edits.extend(SetInput(scope, product.key, index, inputs[index]) for index in cut_inputs)
+        else:
+            self.edits.append(self._copy(product, tuple(inputs), output, f"{product.label}{PART}"))
+        return output
+
+    def _piece(self, value: Value, axis: int, bounds: slice) -> str:
+        """A part of a stored constant along ``axis``, with copies of the nodes that stand behind it."""
+        stored = self._constants.direct(value)
+        name = self._namer.tensor(f"{value.name}{PART}")
+        if stored is not None:
+            self.edits.append(
+                AddInitializer(value.scope.path, _stored_piece(self.view.model, stored, name, axis, bounds))
+            )
+            return name
+        node = value.producer
+        assert node is not None
+        inputs = [
+            self._input_piece(node, index, _axis_in_front(node, axis), bounds) for index in range(len(node.proto.input))
+        ]
+        self.edits.append(self._copy(node, tuple(inputs), name, f"{node.label}{PART}"))
+        return name
+
+    def _input_piece(self, node: NodeView, index: int, axis: int, bounds: slice) -> str:
+        """What the copy of ``node`` reads: parts of the data, and of scales and zero points that lie along ``axis``."""
+        value = node.input(index)
+        if value is None or (index and not self._lies_along(node, value, axis)):
+            return node.input_name(index)
+        return self._piece(value, axis if index == 0 else 0, bounds)
+
+    def _lies_along(self, node: NodeView, value: Value, axis: int) -> bool:
+        stored = self._constants.direct(value)
+        return stored is not None and list(stored.dims) not in ([], [1]) and node.attribute("axis", 1) % 2 == axis
+
+    def _copy(self, node: NodeView, inputs: tuple[str, ...], output: str, name: str) -> AddNode:
+        attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.proto.attribute}
+        return AddNode(node.scope.path, node.op_type, inputs, (output,), self._namer.node(name), attributes=attributes)
+
+
+def _stored_piece(model: Model, stored: onnx.TensorProto, name: str, axis: int, bounds: slice) -> onnx.TensorProto:
+    """A part of a stored tensor, cut out when the model is saved."""
+    dims = list(stored.dims)
+    dims[axis] = bounds.stop - bounds.start
+
+    def make() -> bytes:
+        part = read_array(model, stored)[(slice(None),) * axis + (bounds,)]
+        return make_tensor(name, np.ascontiguousarray(part), stored.data_type).raw_data
+
+    result = onnx.TensorProto(name=name, data_type=stored.data_type, dims=dims)
+    return pending_tensor(model, name, tuple(dims), stored.data_type, Payload(nbytes(result), make))

@@ -1,0 +1,94 @@
+"""Take every Q/DQ out of a model in memory."""
+
+from dataclasses import dataclass
+
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.qdq import QdqIndex
+from qdqtool.graph.index.soundness import require_sound
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import display
+from qdqtool.insertion.strip_edits import StripEdits
+from qdqtool.transforms.opset import require_known_opset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedNode:
+    """One DequantizeLinear that was taken out.
+
+    Attributes:
+        node: Label of the node.
+        graph: Its scope; empty for the main graph.
+        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for stored codes that became float again, ``scale`` for a
+            DQ that made the scales of others.
+        tensor: The float tensor that is read now; for ``scale`` the scales that nothing reads any more.
+    """
+
+    node: str
+    graph: str
+    kind: str
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptNode:
+    """One Q or DQ that stays.
+
+    Attributes:
+        node: Label of the node.
+        op_type: Operator.
+        graph: Its scope; empty for the main graph.
+        reason: Why it stays.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stripped:
+    """A model without its Q/DQ.
+
+    Attributes:
+        model: The model.
+        removed: Every DQ that was taken out.
+        kept: Every Q or DQ that stays, with the reason.
+        warnings: What the float model lacks that the quantized one did.
+    """
+
+    model: Model
+    removed: tuple[RemovedNode, ...]
+    kept: tuple[KeptNode, ...]
+    warnings: tuple[str, ...]
+
+
+def strip_from(source: Model) -> Stripped:
+    """Take every Q/DQ out of a model in memory, which is not changed."""
+    require_known_opset(source)
+    view = GraphView(source.fork())
+    require_sound(view)
+    types, constants = TensorTypes(view), Constants(view)
+    builder = StripEdits(view, types, constants, QdqIndex(view, types, constants))
+    builder.add_all()
+    removed = tuple(
+        RemovedNode(node=done.node.label, graph=display(done.node.scope.path), kind=done.kind, tensor=done.tensor)
+        for done in builder.removed
+    )
+    kept = tuple(
+        KeptNode(
+            node=rest.node.label,
+            op_type=rest.node.op_type,
+            graph=display(rest.node.scope.path),
+            reason=rest.reason,
+        )
+        for rest in builder.kept
+    )
+    warnings = tuple(
+        f"{node.label} clips at zero what may be negative: a Relu that a quantizer left out there is lost"
+        for node in builder.clipping
+    )
+    return Stripped(apply_edits(view.model, builder.edits), removed, kept, warnings)

@@ -1,0 +1,244 @@
+"""The edits that take Q/DQ out of a model: pairs are bypassed, stored codes become float constants again."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import onnx
+
+from qdqtool.graph.edits.edit import (
+    AddInitializer,
+    AddNode,
+    Edit,
+    RemoveInitializer,
+    RemoveNode,
+    RenameOutput,
+    SetInput,
+)
+from qdqtool.graph.edits.naming import Namer
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.fused_relu import absorbs_relu
+from qdqtool.graph.index.qdq import QUANTIZE, QdqIndex, QdqNode
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
+from qdqtool.graph.model import Payload
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
+
+_PACKED_SUFFIX = "_quantized"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """One DequantizeLinear that was taken out.
+
+    Attributes:
+        node: Label of the DQ.
+        graph: Its scope path.
+        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for codes that became float again, ``scale`` for a DQ that
+            made the scales of others.
+        tensor: The float tensor that its consumers read now; for ``scale`` the scales that nothing reads any more.
+    """
+
+    node: NodeView
+    kind: str
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One Q or DQ that stays, with the reason."""
+
+    node: NodeView
+    reason: str
+
+
+@dataclass(slots=True)
+class StripEdits:
+    """Builds the edits of a strip.
+
+    Attributes:
+        view: The index of the model.
+        types: Its tensor types.
+        constants: Its folded constants.
+        index: Its Q/DQ nodes.
+        edits: The edits so far.
+        removed: What was taken out.
+        kept: What stays.
+        clipping: Q nodes that clip at zero what could be negative: the work of a Relu that a quantizer left out.
+    """
+
+    view: GraphView
+    types: TensorTypes
+    constants: Constants
+    index: QdqIndex
+    edits: list[Edit] = field(default_factory=list)
+    removed: list[Removal] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)
+    clipping: list[NodeView] = field(default_factory=list)
+    _namer: Namer = field(init=False)
+    _gone: set[NodeView] = field(default_factory=set)
+    _stands_for: dict[Value, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._namer = Namer(self.view)
+
+    def add_all(self) -> None:
+        """Take out every DQ that can go, then each Q and constant that nothing reads any more."""
+        # graph outputs first: they may rename the tensor that other DQs of the same Q stand for
+        scales = [entry for entry in self.index.dequantizers() if self.index.makes_scales(entry)]
+        for entry in sorted(self.index.dequantizers(), key=_is_inner):
+            if entry in scales:
+                continue
+            quantizer = self.index.quantizer_of(entry)
+            if quantizer is not None:
+                self._bypass(entry, quantizer)
+            else:
+                self._unpack(entry)
+        self._remove_unread_quantizers()
+        self._remove_unread_scales(scales)
+        self.edits.extend(self._unread_constants())
+        gone = {(node.scope.path, node.key) for node in self._gone}
+        self.edits = [
+            edit for edit in self.edits if not (isinstance(edit, SetInput) and (edit.scope, edit.node) in gone)
+        ]
+
+    def _remove_unread_scales(self, scales: list[QdqNode]) -> None:
+        for entry in scales:
+            assert entry.output is not None
+            if not {use.node for use in entry.uses} <= self._gone:
+                self._keep(entry, "the scales that it makes are still read")
+                continue
+            self.edits.append(RemoveNode(entry.node.scope.path, entry.node.key))
+            self._gone.add(entry.node)
+            self.removed.append(Removal(entry.node, "scale", entry.output.name))
+
+    def _bypass(self, entry: QdqNode, quantizer: QdqNode) -> None:
+        source, output = quantizer.data, entry.output
+        if source is None or output is None:
+            self._keep(entry, "its Q has no input")
+            return
+        if absorbs_relu(quantizer, self.index, self.constants) and quantizer.node not in self.clipping:
+            self.clipping.append(quantizer.node)
+        name = self._stands_for.get(source, source.name)
+        name = self._cast_if_needed(entry, source, output, name)
+        self._replace(entry, output, name, source)
+        self.removed.append(Removal(entry.node, "pair", name))
+
+    def _unpack(self, entry: QdqNode) -> None:
+        stored = self.constants.direct(entry.data) if entry.data is not None else None
+        output = entry.output
+        if stored is None or output is None:
+            self._keep(entry, "its input is neither the output of a QuantizeLinear nor a stored constant")
+            return
+        tensor = self._float_tensor(entry, stored)
+        if tensor is None:
+            self._keep(entry, "its scale or zero point is not constant, or does not fit its input")
+            return
+        self.edits.append(AddInitializer(entry.node.scope.path, tensor))
+        self._replace(entry, output, tensor.name, None)
+        self.removed.append(Removal(entry.node, "weight", tensor.name))
+
+    def _keep(self, entry: QdqNode, reason: str) -> None:
+        self.kept.append(Kept(entry.node, reason))
+
+    def _float_tensor(self, entry: QdqNode, stored: onnx.TensorProto) -> onnx.TensorProto | None:
+        granularity = entry.granularity
+        scale = self.constants.array(entry.scale) if entry.scale is not None else None
+        zero_point = self.constants.array(entry.zero_point) if entry.zero_point is not None else None
+        if granularity is None or scale is None or (entry.zero_point is not None and zero_point is None):
+            return None
+        if scale.shape not in {granularity.scale_shape(tuple(stored.dims)), (1,), ()}:
+            return None
+        default = FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
+        output_type = entry.node.attribute("output_dtype", 0) or onnx.helper.np_dtype_to_tensor_dtype(default)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(output_type)
+        model = self.view.model
+
+        def make() -> bytes:
+            weights = dequantize(read_array(model, stored), scale, granularity, zero_point, output_dtype=dtype)
+            return make_tensor("weights", weights, output_type).raw_data
+
+        name = self._namer.tensor(self._float_name(entry))
+        nbytes = element_count(stored) * dtype.itemsize
+        return pending_tensor(model, name, tuple(stored.dims), output_type, Payload(nbytes, make))
+
+    def _float_name(self, entry: QdqNode) -> str:
+        data = entry.data
+        assert data is not None
+        return data.name.removesuffix(_PACKED_SUFFIX) or data.name
+
+    def _cast_if_needed(self, entry: QdqNode, source: Value, output: Value, name: str) -> str:
+        before, after = self.types.elem_type(source), self.types.elem_type(output)
+        if before is None or after is None or before == after:
+            return name
+        scope = entry.node.scope.path
+        cast = self._namer.tensor(f"{source.name}_cast")
+        node = self._namer.node(f"{source.name}_Cast")
+        self.edits.append(AddNode(scope, "Cast", (name,), (cast,), node, attributes={"to": after}))
+        return cast
+
+    def _replace(self, entry: QdqNode, output: Value, name: str, source: Value | None) -> None:
+        """Let everything that reads the DQ's output read ``name``, and take the DQ out."""
+        scope = entry.node.scope.path
+        if output.is_output and source is not None and self._take_output_name(source, output, name):
+            pass
+        elif output.is_output:
+            node = self._namer.node(f"{output.name}_Identity")
+            self.edits.append(AddNode(scope, "Identity", (name,), (output.name,), node))
+        else:
+            for use in output.uses:
+                self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
+            self._stands_for[output] = name
+        self.edits.append(RemoveNode(scope, entry.node.key))
+        self._gone.add(entry.node)
+
+    def _take_output_name(self, source: Value, output: Value, name: str) -> bool:
+        """Give the node that makes ``source`` the output's name, so no Identity is needed in front of it."""
+        producer = source.producer
+        free = not source.is_output and source.scope is output.scope and name == source.name
+        if producer is None or not free or self.index.get(producer) is not None or source in self._stands_for:
+            return False
+        position = list(producer.proto.output).index(source.name)
+        self.edits.append(RenameOutput(source.scope.path, producer.key, position, output.name))
+        self._stands_for[source] = output.name
+        for use in source.uses:
+            if self.index.get(use.node) is None or use.index != 0:
+                self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, output.name))
+        return True
+
+    def _remove_unread_quantizers(self) -> None:
+        for entry in self.index.quantizers():
+            output = entry.output
+            readers = {use.node for use in entry.uses}
+            if output is None or output.is_output or not readers or not readers <= self._gone:
+                self._keep(entry, "its codes are read by something else than a DequantizeLinear, or by nothing")
+                if entry.data in self._stands_for:
+                    assert entry.data is not None
+                    name = self._stands_for[entry.data]
+                    self.edits.append(SetInput(entry.node.scope.path, entry.node.key, 0, name))
+                continue
+            self.edits.append(RemoveNode(entry.node.scope.path, entry.node.key))
+            self._gone.add(entry.node)
+
+    def _unread_constants(self) -> Iterator[Edit]:
+        for value, count in Counter(self._parameters_of_gone()).items():
+            if count < len(value.uses) or value.is_output:
+                continue
+            if value.initializer is not None:
+                yield RemoveInitializer(value.scope.path, value.name)
+            elif value.producer is not None:
+                yield RemoveNode(value.scope.path, value.producer.key)
+
+    def _parameters_of_gone(self) -> Iterator[Value]:
+        for node in self._gone:
+            first = 1 if node.op_type == QUANTIZE else 0  # the float constant in front of a Q lives on
+            for index in range(first, len(node.proto.input)):
+                value = node.input(index)
+                if value is not None and self.constants.direct(value) is not None:
+                    yield value
+
+
+def _is_inner(entry: QdqNode) -> bool:
+    return entry.output is None or not entry.output.is_output

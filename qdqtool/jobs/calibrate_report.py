@@ -1,0 +1,46 @@
+"""What the calibrate job reports."""
+
+from dataclasses import dataclass
+
+from qdqtool.data import DataDescription
+from qdqtool.preparation.prepare import PreparationReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenTensor:
+    """A tensor that took no value on the data, and why."""
+
+    tensor: str
+    graph: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateReport:
+    """What calibrate did.
+
+    Attributes:
+        model: The input.
+        output: The ranges file written.
+        method: What the ranges are for.
+        target: What placement was made for.
+        data: What was run.
+        shard: Which shard of the data, as ``I/N``; None for all of it.
+        samples: How many samples the ranges are of.
+        resumed: How many of them an interrupted run had done before.
+        tensors: How many tensors have a range.
+        unseen: Tensors that have none.
+        preparation: What became of each step that prepares the model.
+    """
+
+    model: str
+    output: str
+    method: str
+    target: str
+    data: DataDescription
+    shard: str | None
+    samples: int
+    resumed: int
+    tensors: int
+    unseen: tuple[UnseenTensor, ...]
+    preparation: tuple[PreparationReport, ...]

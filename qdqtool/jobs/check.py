@@ -1,0 +1,111 @@
+"""The check job: a model's numbers against our own core, the ONNX Runtime CPU reference and, if given, a baseline."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from qdqtool.checking.options import CheckOptions
+from qdqtool.checking.reference_run import CheckJob
+from qdqtool.checking.report import CheckReport
+from qdqtool.checking.verdict import verdict
+from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, with_shapes
+from qdqtool.data.request import DataRequest
+from qdqtool.errors import UsageError
+from qdqtool.graph.index.soundness import require_sound
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.save import check_output
+from qdqtool.graph.model import Model
+from qdqtool.insertion.split_qkv import separated_like
+from qdqtool.preparation.preparation_metadata import prepared_like
+from qdqtool.running.observe import ModelIndex
+from qdqtool.running.ort_cpu import reference
+from qdqtool.running.progress import Progress
+
+
+def check_model(
+    model: str | Path | Model,
+    *,
+    baseline: str | Path | Model | None = None,
+    data: DataRequest | str | Path | None = None,
+    options: CheckOptions | None = None,
+    progress: Progress | None = None,
+) -> CheckReport:
+    """Check the numbers of a model.
+
+    Every Q and DQ is evaluated by our own core on the values it really had in the reference session and must agree in
+    every bit; no output may have NaN or infinities; every DQ must undo the Q before it. With a baseline, outputs and
+    quantized tensors are compared with it on the same feeds.
+
+    Args:
+        model: The ``.onnx`` file, or a loaded model.
+        baseline: The float model.
+        data: A data file, or what to feed in full; default seeded random inputs.
+        options: Limits, and what else to do with the outputs.
+        progress: Told of every sample.
+
+    Raises:
+        UsageError: Data or saved outputs do not fit the model, or options lack what they need.
+        ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        GateError: The model fails while it runs.
+        OutputError: The outputs cannot be saved.
+    """
+    options = options or CheckOptions()
+    request = data if isinstance(data, DataRequest) else DataRequest(path=Path(data) if data is not None else None)
+    options.require_sense(has_baseline=baseline is not None, has_data=request.path is not None)
+    if options.save_outputs is not None:
+        check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs))
+    facts = _facts(model)
+    compared = _facts(_like(facts.view.model, baseline)) if baseline is not None else None
+    feeds = _feeds(facts, compared, request, labels=options.metric is not None)
+    job = CheckJob(facts, compared, options)
+    job.run(feeds, progress)
+    used = reference(facts.view.model, options.profile)
+    if job.split is not None:
+        used = replace(used, path=f"{used.path}+qdqtool")
+    return verdict(job, used, feeds.description)
+
+
+def _facts(model: str | Path | Model) -> ModelIndex:
+    view = GraphView(model if isinstance(model, Model) else load_model(model))
+    require_sound(view)
+    return ModelIndex.of(view)
+
+
+def _like(model: Model, baseline: str | Path | Model) -> Model:
+    """The baseline, with its weights prepared and cut as those of the model were."""
+    given = baseline if isinstance(baseline, Model) else load_model(baseline)
+    require_sound(GraphView(given))
+    return separated_like(model, prepared_like(model, given).model)
+
+
+def _paths(*sources: str | Path | Model | None) -> list[Path]:
+    paths = [source.path if isinstance(source, Model) else source for source in sources]
+    return [Path(path) for path in paths if path is not None]
+
+
+def _feeds(facts: ModelIndex, baseline: ModelIndex | None, request: DataRequest, *, labels: bool) -> Feeds:
+    specs = with_shapes(input_specs(facts.view.model), request.input_shapes)
+    if baseline is not None:
+        _check_same_inputs(specs, input_specs(baseline.view.model))
+    if request.samples is not None and request.samples < 1:
+        raise UsageError(f"--samples is {request.samples}; it must be at least 1")
+    if request.path is not None:
+        return load_feeds(request.path, specs, request.samples, labels=labels)
+    return random_feeds(facts.view, facts.types, specs, seed=request.seed, samples=request.samples)
+
+
+def _takes_the_same(left: InputSpec, right: InputSpec) -> bool:
+    ranks = {len(spec.shape) for spec in (left, right) if spec.shape is not None}
+    return left.dtype == right.dtype and len(ranks) <= 1
+
+
+def _check_same_inputs(specs: tuple[InputSpec, ...], others: tuple[InputSpec, ...]) -> None:
+    by_name = {spec.name: spec for spec in others}
+    same_names = {spec.name for spec in specs} == set(by_name)
+    if not same_names or not all(_takes_the_same(spec, by_name[spec.name]) for spec in specs):
+        raise UsageError(
+            f"model and baseline take different inputs: {', '.join(map(str, specs))} against "
+            f"{', '.join(map(str, others))}",
+            hint="the baseline must be the float model that was quantized",
+        )

@@ -1,0 +1,133 @@
+"""The convert-ranges job: ranges, ours or those of another tool, into a file format of another tool."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qdqtool import formats
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.graph.io.save import check_output, write_atomically
+from qdqtool.graph.scope import display
+from qdqtool.preparation.bias_correction import STEP as MEANS
+from qdqtool.ranges import calibrators, encodings
+from qdqtool.ranges.stored import read_stored
+from qdqtool.ranges.types import Ranges, TensorRange
+from qdqtool.registry import suggestion
+
+GOAL_FORMAT = "int8"
+"""What the files are for: a TensorRT calibration cache holds scales of int8."""
+HARMLESS = frozenset({"batchnorm", MEANS})
+"""Steps that change no range of a tensor that another tool sees."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertReport:
+    """What convert-ranges did.
+
+    Attributes:
+        source: The input.
+        read_as: Id of its format; ``qdqtool`` for a ranges file of ours.
+        output: The file written.
+        written_as: Id of its format.
+        method: Id of the calibrator that made thresholds of ranges; None where the file gave them.
+        tensors: How many tensors were written.
+        unseen: Tensors without a range, which were left out.
+        notes: What another tool's file says and the one written does not.
+    """
+
+    source: str
+    read_as: str
+    output: str
+    written_as: str
+    method: str | None
+    tensors: int
+    unseen: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def convert_ranges(source: str | Path, output: str | Path, to: str, method: str | None = None) -> ConvertReport:
+    """Write ranges in a file format of another tool.
+
+    Args:
+        source: A ranges file of ours or of another tool.
+        output: The file to write.
+        to: One of :func:`qdqtool.ranges.encodings.writable`.
+        method: Id of the calibrator that makes thresholds of ranges; None for the one that they were calibrated for.
+
+    Raises:
+        UsageError: The input is malformed, or cannot be written so.
+        OutputError: The file cannot be written.
+    """
+    source, output = Path(source), Path(output)
+    _check_format(to)
+    check_output(output, [source])
+    read_as, notes = encodings.recognize(source), tuple[str, ...]()
+    if read_as is None:
+        found = read_stored(source, method)
+        method = method or found.record.method
+        _check_preparation(found, source)
+        given: Mapping[str, TensorRange] = _thresholds(found, method)
+    elif method is None:
+        theirs = encodings.read_encodings(source).found
+        given, notes = theirs.ranges, tuple(_lost(theirs, to))
+    else:
+        raise UsageError(f"{source} has no histograms: --calibration-method goes with ranges of `qdqtool calibrate`")
+    seen = {name: each for name, each in given.items() if each.count}
+    if not seen:
+        raise UsageError(f"{source} has no range of any tensor: there is nothing to write")
+    write_atomically(output, encodings.encode(seen, to))
+    return ConvertReport(
+        source=str(source),
+        read_as=read_as or "qdqtool",
+        output=str(output),
+        written_as=to,
+        method=method,
+        tensors=len(seen),
+        unseen=tuple(name for name in given if name not in seen),
+        notes=notes,
+    )
+
+
+def _check_format(to: str) -> None:
+    legal = encodings.writable()
+    if to not in legal:
+        raise ArgumentError(f"format '{to}' is not written; legal: {', '.join(legal)}{suggestion(to, legal)}")
+
+
+def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
+    """What a file of the format ``to`` does not say of another tool's."""
+    if not encodings.keeps_ends(to):
+        yield from theirs.remarks_of(theirs.ranges)
+    others = [name for name in theirs.names if name not in theirs.ranges]
+    if others:
+        yield f"{len(others)} tensors without a range of their own are left out, such as '{others[0]}'"
+
+
+def _check_preparation(ranges: Ranges, source: Path) -> None:
+    """Raise where the weights were changed in a way that other tools would have to follow."""
+    steps = [step.step for step in ranges.record.preparation if step.was_made and step.step not in HARMLESS]
+    if steps:
+        raise UsageError(
+            f"ranges {source} are of the model after {' and '.join(steps)}, which rescaled its tensors channel by "
+            "channel: they are not those of the model that other tools read",
+            hint="calibrate again with --no-equalize --smoothquant off, then convert",
+        )
+
+
+def _thresholds(ranges: Ranges, method: str) -> dict[str, TensorRange]:
+    """What int8 codes are to cover, by name, since no other format knows of scopes."""
+    percentile = ranges.record.parameters.get("percentile", calibrators.PERCENTILE)
+    if not isinstance(percentile, int | float):
+        raise UsageError(f"the ranges were found for percentile {percentile!r}, which is no number")
+    calibrators.check_percentile("percentile", percentile)
+    calibrator, goal = calibrators.get(method), calibrators.Goal(format=formats.get(GOAL_FORMAT), percentile=percentile)
+    found: dict[str, TensorRange] = {}
+    for (scope, name), seen in ranges.tensors.items():
+        amax = calibrator.threshold(seen, goal).amax
+        kept = replace(seen, min=max(seen.min, -amax), max=min(seen.max, amax), amax=amax, histogram=None)
+        if found.setdefault(name, kept) != kept:
+            raise UsageError(
+                f"tensor '{name}' is in several graphs, one of them {display(scope) or 'the main graph'}, with "
+                "different ranges: other tools' files cannot tell them apart"
+            )
+    return found

@@ -1,0 +1,225 @@
+"""The doctor job: what works on this machine and, for the rest, why not and what to install."""
+
+import ctypes
+import importlib.metadata
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from qdqtool import targets
+
+State = Literal["ok", "missing", "broken"]
+
+INSTALL_ORT = "pip install 'qdqtool[gpu]' (or 'qdqtool[cpu]')"
+INSTALL_RTX = "pip install tensorrt-rtx (Linux x86-64 and Windows x64)"
+INSTALL_TRT = "pip install tensorrt (its libraries come from the package index of NVIDIA)"
+_IMPORT_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """One package and whether it really loads.
+
+    Attributes:
+        name: Distribution names, the first installed one's if there are several.
+        state: ``ok`` if it imports, ``missing`` if it is not installed, ``broken`` if its import fails.
+        version: Installed version.
+        note: What is wrong, or what else there is to know.
+        needed_for: Commands that need it.
+    """
+
+    name: str
+    state: State
+    version: str | None
+    note: str
+    needed_for: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandState:
+    """Whether one command can do its work here, and what is missing if not."""
+
+    command: str
+    works: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One CUDA device: its name and compute capability, such as ``8.9``."""
+
+    name: str
+    compute_capability: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTarget:
+    """One target that models are judged for.
+
+    Attributes:
+        name: Its id, or those of its releases as a span.
+        title: What it is.
+        verified: What the facts about it rest on.
+    """
+
+    name: str
+    title: str
+    verified: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorReport:
+    """What works on this machine.
+
+    Attributes:
+        qdqtool: Our version.
+        python: Python version.
+        platform: Operating system and processor.
+        gpus: CUDA devices that the driver shows.
+        gpu_note: Why there are none.
+        components: The packages.
+        commands: The commands.
+        targets: What models can be judged for, on every machine.
+        problems: What should be mended, with the way to do it.
+    """
+
+    qdqtool: str
+    python: str
+    platform: str
+    gpus: tuple[Gpu, ...]
+    gpu_note: str
+    components: tuple[Component, ...]
+    commands: tuple[CommandState, ...]
+    targets: tuple[KnownTarget, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Package:
+    module: str
+    distributions: tuple[str, ...]
+    needed_for: tuple[str, ...]
+    install: str
+
+
+_PACKAGES = (
+    _Package("onnx", ("onnx",), ("every command",), "pip install onnx"),
+    _Package("onnx_graphsurgeon", ("onnx-graphsurgeon",), ("insert", "strip"), "pip install onnx-graphsurgeon"),
+    _Package("onnxruntime", ("onnxruntime-gpu", "onnxruntime"), ("check",), INSTALL_ORT),
+    _Package("tensorrt_rtx", ("tensorrt-rtx", "tensorrt_rtx"), ("build --backend tensorrt-rtx",), INSTALL_RTX),
+    _Package("tensorrt", ("tensorrt", "tensorrt-cu13", "tensorrt-cu12"), ("build --backend tensorrt",), INSTALL_TRT),
+    _Package("numba", ("numba",), ("faster kernels; optional",), "pip install numba"),
+)
+
+
+def examine() -> DoctorReport:
+    """Look at this machine. Native packages are imported in child processes: a broken one cannot take us down."""
+    from qdqtool.version import __version__
+
+    components = {package.module: _component(package) for package in _PACKAGES}
+    gpus, gpu_note = _gpus()
+    return DoctorReport(
+        qdqtool=__version__,
+        python=f"{platform.python_version()} ({sys.executable})",
+        platform=f"{platform.system()} {platform.machine()}",
+        gpus=gpus,
+        gpu_note=gpu_note,
+        components=tuple(components.values()),
+        commands=tuple(_commands(components)),
+        targets=tuple(_targets()),
+        problems=tuple(_problems(components)),
+    )
+
+
+def _component(package: _Package) -> Component:
+    installed = [(name, version) for name in package.distributions if (version := _version(name))]
+    name, version = installed[0] if installed else (package.distributions[0], None)
+    error = _import_error(package.module) if version else ""
+    state: State = "missing" if version is None else "broken" if error else "ok"
+    note = error or (package.install if version is None else "")
+    return Component(name=name, state=state, version=version, note=note, needed_for=package.needed_for)
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _import_error(module: str) -> str:
+    code = f"import {module}"
+    try:
+        done = subprocess.run(  # noqa: S603  our own interpreter with a module name from the table above
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=_IMPORT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"import takes longer than {_IMPORT_SECONDS} s"
+    if done.returncode == 0:
+        return ""
+    last = done.stderr.strip().splitlines()
+    return f"import fails: {last[-1]}" if last else f"import ends with code {done.returncode}"
+
+
+def _commands(components: dict[str, Component]) -> list[CommandState]:
+    def state(command: str, *modules: str) -> CommandState:
+        lacking = [components[module] for module in modules if components[module].state != "ok"]
+        reason = "; ".join(f"{part.name} is {part.state}: {part.note}" for part in lacking)
+        return CommandState(command=command, works=not lacking, reason=reason)
+
+    base = ("inspect", "validate", "diff", "rules", "explain", "doctor")
+    running = ("normalize", "validate --fix", "calibrate", "quantize")
+    return [
+        *(state(command, "onnx") for command in base),
+        *(state(command, "onnx", "onnx_graphsurgeon") for command in ("insert", "strip")),
+        *(state(command, "onnx", "onnx_graphsurgeon", "onnxruntime") for command in running),
+        state("check", "onnx", "onnxruntime"),
+        state("build --backend tensorrt-rtx", "onnx", "tensorrt_rtx"),
+        state("build --backend tensorrt", "onnx", "tensorrt"),
+    ]
+
+
+def _targets() -> Iterator[KnownTarget]:
+    for name in targets.names():
+        target, releases = targets.get(name), targets.releases(name)
+        yield KnownTarget(name=name, title=target.title, verified=target.verified)
+        if releases:
+            first, last = targets.get(releases[0]), targets.get(releases[-1])
+            span, titles = f"{first.id} to {last.id}", f"{first.title} to {last.title}"
+            yield KnownTarget(name=span, title=titles, verified=first.verified)
+
+
+def _problems(components: dict[str, Component]) -> list[str]:
+    problems = [f"{part.name} {part.version}: {part.note}" for part in components.values() if part.state == "broken"]
+    if _version("onnxruntime") and _version("onnxruntime-gpu"):
+        problems.append(
+            "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files: "
+            "pip uninstall onnxruntime onnxruntime-gpu, then install one of them"
+        )
+    return problems
+
+
+def _gpus() -> tuple[tuple[Gpu, ...], str]:
+    try:
+        cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return (), "no CUDA driver (libcuda is absent)"
+    count = ctypes.c_int()
+    if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return (), "a CUDA driver is there, but it finds no usable device"
+    return tuple(_gpu(cuda, index) for index in range(count.value)), "" if count.value else "the driver lists no device"
+
+
+def _gpu(cuda: ctypes.CDLL, index: int) -> Gpu:
+    major, minor = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+    device, value, name = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(128)
+    cuda.cuDeviceGet(ctypes.byref(device), index)
+    cuda.cuDeviceGetName(name, len(name), device)
+    numbers = []
+    for attribute in (major, minor):
+        cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        numbers.append(str(value.value))
+    return Gpu(name=name.value.decode(errors="replace"), compute_capability=".".join(numbers))

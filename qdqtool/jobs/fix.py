@@ -1,0 +1,144 @@
+"""The fix job: what the linter found is repaired, proven, and looked at again until nothing is left to do."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdqtool.data.request import DataRequest
+from qdqtool.errors import ModelError, UsageError
+from qdqtool.findings import SEVERITIES, Severity
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.save import ExternalData, SavedFiles, check_output, save_model
+from qdqtool.graph.model import Model
+from qdqtool.linting.policy import Judge, Policy
+from qdqtool.linting.report import ModelReport, validate_report
+from qdqtool.repair.fix_loop import Permission, Proposal, Repair
+from qdqtool.repair.proof import Prover
+from qdqtool.repair.report import FixedModel, FixReport, Repaired
+from qdqtool.repair.text_diff import unified_diff
+from qdqtool.rules import RuleContext
+from qdqtool.running.ort_cpu import reference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixRequest:
+    """How models are fixed.
+
+    Attributes:
+        policy: Targets and rules. What is suppressed is not fixed.
+        unsafe: Whether fixes that change numbers, or that cannot be proven, are applied too.
+        diff: Whether to describe the changes and write nothing.
+        in_place: Whether each model replaces its own file.
+        output: The file to write, of a single model.
+        data: What models are run on.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    unsafe: bool = False
+    diff: bool = False
+    in_place: bool = False
+    output: Path | None = None
+    data: DataRequest = field(default_factory=DataRequest)
+
+
+def fix_models(paths: Sequence[Path], request: FixRequest) -> FixReport:
+    """Fix models: apply every fix that is proven not to change a bit of the outputs, and others where asked.
+
+    Fixes are applied in rounds until no rule knows a further one. A model that cannot be read is reported and does not
+    stop the others.
+
+    Args:
+        paths: The models. They are left as they are unless ``request.in_place``.
+        request: What to apply and where to write.
+
+    Raises:
+        UsageError: There is not exactly one way out (an output file, in place, or a diff), an output file for
+            several models, or data that does not fit.
+        ArgumentError: A target or a prefix is unknown.
+        CapabilityError: ONNX Runtime is not installed.
+        OutputError: An output cannot be written.
+    """
+    _check(paths, request)
+    models = tuple(_fix_file(path, request) for path in paths)
+    left = validate_report(ModelReport(model.path, model.targets, model.error) for model in models)
+    return FixReport(models=models, summary=left.summary)
+
+
+def fix_model(model: Model, request: FixRequest) -> tuple[Model, Repaired]:
+    """Fix a model in memory, which is not changed; nothing is written.
+
+    Raises:
+        ArgumentError: A target or a prefix is unknown.
+        CapabilityError: ONNX Runtime is not installed.
+        UsageError: Data that does not fit.
+    """
+    reference(model)
+    judge = Judge(request.policy)
+
+    def proposals(facts: RuleContext) -> Iterator[Proposal]:
+        for finding, fault in judge.fixable(facts):
+            yield Proposal(code=finding.code, node=fault.node, fixes=fault.fixes)
+
+    permission = Permission.UNSAFE if request.unsafe else Permission.SAFE
+    repair = Repair(model, proposals, Prover(model, request.data), permission)
+    repaired = repair.run()
+    return repair.model, repaired
+
+
+def reaches(report: FixReport, severity: Severity) -> bool:
+    """Whether a finding of ``severity`` or worse is left."""
+    counts = (report.summary.errors, report.summary.warnings, report.summary.infos)
+    return any(counts[: SEVERITIES.index(severity) + 1])
+
+
+def _check(paths: Sequence[Path], request: FixRequest) -> None:
+    ways = [request.diff, request.in_place, request.output is not None]
+    if sum(ways) != 1:
+        raise UsageError(
+            "a fixed model needs one place to go to",
+            hint="give one of -o OUT, --in-place, or --diff, which writes nothing",
+        )
+    if request.output is not None and len(paths) > 1:
+        raise UsageError(f"-o names one file for {len(paths)} models", hint="fix one at a time, or use --in-place")
+
+
+def _fix_file(path: Path, request: FixRequest) -> FixedModel:
+    try:
+        model = load_model(path)
+    except ModelError as error:
+        return FixedModel(path=str(path), error=f"{error.message}; {error.hint}" if error.hint else error.message)
+    if request.output is not None:
+        check_output(request.output, [path])
+    fixed, repaired = fix_model(model, request)
+    left = Judge(request.policy).model(fixed)
+    saved = _write(fixed, path, request, changed=bool(repaired.changes))
+    return FixedModel(
+        path=str(path),
+        targets=left.targets,
+        output=str(saved.model) if saved else None,
+        external_data=str(saved.data) if saved and saved.data else None,
+        repaired=repaired,
+        diff=unified_diff(model, fixed, str(path)) if request.diff else None,
+    )
+
+
+def _write(model: Model, path: Path, request: FixRequest, *, changed: bool) -> SavedFiles | None:
+    if request.output is not None:
+        return save_model(model, request.output)
+    return _replace(model, path) if request.in_place and changed else None
+
+
+def _replace(model: Model, path: Path) -> SavedFiles:
+    """Write a model over the file that it was read from, whole or not at all."""
+    if model.stored_outside:
+        raise UsageError(
+            f"{path} keeps weights in external data, which is read while the new file is written",
+            hint="write it elsewhere: -o OUT",
+        )
+    with tempfile.TemporaryDirectory(prefix="qdqtool-", dir=path.parent) as folder:
+        saved = save_model(model, Path(folder) / path.name, external_data=ExternalData.NEVER)
+        shutil.copymode(path, saved.model)
+        saved.model.replace(path.resolve())
+    return SavedFiles(path, None, saved.bytes)

@@ -1,0 +1,215 @@
+"""The insert job: put the Q/DQ pairs of a plan file, or of ranges that another tool found, into a model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from qdqtool import targets
+from qdqtool.data.request import DataRequest
+from qdqtool.errors import GateError, UsageError
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.io.external import model_bytes
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.save import ExternalData, check_output, save_model
+from qdqtool.graph.model import Model
+from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
+from qdqtool.insertion.pair_edits import WeightStorage
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.sizes import Sizes
+from qdqtool.plan import QuantPlan
+from qdqtool.planning.given_planner import GivenPlanner
+from qdqtool.planning.given_ranges import GivenReport, match_ranges, nearest_mode
+from qdqtool.planning.placement import SkippedNode
+from qdqtool.planning.plan_file import read_plan_file
+from qdqtool.planning.plan_resolve import resolve_plan
+from qdqtool.planning.recipe import Recipe
+from qdqtool.planning.target_fit import RefusedBy, refused_by_any, require_targets
+from qdqtool.ranges.encodings import read_encodings
+from qdqtool.transforms.opset import upgrade_opset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertOptions:
+    """How a plan is put into a model.
+
+    Attributes:
+        weights: How quantized constants are stored.
+        external_data: Where weights are stored.
+        targets: Who is to load the result: what one of them does not take is refused. Empty for no such check.
+        verify: Feeds with which the model is run before and after an opset upgrade; None to trust the upgrade.
+    """
+
+    weights: WeightStorage = WeightStorage.PACKED
+    external_data: ExternalData = ExternalData.AUTO
+    targets: tuple[str, ...] = ()
+    verify: DataRequest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertReport:
+    """What insert did.
+
+    Attributes:
+        model: The input.
+        output: The ``.onnx`` file written.
+        external_data: The data file beside it, if any.
+        opset_before: Default-domain opset of the input.
+        opset_after: That of the output.
+        verified: What ``verify`` showed; None where it was not asked for.
+        quantized: Every pair that was put in.
+        refused_by: For each target that does not take the result, the first reason.
+        skipped: Nodes that another tool's ranges leave in float. Empty for a plan file: what a plan names and cannot be
+            done is an error.
+        given: What became of another tool's ranges; None for a plan file.
+        sizes: File sizes.
+    """
+
+    model: str
+    output: str
+    external_data: str | None
+    opset_before: int
+    opset_after: int
+    verified: str | None
+    quantized: tuple[QuantizedTensor, ...]
+    refused_by: tuple[RefusedBy, ...]
+    skipped: tuple[SkippedNode, ...] = ()
+    given: GivenReport | None = None
+    sizes: Sizes
+
+
+def insert_plan(
+    model: str | Path | Model,
+    plan: str | Path,
+    output: str | Path,
+    options: InsertOptions | None = None,
+) -> InsertReport:
+    """Put the Q/DQ pairs of a plan file into a model and write the result.
+
+    Args:
+        model: The ``.onnx`` file, or a loaded model. It is not changed.
+        plan: The plan file, TOML or JSON (``docs/plan.md``).
+        output: The ``.onnx`` file to write.
+        options: How constants and external data are stored.
+
+    Raises:
+        ModelError: The model cannot be read.
+        UsageError: The plan is malformed, does not fit the model, or has something that a target does not take.
+        OutputError: The output cannot be written.
+        GateError: The opset upgrade was to be verified and changes an output.
+    """
+    options, plan = options or InsertOptions(), Path(plan)
+    plan_file = read_plan_file(plan)
+
+    def make(view: GraphView) -> QuantPlan:
+        return resolve_plan(plan_file, view, TensorTypes(view), plan.parent)
+
+    return _insert(_open(model, output), _Planner(make, options.targets), Path(output), options)
+
+
+def insert_encodings(
+    model: str | Path | Model,
+    encodings: str | Path,
+    output: str | Path,
+    options: InsertOptions | None = None,
+) -> InsertReport:
+    """Put Q/DQ pairs where placement has them into a model, with ranges that another tool found.
+
+    They are int8, unless the file itself has other formats, as AIMET's may
+    (:func:`qdqtool.planning.given_ranges.nearest_mode`).
+
+    Args:
+        model: The ``.onnx`` file, or a loaded model. It is not changed.
+        encodings: A TensorRT calibration cache, ONNX Runtime calibration table, AIMET encodings or npz of ranges.
+        output: The ``.onnx`` file to write.
+        options: How constants and external data are stored. At most one target: pairs are placed for it.
+
+    Raises:
+        ModelError: The model cannot be read.
+        UsageError: The file is malformed, or fits nothing in the model, or a target does not take the result.
+        OutputError: The output cannot be written.
+        GateError: The opset upgrade was to be verified and changes an output.
+    """
+    options = options or InsertOptions()
+    if len(options.targets) > 1:
+        raise UsageError("pairs are placed for one target; name one with --target")
+    source = _open(model, output)
+    path = Path(encodings)
+    read = read_encodings(path)
+    recipe = Recipe(quantize_mode=nearest_mode(source, read.found), target=next(iter(options.targets), targets.DEFAULT))
+    given = match_ranges(source, read, path, recipe)
+    planner = GivenPlanner(recipe, given)
+    report = _insert(source, _Planner(planner.plan, (recipe.target,)), Path(output), options)
+    return replace(report, skipped=planner.skipped, given=planner.report)
+
+
+def _open(model: str | Path | Model, output: str | Path) -> Model:
+    source = model if isinstance(model, Model) else load_model(model)
+    check_output(Path(output), [source.path] if source.path else [])
+    return source
+
+
+def _insert(source: Model, planner: "_Planner", output: Path, options: InsertOptions) -> InsertReport:
+    quantized, done = apply_plan(source, planner, options.weights)
+    verified = verify_upgrade(source, quantized.default_opset(), options.verify) if options.verify else None
+    saved = save_model(quantized, output, external_data=options.external_data)
+    return InsertReport(
+        model=str(source.path or ""),
+        output=str(saved.model),
+        external_data=str(saved.data) if saved.data else None,
+        opset_before=source.default_opset(),
+        opset_after=quantized.default_opset(),
+        verified=verified,
+        quantized=done,
+        refused_by=planner.refused_by,
+        sizes=Sizes(before=model_bytes(source), after=saved.bytes),
+    )
+
+
+@dataclass(slots=True)
+class _Planner:
+    """Makes a plan for a model, and asks the targets about it.
+
+    Attributes:
+        make: Makes the plan.
+        targets: Who must take it.
+        refused_by: Who does not take the plan that was made last.
+    """
+
+    make: Callable[[GraphView], QuantPlan]
+    targets: tuple[str, ...]
+    refused_by: tuple[RefusedBy, ...] = field(default=())
+
+    def __call__(self, view: GraphView) -> QuantPlan:
+        types = TensorTypes(view)
+        plan = self.make(view)
+        require_targets(plan, view, types, self.targets)
+        self.refused_by = refused_by_any(plan, view, types)
+        return plan
+
+
+def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:
+    """Run a model before and after its opset upgrade in the reference session; the outputs must be equal in every bit.
+
+    Args:
+        source: The model before.
+        opset: The default-domain version that it is raised to.
+        request: What to feed.
+
+    Returns:
+        What was shown, in words.
+
+    Raises:
+        GateError: An output differs.
+    """
+    if opset == source.default_opset():
+        return f"opset {opset} was kept: nothing to verify"
+    report = check_model(upgrade_opset(source, opset), baseline=source, data=request)
+    changed = [output.name for output in report.outputs if not output.exact]
+    if changed:
+        raise GateError(
+            f"the upgrade from opset {source.default_opset()} to {opset} changes output '{changed[0]}'",
+            hint="export the model at the higher opset instead",
+        )
+    seen = f"outputs: {len(report.outputs)}, samples: {report.data.samples}"
+    return f"opset {source.default_opset()} and {opset} give equal bits ({seen})"

@@ -1,0 +1,56 @@
+"""The merge job: ranges files of shards in, the ranges file of all samples out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.graph.io.save import check_output, write_atomically
+from qdqtool.ranges.file import encode_ranges, read_ranges
+from qdqtool.ranges.merge import merge_ranges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeReport:
+    """What merge did.
+
+    Attributes:
+        output: The ranges file written.
+        shards: The files read.
+        method: What the ranges are for.
+        samples: How many samples they are of.
+        tensors: How many tensors have a range.
+        unseen: How many have none.
+    """
+
+    output: str
+    shards: tuple[str, ...]
+    method: str
+    samples: int
+    tensors: int
+    unseen: int
+
+
+def merge_to_file(shards: Sequence[str | Path], output: str | Path) -> MergeReport:
+    """Join the ranges of shards (:func:`qdqtool.ranges.merge.merge_ranges`) and write them.
+
+    Args:
+        shards: Files that ``calibrate`` wrote, in any order.
+        output: The ranges file to write; it may not be one of them.
+
+    Raises:
+        UsageError: A file is no ranges file, or they do not make one run together.
+        OutputError: The file cannot be written.
+    """
+    paths, output = [Path(shard) for shard in shards], Path(output)
+    check_output(output, paths)
+    merged = merge_ranges([(str(path), read_ranges(path)) for path in paths])
+    write_atomically(output, encode_ranges(merged))
+    unseen = len(merged.unseen())
+    return MergeReport(
+        output=str(output),
+        shards=tuple(map(str, paths)),
+        method=merged.record.method,
+        samples=merged.record.samples,
+        tensors=len(merged.tensors) - unseen,
+        unseen=unseen,
+    )

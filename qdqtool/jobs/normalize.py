@@ -1,0 +1,54 @@
+"""The normalize job: foreign forms of quantization become Q/DQ, and what that does to the outputs is stated."""
+
+from pathlib import Path
+
+from qdqtool.data.request import DataRequest
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.save import ExternalData, check_output, save_model
+from qdqtool.graph.model import Model
+from qdqtool.repair import forms
+from qdqtool.repair.fix_loop import Permission, Repair
+from qdqtool.repair.proof import Prover
+from qdqtool.repair.report import NormalizeReport, Repaired
+from qdqtool.running.ort_cpu import reference
+
+
+def normalize_model(
+    model: str | Path | Model,
+    output: str | Path,
+    *,
+    data: DataRequest | None = None,
+    external_data: ExternalData = ExternalData.AUTO,
+) -> NormalizeReport:
+    """Rewrite foreign forms of quantization as Q/DQ and write the result.
+
+    Args:
+        model: The ``.onnx`` file, or a loaded model. It is not changed.
+        output: The ``.onnx`` file to write.
+        data: What the outputs before and after are computed from; default seeded random inputs.
+        external_data: Where weights are stored.
+
+    Raises:
+        ModelError: The model cannot be read.
+        CapabilityError: ONNX Runtime is not installed.
+        UsageError: The data does not fit the model.
+        OutputError: The output cannot be written.
+    """
+    source = model if isinstance(model, Model) else load_model(Path(model))
+    check_output(Path(output), [source.path] if source.path else [])
+    normalized, repaired = normalized_model(source, data or DataRequest())
+    saved = save_model(normalized, output, external_data=external_data)
+    return NormalizeReport(
+        model=str(source.path or "<memory>"),
+        output=str(saved.model),
+        external_data=str(saved.data) if saved.data else None,
+        repaired=repaired,
+    )
+
+
+def normalized_model(model: Model, data: DataRequest) -> tuple[Model, Repaired]:
+    """As :func:`normalize_model` for a model in memory, which is not changed; nothing is written."""
+    reference(model)
+    repair = Repair(model, forms.find_all, Prover(model, data), Permission.REWRITE)
+    repaired = repair.run()
+    return repair.model, repaired

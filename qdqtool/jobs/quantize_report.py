@@ -1,0 +1,93 @@
+"""What ``quantize`` did, as data: the JSON report is these classes, key by key."""
+
+from dataclasses import dataclass
+
+from qdqtool.checking.accuracy import Accuracy
+from qdqtool.findings import Finding
+from qdqtool.insertion.apply_plan import QuantizedTensor
+from qdqtool.jobs.sizes import Sizes
+from qdqtool.planning.calibration_used import CalibrationUsed
+from qdqtool.planning.degenerate import DegenerateTensor
+from qdqtool.planning.high_precision import HighPrecisionReport
+from qdqtool.planning.placement import PatternMatch, SkippedNode
+from qdqtool.preparation.prepare import PreparationReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizeReport:
+    """What quantize did.
+
+    Attributes:
+        model: The input.
+        output: The ``.onnx`` file written.
+        external_data: The data file beside it, if any.
+        mode: Quantization mode.
+        target: What the output is for; it passes ``validate`` for it.
+        opset_before: Default-domain opset of the input.
+        opset_after: That of the output.
+        calibration: Where the ranges came from, or the data of a weight-only mode; None without data.
+        preparation: What became of each step that prepares the model.
+        corrected: Products whose bias makes up for what their weight lost.
+        separated: Products for queries, keys and values at once that became three, so that they run quantized.
+        quantized: Every pair that was put in.
+        skipped: Every operator that could be quantized and was not, with the reason.
+        degenerate: Tensors and weights that no scale serves well, with what was done.
+        high_precision: What became of what stays float; None where it stays in the type of the model.
+        findings: What ``validate`` says of the output: warnings and advice, never errors.
+        accuracy: What quantizing cost on a few of the samples; None where there is no data.
+        ranges_file: The ranges file written, if any.
+        plan_file: The plan file written, if any.
+        codes_not_in_plan: Weights whose codes data chose: of these the plan file has the scales only, and inserting it
+            gives another model.
+        sizes: File sizes.
+    """
+
+    model: str
+    output: str
+    external_data: str | None
+    mode: str
+    target: str
+    opset_before: int
+    opset_after: int
+    calibration: CalibrationUsed | None
+    preparation: tuple[PreparationReport, ...]
+    corrected: tuple[str, ...]
+    separated: tuple[str, ...]
+    quantized: tuple[QuantizedTensor, ...]
+    skipped: tuple[SkippedNode, ...]
+    degenerate: tuple[DegenerateTensor, ...]
+    high_precision: HighPrecisionReport | None
+    findings: tuple[Finding, ...]
+    accuracy: Accuracy | None
+    ranges_file: str | None
+    plan_file: str | None
+    codes_not_in_plan: int
+    sizes: Sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeToQuantize:
+    """One node that would read a dequantized tensor."""
+
+    node: str
+    op_type: str
+    graph: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchesReport:
+    """What quantize would do, found without running the model.
+
+    Attributes:
+        model: The input.
+        target: What placement is made for.
+        patterns: What each pattern matches.
+        quantized: Nodes that would be quantized.
+        skipped: Quantizable nodes that would not be, with the reason.
+    """
+
+    model: str
+    target: str
+    patterns: tuple[PatternMatch, ...]
+    quantized: tuple[NodeToQuantize, ...]
+    skipped: tuple[SkippedNode, ...]

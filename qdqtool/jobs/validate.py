@@ -1,0 +1,89 @@
+"""The linter as one job: models and a policy in, findings out."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from qdqtool import targets as _targets
+from qdqtool.errors import ArgumentError
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.model import Model
+from qdqtool.linting.policy import Judge, Policy
+from qdqtool.linting.report import ValidateReport, validate_report
+from qdqtool.linting.workers import judge_files
+
+
+def validate_model(
+    path_or_model: str | Path | Model,
+    targets: Sequence[str] = ("tensorrt",),
+    *,
+    compute_capabilities: Sequence[str] = (),
+    select: Iterable[str] | None = None,
+    ignore: Iterable[str] | None = None,
+) -> ValidateReport:
+    """Find every fault of one model for each target.
+
+    The file is read as it is, and weights are left on disk: scales and zero points are read, and a sample of weights.
+
+    Args:
+        path_or_model: A file, or a model in memory.
+        targets: Target ids: ``onnx``, ``ort-cpu``, ``tensorrt``, ``tensorrt-rtx``, or a release as ``tensorrt-10.8``.
+        compute_capabilities: GPUs that the engine is for, as ``8.6`` or ``86``: types that they lack are reported.
+        select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
+        ignore: Prefixes of rule codes to leave out.
+
+    Raises:
+        ArgumentError: A target, a compute capability or a prefix is unknown.
+        ModelError: The model cannot be read.
+    """
+    judge = Judge(_policy(targets, compute_capabilities, select, ignore))
+    model = path_or_model if isinstance(path_or_model, Model) else load_model(Path(path_or_model))
+    return validate_report([judge.model(model)])
+
+
+def validate_models(
+    paths: Iterable[Path],
+    targets: Sequence[str] = ("tensorrt",),
+    *,
+    compute_capabilities: Sequence[str] = (),
+    select: Iterable[str] | None = None,
+    ignore: Iterable[str] | None = None,
+) -> ValidateReport:
+    """As :func:`validate_model` for many files; one that cannot be read is reported and does not stop the others.
+
+    Raises:
+        ArgumentError: A target, a compute capability or a prefix is unknown.
+    """
+    return validate_files(paths, _policy(targets, compute_capabilities, select, ignore))
+
+
+def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 1) -> ValidateReport:
+    """The findings of many files under one policy, in the order of ``paths``.
+
+    Args:
+        paths: The files; one that cannot be read is reported and does not stop the others.
+        policy: Targets and rules.
+        jobs: Processes to share the files among; None for as many as pay. With more than one, a script that calls this
+            needs the usual ``if __name__ == "__main__"``.
+
+    Raises:
+        ArgumentError: The policy names a target or a rule that does not exist.
+    """
+    return validate_report(judge_files([*paths], policy, jobs))
+
+
+def _policy(
+    targets: Sequence[str],
+    compute_capabilities: Sequence[str],
+    select: Iterable[str] | None,
+    ignore: Iterable[str] | None,
+) -> Policy:
+    if isinstance(targets, str) or not targets:
+        raise ArgumentError(f"targets is {targets!r}; it must be a list of one or more of {_targets.legal()}")
+    if isinstance(compute_capabilities, str):
+        raise ArgumentError(f"compute_capabilities is {compute_capabilities!r}; it must be a list, such as ['8.6']")
+    return Policy(
+        targets=tuple(targets),
+        compute_capabilities=_targets.capabilities(compute_capabilities),
+        select=None if select is None else tuple(select),
+        ignore=tuple(ignore or ()),
+    )

@@ -1,0 +1,192 @@
+"""What ``validate`` is asked to apply, and what it reports for one model under that policy."""
+
+import fnmatch
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from qdqtool import rules, targets
+from qdqtool.errors import ArgumentError, ModelError
+from qdqtool.findings import Finding, Severity
+from qdqtool.graph.index.suppressions import Suppression, read_suppressions
+from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.model import Model
+from qdqtool.linting.fingerprints import Fingerprints
+from qdqtool.linting.report import ModelReport, TargetReport, target_report
+from qdqtool.rules import Fault, Rule, RuleContext
+from qdqtool.targets import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Targets, and which rules count for what.
+
+    Attributes:
+        targets: Target ids.
+        compute_capabilities: GPUs that TensorRT targets are judged for, 86 for 8.6; empty for none in particular.
+        select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
+        extend_select: Prefixes besides those.
+        ignore: Prefixes of rule codes to leave out.
+        severity: Severities in place of the rules' own, by prefix; the prefix that fits fewest rules wins.
+        per_model_ignores: Prefixes to leave out for models whose path fits a glob.
+        per_node_ignores: Prefixes whose findings are suppressed at nodes whose name fits a glob.
+        folder: What the globs over paths are relative to; None for the working directory.
+    """
+
+    targets: tuple[str, ...] = ("tensorrt",)
+    compute_capabilities: tuple[int, ...] = ()
+    select: tuple[str, ...] | None = None
+    extend_select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    severity: Mapping[str, Severity] = field(default_factory=dict)
+    per_model_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    per_node_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    folder: Path | None = None
+
+
+class Judge:
+    """Applies a policy to models.
+
+    Args:
+        policy: The policy.
+
+    Raises:
+        ArgumentError: It names a target or a rule that does not exist.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        if not policy.targets:
+            raise ArgumentError(f"targets is empty; it must be one or more of {', '.join(targets.names())}")
+        self._policy = policy
+        asked = policy.compute_capabilities
+        self._targets = tuple(targets.get(name).on(asked) for name in dict.fromkeys(policy.targets))
+        self._rules = rules.choose(policy.select, policy.ignore, policy.extend_select)
+        self._severity = _narrowest(policy.severity)
+        self._model_ignores = [(glob, _codes(words)) for glob, words in policy.per_model_ignores.items()]
+        self._node_ignores = [(glob, _codes(words)) for glob, words in policy.per_node_ignores.items()]
+
+    def file(self, path: Path) -> ModelReport:
+        """The report of a file; one that cannot be read has an error instead of findings."""
+        try:
+            return self.model(load_model(path))
+        except ModelError as error:
+            return ModelReport(str(path), (), f"{error.message}; {error.hint}" if error.hint else error.message)
+
+    def model(self, model: Model) -> ModelReport:
+        """The report of a model.
+
+        Raises:
+            ModelError: It has names that are not UTF-8.
+        """
+        with _no_collection():
+            return self._report(model)
+
+    def _report(self, model: Model) -> ModelReport:
+        facts = RuleContext(model)
+        chosen = self._rules_for(model.path)
+        quiet = _Quiet.of(read_suppressions(facts.view), self._node_ignores)
+        prints = Fingerprints()
+        reports = tuple(self._judge(facts, target, chosen, quiet, prints) for target in self._targets)
+        return ModelReport(str(model.path) if model.path is not None else "<memory>", reports)
+
+    def fixable(self, facts: RuleContext) -> Iterator[tuple[Finding, Fault]]:
+        """Every finding that a fix is known for and that is not suppressed, target by target, with its fault."""
+        quiet = _Quiet.of(read_suppressions(facts.view), self._node_ignores)
+        for target in self._targets:
+            for rule in self._rules_for(facts.model.path):
+                for finding, fault in rule.locate(facts, target):
+                    if fault.fixes and not quiet.about(finding.code, fault.node):
+                        yield finding, fault
+
+    def _judge(
+        self, facts: RuleContext, target: Target, chosen: tuple[Rule, ...], quiet: "_Quiet", prints: Fingerprints
+    ) -> TargetReport:
+        found: list[Finding] = []
+        suppressed = 0
+        for rule in chosen:
+            for finding, fault in rule.locate(facts, target):
+                if quiet.about(finding.code, fault.node):
+                    suppressed += 1
+                else:
+                    found.append(self._told(finding, fault.node, prints))
+        checked = tuple(rule.code for rule in chosen if rule.impact(target) is not None)
+        return target_report(target.id, found, checked=checked, suppressed=suppressed)
+
+    def _told(self, finding: Finding, node: NodeView | None, prints: Fingerprints) -> Finding:
+        names, structure = prints.of(finding, node)
+        return replace(
+            finding,
+            severity=self._severity.get(finding.code, finding.severity),
+            context=prints.context(node) if node is not None else "",
+            fingerprint=names,
+            structure=structure,
+        )
+
+    def _rules_for(self, path: Path | None) -> tuple[Rule, ...]:
+        if path is None or not self._model_ignores:
+            return self._rules
+        shown = _relative(path, self._policy.folder)
+        ignored = {code for glob, codes in self._model_ignores if _fits_path(shown, glob) for code in codes}
+        return tuple(rule for rule in self._rules if rule.code not in ignored)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection meanwhile: the indexes of a model are many objects, and none of them is garbage yet."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True, slots=True)
+class _Quiet:
+    """Which findings are suppressed where."""
+
+    notes: tuple[tuple[Suppression, frozenset[str]], ...]
+    globs: list[tuple[str, frozenset[str]]]
+
+    @classmethod
+    def of(cls, suppressions: Iterable[Suppression], globs: list[tuple[str, frozenset[str]]]) -> "_Quiet":
+        return cls(tuple((note, frozenset(_known_codes(note.prefixes))) for note in suppressions), globs)
+
+    def about(self, code: str, node: NodeView | None) -> bool:
+        if any(code in codes and note.covers(node) for note, codes in self.notes):
+            return True
+        if node is None:
+            return False
+        return any(code in codes and fnmatch.fnmatchcase(node.label, glob) for glob, codes in self.globs)
+
+
+def _codes(prefixes: Iterable[str]) -> frozenset[str]:
+    return frozenset(rule.code for prefix in prefixes for rule in rules.matching(prefix))
+
+
+def _known_codes(prefixes: Iterable[str]) -> Iterator[str]:
+    for prefix in prefixes:
+        try:
+            yield from _codes([prefix])
+        except ArgumentError:
+            continue  # the rule about unused suppressions reports it
+
+
+def _narrowest(severity: Mapping[str, Severity]) -> dict[str, Severity]:
+    chosen: dict[str, Severity] = {}
+    for prefix in sorted(severity, key=lambda prefix: len(rules.matching(prefix)), reverse=True):
+        chosen |= dict.fromkeys(_codes([prefix]), severity[prefix])
+    return chosen
+
+
+def _relative(path: Path, folder: Path | None) -> str:
+    absolute, base = path.absolute(), (folder or Path.cwd()).absolute()
+    return (absolute.relative_to(base) if absolute.is_relative_to(base) else absolute).as_posix()
+
+
+def _fits_path(path: str, glob: str) -> bool:
+    return fnmatch.fnmatchcase(path, glob) or fnmatch.fnmatchcase(path.rsplit("/", 1)[-1], glob)

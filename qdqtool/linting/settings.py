@@ -1,0 +1,177 @@
+"""Settings of a project: ``qdqtool.toml``, or ``[tool.qdqtool]`` in ``pyproject.toml``."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from qdqtool import rules, targets
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.findings import Severity
+from qdqtool.linting.policy import Policy
+from qdqtool.registry import suggestion
+
+OWN_FILE = "qdqtool.toml"
+SHARED_FILE = "pyproject.toml"
+MAX_BYTES = 1 << 20
+HINT = "docs/validate.md lists the settings"
+
+FailOn = Literal["error", "warning", "never"]
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="kebab"):
+    """The settings of one file; None where it says nothing.
+
+    Attributes:
+        targets: Target ids.
+        sm: Compute capabilities of the GPUs that the engine is for, as ``8.6`` or ``86``.
+        select: Prefixes of rule codes to apply.
+        extend_select: Prefixes besides those.
+        ignore: Prefixes to leave out.
+        fail_on: The severity from which on findings fail the run.
+        baseline: File of known findings, relative to the settings' folder.
+        severity: Severity by prefix.
+        per_model_ignores: Prefixes by glob over model paths, relative to the settings' folder.
+        per_node_ignores: Prefixes by glob over node names.
+    """
+
+    targets: list[str] | None = None
+    sm: list[str] | None = None
+    select: list[str] | None = None
+    extend_select: list[str] | None = None
+    ignore: list[str] | None = None
+    fail_on: FailOn | None = None
+    baseline: str | None = None
+    severity: dict[str, Severity] | None = None
+    per_model_ignores: dict[str, list[str]] | None = None
+    per_node_ignores: dict[str, list[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a run is done with, after file and command line are put together.
+
+    Attributes:
+        source: The file of settings, or None.
+        fail_on: The severity from which on findings fail the run.
+        baseline: File of known findings, or None.
+        policy: Targets and rules.
+    """
+
+    source: Path | None
+    fail_on: FailOn
+    baseline: Path | None
+    policy: Policy
+
+
+def find_config(folder: Path) -> Path | None:
+    """The nearest file of settings in ``folder`` or above it; ``qdqtool.toml`` before ``pyproject.toml``.
+
+    A ``pyproject.toml`` without ``[tool.qdqtool]`` is passed over.
+
+    Raises:
+        UsageError: A ``pyproject.toml`` on the way cannot be read.
+    """
+    folder = folder.absolute()
+    for place in (folder, *folder.parents):
+        if (place / OWN_FILE).is_file():
+            return place / OWN_FILE
+        if (place / SHARED_FILE).is_file() and _table(place / SHARED_FILE) is not None:
+            return place / SHARED_FILE
+    return None
+
+
+def read_config(path: Path) -> Config:
+    """Decode a file of settings strictly.
+
+    Raises:
+        UsageError: It cannot be read, or holds an unknown key, target or rule, or a value of the wrong type.
+    """
+    table = _table(path)
+    for key in table or {}:
+        legal = Config.__struct_encode_fields__
+        if key not in legal:
+            raise UsageError(
+                f"{path}: unknown setting '{key}'; legal: {', '.join(legal)}{suggestion(key, legal)}", hint=HINT
+            )
+    try:
+        config = msgspec.convert(table or {}, Config)
+    except msgspec.ValidationError as error:
+        said = str(error).replace("`", "'").replace(" | null", "")
+        raise UsageError(f"{path}: {said}", hint=HINT) from None
+    _check_names(path, config)
+    return config
+
+
+def settle(given: Config, *, isolated: bool, folder: Path | None = None) -> Settings:
+    """The settings of a run: those of the nearest file, each replaced by what ``given`` says.
+
+    Args:
+        given: From the command line. Its ``extend_select`` adds to that of the file, its ``baseline`` is relative to
+            the working directory.
+        isolated: Read no file.
+        folder: Where the search for a file starts; None for the working directory.
+
+    Raises:
+        UsageError: The file cannot be read or decoded.
+    """
+    source = None if isolated else find_config(folder or Path.cwd())
+    stored = read_config(source) if source is not None else Config()
+    select = given.select if given.select is not None else stored.select
+    policy = Policy(
+        targets=tuple(given.targets or stored.targets or Policy().targets),
+        compute_capabilities=targets.capabilities(given.sm or stored.sm or ()),
+        select=None if select is None else tuple(select),
+        extend_select=(*(stored.extend_select or ()), *(given.extend_select or ())),
+        ignore=tuple(given.ignore if given.ignore is not None else stored.ignore or ()),
+        severity=stored.severity or {},
+        per_model_ignores={glob: tuple(codes) for glob, codes in (stored.per_model_ignores or {}).items()},
+        per_node_ignores={glob: tuple(codes) for glob, codes in (stored.per_node_ignores or {}).items()},
+        folder=source.parent if source is not None else None,
+    )
+    return Settings(
+        source=source,
+        fail_on=given.fail_on or stored.fail_on or "error",
+        baseline=_baseline(given, stored, source),
+        policy=policy,
+    )
+
+
+def _baseline(given: Config, stored: Config, source: Path | None) -> Path | None:
+    if given.baseline is not None:
+        return Path(given.baseline)
+    return source.parent / stored.baseline if source is not None and stored.baseline is not None else None
+
+
+def _table(path: Path) -> dict[str, Any] | None:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
+    if path.name != SHARED_FILE:
+        return document
+    tool = document.get("tool")
+    found = tool.get("qdqtool") if isinstance(tool, dict) else None
+    if found is not None and not isinstance(found, dict):
+        raise UsageError(f"{path}: [tool.qdqtool] is no table", hint=HINT)
+    return found
+
+
+def _check_names(path: Path, config: Config) -> None:
+    prefixes = [*(config.select or ()), *(config.extend_select or ()), *(config.ignore or ()), *(config.severity or ())]
+    for table in (config.per_model_ignores, config.per_node_ignores):
+        prefixes += [prefix for codes in (table or {}).values() for prefix in codes]
+    try:
+        for prefix in prefixes:
+            rules.matching(prefix)
+        for target in config.targets or ():
+            targets.get(target)
+        targets.capabilities(config.sm or ())
+    except ArgumentError as error:
+        raise UsageError(f"{path}: {error.message}", hint=error.hint) from None

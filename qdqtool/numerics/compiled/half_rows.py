@@ -1,0 +1,116 @@
+"""Kernels that numba compiles: quantize contiguous rows of float16 to integers. Imported only when they are used.
+
+As in :mod:`qdqtool.numerics.compiled.rows`, but the values are binary16 and so is the quotient: it is formed in
+float32, where dividing two halves and rounding to half gives what a single rounding would, and rounded in its bits.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from qdqtool.numerics.compiled.rows import compiled, encode
+from qdqtool.numerics.dtypes import Array
+
+
+def _half(bits: Any) -> Any:
+    """A binary16 pattern as float32: exact for subnormals, infinities and NaN too."""
+    wide = np.uint32(bits)
+    size = wide & np.uint32(0x7FFF)
+    value = np.uint32(size << np.uint32(13) | (wide & np.uint32(0x8000)) << np.uint32(16)).view(np.float32)
+    value *= np.float32(2.0**112)
+    value = value if size < np.uint32(0x7C00) else value * np.float32(np.inf)
+    return value if size <= np.uint32(0x7C00) else np.float32(np.nan)
+
+
+def _to_half(value: Any) -> Any:
+    """float32 rounded half to even to the 11 digits of binary16.
+
+    What is below its smallest normal keeps more digits, and what overflows stays finite: both give the same code.
+    """
+    bits = np.float32(value).view(np.uint32)
+    rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
+    return np.uint32(rounded & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+half = compiled(_half)
+to_half = compiled(_to_half)
+
+
+def _integer_row(x: Array, scale: Any, bounds: Any, out: Array) -> None:
+    low, high, mask = bounds
+    for i in range(x.size):
+        code = np.rint(to_half(half(x[i]) / scale))
+        code = max(low, code)
+        code = min(high, code)
+        out[i] = np.int32(code) & mask
+
+
+def _integer_vector(x: Array, scale: Array, bounds: Any, out: Array) -> None:
+    low, high, mask = bounds
+    for i in range(x.size):
+        code = np.rint(to_half(half(x[i]) / scale[i]))
+        code = max(low, code)
+        code = min(high, code)
+        out[i] = np.int32(code) & mask
+
+
+def _float_row(x: Array, scale: Any, bounds: Any, layout: Any, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = encode(to_half(half(x[i]) / scale), bounds, layout)
+
+
+def _float_vector(x: Array, scale: Array, bounds: Any, layout: Any, out: Array) -> None:
+    for i in range(x.size):
+        out[i] = encode(to_half(half(x[i]) / scale[i]), bounds, layout)
+
+
+integer_row = compiled(_integer_row)
+integer_vector = compiled(_integer_vector)
+float_row = compiled(_float_row)
+float_vector = compiled(_float_vector)
+
+
+def _integer_rows(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) -> None:
+    """One scale a row. ``rows``: first, last + 1, rows in a group, elements in a group, elements in a row."""
+    first, last, per_group, group, step = rows
+    for row in range(first, last):
+        start = (row // per_group) * group + (row % per_group) * step
+        stop = min(start + step, (row // per_group + 1) * group)
+        integer_row(x[start:stop], scale[row % scale.size], bounds, out[start:stop])
+
+
+def _integer_vectors(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) -> None:
+    """A scale for each element of a row. ``rows``: first, last + 1, rows in a group, its scale rows, their height."""
+    first, last, per_group, blocks, height = rows
+    for row in range(first, last):
+        integer_vector(x[row], scale[(row // per_group) * blocks + (row % per_group) // height], bounds, out[row])
+
+
+def _float_rows(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
+    """As :func:`_integer_rows`."""
+    first, last, per_group, group, step = rows
+    for row in range(first, last):
+        start = (row // per_group) * group + (row % per_group) * step
+        stop = min(start + step, (row // per_group + 1) * group)
+        float_row(x[start:stop], scale[row % scale.size], bounds, layout, out[start:stop])
+
+
+def _float_vectors(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
+    """As :func:`_integer_vectors`."""
+    first, last, per_group, blocks, height = rows
+    for row in range(first, last):
+        which = (row // per_group) * blocks + (row % per_group) // height
+        float_vector(x[row], scale[which], bounds, layout, out[row])
+
+
+def _pack_nibbles(codes: Array, out: Array) -> None:
+    """Two codes a byte, the first in the low bits."""
+    for i in range(out.size):
+        out[i] = (codes[2 * i] & np.uint8(15)) | ((codes[2 * i + 1] & np.uint8(15)) << np.uint8(4))
+
+
+integer_rows = compiled(_integer_rows)
+integer_vectors = compiled(_integer_vectors)
+float_rows = compiled(_float_rows)
+float_vectors = compiled(_float_vectors)
+pack_nibbles = compiled(_pack_nibbles)

@@ -1,1 +1,0 @@
-"""The jobs: request in, report out. No click, no printing."""

@@ -1,0 +1,206 @@
+"""Ranges that another tool found: matched with a model by tensor name, and planned with as they are."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool import ops
+from qdqtool.errors import UsageError
+from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.model import Model
+from qdqtool.plan import Slot
+from qdqtool.planning import modes
+from qdqtool.planning.given_scales import Fitted, ScalesProblem, fit_scales
+from qdqtool.planning.placement import ProposedSlot
+from qdqtool.planning.proposal import propose_for
+from qdqtool.planning.recipe import Recipe
+from qdqtool.ranges.encodings import Encodings, ReadEncodings, read_encodings
+from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorKey
+from qdqtool.registry import suggestion
+from qdqtool.running.observe import ModelIndex
+
+SHOWN = 3
+MAX_MOVES = 64
+"""Operators that move values, one behind the other, to look through."""
+WEIGHT_MODES = ("int4", "int8-weight-only", "fp8-weight-only")
+
+WeightKey = tuple[TensorKey, str]
+"""A constant, and the scheme that placement proposes for it, in words: two readers may want two of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenReport:
+    """What became of a range file of another tool.
+
+    Attributes:
+        source: The file.
+        format: Id of its format (:mod:`qdqtool.ranges.encodings`).
+        mode: The quantize mode that it was used for.
+        tensors: How many tensors it names.
+        weights: How many constants got the scales that it has for them; known when the plan is made.
+        unknown: Those that the model does not have.
+        notes: What the file says and could not be done as it says.
+    """
+
+    source: str
+    format: str
+    mode: str
+    tensors: int
+    weights: int = 0
+    unknown: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Ranges matched with a model.
+
+    Attributes:
+        ranges: Of each tensor that placement chooses; unseen where the file has none.
+        scales: Of constants that placement chooses, where those of the file fit.
+        report: What became of the file.
+    """
+
+    ranges: Ranges
+    scales: Mapping[WeightKey, Fitted]
+    report: GivenReport
+
+
+def given_ranges(model: Model, path: Path, recipe: Recipe) -> Given:
+    """Read a range file of another tool and match it with a model.
+
+    A name means every tensor of that name, in whatever scope, since such files know of none. A tensor without a range
+    that only holds values of one that has one, moved or selected, has the range of that.
+
+    Raises:
+        UsageError: The file is no such file or malformed, or names none of the tensors that are to be quantized.
+    """
+    return match_ranges(model, read_encodings(path), path, recipe)
+
+
+def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) -> Given:
+    """As :func:`given_ranges`, with a file that was read already."""
+    facts, found = ModelIndex.of(GraphView(model)), read.found
+    if recipe.mode.weight_only and not found.constants:
+        raise UsageError(
+            f"quantize mode '{recipe.quantize_mode}' quantizes weights only: it has no use for ranges {path}, "
+            "which are of activations"
+        )
+    slots = propose_for(facts, recipe).slots
+    wanted = [entry.slot for entry in slots if entry.kind == "activation"]
+    weights = _Weights(facts, recipe)
+    for entry in slots:
+        if entry.kind == "weight" and entry.slot.tensor in found.constants:
+            weights.add(entry, found)
+    sources = {(slot.scope, slot.tensor): _source(_value(facts, slot), found) for slot in wanted}
+    ranges = {key: found.ranges.get(source, UNSEEN) for key, source in sources.items()}
+    remarks = tuple(found.remarks_of(dict.fromkeys(sources.values())))
+    known = {value.name for scope in facts.view.scopes for value in scope.values.values()}
+    unknown = tuple(name for name in found.names if name not in known)
+    useful = any(each.count for each in ranges.values()) if wanted else weights.scales
+    if slots and not useful:
+        raise _nothing_fits(path, unknown, [entry.slot.tensor for entry in slots], [*weights.problems(), *remarks])
+    record = CalibrationRecord(
+        method=read.format, samples=0, random=False, seed=None, data_sha256="", model_sha256="", preparation=()
+    )
+    report = GivenReport(
+        source=str(path),
+        format=read.format,
+        mode=recipe.quantize_mode,
+        tensors=len(found.names),
+        unknown=unknown,
+        notes=(
+            *(f"{problem}: scaled by its values" for problem in weights.problems()),
+            *remarks,
+            *_left_in_float(found, facts, recipe),
+        ),
+    )
+    return Given(Ranges(record, ranges), weights.scales, report)
+
+
+def nearest_mode(model: Model, found: Encodings) -> str:
+    """The quantize mode that is nearest to what a file says of the tensors of a model.
+
+    Activations of 8 bits are quantized, others stay float: no target computes with 16. Without 8-bit activations the
+    weights decide, those of the fewest bits first.
+    """
+    if not found.formats:
+        return modes.DEFAULT
+    constants = _constants(ModelIndex.of(GraphView(model)))
+    weights = {name for tensor, name in found.formats.items() if tensor in constants}
+    activations = {name for tensor, name in found.formats.items() if tensor not in constants}
+    if activations & {"int8", "uint8"}:
+        return "int8"
+    if "float8e4m3fn" in activations:
+        return "fp8"
+    return next((mode for mode in WEIGHT_MODES if modes.get(mode).weights in weights), modes.DEFAULT)
+
+
+class _Weights:
+    """Scales of constants that fit, and why the others do not."""
+
+    def __init__(self, facts: ModelIndex, recipe: Recipe) -> None:
+        self._facts = facts
+        self._recipe = recipe
+        self._problems: dict[str, list[str]] = {}
+        self.scales: dict[WeightKey, Fitted] = {}
+
+    def add(self, entry: ProposedSlot, found: Encodings) -> None:
+        slot = entry.slot
+        shape = self._facts.types.shape(_value(self._facts, slot))
+        try:
+            fitted = fit_scales(found.constants[slot.tensor], shape, entry.scheme, self._recipe.target)
+            self.scales[(slot.scope, slot.tensor), str(entry.scheme)] = fitted
+        except ScalesProblem as problem:
+            self._problems.setdefault(str(problem), []).append(slot.tensor)
+
+    def problems(self) -> Iterator[str]:
+        for problem, tensors in self._problems.items():
+            more = "" if len(tensors) == 1 else f" (and {len(tensors) - 1} more)"
+            yield f"weight '{tensors[0]}'{more} {problem}"
+
+
+def _value(facts: ModelIndex, slot: Slot) -> Value:
+    return facts.view.scope(slot.scope).values[slot.tensor]
+
+
+def _source(value: Value, found: Encodings) -> str:
+    """The tensor whose range is that of ``value``."""
+    source = value
+    for _ in range(MAX_MOVES):
+        if source.name in found.ranges or source.name in found.formats:
+            return source.name
+        maker = source.producer
+        family, before = (ops.get(maker), maker.input(0)) if maker is not None else (None, None)
+        if family is None or not family.commutes or before is None:
+            break
+        source = before
+    return value.name
+
+
+def _left_in_float(found: Encodings, facts: ModelIndex, recipe: Recipe) -> Iterator[str]:
+    ranges = found.ranges.keys() - _constants(facts) if recipe.mode.weight_only else ()
+    if ranges:
+        yield f"mode '{recipe.quantize_mode}' leaves activations in float: {len(ranges)} ranges of the file have no use"
+
+
+def _constants(facts: ModelIndex) -> set[str]:
+    values = (value for scope in facts.view.scopes for value in scope.values.values())
+    return {value.name for value in values if facts.constants.is_constant(value)}
+
+
+def _nothing_fits(path: Path, unknown: tuple[str, ...], wanted: list[str], problems: list[str]) -> UsageError:
+    if problems:
+        return UsageError(
+            f"{path} has nothing for the tensors that are to be quantized: {problems[0]}",
+            hint="`qdqtool quantize --calibration-cache` takes a --quantize-mode: choose that of the file",
+        )
+    if not unknown:
+        return UsageError(f"{path} has no range of a tensor that is to be quantized, such as '{wanted[0]}'")
+    near = suggestion(unknown[0], wanted)
+    shown = ", ".join(f"'{name}'" for name in unknown[:SHOWN])
+    more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+    return UsageError(
+        f"{path} names no tensor that is to be quantized; the model has no {shown}{more}{near}",
+        hint=f"it was made for another model, or with other names; wanted is for example '{wanted[0]}'",
+    )

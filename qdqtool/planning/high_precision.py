@@ -1,0 +1,89 @@
+"""The type of what a quantized model leaves in float: as the model has it, or float16.
+
+The model is prepared and calibrated in its own type, and its pairs are put in. Only then what is float becomes float16,
+so that weights are quantized from what was given and not from a rounding of it. Scales alone are chosen as values of
+float16 from the beginning: Q, DQ and codes must agree on them to the last bit.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from qdqtool.data import Feeds
+from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, write_metadata
+from qdqtool.graph.io.tensors import iter_tensors
+from qdqtool.graph.model import Model
+from qdqtool.planning.magnitudes import magnitudes_in, measure_magnitudes
+from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.ranges.types import Ranges
+from qdqtool.transforms.float16 import Float32Node, convert_to_float16
+from qdqtool.transforms.opset import upgrade_opset
+from qdqtool.transforms.taps import TensorKey
+
+OPSET_WITH_HALF_PAIRS = 19
+"""The first in which Q and DQ take float16."""
+
+_OTHER_FLOATS: dict[int, str] = {
+    TensorProto.FLOAT16: "float16",
+    TensorProto.BFLOAT16: "bfloat16",
+    TensorProto.DOUBLE: "float64",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighPrecisionReport:
+    """What became of the float part of a model.
+
+    Attributes:
+        dtype: What was asked for, ``fp16``.
+        nodes: How many nodes compute in float16 now, beside those that quantize.
+        kept: Those that compute in float32.
+        casts: How many Cast nodes were added.
+        measured: How many tensors were looked at, whether float16 holds their values; 0 without data.
+        note: Why nothing was done; empty where something was.
+    """
+
+    dtype: str
+    nodes: int = 0
+    kept: tuple[Float32Node, ...] = ()
+    casts: int = 0
+    measured: int = 0
+    note: str = ""
+
+
+def ready_for(model: Model, high_precision: HighPrecision) -> Model:
+    """The float model, for float16 at an opset whose pairs take it."""
+    return upgrade_opset(model, OPSET_WITH_HALF_PAIRS) if high_precision is HighPrecision.FP16 else model
+
+
+def lower(quantized: Model, measured: dict[TensorKey, float]) -> tuple[Model, HighPrecisionReport]:
+    """A quantized model whose float part is float16, and what became of it.
+
+    Args:
+        quantized: The model with its pairs; it is not changed.
+        measured: How large its tensors become.
+    """
+    dtype = HighPrecision.FP16.value
+    done = convert_to_float16(quantized, measured)
+    if not done.nodes and not done.kept:
+        return quantized, HighPrecisionReport(dtype=dtype, note=f"nothing was float32{_types(quantized)}")
+    write_metadata(done.model, HIGH_PRECISION_KEY, dtype)
+    return done.model, HighPrecisionReport(
+        dtype=dtype, nodes=done.nodes, kept=done.kept, casts=done.casts, measured=len(measured)
+    )
+
+
+def known_magnitudes(model: Model, feeds: Feeds | None, ranges: Ranges | None) -> dict[TensorKey, float]:
+    """How large the tensors of a float model become, as far as data and ranges tell."""
+    seen = magnitudes_in(ranges) if ranges is not None else {}
+    for key, magnitude in (measure_magnitudes(model, feeds) if feeds is not None else {}).items():
+        seen[key] = max(magnitude, seen.get(key, 0.0))
+    return seen
+
+
+def _types(model: Model) -> str:
+    """What the constants of a model are instead, the most frequent type first."""
+    kinds = (tensor.data_type for tensor in iter_tensors(model.proto))
+    found = Counter(_OTHER_FLOATS[kind] for kind in kinds if kind in _OTHER_FLOATS)
+    return f", the constants are {' and '.join(name for name, _ in found.most_common())}" if found else ""

@@ -1,0 +1,113 @@
+"""Second moments of the inputs of products, for algorithms that round weights by what they are multiplied with."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from qdqtool.data import Feeds
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.gptq import Moments
+from qdqtool.planning.range_planner import computing_nodes
+from qdqtool.running.float_runs import run_sample
+from qdqtool.running.observe import ModelIndex, Observer, is_fed
+from qdqtool.running.ort_cpu import Profile
+from qdqtool.running.progress import Progress
+
+MOST_BYTES = 1 << 30
+"""Moments that are gathered in one pass over the data; more of them take more passes."""
+
+
+class InputMoments:
+    """Moments of the activations that some weights are multiplied with, gathered pass by pass.
+
+    Args:
+        facts: The float model.
+        feeds: The samples.
+        progress: Told of every sample.
+    """
+
+    def __init__(self, facts: ModelIndex, feeds: Feeds, progress: Progress | None = None) -> None:
+        self._facts = facts
+        self._feeds = feeds
+        self._progress = progress
+
+    def of(self, weights: Mapping[Value, int]) -> Iterator[tuple[Value, Moments]]:
+        """Each matrix with the moments of its inputs, a shared one with the sum over all products.
+
+        Left out are weights of which an input cannot be observed, was not computed, or is not finite.
+
+        Args:
+            weights: Matrices, with the number of their input channels.
+
+        Raises:
+            UsageError: The model fails on a sample.
+        """
+        inputs = {weight: found for weight in weights if (found := self._inputs(weight))}
+        for group in _groups(inputs, weights):
+            sums = self._run({value for weight in group for value in inputs[weight]})
+            for weight in group:
+                parts = [sums.get(value) for value in inputs[weight]]
+                usable = [part for part in parts if part is not None and _is_usable(part, weights[weight])]
+                if len(usable) == len(parts):
+                    yield weight, np.sum(usable, axis=0)
+
+    def _inputs(self, weight: Value) -> list[Value]:
+        """The activations that a matrix is multiplied with; nothing if one of its uses is no product."""
+        found = [_activation(node, self._facts) for use in weight.uses for node in computing_nodes(use.node)]
+        known = [value for value in found if value is not None]
+        return known if len(known) == len(found) else []
+
+    def _run(self, values: set[Value]) -> Mapping[Value, Moments]:
+        ordered = sorted(values, key=lambda value: (value.scope.path, value.name))
+        sums: dict[Value, Moments] = {}
+        inner = [value for value in ordered if not is_fed(value)]
+        with Observer(self._facts, inner, Profile.DEPLOYED) as observer:
+            for number, sample in enumerate(self._feeds):
+                if self._progress is not None:
+                    self._progress(number, len(self._feeds))
+                run = run_sample(observer, sample, number, self._feeds)
+                for value in ordered:
+                    for array in observer.arrays(run, sample, value):
+                        _add(sums, value, array)
+            return {value: found for value, found in sums.items() if observer.problem(value) is None}
+
+
+def _add(sums: dict[Value, Moments], value: Value, array: Array) -> None:
+    if not array.size:
+        return
+    rows = array.reshape(-1, array.shape[-1]).astype(np.float32, copy=False)
+    with np.errstate(all="ignore"):
+        product = rows.T @ rows
+        if value in sums:
+            product += sums[value]
+    sums[value] = product
+
+
+def _is_usable(moments: Moments, channels: int) -> bool:
+    return moments.shape[0] == channels and bool(np.isfinite(moments).all()) and bool(moments.any())
+
+
+def _activation(node: NodeView, facts: ModelIndex) -> Value | None:
+    """What a product multiplies its constant right operand with, channels last."""
+    value = node.input(0)
+    plain = node.is_op("MatMul") or (node.is_op("Gemm") and not node.attribute("transA", 0))
+    return value if plain and value is not None and not facts.constants.is_constant(value) else None
+
+
+def _groups(inputs: Mapping[Value, list[Value]], channels: Mapping[Value, int]) -> Iterator[list[Value]]:
+    """Weights in runs whose moments fit the budget, at least one at a time."""
+    group: list[Value] = []
+    held: set[Value] = set()
+    size = 0
+    for weight, found in inputs.items():
+        own = np.float32().itemsize * channels[weight] ** 2
+        more = own * len(set(found) - held)
+        if group and size + more > MOST_BYTES:
+            yield group
+            group, held, size, more = [], set(), 0, own * len(set(found))
+        group.append(weight)
+        held |= set(found)
+        size += more
+    if group:
+        yield group

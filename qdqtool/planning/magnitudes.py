@@ -1,0 +1,54 @@
+"""How large the float tensors of a model become on data: what decides whether float16 holds them."""
+
+from collections.abc import Iterator
+
+from qdqtool.data import Feeds
+from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.model import Model
+from qdqtool.ranges.types import CHUNK, Ranges
+from qdqtool.running.float_runs import run_sample
+from qdqtool.running.observe import ModelIndex, Observer, is_fed
+from qdqtool.running.ort_cpu import Profile
+from qdqtool.transforms.float16 import KEEPING
+from qdqtool.transforms.float16.magnitudes import largest
+from qdqtool.transforms.taps import TensorKey, tensor_key
+
+SAMPLES = CHUNK
+"""Most samples that are run. :data:`qdqtool.transforms.float16.limits.LARGEST` leaves room for others."""
+
+
+def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
+    """The largest finite magnitude of each float tensor on the first samples, by scope and name.
+
+    Tensors that only hold parts of others are left out. All others are held until the run of a sample ends.
+
+    Args:
+        model: The float model.
+        feeds: What to run it on.
+
+    Raises:
+        UsageError: The model fails on a sample.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+    """
+    facts = ModelIndex.of(GraphView(model))
+    values = list(_to_be_measured(facts))
+    found: dict[TensorKey, float] = {}
+    with Observer(facts, [value for value in values if not is_fed(value)], Profile.DEPLOYED) as observer:
+        for number, sample in enumerate(feeds.first(SAMPLES)):
+            run = run_sample(observer, sample, number, feeds)
+            for value in values:
+                for array in observer.arrays(run, sample, value):
+                    found[tensor_key(value)] = max(found.get(tensor_key(value), 0.0), largest(array))
+    return found
+
+
+def magnitudes_in(ranges: Ranges) -> dict[TensorKey, float]:
+    """Those of the tensors that ranges are of."""
+    return {key: seen.amax for key, seen in ranges.tensors.items() if seen.count}
+
+
+def _to_be_measured(facts: ModelIndex) -> Iterator[Value]:
+    for value in facts.view.values():
+        moved = value.producer is not None and value.producer.is_op(*KEEPING)
+        if facts.is_float(value) and not (moved or value.scope.in_function or facts.is_constant(value)):
+            yield value

@@ -1,0 +1,117 @@
+"""Claims of single uses on Q/DQ pairs, and how claims on one tensor become shared slots."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from qdqtool import formats
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.plan import Slot, UseRef
+from qdqtool.planning.placement.proposal import Kind, ProposedSlot
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Input ``index`` of ``node`` wants to read ``value`` dequantized."""
+
+    node: NodeView
+    index: int
+    value: Value
+    kind: Kind
+    granularity: Granularity
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A quantizable operator that gets no pair, and why."""
+
+    reason: str
+
+
+Decision = tuple[Claim, ...] | Skip | None
+"""What becomes of a node: its claims, a reason to stay float, or None where the question does not arise."""
+
+_Group = tuple[Value, Kind, Granularity]
+
+
+MakeScheme = Callable[[Granularity], QuantScheme]
+"""How a tensor is quantized whose scales have some granularity."""
+
+
+def int8_scheme(granularity: Granularity) -> QuantScheme:
+    """Symmetric int8."""
+    return QuantScheme(formats.get("int8"), granularity)
+
+
+def share(claims: Iterable[Claim], make_scheme: MakeScheme = int8_scheme) -> tuple[ProposedSlot, ...]:
+    """One slot for all claims on a tensor with one granularity, in the order of the first claim.
+
+    A slot for a constant that reaches its consumers through Identity or Transpose moves in front of those, where the
+    stored tensor can be packed.
+    """
+    groups: dict[_Group, list[Claim]] = {}
+    for claim in claims:
+        groups.setdefault((claim.value, claim.kind, claim.granularity), []).append(claim)
+    while (lifted := _lift(groups)) is not groups:
+        groups = lifted
+    return tuple(_slot(group, members, make_scheme) for group, members in groups.items())
+
+
+def _lift(groups: dict[_Group, list[Claim]]) -> dict[_Group, list[Claim]]:
+    """Move every slot that can be moved one node up; the same dict when there is none."""
+    result: dict[_Group, list[Claim]] = {}
+    changed = False
+    for group, members in groups.items():
+        upper = _above(group, members)
+        changed = changed or upper is not None
+        above, claims = upper or (group, members)
+        result.setdefault(above, []).extend(claims)
+    return result if changed else groups
+
+
+def _above(group: _Group, members: list[Claim]) -> tuple[_Group, list[Claim]] | None:
+    value, kind, granularity = group
+    node = value.producer
+    if kind != "weight" or node is None or not node.is_op("Identity", "Transpose") or value.is_output:
+        return None
+    source = node.input(0)
+    all_uses = {(use.node, use.index) for use in value.uses} == {(claim.node, claim.index) for claim in members}
+    if source is None or not all_uses:
+        return None
+    if node.op_type == "Transpose":
+        perm = _permutation(node, source)
+        if perm is None and isinstance(granularity, PerAxis | Blocked):
+            return None
+        granularity = _before_transpose(granularity, perm or [])
+    reason = _reasons(members)
+    return (source, kind, granularity), [Claim(node, 0, source, kind, granularity, reason)]
+
+
+def _permutation(node: NodeView, source: Value) -> list[int] | None:
+    """Where each axis of a Transpose comes from; reversed unless the node says otherwise, None for an unknown rank."""
+    perm: list[int] | None = node.attribute("perm")
+    if perm is None and source.initializer is not None:
+        return list(range(len(source.initializer.dims)))[::-1]
+    return perm
+
+
+def _before_transpose(granularity: Granularity, perm: list[int]) -> Granularity:
+    match granularity:
+        case PerAxis(axis):
+            return PerAxis(perm[axis])
+        case Blocked(axis, block_size):
+            return Blocked(perm[axis], block_size)
+    return granularity
+
+
+def _slot(group: _Group, members: list[Claim], make_scheme: MakeScheme) -> ProposedSlot:
+    value, kind, granularity = group
+    refs = dict.fromkeys(UseRef(claim.node.scope.path, claim.node.key, claim.index) for claim in members)
+    slot = Slot(value.scope.path, value.name, tuple(refs))
+    return ProposedSlot(slot, kind, make_scheme(granularity), _reasons(members))
+
+
+def _reasons(members: list[Claim]) -> str:
+    return ", ".join(dict.fromkeys(claim.reason for claim in members))

@@ -1,0 +1,117 @@
+"""What placement asks about tensors: whether they are constant, of a type that Q reads, and can be observed."""
+
+from collections.abc import Iterator
+
+from qdqtool import ops
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.types import Shape, TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.io.without_weights import without_weights
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import MAIN
+from qdqtool.planning.placement.selection import Selection
+from qdqtool.targets import Target, type_name
+from qdqtool.transforms.taps import tap_tensors, tensor_key
+
+FLOAT_TYPES = frozenset({"bfloat16", "float16", "float32"})
+"""What QuantizeLinear reads by ONNX; a target may take less, or by mistake more."""
+
+
+class PlacementContext:
+    """One model as placement sees it.
+
+    Args:
+        view: The index of the model.
+        types: Its tensor types.
+        constants: Its folded constants.
+        target: What the result is for.
+        selection: What the user wants quantized.
+
+    Attributes:
+        view: As given.
+        target: As given.
+        selection: As given.
+    """
+
+    def __init__(
+        self, view: GraphView, types: TensorTypes, constants: Constants, target: Target, selection: Selection
+    ) -> None:
+        self.view = view
+        self.target = target
+        self.selection = selection
+        self._types = types
+        self._constants = constants
+        self._unreachable = _unreachable(view, types, constants)
+
+    def is_constant(self, value: Value) -> bool:
+        """Whether the tensor folds to a constant."""
+        return self._constants.is_constant(value)
+
+    def constant_minimum(self, value: Value) -> float | None:
+        """The smallest element of a constant, or None where it is none, empty or too large to fold."""
+        array = self._constants.array(value) if self.is_constant(value) else None
+        return float(array.astype("float64").min()) if array is not None and array.size else None
+
+    def shape(self, value: Value) -> Shape | None:
+        """The shape of a tensor, as far as it is known, of a constant in full."""
+        known = self._types.shape(value)
+        if known is not None or not self.is_constant(value):
+            return known
+        array = self._constants.array(value)
+        return array.shape if array is not None else None
+
+    def is_float(self, value: Value) -> bool:
+        """Whether it may hold real numbers: false for integers, booleans and strings."""
+        known = self._types.elem_type(value)
+        return known is None or "float" in type_name(known)
+
+    def type_obstacle(self, value: Value) -> str | None:
+        """Why its type cannot be quantized for the target; None when it can."""
+        known = self._types.elem_type(value)
+        if known is None:
+            return f"the type of '{value.name}' is unknown"
+        name, legal = type_name(known), FLOAT_TYPES & self.target.data_types
+        if name in legal:
+            return None
+        return f"'{value.name}' is {name}; {self.target.title} quantizes {', '.join(sorted(legal))}"
+
+    def obstacle(self, value: Value) -> str | None:
+        """Why an activation cannot carry a pair; None when it can."""
+        if value.producer is not None and value.producer.op_type == "DequantizeLinear":
+            return _quantized_by(value.producer)
+        unreachable = self._unreachable.get(tensor_key(value))
+        if unreachable is not None:
+            return f"'{value.name}' cannot be observed: {unreachable}"
+        return self.type_obstacle(value)
+
+
+def _quantized_by(dequantize: NodeView) -> str:
+    """Why what a DQ makes gets no pair."""
+    codes = dequantize.input(0)
+    maker = codes.producer if codes is not None else None
+    if maker is not None and maker.op_type.startswith("QLinear"):
+        return f"it reads what {maker.op_type} '{maker.label}' makes; `qdqtool normalize` makes pairs of such operators"
+    return "it is quantized already"
+
+
+def _unreachable(view: GraphView, types: TensorTypes, constants: Constants) -> dict[tuple[tuple[str, ...], str], str]:
+    """Why tensors of bodies and functions cannot be observed in a run, for all that quantizable operators read."""
+    inner = [value for value in _read_in_bodies(view) if not constants.is_constant(value)]
+    if not inner:
+        return {}
+    stripped = GraphView(Model(without_weights(view.model.proto), view.model.path))
+    return tap_tensors(stripped, inner, types.elem_type).unreachable
+
+
+def _read_in_bodies(view: GraphView) -> Iterator[Value]:
+    for node in view.nodes():
+        family = ops.get(node)
+        if family is not None and not family.commutes:
+            yield from (value for value in _inputs(node) if value.scope.path != MAIN)
+
+
+def _inputs(node: NodeView) -> Iterator[Value]:
+    for index in range(len(node.proto.input)):
+        value = node.input(index)
+        if value is not None:
+            yield value

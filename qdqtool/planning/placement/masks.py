@@ -1,0 +1,96 @@
+"""Masked attention scores: finite stand-ins for minus infinity, which no shared scale survives.
+
+One value of -10000 in a tensor makes an int8 step of 79: every score becomes 0, and the language model forgets all it
+knew. Such tensors are read by Softmax, so they stay float from the mask to there.
+"""
+
+from qdqtool import ops
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.planning.placement.context import PlacementContext
+
+MASKING = -1000.0
+"""Constants at or below this, added to or selected into scores, stand for minus infinity. Exporters write -1e4 and
+less; trained biases and position embeddings stay orders of magnitude away."""
+
+MAX_STEPS = 16
+MAX_JOINS = 2
+"""Most Adds that a mask has gone through before it is added to scores; each doubles the ways to look."""
+
+_MASKING_OPS = ("Add", "Max", "Min", "Sub", "Where")
+_KEEPING_OPS = ("Cast", "Clip", "Div", "Dropout", "Mul")
+
+
+def feeds_softmax(node: NodeView) -> bool:
+    """Whether ``node`` makes attention scores: its output reaches a Softmax through operators that keep its values."""
+    value, steps = node.output(), 0
+    while value is not None and steps < MAX_STEPS:
+        if any(use.node.is_op("Softmax", "LogSoftmax") for use in value.uses):
+            return True
+        onward = next((use.node for use in value.uses if _keeps_values(use.node)), None)
+        value, steps = (onward.output() if onward is not None else None), steps + 1
+    return False
+
+
+def carries_mask(value: Value | None, facts: PlacementContext) -> bool:
+    """Whether masking constants were put into ``value`` and not removed by a Softmax since."""
+    for _ in range(MAX_STEPS):
+        node = value.producer if value is not None else None
+        if node is None:
+            return False
+        if node.is_op(*_MASKING_OPS) and adds_mask(node, facts):
+            return True
+        if not _keeps_values(node) and not node.is_op(*_MASKING_OPS):
+            return False
+        value = node.input(1 if node.op_type == "Where" else 0)
+    return False
+
+
+def adds_mask(node: NodeView, facts: PlacementContext) -> bool:
+    """Whether one operand stands for minus infinity: a constant, or what exporters compute from a mask of 0 and 1."""
+    operands = (node.input(index) for index in range(len(node.proto.input)))
+    return any(value is not None and facts.is_float(value) and _is_mask(value, facts) for value in operands)
+
+
+def _is_mask(value: Value, facts: PlacementContext, joins: int = MAX_JOINS) -> bool:
+    """A masking constant, ``(1 - mask) * -1e4`` or ``Where(mask, 0, -inf)``, moved, broadcast and joined at will."""
+    for _ in range(MAX_STEPS):
+        minimum = facts.constant_minimum(value)
+        node = value.producer
+        if minimum is not None or node is None:
+            return minimum is not None and minimum <= MASKING
+        if node.is_op("Mul", "Where"):
+            return _masks_with_constant(node, facts)
+        if node.is_op("Add"):  # with a position bias
+            operands = (node.input(0), node.input(1)) if joins else ()
+            return any(operand is not None and _is_mask(operand, facts, joins - 1) for operand in operands)
+        family = ops.get(node)
+        onward = node.input(0)
+        if onward is None or not (node.is_op("Cast", "Trilu") or (family is not None and family.commutes)):
+            return False
+        value = onward
+    return False
+
+
+def _masks_with_constant(node: NodeView, facts: PlacementContext) -> bool:
+    """A Where that selects such a constant, or a Mul of something by one, or by minus one such."""
+    operands = [value for index in range(len(node.proto.input)) if (value := node.input(index)) is not None]
+    minima = [facts.constant_minimum(value) for value in operands if facts.is_float(value)]
+    largest = max((abs(minimum) for minimum in minima if minimum is not None), default=0.0)
+    below = any(minimum is not None and minimum <= MASKING for minimum in minima)
+    return below or (
+        node.op_type == "Mul" and largest >= -MASKING and any(_is_flag(value, facts) for value in operands)
+    )
+
+
+def _is_flag(value: Value, facts: PlacementContext) -> bool:
+    """``1 - mask`` or ``mask - 1``."""
+    node = value.producer
+    if node is None or not node.is_op("Sub"):
+        return False
+    sides = (node.input(0), node.input(1))
+    return any(side is not None and facts.constant_minimum(side) == 1.0 for side in sides)
+
+
+def _keeps_values(node: NodeView) -> bool:
+    family = ops.get(node)
+    return node.is_op(*_KEEPING_OPS) or (family is not None and family.commutes)

@@ -1,0 +1,142 @@
+"""Where pairs of activations and weights go: on every input of products, and on the skip branch of residual blocks.
+
+The pair stands on the tensor that the next weighted operator reads: after Conv, BatchNormalization, bias and activation
+function, never between them, since those are fused into the Conv. Operators that only move values need no pair of
+their own. Everything else computes in float, and a pair in front of it would only round.
+"""
+
+import functools
+
+from qdqtool import formats, ops
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView
+from qdqtool.graph.scope import display
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.ops import QuantizableOp
+from qdqtool.planning.placement.bounds import with_bound
+from qdqtool.planning.placement.claims import Claim, Decision, Skip, share
+from qdqtool.planning.placement.context import PlacementContext
+from qdqtool.planning.placement.joined import share_ranges
+from qdqtool.planning.placement.proposal import Proposal, SkippedNode
+from qdqtool.planning.placement.residual import Residuals
+from qdqtool.planning.placement.selection import Selection
+from qdqtool.planning.placement.weighted import decide_weighted, leave_tiny
+from qdqtool.targets import Target
+
+INT8 = formats.get("int8")
+NOTHING_TO_SHARE = Skip("no input of it is read quantized elsewhere: the pair behind it is all that it takes")
+ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
+"""How the reason ends of an operator that would gain nothing and is quantized on request."""
+
+
+def propose(
+    view: GraphView,
+    types: TensorTypes,
+    constants: Constants,
+    target: Target,
+    selection: Selection,
+    number_format: NumberFormat = INT8,
+) -> Proposal:
+    """Where Q/DQ pairs go in a float model: symmetric, activations per-tensor, weights per output channel.
+
+    Args:
+        view: The index of the model; BatchNormalization should be folded already.
+        types: Its tensor types.
+        constants: Its folded constants.
+        target: What the result is for.
+        selection: What the user wants quantized.
+        number_format: What activations and weights become; kernels of some layers exist in int8 only.
+
+    Returns:
+        The slots, and every operator that could be quantized and is not, with the reason.
+
+    Raises:
+        UsageError: A pattern of ``selection`` matches nothing.
+    """
+    selection.matches(view)
+    facts = PlacementContext(view, types, constants, target, selection)
+    candidates = [(node, family) for node in view.nodes() if (family := ops.get(node)) is not None]
+    decisions = {
+        node: _decide(node, family, facts, number_format) for node, family in candidates if node.op_type != "Add"
+    }
+    leave_tiny(decisions, facts)
+    residuals = Residuals(facts, {node for node, decision in decisions.items() if isinstance(decision, tuple)})
+    for node, _ in candidates:
+        if node.op_type == "Add":
+            decisions[node] = _decide_add(node, facts, residuals)
+    ordered = [(node, decisions[node]) for node, _ in candidates]
+    scheme = functools.partial(QuantScheme, number_format)
+    slots = [with_bound(slot, view) for slot in share(_claims(ordered), scheme)]
+    concats = [node for node, decision in ordered if decision is None and _is_joined(node, facts)]
+    shared, alone = share_ranges(slots, concats, view)
+    decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
+    return Proposal(shared, collect_skipped([(node, decisions[node]) for node, _ in candidates]))
+
+
+def _decide(node: NodeView, family: QuantizableOp, facts: PlacementContext, number_format: NumberFormat) -> Decision:
+    if family.commutes or not is_computed_in_float(node, facts):
+        return None
+    reason = reason_to_leave(node, facts)
+    if reason is not None:
+        return Skip(reason)
+    if node.is_op("Concat"):
+        return None  # asked for: a matter of scales
+    return decide_weighted(node, family, facts, number_format) if family.weighted else _claim_input(node, facts)
+
+
+def _is_joined(node: NodeView, facts: PlacementContext) -> bool:
+    return node.is_op("Concat") and is_computed_in_float(node, facts)
+
+
+def _decide_add(node: NodeView, facts: PlacementContext, residuals: Residuals) -> Decision:
+    if not is_computed_in_float(node, facts):
+        return None
+    reason = reason_to_leave(node, facts)
+    return Skip(reason) if reason is not None else residuals.decide(node)
+
+
+def reason_to_leave(node: NodeView, facts: PlacementContext) -> str | None:
+    """Why a node stays float whatever its tensors are."""
+    refusal = facts.selection.refusal(node)
+    if refusal is not None:
+        return refusal
+    if node.is_parametric:
+        return "an attribute of it is an argument of the local function; inline the function first"
+    family = ops.get(node)
+    if family is None or family.stays_float is None:
+        return None
+    if not family.on_request:
+        return family.stays_float
+    return None if facts.selection.asks_for(node) else f"{family.stays_float}; {ASK}"
+
+
+def is_computed_in_float(node: NodeView, facts: PlacementContext) -> bool:
+    """Whether the question arises: not for integers, and not for what is folded before the network runs."""
+    value, output = node.input(0), node.output()
+    return (value is None or facts.is_float(value)) and not (output is not None and facts.is_constant(output))
+
+
+def _claim_input(node: NodeView, facts: PlacementContext) -> Decision:
+    value = node.input(0)
+    if value is None:
+        return Skip("an operand is missing")
+    obstacle = "its input is constant" if facts.is_constant(value) else facts.obstacle(value)
+    if obstacle is not None:
+        return Skip(obstacle)
+    return (Claim(node, 0, value, "activation", PerTensor(), f"input of {node.op_type}, as asked"),)
+
+
+def _claims(ordered: list[tuple[NodeView, Decision]]) -> list[Claim]:
+    return [claim for _, decision in ordered if isinstance(decision, tuple) for claim in decision]
+
+
+def collect_skipped(ordered: list[tuple[NodeView, Decision]]) -> tuple[SkippedNode, ...]:
+    """The nodes that stay float, with the reasons."""
+    return tuple(
+        SkippedNode(node.label, node.op_type, display(node.scope.path), decision.reason)
+        for node, decision in ordered
+        if isinstance(decision, Skip)
+    )

@@ -1,0 +1,115 @@
+"""Add: the skip branch of a residual block gets a pair, so that the Conv in front takes up the Add.
+
+The branch that comes straight from a Conv gets none: a pair there would stand between the Conv and the Add that is
+fused into it. Where the skip branch is the tensor that the block's first Conv reads, it shares that Conv's pair.
+"""
+
+from collections.abc import Collection
+
+from qdqtool import ops
+from qdqtool.graph.index.view import NodeView, Scope, Value
+from qdqtool.graph.scope import ScopePath
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.planning.placement.claims import Claim, Decision, Skip
+from qdqtool.planning.placement.context import PlacementContext
+from qdqtool.planning.placement.masks import adds_mask, carries_mask, feeds_softmax
+
+_NOTHING_TO_FUSE = "neither input comes straight from a Conv that nothing else reads: there is nothing to fuse with"
+_SUM_OF_LAYERS = "it sums up layers without a Conv: such sums grow with depth, and one scale for them costs accuracy"
+
+
+class Residuals:
+    """Decides on the Adds of one model.
+
+    Args:
+        facts: The model.
+        quantized: The weighted nodes that are quantized.
+    """
+
+    def __init__(self, facts: PlacementContext, quantized: Collection[NodeView]) -> None:
+        self._facts = facts
+        self._quantized = quantized
+        self._depths: dict[ScopePath, dict[str, int]] = {}
+
+    def decide(self, node: NodeView) -> Decision:
+        """A claim on the skip input of a residual Add, or why the Add stays float; None for the Add of a bias."""
+        facts, left, right = self._facts, node.input(0), node.input(1)
+        if left is None or right is None:
+            return Skip("an operand is missing")
+        if not (facts.is_float(left) and facts.is_float(right)):
+            return None
+        if (facts.is_constant(left) or facts.is_constant(right)) and not adds_mask(node, facts):
+            return None
+        obstacle = _obstacle(node, facts)
+        skip = Skip(obstacle) if obstacle is not None else self._skip_input(node)
+        return skip if isinstance(skip, Skip) else _claim_skip(node, skip, facts)
+
+    def _skip_input(self, node: NodeView) -> int | Skip:
+        """Index of the skip branch."""
+        convs = {index: conv for index in (0, 1) if (conv := _conv_in_front(node, index)) is not None}
+        if not convs:
+            return Skip(_SUM_OF_LAYERS if _joins_a_product(node) else _NOTHING_TO_FUSE)
+        joined = [index for index, conv in convs.items() if conv in self._quantized]
+        if not joined:
+            return Skip("the Conv that it joins stays float")
+        if len(joined) == 2:
+            deeper = max(joined, key=lambda index: self._depth(node.input(index)))
+            return 1 - deeper
+        return 1 - joined[0]
+
+    def _depth(self, value: Value | None) -> int:
+        """How many weighted operators lie on the longest way from the inputs of the scope to ``value``."""
+        if value is None:
+            return 0
+        path = value.scope.path
+        if path not in self._depths:
+            self._depths[path] = _depths(value.scope)
+        return self._depths[path].get(value.name, 0)
+
+
+def _obstacle(node: NodeView, facts: PlacementContext) -> str | None:
+    if adds_mask(node, facts):
+        return "it adds an attention mask: beside minus infinity, one scale rounds every score to 0"
+    if feeds_softmax(node):
+        return "it makes the scores of a Softmax, which may be masked and are read in float"
+    return None
+
+
+def _claim_skip(node: NodeView, index: int, facts: PlacementContext) -> Decision:
+    value, other = node.input(index), node.input(1 - index)
+    assert value is not None
+    assert other is not None
+    shapes = facts.shape(value), facts.shape(other)
+    if None not in shapes and shapes[0] != shapes[1]:
+        return Skip("its inputs have different shapes: it is no residual branch")
+    if carries_mask(value, facts):
+        return Skip(f"'{value.name}' carries an attention mask, which one scale would not survive")
+    obstacle = facts.obstacle(value)
+    if obstacle is not None:
+        return Skip(obstacle)
+    return (Claim(node, index, value, "activation", PerTensor(), "skip input of a residual Add"),)
+
+
+def _conv_in_front(node: NodeView, index: int) -> NodeView | None:
+    value = node.input(index)
+    if value is None or value.producer is None or value.is_output or len(value.uses) != 1:
+        return None
+    return value.producer if value.producer.is_op("Conv") else None
+
+
+def _joins_a_product(node: NodeView) -> bool:
+    """Whether an input comes from a MatMul or Gemm, be it with a bias added."""
+    makers = [value.producer for index in (0, 1) if (value := node.input(index)) is not None]
+    behind = [maker for maker in makers if maker is not None and maker.is_op("Add")]
+    makers += [value.producer for add in behind for index in (0, 1) if (value := add.input(index)) is not None]
+    return any(maker is not None and maker.is_op("MatMul", "Gemm") for maker in makers)
+
+
+def _depths(scope: Scope) -> dict[str, int]:
+    depths: dict[str, int] = {}
+    for node in scope.nodes:
+        family = ops.get(node)
+        own = int(family is not None and family.weighted)
+        deepest = max((depths.get(name, 0) for name in node.proto.input), default=0) + own
+        depths.update(dict.fromkeys(filter(None, node.proto.output), deepest))
+    return depths

@@ -1,0 +1,136 @@
+"""Which nodes a user wants quantized: globs over node names and operators."""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import takewhile
+
+from qdqtool import ops
+from qdqtool.errors import UsageError
+from qdqtool.graph.index.view import GraphView, NodeView
+from qdqtool.registry import suggestion
+
+COMPARED = 200
+"""Names of a model that a typo is compared with in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMatch:
+    """What one pattern selects.
+
+    Attributes:
+        option: The option it was given with, as users spell it.
+        pattern: The glob.
+        nodes: Labels of the nodes that it matches, in the order of the graph.
+        quantizable: How many of them have an operator that may take pairs: for the others it changes nothing.
+    """
+
+    option: str
+    pattern: str
+    nodes: tuple[str, ...]
+    quantizable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Globs (``*``, ``?``, ``[...]``, case-sensitive) that restrict what is quantized. Excluding wins.
+
+    Attributes:
+        nodes_to_quantize: Only nodes with a matching name or output name; empty for all.
+        nodes_to_exclude: Not these.
+        op_types_to_quantize: Only operators that match; empty for all. An operator that stays float because it gains
+            nothing is quantized when it is named here in full.
+        op_types_to_exclude: Not these.
+    """
+
+    nodes_to_quantize: tuple[str, ...] = ()
+    nodes_to_exclude: tuple[str, ...] = ()
+    op_types_to_quantize: tuple[str, ...] = ()
+    op_types_to_exclude: tuple[str, ...] = ()
+
+    def matches(self, view: GraphView) -> tuple[PatternMatch, ...]:
+        """What each pattern matches in a model.
+
+        Raises:
+            UsageError: A pattern matches nothing.
+        """
+        nodes = list(view.nodes())
+        return (
+            *(_match("--nodes-to-quantize", pattern, nodes, _names) for pattern in self.nodes_to_quantize),
+            *(_match("--nodes-to-exclude", pattern, nodes, _names) for pattern in self.nodes_to_exclude),
+            *(_match("--op-types-to-quantize", pattern, nodes, _op_types) for pattern in self.op_types_to_quantize),
+            *(_match("--op-types-to-exclude", pattern, nodes, _op_types) for pattern in self.op_types_to_exclude),
+        )
+
+    def refusal(self, node: NodeView) -> str | None:
+        """Why ``node`` is not to be quantized; None when it is."""
+        excluding = _first(self.nodes_to_exclude, _names(node))
+        if excluding is not None:
+            return f"excluded by --nodes-to-exclude '{excluding}'"
+        excluding = _first(self.op_types_to_exclude, _op_types(node))
+        if excluding is not None:
+            return f"excluded by --op-types-to-exclude '{excluding}'"
+        if self.nodes_to_quantize and _first(self.nodes_to_quantize, _names(node)) is None:
+            return "not among --nodes-to-quantize"
+        if self.op_types_to_quantize and _first(self.op_types_to_quantize, _op_types(node)) is None:
+            return "not among --op-types-to-quantize"
+        return None
+
+    def asks_for(self, node: NodeView) -> bool:
+        """Whether the user named ``node`` or its operator in full, so that what is left in float by default is not."""
+        return node.op_type in self.op_types_to_quantize or node.proto.name in self.nodes_to_quantize
+
+
+def _names(node: NodeView) -> list[str]:
+    return [name for name in (node.proto.name, *node.proto.output) if name]
+
+
+def _op_types(node: NodeView) -> list[str]:
+    return [node.op_type]
+
+
+def _first(patterns: Iterable[str], words: list[str]) -> str | None:
+    return next((pattern for pattern in patterns if any(fnmatchcase(word, pattern) for word in words)), None)
+
+
+def _match(option: str, pattern: str, nodes: list[NodeView], words: Callable[[NodeView], list[str]]) -> PatternMatch:
+    found = [node for node in nodes if _first([pattern], words(node)) is not None]
+    if not found:
+        legal = sorted({word for node in nodes for word in words(node)})
+        kind = "operator" if words is _op_types else "node"
+        candidates = [*legal, *dict.fromkeys(_globs(legal))] if "*" in pattern else legal
+        raise UsageError(
+            f"{option} '{pattern}' matches no {kind} of the model{suggestion(pattern, _likely(pattern, candidates))}",
+            hint="--list-matches without the option lists every node that would be quantized"
+            if words is _names
+            else f"it has {', '.join(legal)}",
+        )
+    return PatternMatch(option, pattern, tuple(node.label for node in found), sum(map(_is_quantizable, found)))
+
+
+def _is_quantizable(node: NodeView) -> bool:
+    family = ops.get(node)
+    return family is not None and not family.commutes
+
+
+def _likely(pattern: str, words: Iterable[str]) -> list[str]:
+    """The words with most of their letters in common with ``pattern`` at both ends: a full comparison takes seconds."""
+
+    def shared(word: str) -> int:
+        return _common(pattern, word) + _common(pattern[::-1], word[::-1])
+
+    return heapq.nlargest(COMPARED, words, key=shared)
+
+
+def _common(left: str, right: str) -> int:
+    """Letters that both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+
+
+def _globs(names: Iterable[str]) -> Iterator[str]:
+    """A glob for everything below each level of the names, as exporters build them: ``/model/encoder/*``."""
+    for name in names:
+        for index, character in enumerate(name):
+            if character in "/.":
+                yield f"{name[: index + 1]}*"

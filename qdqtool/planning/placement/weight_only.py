@@ -1,0 +1,168 @@
+"""Where the pairs of weight-only modes go: on constant weights of products, and nowhere else.
+
+A kernel then reads few bits and multiplies in float. The pair stands on the stored tensor, in front of any Transpose.
+"""
+
+from dataclasses import dataclass
+
+from qdqtool import ops
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
+from qdqtool.ops import QuantizableOp
+from qdqtool.planning.modes import Mode
+from qdqtool.planning.placement.claims import Claim, Decision, Skip, share
+from qdqtool.planning.placement.context import PlacementContext
+from qdqtool.planning.placement.proposal import Proposal
+from qdqtool.planning.placement.propose import collect_skipped, is_computed_in_float, reason_to_leave
+from qdqtool.planning.placement.selection import Selection
+from qdqtool.planning.placement.weighted import is_dequantized, leave_tiny
+from qdqtool.targets import Target
+
+SMALLEST_BLOCK = 16
+"""Smaller blocks cost more in scales than they save, and no kernel is made for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightGoal:
+    """What is to become of weights.
+
+    Attributes:
+        mode: A weight-only mode.
+        block_size: Elements in a block, None for one scale for each output channel.
+    """
+
+    mode: Mode
+    block_size: int | None
+
+
+def propose_weights(
+    view: GraphView, types: TensorTypes, constants: Constants, target: Target, selection: Selection, goal: WeightGoal
+) -> Proposal:
+    """Where pairs of a weight-only mode go in a float model.
+
+    Args:
+        view: The index of the model.
+        types: Its tensor types.
+        constants: Its folded constants.
+        target: What the result is for.
+        selection: What the user wants quantized.
+        goal: Format and blocks.
+
+    Returns:
+        Slots of weights, and every product or table that could be quantized and is not, with the reason.
+
+    Raises:
+        UsageError: A pattern of ``selection`` matches nothing.
+    """
+    selection.matches(view)
+    facts = PlacementContext(view, types, constants, target, selection)
+    candidates = [(node, family) for node in view.nodes() if (family := ops.get(node)) is not None]
+    decisions = {node: _decide(node, family, facts, goal) for node, family in candidates}
+    leave_tiny(decisions, facts)
+    ordered = [(node, decisions[node]) for node, _ in candidates]
+    claims = [claim for _, decision in ordered if isinstance(decision, tuple) for claim in decision]
+    return Proposal(share(claims, goal.mode.weight_scheme), collect_skipped(ordered))
+
+
+def _decide(node: NodeView, family: QuantizableOp, facts: PlacementContext, goal: WeightGoal) -> Decision:
+    if node.op_type == "Gather":
+        return _decide_table(node, facts)
+    if not is_computed_in_float(node, facts):
+        return None
+    if family.weight_input is None:
+        return _decide_other(node, family, facts)
+    weight = node.input(family.weight_input)
+    reason = reason_to_leave(node, facts) or _obstacle(node, family, weight, facts, goal)
+    if reason is not None or weight is None:
+        return Skip(reason or "an operand is missing")
+    granularity, note = _granularity(node, family, weight, facts, goal)
+    if granularity is None:
+        return Skip(note)
+    return (Claim(node, family.weight_input, weight, "weight", granularity, f"weight of {node.op_type}{note}"),)
+
+
+def _decide_other(node: NodeView, family: QuantizableOp, facts: PlacementContext) -> Decision:
+    """Recurrent layers and foreign products have weights that no pair can stand on; the rest has none."""
+    if family.stays_float is None or family.on_request:
+        return None
+    return Skip(reason_to_leave(node, facts) or family.stays_float)
+
+
+def _decide_table(node: NodeView, facts: PlacementContext) -> Decision:
+    table = node.input(0)
+    shape = facts.shape(table) if table is not None and facts.is_constant(table) else None
+    if table is None or shape is None or len(shape) != 2 or not facts.is_float(table):
+        return None
+    refusal = facts.selection.refusal(node)
+    return Skip(refusal or "it looks rows up in a table: a few rows are read, so few bits would save no time")
+
+
+def _obstacle(
+    node: NodeView, family: QuantizableOp, weight: Value | None, facts: PlacementContext, goal: WeightGoal
+) -> str | None:
+    """Why a product stays float whatever the shape of its weight; None where nothing stands in the way."""
+    if weight is None:
+        return "an operand is missing"
+    if not facts.is_constant(weight):
+        return _without_weight(node.input(family.activation_inputs[0]), weight, facts)
+    if node.op_type not in goal.mode.op_types:
+        return f"no kernel takes {goal.mode.weights} weights of {node.op_type}"
+    if is_dequantized(weight):
+        return "it is quantized already"
+    return facts.type_obstacle(weight)
+
+
+def _without_weight(left: Value | None, weight: Value, facts: PlacementContext) -> str:
+    if left is not None and facts.is_constant(left):
+        return "its constant is the left operand, on which no kernel takes a quantized weight"
+    if weight.is_input and weight.scope.is_function:
+        return f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell"
+    return "it multiplies two activations: there is no weight to quantize"
+
+
+def _granularity(
+    node: NodeView, family: QuantizableOp, weight: Value, facts: PlacementContext, goal: WeightGoal
+) -> tuple[Granularity | None, str]:
+    """Over what scales are shared, with a note for the report; None where there is no way, with the reason."""
+    shape = facts.shape(weight)
+    if shape is None or not all(isinstance(extent, int) for extent in shape):
+        return None, f"the shape of its weight '{weight.name}' is unknown"
+    if len(shape) < 2:
+        return None, "its weight is a vector"
+    if goal.block_size is None:
+        channel = family.weight_axis(node, len(shape))
+        return (PerTensor() if channel is None else PerAxis(channel)), ""
+    axis = family.reduction_axis(node, len(shape))
+    assert axis is not None
+    extent = shape[axis]
+    assert isinstance(extent, int)
+    size = fitting_block(extent, goal.block_size, facts.target)
+    if size is None:
+        return None, f"its {extent} input channels divide into no two whole blocks of {SMALLEST_BLOCK} or more"
+    return Blocked(axis, size), "" if size == goal.block_size else f"; {extent} input channels take blocks of {size}"
+
+
+def fitting_block(extent: int, asked: int, target: Target) -> int | None:
+    """The block to take on an axis of that extent: the largest that does what the asked one would, and is whole.
+
+    TensorRT refuses a shorter last block, and computes in float where a single block spans the axis (measured with
+    TensorRT for RTX 1.7). Halving keeps powers of two, which kernels are made for.
+
+    Args:
+        extent: Elements along the reduction axis.
+        asked: Block size that the user wants.
+        target: What the result is for; one that takes a shorter last block gets the asked size.
+
+    Returns:
+        The block size, or None where there is none of at least :data:`SMALLEST_BLOCK`.
+    """
+    if not target.whole_blocks:
+        return asked
+    size = asked
+    while size >= SMALLEST_BLOCK:
+        if extent % size == 0 and extent // size >= 2:
+            return size
+        size //= 2
+    return None

@@ -1,0 +1,113 @@
+"""Conv, ConvTranspose, Einsum, Gemm and MatMul: both operands get a pair, or none does.
+
+A pair on one side only costs time and accuracy: the kernel runs in float all the same.
+"""
+
+from qdqtool import ops
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.ops import LEAST_CHANNELS, QuantizableOp
+from qdqtool.planning.placement.claims import Claim, Decision, Skip
+from qdqtool.planning.placement.context import PlacementContext
+from qdqtool.planning.placement.masks import carries_mask
+
+
+def decide_weighted(
+    node: NodeView, family: QuantizableOp, facts: PlacementContext, number_format: NumberFormat
+) -> Decision:
+    """Claims on both operands of a weighted operator, or why it stays float."""
+    assert family.weight_input is not None
+    data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
+    if data is None or weight is None:
+        return Skip("an operand is missing")
+    if not (facts.is_float(data) and facts.is_float(weight)):
+        return None
+    obstacle = _obstacle(node, data, weight, facts) or _missing_kernel(node, weight, facts, number_format)
+    if obstacle is not None:
+        return Skip(obstacle)
+    operands = ((family.activation_inputs[0], data), (family.weight_input, weight))
+    return tuple(_claim(node, index, value, family, facts) for index, value in operands)
+
+
+def leave_tiny(decisions: dict[NodeView, Decision], facts: PlacementContext) -> None:
+    """Turn claims of layers that are too small to gain into skips, in place.
+
+    Grouped convolutions have kernels of their own, and a model of nothing but tiny layers is made to try things out:
+    both keep theirs. So do operators that the user asked for.
+    """
+    claimed = (node for node, decision in decisions.items() if isinstance(decision, tuple))
+    known = {node: sides for node in claimed if (sides := _channels(node, facts)) is not None}
+    tiny = {node: sides for node, sides in known.items() if (family := ops.get(node)) and not family.gains(sides)}
+    for node, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
+        if not facts.selection.asks_for(node):
+            decisions[node] = Skip(
+                f"it has {inner} input and {outer} output channels, and no kernel gains below {LEAST_CHANNELS};"
+                " name the operator in --op-types-to-quantize to quantize it all the same"
+            )
+
+
+def _channels(node: NodeView, facts: PlacementContext) -> tuple[int, int] | None:
+    family = ops.get(node)
+    weight = node.input(family.weight_input) if family is not None and family.weight_input is not None else None
+    shape = facts.shape(weight) if weight is not None and facts.is_constant(weight) else None
+    return family.channels(node, shape) if family is not None and shape is not None else None
+
+
+def _obstacle(node: NodeView, data: Value, weight: Value, facts: PlacementContext) -> str | None:
+    if facts.is_constant(data) and facts.is_constant(weight):
+        return "all its inputs are constant"
+    family = ops.get(node)
+    if family is None or not family.two_activations:
+        if facts.is_constant(data):
+            return f"its input '{data.name}' is constant"
+        if not facts.is_constant(weight):
+            return f"its weight '{weight.name}' is not constant; quantizing its input alone would gain nothing"
+    if weight.is_input and weight.scope.is_function and not facts.is_constant(weight):
+        return f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell"
+    for value in (data, weight):
+        found = _operand_obstacle(value, facts)
+        if found is not None:
+            return found
+    return None
+
+
+def _missing_kernel(node: NodeView, weight: Value, facts: PlacementContext, number_format: NumberFormat) -> str | None:
+    family, shape = ops.get(node), facts.shape(weight)
+    if family is None or shape is None or facts.selection.asks_for(node):
+        return None
+    return family.missing_kernel(node, shape, number_format)
+
+
+def _operand_obstacle(value: Value, facts: PlacementContext) -> str | None:
+    if facts.is_constant(value):
+        quantized = is_dequantized(value)
+        return "it is quantized already" if quantized else facts.type_obstacle(value)
+    if carries_mask(value, facts):
+        return f"'{value.name}' carries an attention mask, which one scale would not survive"
+    return facts.obstacle(value)
+
+
+def is_dequantized(value: Value | None) -> bool:
+    """Whether a constant comes from a DQ, be it through other nodes."""
+    while value is not None and value.producer is not None:
+        if value.producer.op_type == "DequantizeLinear":
+            return True
+        value = value.producer.input(0)
+    return False
+
+
+def _claim(node: NodeView, index: int, value: Value, family: QuantizableOp, facts: PlacementContext) -> Claim:
+    if not facts.is_constant(value):
+        return Claim(node, index, value, "activation", PerTensor(), f"input of {node.op_type}")
+    granularity = _weight_granularity(node, index, value, family, facts)
+    return Claim(node, index, value, "weight", granularity, f"weight of {node.op_type}")
+
+
+def _weight_granularity(
+    node: NodeView, index: int, value: Value, family: QuantizableOp, facts: PlacementContext
+) -> Granularity:
+    """A scale for each output channel, where the operator has such an axis and the weight stands at its usual place."""
+    shape = facts.shape(value)
+    axis = family.weight_axis(node, len(shape)) if shape is not None and index == family.weight_input else None
+    return PerAxis(axis) if axis is not None else PerTensor()

@@ -1,0 +1,57 @@
+"""Where pairs go in a prepared model, as a recipe asks for them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qdqtool import targets
+from qdqtool.errors import UsageError
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.planning import modes
+from qdqtool.planning.placement import Proposal, ProposedSlot, SkippedNode, WeightGoal, propose, propose_weights
+from qdqtool.planning.placement.propose import ASK
+from qdqtool.planning.recipe import Recipe
+from qdqtool.running.observe import ModelIndex
+
+NEVER_RUN = (
+    "it was never computed on the calibration data: its branch or loop body did not run, it had no elements, or "
+    "nothing can read it"
+)
+
+
+NOT_GIVEN = "the given file has no range for it"
+
+
+def propose_for(facts: ModelIndex, recipe: Recipe) -> Proposal:
+    """Where pairs go in a prepared model.
+
+    Raises:
+        UsageError: A pattern matches nothing.
+    """
+    mode, target = recipe.mode, targets.get(recipe.target)
+    if mode.weight_only:
+        goal = WeightGoal(mode, mode.block_size(recipe.block_size))
+        return propose_weights(facts.view, facts.types, facts.constants, target, recipe.selection, goal)
+    selection, number_format = recipe.selection, mode.activation_format
+    proposal = propose(facts.view, facts.types, facts.constants, target, selection, number_format)
+    slots = (replace(slot, scheme=_scheme(slot, mode)) for slot in proposal.slots)
+    return replace(proposal, slots=tuple(slots))
+
+
+def _scheme(slot: ProposedSlot, mode: modes.Mode) -> QuantScheme:
+    fmt = mode.weight_format if slot.kind == "weight" else mode.activation_format
+    return replace(slot.scheme, format=fmt)
+
+
+def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]) -> None:
+    """Raise unless there is something to quantize.
+
+    Raises:
+        UsageError: There is not; the message carries the first reason, of an operator that could gain if there is one.
+    """
+    if slots:
+        return
+    if not skipped:
+        raise UsageError("nothing can be quantized: the model has no operator that gains from it")
+    first = min(skipped, key=lambda node: node.reason.endswith(ASK))
+    more = f" (and {len(skipped) - 1} more {'node' if len(skipped) == 2 else 'nodes'})" if len(skipped) > 1 else ""
+    raise UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason}{more}")

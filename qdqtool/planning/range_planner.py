@@ -1,0 +1,169 @@
+"""From proposed slots and ranges to a plan: scales for activations and weights."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.scope import display
+from qdqtool.numerics.derive import ScaleRule, scale_from_range, scale_from_tensor
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.granularity import Granularity
+from qdqtool.numerics.groups import ranges as group_ranges
+from qdqtool.numerics.scheme import QuantParams
+from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
+from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values
+from qdqtool.planning.placement import ProposedSlot, SkippedNode
+from qdqtool.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
+from qdqtool.planning.recipe import Recipe
+from qdqtool.planning.scale_type import as_stored, rule_for
+from qdqtool.planning.shared_scales import share_scales
+from qdqtool.planning.target_fit import require_targets
+from qdqtool.ranges import calibrators
+from qdqtool.ranges.types import Ranges, TensorKey, TensorRange
+from qdqtool.running.observe import ModelIndex
+
+
+class Planner:
+    """Makes the plan of one model, and remembers the last one with what could not be done as asked.
+
+    Args:
+        recipe: What is to be quantized.
+        ranges: What calibration found out.
+
+    Attributes:
+        made: The last plan.
+        skipped: Quantizable nodes that it leaves in float.
+        degenerate: Tensors and weights that no scale serves well.
+    """
+
+    def __init__(self, recipe: Recipe, ranges: Ranges) -> None:
+        self._recipe = recipe
+        self._ranges = ranges
+        self.made = QuantPlan(())
+        self.skipped: tuple[SkippedNode, ...] = ()
+        self.degenerate: tuple[DegenerateTensor, ...] = ()
+
+    def plan(self, view: GraphView) -> QuantPlan:
+        """The plan of a prepared model.
+
+        Raises:
+            UsageError: Nothing can be quantized, the ranges lack a tensor, a weight is not finite, or the target does
+                not take the format; the hint names the nearest that it takes.
+        """
+        facts = ModelIndex.of(view)
+        proposal = propose_for(facts, self._recipe)
+        why = NEVER_RUN if self._ranges.record.samples else NOT_GIVEN
+        slots, lost = _without_unseen(proposal.slots, dict.fromkeys(self._ranges.unseen(), why), view)
+        self.skipped = proposal.skipped + lost
+        refuse_nothing(slots, self.skipped)
+        params = _Params(facts, self._recipe, self._ranges)
+        found = (Placement(entry.slot, params.of(entry, _value(view, entry.slot)), entry.reason) for entry in slots)
+        self.made = QuantPlan(share_scales(slots, found))
+        self.degenerate = tuple(params.degenerate)
+        require_targets(self.made, view, facts.types, [self._recipe.target])
+        return self.made
+
+
+class _Params:
+    """Scales for one slot after another."""
+
+    def __init__(self, facts: ModelIndex, recipe: Recipe, ranges: Ranges) -> None:
+        self._facts = facts
+        self._recipe = recipe
+        self._calibrator = calibrators.get(recipe.method)
+        self._ranges = ranges
+        self.degenerate: list[DegenerateTensor] = []
+
+    def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
+        """The constants of a pair: absmax over the largest value of the format, rounded to the type of the tensor."""
+        if entry.kind == "weight":
+            return self._of_weight(entry, value)
+        seen = self._ranges.tensors.get((entry.slot.scope, entry.slot.tensor))
+        if seen is None:
+            raise UsageError(
+                f"the ranges have no tensor '{value.qualified_name}', which is to be quantized",
+                hint="calibrate with the same options: other excludes may need other tensors",
+            )
+        return self._of_activation(entry, value, seen)
+
+    def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
+        goal = replace(self._recipe.goal(entry.scheme.format), peaked=entry.peaked)
+        found = self._calibrator.threshold(seen, goal)
+        amax = np.asarray(found.amax if entry.bound is None else entry.bound)
+        rule = self._rule(value)
+        self.degenerate += degenerate_values(entry, seen, found)
+        self.degenerate += degenerate_scales(entry, amax, rule)
+        return as_stored(scale_from_range(-amax, amax, entry.scheme, rule), self._elem_type(value))
+
+    def _of_weight(self, entry: ProposedSlot, value: Value) -> QuantParams:
+        weights = self._facts.constant(value)
+        if weights is None:
+            raise UsageError(f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it")
+        if not np.isfinite(weights).all():
+            raise UsageError(
+                f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
+            )
+        rule = self._rule(value)
+        self.degenerate += degenerate_scales(entry, _magnitudes(weights, entry.scheme.granularity), rule)
+        return as_stored(scale_from_tensor(weights, entry.scheme, rule), self._elem_type(value))
+
+    def _rule(self, value: Value) -> ScaleRule:
+        return rule_for(self._elem_type(value), self._recipe.high_precision)
+
+    def _elem_type(self, value: Value) -> int:
+        elem_type = self._facts.types.elem_type(value)
+        assert elem_type is not None
+        return elem_type
+
+
+def _magnitudes(weights: Array, granularity: Granularity) -> Array:
+    low, high = group_ranges(weights, granularity)
+    return np.maximum(np.abs(low), np.abs(high))
+
+
+def _value(view: GraphView, slot: Slot) -> Value:
+    return view.scope(slot.scope).values[slot.tensor]
+
+
+def _without_unseen(
+    slots: tuple[ProposedSlot, ...], unseen: Mapping[TensorKey, str], view: GraphView
+) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
+    """The slots without those of nodes that read an unseen tensor, and those nodes; ``unseen`` says why it is.
+
+    Such a node loses its other pairs too: quantized on one side only, it would gain nothing.
+    """
+    nodes = {(node.scope.path, node.key): node for node in view.nodes()}
+
+    def readers(use: UseRef) -> set[NodeView]:
+        return set(computing_nodes(nodes[use.scope, use.node]))
+
+    lost: dict[NodeView, str] = {}
+    for entry in slots:
+        why = unseen.get((entry.slot.scope, entry.slot.tensor))
+        if why is not None:
+            reason = f"input '{entry.slot.tensor}': {why}"
+            lost.update({reader: reason for use in entry.slot.uses or () for reader in readers(use)})
+    kept: list[ProposedSlot] = []
+    for entry in slots:
+        uses = tuple(use for use in entry.slot.uses or () if not readers(use) <= set(lost))
+        if uses:
+            kept.append(replace(entry, slot=replace(entry.slot, uses=uses)))
+    skipped = (
+        SkippedNode(node.label, node.op_type, display(node.scope.path), lost[node])
+        for node in view.nodes()
+        if node in lost
+    )
+    return kept, tuple(skipped)
+
+
+def computing_nodes(node: NodeView) -> Iterator[NodeView]:
+    """The operators that compute with what ``node`` reads: itself, or, if it only moves a weight, those behind it."""
+    output = node.output()
+    if not node.is_op("Identity", "Transpose") or output is None:
+        yield node
+        return
+    for use in output.uses:
+        yield from computing_nodes(use.node)

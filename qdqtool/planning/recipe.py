@@ -1,0 +1,91 @@
+"""What a user wants quantized, and how the float model is prepared for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from qdqtool import targets
+from qdqtool.errors import ArgumentError
+from qdqtool.graph.model import Model
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.planning import modes
+from qdqtool.planning.placement import Selection
+from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.ranges import calibrators
+from qdqtool.transforms.specialize import specialize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """Which steps are asked for.
+
+    Attributes:
+        equalize: Whether ranges of channels are evened out between layers.
+        smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations, ``auto`` to search one for each that has
+            outlier channels, or None to leave them as they are.
+        bias_correction: Whether biases make up for what quantized weights lose; it changes nothing before that.
+    """
+
+    equalize: bool = True
+    smoothquant: float | Literal["auto"] | None = "auto"
+    bias_correction: bool = True
+
+    def __post_init__(self) -> None:
+        alpha = self.smoothquant
+        if not (alpha is None or alpha == "auto" or (isinstance(alpha, float) and 0 <= alpha <= 1)):
+            raise ArgumentError(f"smoothquant is {alpha!r}; legal: 'auto', or a number from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What is to be quantized, and how ranges become scales.
+
+    Attributes:
+        quantize_mode: Id of a mode (:mod:`qdqtool.planning.modes`).
+        block_size: Elements that share a scale, in modes with blocks; None for the mode's default.
+        method: Id of a calibrator (:mod:`qdqtool.ranges.calibrators`).
+        percentile: For the method ``percentile``: how many of a hundred values are not clipped; None for the default.
+        target: Id of a target (:mod:`qdqtool.targets`).
+        selection: Which nodes.
+        input_shapes: Extents that the user fixes, by input name.
+        preparation: How the float model is made ready.
+        high_precision: The type of what stays float in the model that is written.
+    """
+
+    quantize_mode: str = modes.DEFAULT
+    block_size: int | None = None
+    method: str = calibrators.DEFAULT
+    percentile: float | None = None
+    target: str = targets.DEFAULT
+    selection: Selection = field(default_factory=Selection)
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    preparation: Preparation = field(default_factory=Preparation)
+    high_precision: HighPrecision = HighPrecision.FP32
+
+    def __post_init__(self) -> None:
+        self.mode.block_size(self.block_size)
+        calibrators.get(self.method)
+        calibrators.check_percentile(self.method, self.percentile)
+        modes.require_target(self.quantize_mode, self.target)
+
+    def goal(self, fmt: NumberFormat) -> calibrators.Goal:
+        """What thresholds of activations are for."""
+        return calibrators.Goal(format=fmt, percentile=self.percentile or calibrators.PERCENTILE)
+
+    def parameters(self) -> dict[str, float]:
+        """Those of the method, as a ranges file keeps them."""
+        return {"percentile": self.percentile or calibrators.PERCENTILE} if self.method == "percentile" else {}
+
+    @property
+    def mode(self) -> modes.Mode:
+        """The mode that :attr:`quantize_mode` names."""
+        return modes.get(self.quantize_mode)
+
+
+def with_fixed_shapes(source: Model, recipe: Recipe) -> Model:
+    """The model with the input shapes that the user fixed.
+
+    Raises:
+        UsageError: They do not fit the model.
+    """
+    return specialize(source, recipe.input_shapes) if recipe.input_shapes else source

@@ -1,0 +1,161 @@
+"""Bias correction of a quantized model: biases make up for what its weights lost, given means of what they multiply."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.graph.edits.edit import AddInitializer, Edit, SetInput
+from qdqtool.graph.edits.naming import Namer
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.edits.unused import DeadCode
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
+from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.graph.model import Model
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.product import Factors
+from qdqtool.plan import Placement, QuantPlan
+from qdqtool.preparation.bias_arithmetic import mean_shift
+from qdqtool.ranges.types import PreparationStep
+from qdqtool.running.fake_quantize import rounded
+from qdqtool.transforms.taps import TensorKey, tensor_key
+
+STEP = "bias-correction"
+"""Under which name a ranges file keeps the means."""
+
+DIGITS = 5
+"""Significant digits of a mean; the error of one that is taken over so few samples is larger."""
+
+Means = Mapping[TensorKey, Factors]
+"""Mean of each channel, by tensor."""
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    tensor: str
+    scope: list[str]
+    means: list[float]
+
+
+class _Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    inputs: list[_Entry]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Site:
+    """One product with a stored weight, and the node and input that hold its bias."""
+
+    weight: StoredWeight
+    x: Value
+    holder: NodeView
+    index: int
+
+
+def shortened(means: Means) -> Means:
+    """Means of :data:`DIGITS` digits."""
+    return {key: np.array([float(f"{mean:.{DIGITS}g}") for mean in by]) for key, by in means.items()}
+
+
+def encode_means(means: Means) -> PreparationStep:
+    """Means as a ranges file keeps them."""
+    inputs = [{"tensor": name, "scope": list(scope), "means": by.tolist()} for (scope, name), by in means.items()]
+    return PreparationStep(STEP, {"inputs": inputs})
+
+
+def decode_means(parameters: Mapping[str, Any]) -> Means:
+    """The reverse of :func:`encode_means`.
+
+    Raises:
+        UsageError: The values are malformed.
+    """
+    try:
+        entries = msgspec.convert(dict(parameters), _Parameters).inputs
+    except msgspec.ValidationError as error:
+        reason = str(error).replace("`", "'")
+        raise UsageError(f"the ranges have malformed parameters of step '{STEP}': {reason}") from None
+    return {(tuple(entry.scope), entry.tensor): np.array(entry.means) for entry in entries}
+
+
+def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Means) -> tuple[Model, tuple[str, ...]]:
+    """Correct the biases of a quantized model.
+
+    A Conv or Gemm without a bias gets one; a MatMul takes it up in the Add of a stored vector behind it, and stays as
+    it is without one. Where the mean of an input is unknown, nothing is corrected.
+
+    Args:
+        quantized: The model with its pairs; it is not changed.
+        before: The float model that the plan was made for.
+        plan: The pairs.
+        means: Of ``before``.
+
+    Returns:
+        The model, and the labels of the products whose bias was corrected.
+    """
+    view, after = GraphView(before), GraphView(quantized.fork())
+    constants, namer, dead = Constants(view), Namer(after), DeadCode(after)
+    nodes = {(node.scope.path, node.key): node for node in after.nodes()}
+    edits: list[Edit] = []
+    done: list[str] = []
+    for site, placement in _planned(view, plan, constants):
+        found = means.get(tensor_key(site.x))
+        if found is not None and len(found) == site.weight.layout.inputs:
+            edits += _corrected(site, _shift(site, placement, before, found), namer, constants)
+            dead.drop_use(nodes[site.holder.scope.path, site.holder.key], site.index)
+            done.append(site.weight.node.label)
+    return (apply_edits(after.model, edits + dead.edits()) if edits else quantized), tuple(done)
+
+
+def _planned(view: GraphView, plan: QuantPlan, constants: Constants) -> Iterator[tuple[_Site, Placement]]:
+    nodes = {(node.scope.path, node.key): node for node in view.nodes()}
+    for placement in plan:
+        for use in placement.slot.uses or ():
+            node = nodes.get((use.scope, use.node))
+            site = _site(node, constants) if node is not None and use.index == 1 else None
+            if site is not None:
+                yield site, placement
+
+
+def _site(node: NodeView, constants: Constants) -> _Site | None:
+    """The product and its bias; None where there is no product of that kind, or no place for a bias."""
+    x = node.input(0)
+    if x is None or not node.is_op("Conv", "Gemm", "MatMul") or node.scope.in_function or node.is_parametric:
+        return None
+    if node.op_type == "Gemm" and (node.attribute("alpha", 1.0) != 1 or node.attribute("beta", 1.0) != 1):
+        return None
+    try:
+        weight = stored_weight(node, constants)
+        holder, index = (node, 2) if node.op_type != "MatMul" else _bias_behind(node)
+        if holder.input_name(index):
+            stored_vector(holder, index, weight.layout.outputs, constants)
+    except WeightProblem:
+        return None
+    return _Site(weight, x, holder, index)
+
+
+def _bias_behind(node: NodeView) -> tuple[NodeView, int]:
+    output = node.output()
+    if output is None or len(output.uses) != 1 or output.is_output or not output.uses[0].node.is_op("Add"):
+        raise WeightProblem("no Add behind it")
+    return output.uses[0].node, 1 - output.uses[0].index
+
+
+def _shift(site: _Site, placement: Placement, before: Model, means: Factors) -> Factors:
+    weight = site.weight.read(before)
+    return mean_shift(weight, rounded(weight, placement), site.weight.layout, means)
+
+
+def _corrected(site: _Site, shift: Factors, namer: Namer, constants: Constants) -> list[Edit]:
+    holder = site.holder
+    value = holder.input(site.index)
+    old, stored = (constants.array(value), constants.direct(value)) if value is not None else (None, None)
+    after: Array = -shift if old is None else old.astype(np.float64) - shift
+    name = namer.tensor(f"{holder.input_name(site.index) or site.weight.tensor.name + '_bias'}_corrected")
+    tensor = make_tensor(name, after, (stored or site.weight.tensor).data_type)
+    return [
+        AddInitializer(holder.scope.path, tensor),
+        SetInput(holder.scope.path, holder.key, site.index, name),
+    ]

@@ -1,0 +1,98 @@
+"""Ranges of a file in place of a calibration, and the data that they are of, where it is at hand, to measure with."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qdqtool.data import Feeds, data_digest, sample_digest
+from qdqtool.data.calibration_data import FileData, open_feeds
+from qdqtool.errors import UsageError
+from qdqtool.graph.io.digest import model_digest
+from qdqtool.graph.model import Model
+from qdqtool.planning.calibration_used import CalibrationUsed, used_ranges
+from qdqtool.planning.recipe import Recipe
+from qdqtool.preparation.prepare import Calibrated, prepare_as_recorded
+from qdqtool.ranges.stored import read_stored
+from qdqtool.ranges.types import CalibrationRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedRanges:
+    """Ranges that were found before.
+
+    Attributes:
+        path: The ranges file, ours or that of another tool (:mod:`qdqtool.ranges.encodings`).
+        force: Use them although they are of another model, of other data, or of a part of the samples.
+        data: The data that they are of, to measure what quantizing costs; None where it is not at hand.
+    """
+
+    path: Path
+    force: bool = False
+    data: FileData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FromCache:
+    """Ranges of ours, taken from a file.
+
+    Attributes:
+        found: The model as it was prepared for them, the ranges, and checked samples where there is data.
+        used: What the report says of them.
+    """
+
+    found: Calibrated
+    used: CalibrationUsed
+
+
+def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> FromCache:
+    """Take ranges of ours from a file; nothing is run.
+
+    Args:
+        model: The float model, its input shapes fixed as the recipe has them; it is not changed.
+        cache: The file, and data if there is any.
+        recipe: What is to be quantized.
+
+    Raises:
+        UsageError: The file is no ranges file; it is of another model, other data or a part of the samples, and not
+            forced; or the data does not fit the model.
+    """
+    ranges = read_stored(cache.path, recipe.method, force=cache.force)
+    prepared = prepare_as_recorded(model, ranges.record.preparation, recipe.preparation)
+    forced = [] if ranges.part is None else ["samples"]
+    if model_digest(prepared.model) != ranges.record.model_sha256:
+        _require_force(
+            cache,
+            f"ranges {cache.path} were found on another model, or with other --input-shapes",
+            "calibrate this model, or use them all the same with --force",
+        )
+        forced.append("model")
+    feeds = None if cache.data is None else _open_checked(model, cache, cache.data, ranges.record, forced)
+    record = replace(ranges.record, samples=ranges.samples)
+    return FromCache(Calibrated(prepared, ranges, feeds), used_ranges(str(cache.path), record, recipe, tuple(forced)))
+
+
+def _open_checked(
+    model: Model, cache: CachedRanges, data: FileData, record: CalibrationRecord, forced: list[str]
+) -> Feeds:
+    """The samples; the whole of them is digested in the pass that checks them, before anything runs."""
+    digests: list[bytes] = []
+    feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
+    if record.chunk is None:
+        problem = f"ranges {cache.path} are of an earlier version: whether {data.path} is their data cannot be told"
+    elif data_digest(digests) != record.data_sha256:
+        theirs = "random samples" if record.random else f"{record.samples} samples"
+        problem = f"ranges {cache.path} were found on other data ({theirs}) than {data.path} ({len(feeds)} samples)"
+    else:
+        return feeds
+    _require_force(
+        cache,
+        problem,
+        "give the data and --samples that they were found on; to measure on other data, `qdqtool check --baseline`; or "
+        "take both all the same with --force",
+    )
+    forced.append("data")
+    return feeds
+
+
+def _require_force(cache: CachedRanges, problem: str, hint: str) -> None:
+    if not cache.force:
+        raise UsageError(problem, hint=hint)

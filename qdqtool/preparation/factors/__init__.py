@@ -1,0 +1,1 @@
+"""Which factors make the channels of a tensor even, from statistics and weights alone."""

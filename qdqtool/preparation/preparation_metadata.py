@@ -1,0 +1,52 @@
+"""What a quantized model notes about how its float model was prepared, so that a check compares like with like.
+
+Equalised weights are others than those of the model that was given: next to it, every one of them would look wrong.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from qdqtool.errors import UsageError
+from qdqtool.graph.io.metadata import PREPARATION_KEY, read_metadata, write_metadata
+from qdqtool.graph.model import Model
+from qdqtool.planning.recipe import Preparation
+from qdqtool.preparation.bias_correction import STEP as MEANS
+from qdqtool.preparation.prepare import Prepared, prepare_as_recorded
+from qdqtool.ranges.types import PreparationStep
+
+MAX_NOTE_BYTES = 1 << 26
+
+
+class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    step: str
+    parameters: dict[str, Any]
+
+
+def note_preparation(quantized: Model, record: Sequence[PreparationStep]) -> None:
+    """Note the steps that changed weights, in place; nothing where there was none."""
+    made = [
+        _Note(step=step.step, parameters=dict(step.parameters))
+        for step in record
+        if step.step != MEANS and step.was_made
+    ]
+    if made:
+        write_metadata(quantized, PREPARATION_KEY, msgspec.json.encode(made).decode())
+
+
+def prepared_like(quantized: Model, baseline: Model) -> Prepared:
+    """The baseline as the float model behind ``quantized`` was prepared.
+
+    The steps change no result beyond rounding, whatever the note says: it decides only whether inner tensors can be
+    compared. A note that is malformed, or does not fit the baseline, counts for nothing.
+    """
+    text = read_metadata(quantized, PREPARATION_KEY)
+    if text is None or len(text) > MAX_NOTE_BYTES:
+        return Prepared(baseline)
+    try:
+        notes = msgspec.json.decode(text, type=list[_Note])
+        record = [PreparationStep(note.step, note.parameters) for note in notes]
+        return prepare_as_recorded(baseline, record, Preparation())
+    except (msgspec.DecodeError, UsageError, RecursionError):
+        return Prepared(baseline)

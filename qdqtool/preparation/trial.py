@@ -1,0 +1,188 @@
+"""A change of weights on trial: what outputs keep when the model is quantized with the change and without.
+
+Changes are made because less noise is expected of them where the changed tensors are read. What becomes of that noise
+on its way to the outputs is measured here: the model is quantized with and without the change, each is run on a few
+samples in the reference session, and the outputs are compared with the float model's.
+
+Pairs stand where placement proposes them, on all weights and on all activations that such weights are multiplied with;
+those are what changes, and their ranges are known already. Activations that meet no weight (both sides of a residual
+Add) have the same values with the change and without, and stay float here. Ranges are the largest magnitudes seen.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, log10
+
+import numpy as np
+
+from qdqtool.errors import QdqError
+from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.model import Model
+from qdqtool.insertion.apply_plan import apply_plan
+from qdqtool.numerics.derive import scale_from_range, scale_from_tensor
+from qdqtool.numerics.dtypes import Array
+from qdqtool.plan import Placement, QuantPlan
+from qdqtool.planning.placement import ProposedSlot
+from qdqtool.planning.scale_type import HighPrecision, rule_for
+from qdqtool.preparation.bias_correction import correct_biases
+from qdqtool.preparation.step import Change
+from qdqtool.ranges.types import Trial, TrialOutput
+from qdqtool.running.channel_statistics import ChannelData, ChannelStatistics
+from qdqtool.running.observe import ModelIndex
+from qdqtool.running.own_evaluator import open_session
+from qdqtool.running.running_error import RunningError
+from qdqtool.transforms.taps import TensorKey, tensor_key
+
+MIN_SAMPLES, MAX_SAMPLES = 2, 16
+"""Bounds of the number of samples that are run, as far as there are so many."""
+
+ENOUGH = 1 << 22
+"""Values of activations, in all samples, that are enough: chance averages out over them, so small models need more."""
+
+LEAST_GAIN_DB = 0.05
+"""What is gained at least: a change that makes no difference is not made."""
+
+WORST_FALL_DB = 1.0
+"""By how much a single output may fall while all together rise: what chance does to one of several outputs."""
+
+Slots = Callable[[ModelIndex], Sequence[ProposedSlot]]
+"""Where pairs go in a float model."""
+
+
+class TrialRunner:
+    """Tries changes of one model after another.
+
+    Args:
+        data: What the channels of the model hold; its runs and its samples are used.
+        slots: Where pairs go.
+        correct: Whether biases are corrected.
+    """
+
+    def __init__(self, data: ChannelData, slots: Slots, *, correct: bool) -> None:
+        self._data = data
+        self._slots = slots
+        self._correct = correct
+        self._expected: list[Mapping[str, Array]] = []
+        self._before: tuple[Model, dict[str, RunningError]] | None = None
+
+    def run(self, model: Model, change: Change) -> Trial:
+        """Quantize a model with and without a change.
+
+        Args:
+            model: The float model without it.
+            change: The change.
+
+        Returns:
+            What was measured. Where nothing can be, the change stands: it is made because it is expected to help.
+        """
+        seen = {tensor_key(value): found for value, found in self._data.of(GraphView(model)).items()}
+        changed = {key: found.divided(change.rescaled[key]) for key, found in seen.items() if key in change.rescaled}
+        try:
+            if self._before is None or self._before[0] is not model:
+                self._before = model, self._errors(_Form(model, seen))
+            return verdict(self._before[1], self._errors(_Form(change.model, {**seen, **changed})), len(self._expected))
+        except QdqError as error:
+            return Trial(samples=0, kept=True, problem=error.message)
+
+    def _errors(self, form: "_Form") -> dict[str, RunningError]:
+        """How far each float output of the quantized form is from the float model's."""
+        if not self._expected:
+            self._expected = list(self._float_outputs(form.model))
+        feeds = self._data.feeds.first(len(self._expected))
+        errors = {name: RunningError() for name in self._expected[0]}
+        self._data.runs.close()  # one model at a time: the float outputs are kept
+        quantized = self._quantized(form)
+        with open_session(quantized, ModelIndex.of(GraphView(quantized)).split()) as session:
+            for expected, sample in zip(self._expected, feeds, strict=True):
+                found = session.run(sample, list(errors))
+                for name, array in expected.items():
+                    errors[name].add(array, found[name])
+        return errors
+
+    def _float_outputs(self, model: Model) -> Iterator[Mapping[str, Array]]:
+        """Of the model without any change that was tried, sample after sample: kept from earlier runs, or run now."""
+        runs, feeds = self._data.runs, self._data.feeds
+        facts = runs.facts(model)
+        main = facts.view.main
+        names = [name for name in main.output_names() if facts.is_float(main.values[name])]
+        count = min(max(ENOUGH // max(runs.values, 1), MIN_SAMPLES), MAX_SAMPLES)
+        for found in runs.first(model, feeds, count):
+            yield {name: found[name] for name in names if name in found}
+
+    def _quantized(self, form: "_Form") -> Model:
+        plan = QuantPlan(())
+
+        def make(view: GraphView) -> QuantPlan:
+            nonlocal plan
+            plan = QuantPlan(tuple(form.placements(ModelIndex.of(view), self._slots)))
+            return plan
+
+        quantized, _ = apply_plan(form.model, make)
+        means = {key: found.mean for key, found in form.seen.items()} if self._correct else {}
+        return correct_biases(quantized, form.model, plan, means)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A float model, and what is known of the tensors that its weights are multiplied with."""
+
+    model: Model
+    seen: Mapping[TensorKey, ChannelStatistics]
+
+    def placements(self, facts: ModelIndex, slots: Slots) -> Iterator[Placement]:
+        """The pairs that can be placed."""
+        for entry in slots(facts):
+            value = facts.view.scope(entry.slot.scope).values[entry.slot.tensor]
+            array = self._range(entry, value) if entry.kind == "activation" else facts.constant(value)
+            elem_type = facts.types.elem_type(value)
+            if array is None or elem_type is None or not np.isfinite(array).all():
+                continue
+            rule = rule_for(elem_type, HighPrecision.FP32)
+            if entry.kind == "activation":
+                yield Placement(entry.slot, scale_from_range(-array, array, entry.scheme, rule), entry.reason)
+            else:
+                yield Placement(entry.slot, scale_from_tensor(array, entry.scheme, rule), entry.reason)
+
+    def _range(self, entry: ProposedSlot, value: Value) -> Array | None:
+        found = self.seen.get(tensor_key(value))
+        if found is None:
+            return None
+        return np.asarray(entry.bound if entry.bound is not None else found.peak.max())
+
+
+def verdict(before: Mapping[str, RunningError], after: Mapping[str, RunningError], samples: int) -> Trial:
+    """Whether the outputs keep as much with a change as without.
+
+    The noise of each output counts in relation to what it was, in dB, so that neither large outputs nor noisy ones
+    decide for all, and it does not matter how small an output is. The change is kept if noise falls on average, by
+    :data:`LEAST_GAIN_DB` at least, and grows by more than :data:`WORST_FALL_DB` in no output.
+
+    Args:
+        before: The errors of the outputs without the change, by name.
+        after: The same with it.
+        samples: On how many samples.
+    """
+    falls = [_grown_db(before[name], after[name]) for name in before if before[name].elements]
+    outputs = tuple(
+        TrialOutput(name=name, without_db=_rounded(before[name]), with_db=_rounded(after[name])) for name in before
+    )
+    kept = not falls or (max(falls) <= WORST_FALL_DB and sum(falls) / len(falls) <= -LEAST_GAIN_DB)
+    problem = "" if falls else "the model has no float outputs"
+    return Trial(samples=samples, kept=kept, outputs=outputs, problem=problem)
+
+
+def _grown_db(before: RunningError, after: RunningError) -> float:
+    """By how much the noise of an output grew; infinitely where new values are NaN or infinite."""
+    if after.nonfinite_mismatches != before.nonfinite_mismatches:
+        return inf if after.nonfinite_mismatches > before.nonfinite_mismatches else -inf
+    if before.noise == after.noise:
+        return 0.0
+    least = (
+        float(np.finfo(np.float32).eps) ** 2 * before.signal
+    )  # below a rounding of the output itself nothing is lost
+    one, two = max(before.noise, least), max(after.noise, least)
+    return 10 * log10(two / one) if one and two else 0.0
+
+
+def _rounded(error: RunningError) -> float | None:
+    return None if error.sqnr_db is None else round(error.sqnr_db, 2)

@@ -1,0 +1,1 @@
+"""The ranges of activations: how they are collected, chosen, kept in files and merged."""

@@ -1,0 +1,60 @@
+"""From what a tensor was seen to hold to the range that its codes should cover: one method a module.
+
+The file name is the public id (``--calibration-method``), ``CALIBRATOR`` the value.
+"""
+
+import functools
+
+from qdqtool.errors import ArgumentError
+from qdqtool.ranges import calibrators as _package
+from qdqtool.ranges.calibrators._density import clipped_fraction
+from qdqtool.ranges.calibrators._types import PERCENTILE, Calibrator, Goal, Threshold
+from qdqtool.registry import load_unit, suggestion, unit_names
+
+__all__ = [
+    "DEFAULT",
+    "PERCENTILE",
+    "Calibrator",
+    "Goal",
+    "Threshold",
+    "check_percentile",
+    "clipped_fraction",
+    "get",
+    "names",
+]
+
+DEFAULT = "auto"
+
+
+def names() -> tuple[str, ...]:
+    """The public ids of all methods, sorted."""
+    return unit_names(_package)
+
+
+@functools.cache
+def get(name: str) -> Calibrator:
+    """The method of that public id.
+
+    Raises:
+        ArgumentError: There is none; the message lists the legal names.
+    """
+    if name not in names():
+        raise ArgumentError(
+            f"calibration method '{name}' is unknown; legal: {', '.join(names())}{suggestion(name, names())}"
+        )
+    found: Calibrator = load_unit(_package, name).CALIBRATOR
+    return found
+
+
+def check_percentile(method: str, percentile: float | None) -> None:
+    """Raise unless a percentile goes with a method.
+
+    Raises:
+        ArgumentError: It is none from 50 to 100, or the method does not read it.
+    """
+    if percentile is None:
+        return
+    if method != "percentile":
+        raise ArgumentError(f"percentile is set, and calibration method '{method}' does not read it; percentile does")
+    if not 50 <= percentile <= 100:
+        raise ArgumentError(f"percentile is {percentile:g}; legal: 50 to 100")

@@ -1,0 +1,110 @@
+"""A histogram read as a density: inside a bin, values count as spread evenly, so that sums become integrals."""
+
+import functools
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.numerics.grid import magnitudes
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.ranges.histogram import Histogram
+
+LEAST_WIDTH = 2.0**-10
+"""Share of the last bin that its values are spread over at least. The largest magnitude often is the lower bound of its
+bin, where all values of a float16 tensor and the 6 of a Relu6 lie; sums over a bin without width would be noise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Density:
+    """How the magnitudes of a tensor are spread, zeros left out.
+
+    Attributes:
+        edges: Bounds of the bins from 0 to the largest magnitude, float64, one more than bins.
+        counts: Values in each bin, float64, the last one not 0.
+        sums: Up to each edge: how many values, their sum, and the sum of their squares; shape [3, edges].
+        amax: The largest magnitude.
+    """
+
+    edges: Array
+    counts: Array
+    sums: Array
+    amax: float
+
+    @classmethod
+    def of(cls, histogram: Histogram, amax: float) -> Self:
+        """The density of a histogram whose largest magnitude is ``amax``, which is greater than 0."""
+        used = int(np.flatnonzero(histogram.counts)[-1]) + 1
+        counts = histogram.counts[:used].astype(FLOAT64)
+        edges = histogram.edges()[: used + 1].copy()
+        edges[-1] = max(amax, edges[-2] + LEAST_WIDTH * (edges[-1] - edges[-2]))
+        powers = np.stack([edges, edges**2 / 2, edges**3 / 3])
+        inside = np.diff(powers) * (counts / np.diff(edges))
+        return cls(edges, counts, np.concatenate([np.zeros((3, 1)), inside.cumsum(axis=1)], axis=1), amax)
+
+    def below(self, bounds: Array) -> Array:
+        """Count, sum and sum of squares of the values up to each of ``bounds``, shape [3, ...]."""
+        inside = np.clip(bounds, 0.0, self.edges[-1])
+        bins = np.minimum((inside / self.edges[1]).astype(np.int64), len(self.counts) - 1)
+        start, width = self.edges[bins], np.diff(self.edges)[bins]
+        rate = self.counts[bins] / width
+        powers = np.stack([inside - start, (inside**2 - start**2) / 2, (inside**3 - start**3) / 3])
+        return np.asarray(self.sums[:, bins] + powers * rate)
+
+
+def squared_error(density: Density, amax: Array, fmt: NumberFormat) -> Array:
+    """The summed squared error of rounding to a format whose largest value stands for ``amax``, symmetric.
+
+    Between the midpoints of two neighbours on the format's grid all values become the same code g, so the error is
+    ``sum(x**2) - 2 g sum(x) + g**2 count`` over each such cell. The last cell has no end: what is clipped lies in it.
+
+    Args:
+        density: The values.
+        amax: Thresholds to try, float64, greater than 0, shape [n].
+        fmt: The format.
+
+    Returns:
+        The error of each, in the tensor's unit squared, shape [n].
+    """
+    scale = amax / fmt.high
+    if fmt.bits > 8:
+        return _fine_error(density, amax, scale)
+    grid, ends = _cells(fmt)
+    code = scale[:, None] * grid
+    upto = density.below(np.append(scale[:, None] * ends, np.full((len(scale), 1), np.inf), axis=1))
+    return np.asarray(_distances(np.diff(upto, axis=-1, prepend=0.0), code).sum(axis=-1))
+
+
+def _fine_error(density: Density, amax: Array, scale: Array) -> Array:
+    """For steps narrower than bins: a third of half a step squared for each value that is not clipped."""
+    upto = density.below(amax)
+    return np.asarray(upto[0] * scale**2 / 12 + _distances(density.sums[:, -1:] - upto, amax))
+
+
+def _distances(sums: Array, code: Array) -> Array:
+    """``sum((x - code)**2)`` from count, sum and sum of squares."""
+    count, total, squares = sums
+    return np.asarray(np.maximum(squares - 2 * code * total + code**2 * count, 0.0))
+
+
+@functools.cache
+def _cells(fmt: NumberFormat) -> tuple[Array, Array]:
+    grid = magnitudes(fmt)
+    return grid, (grid[1:] + grid[:-1]) / 2
+
+
+def clipped_fraction(histogram: Histogram, amax: float) -> float:
+    """The share of a tensor's values, zeros included, whose magnitude is above ``amax``.
+
+    Exact where ``amax`` is a bound of a bin; else the values of that bin count as spread evenly.
+    """
+    total = int(histogram.counts.sum()) + histogram.zeros
+    if histogram.exponent is None or not total:
+        return 0.0
+    position = np.ldexp(amax, -histogram.exponent)
+    whole = min(int(position), len(histogram.counts))
+    above = float(histogram.counts[whole:].sum())
+    if whole < len(histogram.counts):
+        above -= float(histogram.counts[whole]) * (position - whole)
+    return above / total

@@ -1,0 +1,51 @@
+"""Auto: for each tensor, clip where that lowers the squared error on the format's own grid, and nothing elsewhere.
+
+``docs/calibration_methods.md`` has the reasoning and what was measured. Three answers are possible:
+
+* ``mse``: the threshold with the least squared error, where that is lower than without clipping by more than
+  :data:`GAIN`. Less is not worth it: rounding errors average out in the sums that follow, clipped values do not come
+  back, and data to come may hold larger values than calibration saw.
+* ``max``: else.
+* ``mse`` over the bulk: where that would round nearly all of the values to 0, because a few stray ones or those of a
+  mask lie far away from all others. They are clipped, a mask only so far that it stays one.
+"""
+
+from qdqtool.numerics.grid import magnitudes
+from qdqtool.ranges.calibrators._density import Density, clipped_fraction
+from qdqtool.ranges.calibrators._stray import MASK_MARGIN, Apart, fall_apart
+from qdqtool.ranges.calibrators._types import Goal, Threshold
+from qdqtool.ranges.calibrators.mse import search
+from qdqtool.ranges.types import TensorRange
+
+GAIN = 0.02
+"""The share of the squared error that clipping must save; 2 % are 0.09 dB."""
+
+
+class _Auto:
+    needs_histogram = True
+
+    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+        """The threshold, with the method that it came from and the reason."""
+        if seen.histogram is None or seen.amax == 0:
+            return Threshold(seen.amax, "max", "nothing is clipped")
+        found = search(Density.of(seen.histogram, seen.amax), goal.format)
+        apart = fall_apart(seen, found.amax * float(magnitudes(goal.format)[1]) / goal.format.high / 2)
+        if apart is not None:
+            return _of_bulk(apart, seen, goal)
+        if found.error >= (1 - GAIN) * found.unclipped_error:
+            return Threshold(seen.amax, "max", "clipping would save next to nothing")
+        saved = 1 - found.error / found.unclipped_error
+        clipped = clipped_fraction(seen.histogram, found.amax)
+        return Threshold(found.amax, "mse", f"{saved:.0%} less squared error, with {clipped:.2g} of the values clipped")
+
+
+CALIBRATOR = _Auto()
+
+
+def _of_bulk(apart: Apart, seen: TensorRange, goal: Goal) -> Threshold:
+    what = f"{apart.share:.2g} of the values lie far away, up to {seen.amax:g}, and are clipped"
+    if apart.is_mask:
+        amax = min(apart.edge + MASK_MARGIN, seen.amax)
+        return Threshold(amax, "mse", f"a mask: {what}; else the others would be 0", "mask")
+    found = search(Density.of(apart.bulk, apart.edge), goal.format)
+    return Threshold(found.amax, "mse", f"strays: {what}; else the others would be 0", "strays")

@@ -1,0 +1,98 @@
+"""Entropy: the threshold whose clipped and coarsened distribution is told apart least from the one that was seen.
+
+The procedure that NVIDIA published for TensorRT (S. Migacz, "8-bit Inference with TensorRT", GTC 2017). What it leaves
+open is settled so:
+
+* Up to 2,048 bins from 0 to the largest magnitude: the narrowest that are whole bins of the histogram, so that no count
+  is split. Values that are exactly 0 are left out: every threshold keeps them.
+* Candidates are the first ``i`` bins, for i from 128 to all of them, which clips nothing.
+* P is those bins, with everything beyond added to the last of them. Q is the same bins *without* what lies beyond, in
+  as many levels as the format has magnitudes (128 for int8): bin j is in level ``j * levels // i``, and the count of a
+  level is shared evenly by those of its bins that are not empty. Both are divided by their sums.
+* The divergence is ``sum(P * log(P / Q))``. Nothing is smoothed: where the last bin is empty and values lie beyond it,
+  it is infinite.
+* The least divergence wins, the larger threshold on a tie: ``i + 0.5`` bins, or the largest magnitude where all bins
+  are kept.
+
+Levels are evenly spaced, so the procedure says nothing about formats with an exponent: there nothing is clipped.
+"""
+
+import numpy as np
+
+from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.ranges.calibrators import mse
+from qdqtool.ranges.calibrators._types import Goal, Threshold
+from qdqtool.ranges.histogram import Histogram
+from qdqtool.ranges.types import TensorRange
+
+BINS = 2048
+
+
+class _Entropy:
+    needs_histogram = True
+
+    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+        """The threshold of least divergence; of least squared error for peaked tensors."""
+        if goal.peaked:
+            return mse.CALIBRATOR.threshold(seen, goal)
+        if goal.format.kind == "float":
+            return Threshold(seen.amax, "entropy", f"nothing is clipped: entropy needs even levels, not {goal.format}")
+        levels = int(goal.format.high) + 1
+        if seen.histogram is None or seen.amax == 0 or levels > BINS:
+            return Threshold(seen.amax, "entropy", "nothing is clipped")
+        bins, width = even_bins(seen.histogram)
+        divergences = divergence(bins, levels)
+        kept = len(bins) - int(np.argmin(divergences[::-1]))
+        amax = seen.amax if kept == len(bins) else min((kept + 0.5) * width, seen.amax)
+        return Threshold(amax, "entropy", f"least divergence with {levels} levels")
+
+
+CALIBRATOR = _Entropy()
+
+
+def even_bins(histogram: Histogram) -> tuple[Array, float]:
+    """The counts in at most :data:`BINS` even bins up to the largest magnitude, float64, and how wide a bin is."""
+    used = int(np.flatnonzero(histogram.counts)[-1]) + 1
+    group = -(-used // BINS)
+    starts = np.arange(0, used, group)
+    bins = np.add.reduceat(histogram.counts[:used], starts).astype(FLOAT64)
+    return bins, float(np.ldexp(group, histogram.exponent or 0))
+
+
+def divergence(bins: Array, levels: int) -> Array:
+    """How far the distribution in so few levels is from the whole one, by Kullback and Leibler.
+
+    With the counts c of the bins, S of a level and n of its bins that are not empty, Q is ``S / n`` for each of those:
+    sums over bins become sums over levels, and these are differences of running sums.
+
+    Args:
+        bins: Counts, float64, shape [m], the last one not 0.
+        levels: How many levels, at most m.
+
+    Returns:
+        The divergence in nats when the first ``levels``, ``levels + 1``, ... m bins are kept, float64.
+    """
+    kept = np.arange(levels, len(bins) + 1)
+    counts, filled = np.append(0.0, bins.cumsum()), np.append(0.0, (bins > 0).cumsum())
+    total, last, within = counts[-1], bins[kept - 1], counts[kept]
+    beyond = total - within
+    cross = np.concatenate([_cross(counts, filled, some, levels) for some in np.split(kept, range(64, len(kept), 64))])
+    own = np.append(0.0, _xlogx(bins).cumsum())[kept - 1] + _xlogx(last + beyond) - total * _log(total)
+    return np.where((last == 0) & (beyond > 0), np.inf, (own - cross + total * _log(within)) / total)
+
+
+def _cross(counts: Array, filled: Array, kept: Array, levels: int) -> Array:
+    """``sum(P * log(Q))`` before both are divided by their sums; few candidates at once stay in the cache."""
+    starts = -(np.arange(levels + 1) * -kept[:, None] // levels)  # of each level: ceil(level * kept / levels)
+    level, used = np.diff(counts[starts]), np.diff(filled[starts])
+    share = _log(level / np.maximum(used, 1.0))
+    return np.asarray((level * share).sum(axis=1) + (counts[-1] - counts[kept]) * share[:, -1])
+
+
+def _xlogx(values: Array) -> Array:
+    return values * _log(values)
+
+
+def _log(values: Array) -> Array:
+    """The logarithm; 0 for 0, which it is multiplied with."""
+    return np.asarray(np.log(values, out=np.zeros_like(values), where=values > 0))

@@ -1,0 +1,15 @@
+"""Max: the largest magnitude that was seen. Nothing that calibration saw is clipped."""
+
+from qdqtool.ranges.calibrators._types import Goal, Threshold
+from qdqtool.ranges.types import TensorRange
+
+
+class _Max:
+    needs_histogram = False
+
+    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:  # noqa: ARG002 -- the same for every goal
+        """The largest magnitude."""
+        return Threshold(seen.amax, "max", "nothing is clipped")
+
+
+CALIBRATOR = _Max()

@@ -1,0 +1,32 @@
+"""Percentile: the magnitude below which so many of a hundred values lie; the others are clipped."""
+
+import numpy as np
+
+from qdqtool.ranges.calibrators import mse
+from qdqtool.ranges.calibrators._types import Goal, Threshold
+from qdqtool.ranges.histogram import Histogram
+from qdqtool.ranges.types import TensorRange
+
+
+class _Percentile:
+    needs_histogram = True
+
+    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+        """``goal.percentile`` of all magnitudes, zeros included, interpolated inside a bin; as ``mse`` if peaked."""
+        if goal.peaked:
+            return mse.CALIBRATOR.threshold(seen, goal)
+        if seen.histogram is None or seen.amax == 0:
+            return Threshold(seen.amax, "percentile", "nothing is clipped")
+        amax = min(magnitude_at(seen.histogram, goal.percentile / 100), seen.amax)
+        if amax == 0:
+            return Threshold(seen.amax, "percentile", f"nothing is clipped: {goal.percentile:g} % of the values are 0")
+        return Threshold(amax, "percentile", f"{goal.percentile:g} % of the values are not clipped")
+
+
+CALIBRATOR = _Percentile()
+
+
+def magnitude_at(histogram: Histogram, share: float) -> float:
+    """The magnitude up to which a share of the values lies; inside a bin they count as spread evenly."""
+    sums = np.concatenate([[0], histogram.counts.cumsum()]) + histogram.zeros
+    return float(np.interp(share * int(sums[-1]), sums, histogram.edges()))

@@ -1,0 +1,167 @@
+"""Running a model over data and folding what its tensors hold into ranges.
+
+No activation outlives the run after its own: while a sample runs, the tensors of the one before are counted beside it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from qdqtool.data import Feeds, sample_digest
+from qdqtool.errors import UsageError
+from qdqtool.graph.index.view import Value
+from qdqtool.numerics.counting import Counter
+from qdqtool.numerics.dtypes import Array
+from qdqtool.ranges.tensor_statistics import TensorStatistics
+from qdqtool.ranges.types import CHUNK, UNSEEN, Part, Ranges, TensorKey, TensorRange
+from qdqtool.running.float_runs import FloatRuns
+from qdqtool.running.nonfinite import first_nonfinite
+from qdqtool.running.observe import ModelIndex, Observer, is_fed
+from qdqtool.running.progress import Progress
+from qdqtool.transforms.taps import tensor_key
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a run of one sample gave: the arrays of each tensor."""
+
+    number: int
+    sample: Mapping[str, Array]
+    arrays: Sequence[tuple[Value, Sequence[Array]]]
+
+
+class RangeCollector:
+    """Ranges of some tensors of a model over data.
+
+    Args:
+        facts: The model.
+        values: Tensors of any scope, inputs included.
+        runs: Runs it.
+        histograms: Whether histograms are made as well.
+
+    Attributes:
+        unreadable: Why a tensor could not be read everywhere; such a tensor counts as unseen.
+    """
+
+    def __init__(
+        self, facts: ModelIndex, values: Iterable[Value], runs: FloatRuns, *, histograms: bool = False
+    ) -> None:
+        self._facts = facts
+        self._runs = runs
+        self._values = list(dict.fromkeys(values))
+        self._counter = Counter() if histograms else None
+        self._ranges: dict[TensorKey, TensorRange] = {tensor_key(value): UNSEEN for value in self._values}
+        self.unreadable: dict[TensorKey, str] = {}
+
+    @property
+    def ranges(self) -> dict[TensorKey, TensorRange]:
+        """What was seen in the chunks that are done; half a range would be worse than none."""
+        return {key: UNSEEN if key in self.unreadable else found for key, found in self._ranges.items()}
+
+    def resume(self, ranges: Ranges) -> None:
+        """Go on from ranges of the same tensors that were found before."""
+        self._ranges.update(ranges.tensors)
+        self.unreadable.update(ranges.unreadable)
+
+    def chunks(
+        self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
+    ) -> Iterator[int]:
+        """Run the samples of a part that are not done, and stop after each chunk.
+
+        Args:
+            feeds: All samples.
+            digests: The digest of each, to see that what runs is what was checked.
+            part: Which are run.
+            progress: Told of every sample of the part.
+
+        Yields:
+            One past the last sample that is done.
+
+        Raises:
+            UsageError: The model fails on a sample, a tensor has NaN or infinities, or a sample changed.
+        """
+        observer = self._runs.observer(self._facts.view.model, self._values)
+        with ThreadPoolExecutor(1) as beside:
+            chunk = _Chunk(self._values, self._counter, digests)
+            for number, sample in islice(enumerate(feeds), part.done, part.stop):
+                if progress is not None:
+                    progress(number - part.start, part.stop - part.start)
+                run = self._runs.run(sample, number, feeds)
+                self._raise_for(chunk.wait(), feeds)
+                arrays = [(value, list(observer.arrays(run, sample, value))) for value in self._values]
+                chunk.counting = beside.submit(chunk.count, _Taken(number, sample, arrays))
+                del run, arrays
+                if (number + 1) % CHUNK and number + 1 < part.stop:
+                    continue
+                self._raise_for(chunk.wait(), feeds)
+                self._end(chunk, observer)
+                yield number + 1
+                chunk = _Chunk(self._values, self._counter, digests)
+
+    def _end(self, chunk: "_Chunk", observer: Observer) -> None:
+        for key, counted in chunk.statistics.items():
+            self._ranges[key] = self._ranges[key].merge(counted.result())
+        problems = ((tensor_key(value), observer.problem(value)) for value in self._values if not is_fed(value))
+        self.unreadable.update({key: why for key, why in problems if why is not None})
+
+    def _raise_for(self, fault: "_Fault | None", feeds: Feeds) -> None:
+        if fault is None:
+            return
+        taken = fault.taken
+        if fault.value is not None:
+            raise _nonfinite(fault.value, fault.array, taken.number, self._facts, taken.sample)
+        raise UsageError(
+            f"{feeds.description.source} gave another sample {taken.number} than when it was checked",
+            hint="it must give the same samples each time it is read; shuffle with a fixed seed",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """What is wrong with a sample: with an array of a tensor, or, without one, with the sample itself."""
+
+    taken: _Taken
+    value: Value | None
+    array: Array
+
+
+class _Chunk:
+    """What is counted of the samples of one chunk."""
+
+    def __init__(self, values: Iterable[Value], counter: Counter | None, digests: Sequence[bytes]) -> None:
+        self.statistics = {tensor_key(value): TensorStatistics(counter) for value in values}
+        self.counting: Future[_Fault | None] | None = None
+        self._counter = counter
+        self._digests = digests
+
+    def count(self, taken: _Taken) -> _Fault | None:
+        """Count one sample, and say what is wrong with it."""
+        if sample_digest(taken.sample) != self._digests[taken.number]:
+            return _Fault(taken, None, np.empty(0))
+        if self._counter is not None:
+            self._counter.expect(sum(array.nbytes for _, arrays in taken.arrays for array in arrays))
+        for value, arrays in taken.arrays:
+            counted = self.statistics[tensor_key(value)]
+            for array in arrays:
+                if not counted.add(array):
+                    return _Fault(taken, value, array)
+        return None
+
+    def wait(self) -> _Fault | None:
+        """Wait until the last sample is counted."""
+        counting, self.counting = self.counting, None
+        return None if counting is None else counting.result()
+
+
+def _nonfinite(value: Value, array: Array, number: int, facts: ModelIndex, sample: Mapping[str, Array]) -> UsageError:
+    bad = array[~np.isfinite(array)]
+    unseen = "no node makes such values while ONNX Runtime's optimizations are off"
+    origin = first_nonfinite(facts, sample, [value]) or unseen
+    places = f"{bad.size} of {array.size} elements"
+    return UsageError(
+        f"tensor '{value.qualified_name}' is {bad[0]} on sample {number}, in {places}; {origin}",
+        hint="mend the model or leave the sample out; a scale needs finite values",
+    )

@@ -1,0 +1,142 @@
+"""Range files of other tools, one format a module: read, told apart by what they hold, and most of them written.
+
+The file name with ``-`` for ``_`` is the public id, ``FORMAT`` the value.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.errors import UsageError
+from qdqtool.ranges import encodings as _package
+from qdqtool.ranges.encodings._json import decode_object
+from qdqtool.ranges.encodings._types import ConstantScales, EncodingFormat, Encodings
+from qdqtool.ranges.file import MAX_RANGES_BYTES
+from qdqtool.ranges.types import TensorRange
+from qdqtool.registry import load_unit, unit_names
+
+__all__ = [
+    "ConstantScales",
+    "EncodingFormat",
+    "Encodings",
+    "ReadEncodings",
+    "encode",
+    "keeps_ends",
+    "names",
+    "read_encodings",
+    "recognize",
+    "writable",
+]
+
+
+BOM = b"\xef\xbb\xbf"
+"""What some editors put in front of a text."""
+MAX_NAME = 1 << 12
+MAX_MESSAGE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEncodings:
+    """A file that was read.
+
+    Attributes:
+        format: Public id of its format.
+        found: What it says.
+    """
+
+    format: str
+    found: Encodings
+
+
+def names() -> tuple[str, ...]:
+    """The public ids of all formats, sorted."""
+    return tuple(name.replace("_", "-") for name in unit_names(_package))
+
+
+def writable() -> tuple[str, ...]:
+    """Those that can be written."""
+    return tuple(name for name in names() if _get(name).can_write)
+
+
+def keeps_ends(name: str) -> bool:
+    """Whether a format holds the smallest and the largest value, or one magnitude."""
+    return _get(name).keeps_ends
+
+
+def recognize(path: Path) -> str | None:
+    """The id of the format that a file has, by what it holds; None for any other file.
+
+    Raises:
+        UsageError: It cannot be read, or is too large.
+    """
+    return _recognize(_read(path))
+
+
+def read_encodings(path: Path) -> ReadEncodings:
+    """Read a range file of another tool strictly.
+
+    Raises:
+        UsageError: It cannot be read, its format is unknown, or it is malformed.
+    """
+    data = _read(path)
+    found = _recognize(data)
+    if found is None:
+        raise _unknown(path, data)
+    try:
+        encodings = _get(found).read(data)
+        _check_names(encodings)
+    except UsageError as error:
+        message = error.message if len(error.message) <= MAX_MESSAGE else f"{error.message[:MAX_MESSAGE]}…"
+        raise UsageError(f"{_get(found).title} {path}: {message}", hint=error.hint) from None
+    return ReadEncodings(found, encodings)
+
+
+def encode(ranges: Mapping[str, TensorRange], name: str) -> bytes:
+    """A file of the format ``name``, one of :func:`writable`.
+
+    Raises:
+        UsageError: A name or a value cannot be written so.
+    """
+    return _get(name).write(ranges)
+
+
+def _unknown(path: Path, data: bytes) -> UsageError:
+    """Why a file is none that is read here."""
+    titles = ", ".join(_get(name).title for name in names())
+    if data.lstrip()[:1] == b"{":
+        try:
+            keys = decode_object(data).keys()
+        except UsageError as error:
+            return UsageError(f"{path} {error.message}")
+        if {"schema_version", "tensors"} <= keys:
+            return UsageError(
+                f"{path} is what `qdqtool calibrate` writes, which needs the model as it was prepared",
+                hint="`qdqtool quantize --calibration-cache` takes it",
+            )
+    return UsageError(f"{path} is no range file that is known; known are: {titles}")
+
+
+def _check_names(encodings: Encodings) -> None:
+    longest = max(encodings.names, key=len, default="")
+    if len(longest) > MAX_NAME:
+        raise UsageError(f"names a tensor with {len(longest)} characters, which no model has")
+
+
+@functools.cache
+def _get(name: str) -> EncodingFormat:
+    found: EncodingFormat = load_unit(_package, name.replace("-", "_")).FORMAT
+    return found
+
+
+def _recognize(data: bytes) -> str | None:
+    return next((name for name in names() if _get(name).recognizes(data)), None)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_RANGES_BYTES:
+            raise UsageError(f"{path} is larger than {MAX_RANGES_BYTES >> 20} MiB")
+        return path.read_bytes().removeprefix(BOM)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,241 @@
+"""The JSON file that keeps ranges (``docs/calibration.md``), read strictly.
+
+The same ranges give the same bytes, and reading them gives the same ranges. Files of schema version 1 are still read.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import isfinite, ldexp
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from qdqtool.errors import UsageError
+from qdqtool.ranges.counts_text import decode_counts, encode_counts
+from qdqtool.ranges.histogram import Histogram, exponent_for
+from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange, Trial
+
+SCHEMA_VERSION = 2
+READ_VERSIONS = (1, SCHEMA_VERSION)
+MAX_RANGES_BYTES = 1 << 28
+
+
+class _Histogram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    exponent: int | None
+    zeros: int
+    counts: str
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    tensor: str
+    scope: list[str]
+    min: float | None
+    max: float | None
+    amax: float
+    count: int
+    histogram: _Histogram | None = None
+    unreadable: str | None = None
+
+
+class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    step: str
+    parameters: dict[str, Any] = {}
+    trial: Trial | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    sha256: str
+    preparation: list[_Step] = []
+    batchnorm_folded: bool | msgspec.UnsetType = msgspec.UNSET
+    """In files of version 1, which knew of no other step."""
+
+
+class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    sha256: str
+    samples: int
+    random: bool
+    seed: int | None
+    chunk: int | None = None
+
+
+class _Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    name: str
+    parameters: dict[str, Any]
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    start: int
+    stop: int
+    done: int
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    schema_version: int
+    model: _Model
+    data: _Data
+    method: _Method
+    part: _Part | None = None
+    tensors: list[_Entry]
+
+
+def encode_ranges(ranges: Ranges) -> bytes:
+    """The ranges as indented JSON."""
+    record, part = ranges.record, ranges.part
+    document = _File(
+        schema_version=SCHEMA_VERSION,
+        model=_Model(
+            sha256=record.model_sha256,
+            preparation=[_step(made) for made in record.preparation],
+        ),
+        data=_Data(
+            sha256=record.data_sha256,
+            samples=record.samples,
+            random=record.random,
+            seed=record.seed,
+            chunk=record.chunk,
+        ),
+        method=_Method(name=record.method, parameters=dict(record.parameters)),
+        part=None if part is None else _Part(start=part.start, stop=part.stop, done=part.done),
+        tensors=[_entry(key, found, ranges.unreadable.get(key)) for key, found in ranges.tensors.items()],
+    )
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def read_ranges(path: Path) -> Ranges:
+    """Read a ranges file strictly.
+
+    Raises:
+        UsageError: It is missing, no ranges file, of another schema version, or contradicts itself.
+    """
+    document = _decode(path)
+    record = CalibrationRecord(
+        method=document.method.name,
+        parameters=document.method.parameters,
+        samples=document.data.samples,
+        random=document.data.random,
+        seed=document.data.seed,
+        data_sha256=document.data.sha256,
+        chunk=document.data.chunk,
+        model_sha256=document.model.sha256,
+        preparation=_preparation(document.model),
+    )
+    entries = _by_key(document.tensors, path)
+    return Ranges(
+        record,
+        {key: _range(entry, path) for key, entry in entries.items()},
+        {key: entry.unreadable for key, entry in entries.items() if entry.unreadable is not None},
+        _part(document, path),
+    )
+
+
+def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> _Entry:
+    scope, name = key
+    low, high = (found.min, found.max) if found.count else (None, None)
+    return _Entry(
+        tensor=name,
+        scope=list(scope),
+        min=low,
+        max=high,
+        amax=found.amax,
+        count=found.count,
+        histogram=None if found.histogram is None else _histogram(found.histogram),
+        unreadable=unreadable,
+    )
+
+
+def _histogram(found: Histogram) -> _Histogram:
+    return _Histogram(exponent=found.exponent, zeros=found.zeros, counts=encode_counts(found.counts))
+
+
+def _decode(path: Path) -> _File:
+    try:
+        if path.stat().st_size > MAX_RANGES_BYTES:
+            raise UsageError(f"ranges {path} is larger than {MAX_RANGES_BYTES >> 20} MiB")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"ranges {path} cannot be read: {error.strerror or error}") from None
+    hint = "`qdqtool calibrate` writes ranges files; docs/foreign_ranges.md lists those of other tools that are read"
+    try:
+        version = msgspec.json.decode(data, type=dict[str, Any]).get("schema_version")
+        if version not in READ_VERSIONS:
+            known = " and ".join(map(str, READ_VERSIONS))
+            raise UsageError(f"ranges {path} has schema_version {version!r}; this qdqtool reads {known}", hint=hint)
+        return msgspec.json.decode(data, type=_File)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error).replace("`", "'")
+        raise UsageError(f"ranges {path} is no ranges file: {reason}", hint=hint) from None
+
+
+def _preparation(model: _Model) -> tuple[PreparationStep, ...]:
+    if model.batchnorm_folded is True:
+        return (PreparationStep("batchnorm"),)
+    return tuple(
+        PreparationStep(made.step, made.parameters, None if made.trial is msgspec.UNSET else made.trial)
+        for made in model.preparation
+    )
+
+
+def _step(made: PreparationStep) -> _Step:
+    trial = msgspec.UNSET if made.trial is None else made.trial
+    return _Step(step=made.step, parameters=dict(made.parameters), trial=trial)
+
+
+def _part(document: _File, path: Path) -> Part | None:
+    found = document.part
+    if found is None:
+        return None
+    if not 0 <= found.start <= found.done <= found.stop <= document.data.samples:
+        raise UsageError(
+            f"ranges {path}: part {found.start} to {found.stop} of {document.data.samples} samples, "
+            f"done to {found.done}, contradicts itself"
+        )
+    return Part(found.start, found.stop, found.done)
+
+
+def _by_key(entries: list[_Entry], path: Path) -> Mapping[TensorKey, _Entry]:
+    found: dict[TensorKey, _Entry] = {}
+    for entry in entries:
+        key = (tuple(entry.scope), entry.tensor)
+        if key in found:
+            raise UsageError(f"ranges {path} names tensor '{entry.tensor}' twice")
+        found[key] = entry
+    return found
+
+
+def _range(entry: _Entry, path: Path) -> TensorRange:
+    if entry.count == 0 and entry.min is None and entry.max is None and entry.amax == 0 and entry.histogram is None:
+        return UNSEEN
+    low, high = entry.min, entry.max
+    whole = entry.count > 0 and low is not None and high is not None and low <= high and entry.unreadable is None
+    if not whole or not isfinite(entry.amax) or entry.amax != max(abs(low or 0.0), abs(high or 0.0)):
+        raise UsageError(
+            f"ranges {path}: tensor '{entry.tensor}' has min {low}, max {high}, amax {entry.amax}, "
+            f"count {entry.count}, which contradict each other"
+        )
+    assert low is not None
+    assert high is not None
+    return TensorRange(low, high, entry.amax, entry.count, _checked_histogram(entry, path))
+
+
+def _checked_histogram(entry: _Entry, path: Path) -> Histogram | None:
+    stored = entry.histogram
+    if stored is None:
+        return None
+    try:
+        counts = decode_counts(stored.counts)
+    except ValueError as error:
+        raise UsageError(f"ranges {path}: tensor '{entry.tensor}': counts: {error}") from None
+    found = Histogram(stored.exponent, counts, stored.zeros)
+    for problem in _contradictions(found, entry):
+        raise UsageError(f"ranges {path}: tensor '{entry.tensor}': the histogram {problem}")
+    return found
+
+
+def _contradictions(found: Histogram, entry: _Entry) -> Iterator[str]:
+    total = int(found.counts.sum()) + found.zeros
+    if total != entry.count or found.zeros < 0:
+        yield f"has {total} values, {found.zeros} of them zeros; the tensor has {entry.count}"
+    elif found.exponent != exponent_for(entry.amax):
+        yield f"has exponent {found.exponent}; a largest magnitude of {entry.amax} has {exponent_for(entry.amax)}"
+    elif found.exponent is not None and not found.counts[int(ldexp(entry.amax, -found.exponent))]:
+        yield f"has nothing in the bin of the largest magnitude, {entry.amax}"

@@ -1,0 +1,80 @@
+"""Histograms of magnitudes that are exactly mergeable: the same values give the same counts in any order and grouping.
+
+Bins are ``2**exponent`` wide and begin at 0. When a value lies past the last bin, neighbours are added up in pairs and
+every bin is twice as wide, so the exponent follows from the largest magnitude alone, and no count is ever split.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.numerics.counting import BINS
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """How often a tensor took which magnitudes.
+
+    Attributes:
+        exponent: A bin is ``2**exponent`` wide: bin i counts ``i <= |x| / 2**exponent < i + 1``. None where nothing but
+            zeros was seen.
+        counts: One int64 for each of the :data:`BINS` bins; values that are exactly zero are not among them.
+        zeros: How many values are exactly zero.
+    """
+
+    exponent: int | None
+    counts: Counts
+    zeros: int = 0
+
+    @classmethod
+    def empty(cls) -> Self:
+        """The histogram of no values."""
+        return cls(None, np.zeros(BINS, np.int64))
+
+    def merge(self, other: "Histogram") -> "Histogram":
+        """The histogram of the values of both."""
+        zeros = self.zeros + other.zeros
+        if self.exponent is None or other.exponent is None:
+            filled = other if self.exponent is None else self
+            return Histogram(filled.exponent, filled.counts, zeros)
+        exponent = max(self.exponent, other.exponent)
+        return Histogram(exponent, self.widened(exponent) + other.widened(exponent), zeros)
+
+    def widened(self, exponent: int) -> Counts:
+        """The counts in bins of ``2**exponent``, at least as wide as its own."""
+        if self.exponent is None:
+            return self.counts
+        return widen(self.counts, exponent - self.exponent)
+
+    def edges(self) -> npt.NDArray[np.float64]:
+        """The ``BINS + 1`` bounds of the bins, exact."""
+        return np.ldexp(np.arange(BINS + 1, dtype=np.float64), self.exponent or 0)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Histogram):
+            return NotImplemented
+        same = self.exponent == other.exponent and self.zeros == other.zeros
+        return same and bool(np.array_equal(self.counts, other.counts))
+
+    __hash__ = None  # type: ignore[assignment]  # as for every array
+
+
+def exponent_for(amax: float) -> int | None:
+    """The exponent that a histogram has whose largest magnitude is ``amax``, finite: None for 0."""
+    if amax == 0:
+        return None
+    return int(np.frexp(amax)[1]) - (BINS.bit_length() - 1)
+
+
+def widen(counts: Counts, doublings: int) -> Counts:
+    """The counts when every bin becomes ``2**doublings`` times as wide, in as many bins."""
+    if doublings <= 0:
+        return counts
+    group = 1 << min(doublings, BINS.bit_length() - 1)
+    wide = np.zeros_like(counts)
+    wide[: BINS // group] = counts.reshape(-1, group).sum(axis=1)
+    return wide

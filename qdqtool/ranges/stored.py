@@ -1,0 +1,51 @@
+"""Ranges from a file, looked at before they are used: of all samples, and with what the method needs."""
+
+from pathlib import Path
+
+from qdqtool.errors import UsageError
+from qdqtool.ranges import calibrators
+from qdqtool.ranges.file import read_ranges
+from qdqtool.ranges.types import Ranges
+
+
+def read_stored(path: Path, method: str | None = None, *, force: bool = False) -> Ranges:
+    """The ranges of a file that ``calibrate`` or ``merge`` wrote.
+
+    Args:
+        path: The file.
+        method: Id of the calibrator that is to turn them into thresholds; None for the one that they were found for.
+        force: Whether ranges of a part of the samples will do.
+
+    Raises:
+        UsageError: It is no ranges file, is of a part of the samples only, or lacks the histograms that the method
+            reads.
+    """
+    ranges = read_ranges(path)
+    method = method or ranges.record.method
+    if not force:
+        _require_whole(path, ranges)
+    lacking = [name for (_, name), found in ranges.tensors.items() if found.count and found.histogram is None]
+    if lacking and calibrators.get(method).needs_histogram:
+        raise UsageError(
+            f"ranges {path} have no histograms, which method '{method}' needs; they were found for "
+            f"'{ranges.record.method}'",
+            hint=f"calibrate with --calibration-method {method}, or quantize with --calibration-method "
+            f"{ranges.record.method}",
+        )
+    return ranges
+
+
+def _require_whole(path: Path, ranges: Ranges) -> None:
+    part, samples = ranges.part, ranges.record.samples
+    if part is None:
+        return
+    held = f"{part.done - part.start} of {samples} samples"
+    if not part.is_whole:
+        raise UsageError(
+            f"ranges {path} are of an interrupted calibration, with {held}",
+            hint="run the same `qdqtool calibrate` command again; `qdqtool quantize --force` takes them all the same",
+        )
+    raise UsageError(
+        f"ranges {path} are those of a shard, with {held}",
+        hint="join all shards with `qdqtool merge`; `qdqtool quantize --force` takes them all the same",
+    )

@@ -1,0 +1,53 @@
+"""Which places of a model a batch of edits touches, so that fixes of one batch never meet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from qdqtool.graph.edits.edit import (
+    AddInitializer,
+    AddNode,
+    Edit,
+    RemoveInitializer,
+    RemoveNode,
+    SetElementType,
+    SetInput,
+)
+from qdqtool.graph.scope import ScopePath
+
+_WHOLE = "whole"
+
+Place = tuple[ScopePath, tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class Claims:
+    """The places that are taken: aspects of nodes and tensors."""
+
+    _taken: dict[Place, set[object]] = field(default_factory=dict)
+
+    def add(self, edits: Sequence[Edit]) -> bool:
+        """Take the places of ``edits``, unless one of them is taken: then take none and answer False."""
+        wanted = [place for edit in edits if (place := _place(edit)) is not None]
+        if any(self._is_taken(where, aspect) for where, aspect in wanted):
+            return False
+        for where, aspect in wanted:
+            self._taken.setdefault(where, set()).add(aspect)
+        return True
+
+    def _is_taken(self, where: Place, aspect: object) -> bool:
+        taken = self._taken.get(where, set())
+        return bool(taken) if aspect == _WHOLE else aspect in taken or _WHOLE in taken
+
+
+def _place(edit: Edit) -> tuple[Place, object] | None:
+    match edit:
+        case AddInitializer() | AddNode():
+            return None
+        case RemoveInitializer(scope=scope, name=name) | SetElementType(scope=scope, tensor=name):
+            return (scope, ("tensor", name)), _WHOLE
+        case RemoveNode(scope=scope, node=node):
+            return (scope, node), _WHOLE
+        case SetInput(scope=scope, node=node, index=index):
+            return (scope, node), index
+        case _:
+            return (edit.scope, edit.node), (type(edit).__name__, getattr(edit, "name", ""))

@@ -1,0 +1,248 @@
+"""The engine behind ``--fix`` and ``normalize``: apply what does not conflict, prove it, look again, until it is done.
+
+A safe fix is kept only when the model computes the same bits afterwards. A batch that fails is halved until the fix at
+fault stands alone and is refused.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from qdqtool.errors import QdqError
+from qdqtool.graph.edits.naming import Namer
+from qdqtool.graph.edits.surgeon import EditError, apply_edits
+from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import ScopePath, display
+from qdqtool.repair.claims import Claims
+from qdqtool.repair.proof import Prover, Run, output_changes, same_bits, same_values
+from qdqtool.repair.report import Change, RefusedFix, Repaired
+from qdqtool.repair.unused import sweep
+from qdqtool.rules import Draft, Fix, Label, RuleContext, UnfitError
+from qdqtool.transforms.opset import upgrade_opset
+
+MAX_ROUNDS = 64
+
+NEEDS_UNSAFE = "it changes numbers; --unsafe-fixes applies it"
+
+
+class Permission(enum.Enum):
+    """What may be applied: proven fixes, those that change numbers too, or everything with the difference stated."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    REWRITE = "rewrite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """Something that can be fixed.
+
+    Attributes:
+        code: Code of the rule, or name of the pattern.
+        node: Where; None for the model as a whole.
+        fixes: Ways to do it, the best one first.
+    """
+
+    code: str
+    node: NodeView | None
+    fixes: tuple[Fix, ...]
+
+    @property
+    def key(self) -> tuple[str, ScopePath, tuple[str, ...], str]:
+        """What tells it from others, round after round."""
+        scope, outputs = (self.node.scope.path, self.node.key) if self.node is not None else ((), ())
+        return self.code, scope, outputs, self.fixes[0].description
+
+
+Source = Callable[[RuleContext], Iterable[Proposal]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    proposal: Proposal
+    number: int
+    draft: Draft
+
+    @property
+    def fix(self) -> Fix:
+        return self.proposal.fixes[self.number]
+
+    @property
+    def key(self) -> tuple[object, int]:
+        return self.proposal.key, self.number
+
+
+@dataclass(slots=True)
+class Repair:
+    """One model that is being fixed.
+
+    Args:
+        model: The model; it is not changed.
+        source: Tells what can be fixed.
+        prover: Runs models.
+        permission: What may be applied.
+
+    Attributes:
+        model: The model as it is now.
+    """
+
+    model: Model
+    source: Source
+    prover: Prover
+    permission: Permission
+    _original: Model = field(init=False)
+    _first: Run = field(init=False)
+    _now: Run = field(init=False)
+    _limit: int | None = field(init=False, default=None)
+    _changes: list[Change] = field(init=False, default_factory=list)
+    _removed: list[str] = field(init=False, default_factory=list)
+    _refused: dict[tuple[object, int], RefusedFix] = field(init=False, default_factory=dict)
+    _unfit: dict[object, RefusedFix] = field(init=False, default_factory=dict)
+
+    def run(self) -> Repaired:
+        """Fix what can be fixed."""
+        self._original = self.model
+        proposals = list(self.source(RuleContext(self.model.fork())))
+        if not proposals:
+            return Repaired()
+        self._first = self._now = self.prover.run(self.model)
+        applied = 0
+        while applied < MAX_ROUNDS:
+            before = self.model
+            if not self._attempt():
+                break
+            applied += self.model is not before
+        self._refuse_what_is_left()
+        return Repaired(
+            changes=tuple(self._changes),
+            removed=tuple(self._removed),
+            refused=(*self._refused.values(), *self._unfit.values()),
+            outputs=output_changes(self._original, self._first, self._now, self.prover) if self._changes else (),
+            feeds=self.prover.description,
+            unproven=self._first.failure,
+        )
+
+    def _attempt(self) -> bool:
+        """One attempt at one batch; False when nothing is left to try."""
+        facts = RuleContext(self.model.fork())
+        proposals = list(self.source(facts))
+        labels: tuple[Label, ...] = ("safe",) if self.permission is Permission.SAFE else ("safe", "unsafe")
+        for label in labels:
+            batch = self._batch(facts, proposals, label)
+            if batch:
+                self._try(facts, batch[: self._limit], label)
+                return True
+        return False
+
+    def _batch(self, facts: RuleContext, proposals: Iterable[Proposal], label: Label) -> list[_Chosen]:
+        """Fixes of that label that do not touch each other."""
+        namer, claims, seen = Namer(facts.view), Claims(), set[object]()
+        batch: list[_Chosen] = []
+        for proposal in proposals:
+            chosen = self._choose(facts, namer, proposal, label) if proposal.key not in seen else None
+            if chosen is not None and claims.add(chosen.draft.edits):
+                batch.append(chosen)
+                seen.add(proposal.key)
+        raising = [chosen for chosen in batch if chosen.draft.opset]  # which may change nodes that others would edit
+        return raising or batch
+
+    def _choose(self, facts: RuleContext, namer: Namer, proposal: Proposal, label: Label) -> _Chosen | None:
+        """The first alternative that fits, if it is of that label."""
+        for number, fix in enumerate(proposal.fixes):
+            if (proposal.key, number) in self._refused:
+                continue
+            if label == "safe" and fix.offer.label != label:
+                return None
+            draft = Draft(facts, namer)
+            try:
+                fix.write(draft)
+            except UnfitError as reason:
+                self._unfit[proposal.key] = _refusal(proposal, fix, str(reason))
+                continue
+            return _Chosen(proposal, number, draft) if fix.offer.label == label else None
+        return None
+
+    def _try(self, facts: RuleContext, batch: Sequence[_Chosen], label: Label) -> None:
+        try:
+            opset = max(chosen.draft.opset for chosen in batch)
+            raised = upgrade_opset(facts.model, opset) if opset else facts.model
+            edited = apply_edits(raised, [edit for chosen in batch for edit in chosen.draft.edits])
+            candidate, removed = sweep(facts.view, edited)
+        except (EditError, QdqError) as error:
+            self._fail(batch, str(error))
+            return
+        run = self.prover.run(candidate)
+        problem = self._problem(run, label)
+        if problem is not None:
+            self._fail(batch, problem)
+            return
+        self._limit = None
+        self._changes += [self._change(chosen, run) for chosen in batch]
+        for chosen in batch:
+            self._unfit.pop(chosen.proposal.key, None)
+        self._removed += removed
+        self.model, self._now = candidate, run
+
+    def _problem(self, run: Run, label: Label) -> str | None:
+        """Why a batch cannot be kept."""
+        if self._now.failure is not None:
+            if self.permission is Permission.SAFE:
+                return f"it cannot be proven: {self._now.failure}; --unsafe-fixes applies it unproven"
+            return None
+        if run.failure is not None:
+            return f"ONNX Runtime cannot run the result: {run.failure}"
+        if label == "unsafe" or self.permission is Permission.REWRITE:
+            return None
+        return same_bits(self._now, run)
+
+    def _change(self, chosen: _Chosen, run: Run) -> Change:
+        if self._now.failure is not None:
+            label, proof = "unsafe", f"not proven: {self._now.failure}"
+        elif same_bits(self._now, run) is None:
+            label, proof = chosen.fix.offer.label, f"outputs are bit-equal on {self.prover.description}"
+        else:
+            equal = "are equal, but for the sign of zeros," if same_values(self._now, run) else "change"
+            label, proof = "unsafe", f"outputs {equal} on {self.prover.description}"
+        proposal = chosen.proposal
+        return Change(
+            code=proposal.code,
+            label="safe" if label == "safe" else "unsafe",
+            description=chosen.fix.description,
+            node=proposal.node.label if proposal.node is not None else None,
+            graph=display(proposal.node.scope.path) if proposal.node is not None else "",
+            proof=proof,
+        )
+
+    def _fail(self, batch: Sequence[_Chosen], reason: str) -> None:
+        """Halve the batch; a fix that fails alone is refused, and the next attempt starts anew."""
+        if len(batch) > 1 and self._now.failure is None:
+            self._limit = len(batch) // 2
+            return
+        self._limit = None
+        for chosen in batch:
+            self._refused[chosen.key] = _refusal(chosen.proposal, chosen.fix, reason)
+
+    def _refuse_what_is_left(self) -> None:
+        """Name what ``--unsafe-fixes`` would do, and forget what did not fit where another fix did."""
+        left = list(self.source(RuleContext(self.model.fork())))
+        keys = {proposal.key for proposal in left}
+        self._unfit = {key: refusal for key, refusal in self._unfit.items() if key in keys}
+        for proposal in left:
+            for number, fix in enumerate(proposal.fixes):
+                waiting = self.permission is Permission.SAFE and fix.offer.label == "unsafe"
+                if waiting and (proposal.key, number) not in self._refused:
+                    self._refused[proposal.key, number] = _refusal(proposal, fix, NEEDS_UNSAFE)
+                    self._unfit.pop(proposal.key, None)
+
+
+def _refusal(proposal: Proposal, fix: Fix, reason: str) -> RefusedFix:
+    node = proposal.node
+    return RefusedFix(
+        code=proposal.code,
+        label=fix.offer.label,
+        description=fix.description,
+        node=node.label if node is not None else None,
+        graph=display(node.scope.path) if node is not None else "",
+        reason=reason,
+    )

@@ -1,0 +1,22 @@
+"""Foreign forms of quantization, into Q/DQ as ONNX has it: one form a module, found by walking the package.
+
+A module holds a function ``find(facts)`` that yields a :class:`qdqtool.repair.fix_loop.Proposal` for each place.
+"""
+
+from collections.abc import Iterator
+
+from qdqtool.registry import load_unit, unit_names
+from qdqtool.repair import forms as _package
+from qdqtool.repair.fix_loop import Proposal
+from qdqtool.rules import RuleContext
+
+
+def names() -> tuple[str, ...]:
+    """The forms, sorted; an underscore is written as a dash."""
+    return tuple(name.replace("_", "-") for name in sorted(unit_names(_package)))
+
+
+def find_all(facts: RuleContext) -> Iterator[Proposal]:
+    """Every foreign form of a model."""
+    for name in sorted(unit_names(_package)):
+        yield from load_unit(_package, name).find(facts)

@@ -1,0 +1,201 @@
+"""Decomposed quantization as exporters write it: from Round back to the scale and on to the result.
+
+All of these are one pattern. ``Div`` by the scale or ``Mul`` by its reciprocal, ``Round``, maybe ``Add`` of the zero
+point, ``Clip`` to the range of codes, maybe a pair of ``Cast``, maybe ``Sub`` of the zero point, ``Mul`` by the scale.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
+from qdqtool import formats
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.rules import RuleContext, UnfitError, as_reals
+
+FORMATS: dict[tuple[float, float], str] = {
+    (-128, 127): "int8",
+    (-127, 127): "int8",
+    (0, 255): "uint8",
+    (-8, 7): "int4",
+    (-7, 7): "int4",
+    (0, 15): "uint4",
+    (-32768, 32767): "int16",
+    (0, 65535): "uint16",
+}
+"""The integer format of a range of codes; the narrow ranges clip one code more, which only the lowest values notice."""
+
+CAST_TO: dict[int, str] = {TensorProto.INT8: "int8", TensorProto.UINT8: "uint8"}
+CASTS_BACK = (TensorProto.FLOAT, TensorProto.FLOAT16)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """One decomposed fake quantization.
+
+    Attributes:
+        round: Its Round.
+        source: What is quantized.
+        result: What the last operator makes.
+        scale: The scale, as the last Mul has it.
+        zero_point: The zero point as a real number or array; 0 where there is none.
+        format: Of the codes.
+        axis: The axis of per-axis scales; None for one scale.
+        narrow: Whether the range leaves the lowest code out.
+    """
+
+    round: NodeView
+    source: Value
+    result: Value
+    scale: Array
+    zero_point: npt.NDArray[np.float64]
+    format: NumberFormat
+    axis: int | None
+    narrow: bool
+
+
+def chains(facts: RuleContext) -> Iterator[Chain]:
+    """Every decomposed fake quantization of a model."""
+    for node in facts.nodes:
+        if node.is_op("Round"):
+            try:
+                yield _chain(facts, node)
+            except UnfitError:
+                continue
+
+
+def _chain(facts: RuleContext, node: NodeView) -> Chain:
+    divided = _producer(node.input(0), "Div", "Mul")
+    source, factor = _operands(facts, divided)
+    reciprocal = as_reals(factor) if divided.is_op("Mul") else 1 / _positive(factor)
+    walk = _Walk(facts, next_node(node))
+    before = walk.take_offset("Add")
+    low, fmt = walk.take_range()
+    walk.skip_cast()
+    after = walk.take_offset("Sub")
+    result, scale = walk.take_scale()
+    zero = before if before is not None else np.zeros(())
+    if after is None or before is None:
+        _require(not np.any(zero) and not np.any(after if after is not None else 0), "only one side has a zero point")
+    else:
+        _require(np.array_equal(zero.reshape(-1), after.reshape(-1)), "the two zero points differ")
+    _require(np.allclose(reciprocal.reshape(-1) * as_reals(scale).reshape(-1), 1, rtol=1e-5, atol=0), "two scales")
+    shape = facts.shape(source)
+    narrow = low == -fmt.high
+    return Chain(node, source, result, scale, zero, fmt, scale_axis(scale, shape), narrow)
+
+
+def scale_axis(scale: Array, shape: tuple[int | str | None, ...] | None) -> int | None:
+    """The axis of data that a scale broadcasts along; None for one scale.
+
+    Raises:
+        UnfitError: It broadcasts along several.
+    """
+    if scale.size == 1:
+        return None
+    _require(shape is not None and scale.ndim <= len(shape), "the rank of the data is unknown")
+    assert shape is not None
+    long = [axis for axis, extent in enumerate(scale.shape) if extent != 1]
+    _require(len(long) == 1, "the scale has several axes")
+    axis = long[0] + len(shape) - scale.ndim
+    _require(shape[axis] == scale.size, "the scale does not fit the data")
+    return axis
+
+
+class _Walk:
+    """From the Round forwards, one operator at a time; each has one reader."""
+
+    def __init__(self, facts: RuleContext, node: NodeView) -> None:
+        self._facts = facts
+        self._node = node
+
+    def take_offset(self, op_type: str) -> npt.NDArray[np.float64] | None:
+        """A zero point that is added or taken away, and the step behind it; None where there is none."""
+        if not self._node.is_op(op_type):
+            return None
+        _, constant = _operands(self._facts, self._node)
+        self._node = next_node(self._node)
+        return as_reals(constant)
+
+    def take_range(self) -> tuple[float, NumberFormat]:
+        """The lowest code that a Clip leaves, and the format that has the range."""
+        low, high = _clip_range(self._facts, self._node)
+        self._node = next_node(self._node)
+        name = FORMATS.get((low, high))
+        _require(name is not None, f"no integer format has the codes {low:g} to {high:g}")
+        assert name is not None
+        return low, formats.get(name)
+
+    def skip_cast(self) -> None:
+        """Casts to codes and back, which change nothing after a Clip."""
+        if self._node.is_op("Cast") and self._node.attribute("to") in {*CAST_TO, TensorProto.INT32}:
+            back = next_node(self._node)
+            _require(back.is_op("Cast") and back.attribute("to") in CASTS_BACK, "codes go elsewhere")
+            self._node = next_node(back)
+
+    def take_scale(self) -> tuple[Value, Array]:
+        """The Mul at the end: its result and the scale."""
+        _require(self._node.is_op("Mul"), "no Mul ends the chain")
+        _, scale = _operands(self._facts, self._node)
+        result = self._node.output()
+        _require(result is not None, "nothing is made")
+        assert result is not None
+        return result, scale
+
+
+def _clip_range(facts: RuleContext, node: NodeView) -> tuple[float, float]:
+    _require(node.is_op("Clip"), "no Clip follows")
+    if node.scope.opset < FIRST_OPSET_WITH_CLIP_INPUTS:
+        return float(node.attribute("min", -np.inf)), float(node.attribute("max", np.inf))
+    bounds = [facts.array(node.input(index)) for index in (1, 2)]
+    _require(all(bound is not None and bound.size == 1 for bound in bounds), "the range is not constant")
+    low, high = (float(as_reals(bound).reshape(())) for bound in bounds if bound is not None)
+    return low, high
+
+
+FIRST_OPSET_WITH_CLIP_INPUTS = 11
+
+
+def _operands(facts: RuleContext, node: NodeView) -> tuple[Value, Array]:
+    """The tensor and the constant of an operator of two; the constant stands right of Div and Sub."""
+    order = ((0, 1),) if node.is_op("Div", "Sub") else ((0, 1), (1, 0))
+    for left, right in order:
+        source, value = node.input(left), node.input(right)
+        constant = facts.array(value)
+        if source is not None and constant is not None and facts.array(source) is None:
+            return source, constant
+    raise UnfitError("no constant operand")
+
+
+def _producer(value: Value | None, *op_types: str) -> NodeView:
+    producer = value.producer if value is not None else None
+    if producer is None or value is None or not producer.is_op(*op_types) or len(value.uses) != 1 or value.is_output:
+        raise UnfitError("the chain does not begin so")
+    return producer
+
+
+def next_node(node: NodeView) -> NodeView:
+    """The one reader of what a node makes.
+
+    Raises:
+        UnfitError: There is none, or more than one.
+    """
+    value = node.output()
+    if value is None or value.is_output or len(value.uses) != 1 or value.uses[0].node.scope is not node.scope:
+        raise UnfitError("something else reads the chain")
+    return value.uses[0].node
+
+
+def _positive(array: Array) -> npt.NDArray[np.float64]:
+    reals = as_reals(array)
+    _require(bool(np.all(reals > 0)), "a scale is not positive")
+    return reals
+
+
+def _require(condition: object, reason: str) -> None:
+    if not condition:
+        raise UnfitError(reason)

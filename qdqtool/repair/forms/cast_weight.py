@@ -1,0 +1,102 @@
+"""Stored codes that Cast, Sub and Mul dequantize, into a DQ: the same arithmetic, bit for bit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto
+
+from qdqtool import formats
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.repair.fix_loop import Proposal
+from qdqtool.repair.forms._chain import next_node, scale_axis
+from qdqtool.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
+
+DEQUANTIZED = Offer("safe", "writes Cast, Sub and Mul of stored codes as a DQ")
+
+FIRST_OPSET_WITH_AXIS = 13
+CODES = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Weight:
+    codes: Value
+    result: Value
+    end: NodeView
+    scale: Array
+    zero_point: npt.NDArray[np.float64]
+    axis: int | None
+
+
+def find(facts: RuleContext) -> Iterator[Proposal]:
+    """Every such chain of a stored constant."""
+    for node in facts.nodes:
+        if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT:
+            try:
+                weight = _weight(facts, node)
+            except UnfitError:
+                continue
+            words = f"writes Cast and Mul of the {_format(facts, weight.codes)} constant as a DQ"
+            yield Proposal(code="cast-weight", node=node, fixes=(Fix(DEQUANTIZED, words, partial(_write, weight)),))
+
+
+def _weight(facts: RuleContext, cast: NodeView) -> _Weight:
+    codes = cast.input(0)
+    tensor = facts.constants.direct(codes) if codes is not None else None
+    if codes is None or tensor is None or tensor.data_type not in CODES:
+        raise UnfitError("no stored codes")
+    zero, node = np.zeros(()), next_node(cast)
+    if node.is_op("Sub"):
+        zero, node = as_reals(_constant(facts, node, cast)), next_node(node)
+    if not node.is_op("Mul"):
+        raise UnfitError("no Mul ends the chain")
+    scale = next((array for array in map(facts.array, _inputs(node)) if array is not None and _is_scale(array)), None)
+    result = node.output()
+    if scale is None or result is None or (zero.size not in {1, scale.size}):
+        raise UnfitError("no constant scale")
+    return _Weight(codes, result, node, scale, zero, scale_axis(scale, tuple(tensor.dims)))
+
+
+def _inputs(node: NodeView) -> list[Value | None]:
+    return [node.input(0), node.input(1)]
+
+
+def _is_scale(array: Array) -> bool:
+    return array.dtype == np.float32 and sum(extent != 1 for extent in array.shape) <= 1
+
+
+def _constant(facts: RuleContext, node: NodeView, before: NodeView) -> Array:
+    array = facts.array(node.input(1))
+    if array is None or node.input(0) is not before.output():
+        raise UnfitError("the zero point is not constant")
+    return array
+
+
+def _format(facts: RuleContext, codes: Value) -> NumberFormat | None:
+    onnx_type = facts.elem_type(codes)
+    return formats.by_onnx_type(onnx_type) if onnx_type is not None else None
+
+
+def _write(weight: _Weight, draft: Draft) -> None:
+    scope = weight.end.scope
+    fmt = _format(draft.facts, weight.codes)
+    if fmt is None or scope.opset < max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_AXIS):
+        raise UnfitError(f"opset {scope.opset} has no such DQ")
+    shape = () if weight.axis is None else (weight.scale.size,)
+    zero = np.broadcast_to(weight.zero_point.reshape(-1), (weight.scale.size,)).reshape(shape)
+    if np.any((zero < fmt.low) | (zero > fmt.high) | (zero != np.round(zero))):
+        raise UnfitError(f"the zero point is no {fmt}")
+    name = weight.codes.name
+    float_type = onnx.helper.np_dtype_to_tensor_dtype(weight.scale.dtype)
+    constants = (
+        draft.constant(scope, f"{name}_scale", weight.scale.reshape(shape), float_type),
+        draft.constant(scope, f"{name}_zero_point", zero.astype(fmt.dtype), fmt.onnx_type),
+    )
+    draft.remove(weight.end)
+    attributes = {} if weight.axis is None else {"axis": weight.axis}
+    draft.place(scope, "DequantizeLinear", (name, *constants), weight.result.name, attributes)

@@ -1,0 +1,12 @@
+"""Scales computed from constants, into stored scales."""
+
+from collections.abc import Iterator
+
+from qdqtool.repair.fix_loop import Proposal
+from qdqtool.repair.forms._rules import fixes_of
+from qdqtool.rules import RuleContext
+
+
+def find(facts: RuleContext) -> Iterator[Proposal]:
+    """What rule QP111 reports."""
+    yield from fixes_of(facts, "computed-scale", "QP111")

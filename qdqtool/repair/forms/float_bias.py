@@ -1,0 +1,12 @@
+"""Biases stored as codes, into float biases."""
+
+from collections.abc import Iterator
+
+from qdqtool.repair.fix_loop import Proposal
+from qdqtool.repair.forms._rules import fixes_of
+from qdqtool.rules import RuleContext
+
+
+def find(facts: RuleContext) -> Iterator[Proposal]:
+    """What rule QL301 reports."""
+    yield from fixes_of(facts, "float-bias", "QL301")

@@ -1,0 +1,12 @@
+"""Q/DQ of com.microsoft, into those of ONNX."""
+
+from collections.abc import Iterator
+
+from qdqtool.repair.fix_loop import Proposal
+from qdqtool.repair.forms._rules import fixes_of
+from qdqtool.rules import RuleContext
+
+
+def find(facts: RuleContext) -> Iterator[Proposal]:
+    """What rule QS010 reports."""
+    yield from fixes_of(facts, "microsoft-domain", "QS010")

@@ -1,0 +1,29 @@
+"""QLinearConv, into Conv between DQ and Q.
+
+ONNX Runtime's QLinearConv rounds the accumulator once, by a float multiplier; Conv and Q round the float sum. Codes may
+differ by one step where the two fall on different sides of a half.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.graph.index.view import NodeView
+from qdqtool.repair.fix_loop import Proposal
+from qdqtool.repair.forms._q_operator import FLOATED, Codes, float_bias, write_float
+from qdqtool.rules import Draft, Fix, RuleContext
+
+BIAS = 8
+
+
+def find(facts: RuleContext) -> Iterator[Proposal]:
+    """Every QLinearConv."""
+    for node in facts.nodes:
+        if node.is_op("QLinearConv"):
+            fix = Fix(FLOATED, "writes QLinearConv as Conv between DQ and Q", partial(_write, node))
+            yield Proposal(code="qlinear-conv", node=node, fixes=(fix,))
+
+
+def _write(node: NodeView, draft: Draft) -> None:
+    bias = float_bias(draft, node, BIAS, (1, 4))
+    operands = (Codes(0, 1, 2), Codes(3, 4, 5, axis=0))
+    write_float(draft, node, "Conv", operands, Codes(None, 6, 7), bias)

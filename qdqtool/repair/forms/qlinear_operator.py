@@ -1,0 +1,83 @@
+"""ONNX Runtime's other operators on codes (com.microsoft QLinearAdd, QGemm, ...), into float ones between DQ and Q.
+
+They compute in float32 or with tables, and round once; codes may differ by one step, as for QLinearConv.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from qdqtool.graph.edits.edit import SetDomain
+from qdqtool.graph.index.view import NodeView
+from qdqtool.repair.fix_loop import Proposal
+from qdqtool.repair.forms._q_operator import FLOATED, Codes, float_bias, write_float
+from qdqtool.rules import Draft, Fix, RuleContext, UnfitError
+
+DOMAIN = "com.microsoft"
+
+OPERATORS: Mapping[str, str] = {
+    "QGemm": "Gemm",
+    "QLinearAdd": "Add",
+    "QLinearAveragePool": "AveragePool",
+    "QLinearConcat": "Concat",
+    "QLinearGlobalAveragePool": "GlobalAveragePool",
+    "QLinearLeakyRelu": "LeakyRelu",
+    "QLinearMul": "Mul",
+    "QLinearSigmoid": "Sigmoid",
+    "QLinearSoftmax": "Softmax",
+}
+"""The float operator of each."""
+
+OF_TWO = frozenset({"QLinearAdd", "QLinearMul"})
+
+FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS = 13
+
+
+def find(facts: RuleContext) -> Iterator[Proposal]:
+    """Every such operator."""
+    for node in facts.nodes:
+        if node.domain == DOMAIN and node.op_type in OPERATORS:
+            words = f"writes {node.op_type} as {OPERATORS[node.op_type]} between DQ and Q"
+            yield Proposal(code="qlinear-operator", node=node, fixes=(Fix(FLOATED, words, partial(_write, node)),))
+
+
+def _write(node: NodeView, draft: Draft) -> None:
+    if node.op_type == "QLinearSoftmax":
+        _check_softmax(node, draft)
+    if node.attribute("channels_last", 0):
+        raise UnfitError("its channels are last")
+    operands, result = _places(node)
+    bias = float_bias(draft, node, 6, (1, 4)) if node.op_type == "QGemm" else ""
+    if bias and node.attribute("alpha", 1.0) != 1:
+        raise UnfitError("its alpha is not 1")
+    for name in ("channels_last", "opset"):
+        draft.set_attribute(node, name, None)
+    draft.edits.append(SetDomain(node.scope.path, node.key, ""))
+    write_float(draft, node, OPERATORS[node.op_type], operands, result, bias)
+
+
+def _places(node: NodeView) -> tuple[list[Codes], Codes]:
+    """Where the operator has the codes that it reads, and the scale of what it makes."""
+    if node.op_type == "QLinearConcat":
+        starts = range(2, len(node.proto.input), 3)
+        return [Codes(start, start + 1, start + 2) for start in starts], Codes(None, 0, 1)
+    if node.op_type == "QGemm":
+        axis = 0 if node.attribute("transB", 0) else 1
+        if not node.input_name(7):
+            raise UnfitError("it makes float")
+        return [Codes(0, 1, 2), Codes(3, 4, 5, axis=axis)], Codes(None, 7, 8)
+    if node.op_type in OF_TWO:
+        return [Codes(0, 1, 2), Codes(3, 4, 5)], Codes(None, 6, 7)
+    return [Codes(0, 1, 2)], Codes(None, 3, 4)
+
+
+def _check_softmax(node: NodeView, draft: Draft) -> None:
+    """Refuse one whose axis means something else at the opset of the model.
+
+    Raises:
+        UnfitError: It sums over several axes, or the model's Softmax would.
+    """
+    shape, first = draft.facts.shape(node.input(0)), FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS
+    along_one = node.attribute("opset", first) >= first
+    last = shape is not None and node.attribute("axis", -1) in {-1, len(shape) - 1}
+    if along_one != (node.scope.opset >= first) and not last:
+        raise UnfitError("its axis means something else at the model's opset")

@@ -1,0 +1,13 @@
+"""Unsigned and asymmetric codes, into signed codes with zero point 0 where these hold the same values."""
+
+from collections.abc import Iterator
+
+from qdqtool.repair.fix_loop import Proposal
+from qdqtool.repair.forms._rules import fixes_of
+from qdqtool.rules import RuleContext
+
+
+def find(facts: RuleContext) -> Iterator[Proposal]:
+    """What rules QP102 and QP103 report and can fix exactly."""
+    yield from fixes_of(facts, "signed-codes", "QP102")
+    yield from fixes_of(facts, "signed-codes", "QP103")

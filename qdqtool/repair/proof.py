@@ -1,0 +1,200 @@
+"""Proof by running: what a model computes in ONNX Runtime before and after a change, on the same feeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds, with_shapes
+from qdqtool.data.request import DataRequest
+from qdqtool.errors import QdqError
+from qdqtool.graph.edits.naming import Namer
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.fused_relu import absorbs_relu
+from qdqtool.graph.index.qdq import QdqIndex
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import walk
+from qdqtool.insertion.strip import strip_from
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.metrics import max_steps
+from qdqtool.repair.report import OutputChange
+from qdqtool.rules import Draft, RuleContext
+from qdqtool.running.ort_cpu import Profile, Session
+from qdqtool.running.running_error import RunningError
+
+Sample = dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one model computed: the outputs of each sample, or why it cannot be run."""
+
+    samples: tuple[Sample, ...] = ()
+    failure: str | None = None
+
+
+@dataclass(slots=True)
+class Prover:
+    """Runs models on the same feeds in the reference session.
+
+    Args:
+        model: The model whose inputs the feeds are for.
+        request: What to feed. Random feeds that cannot be drawn make every run fail, with the reason.
+
+    Raises:
+        UsageError: Data that the user gave does not fit the model.
+    """
+
+    model: Model
+    request: DataRequest
+    _feeds: Feeds | None = field(init=False, default=None)
+    _failure: str | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        try:
+            self._feeds = _feeds(self.model, self.request)
+        except QdqError as error:
+            if self.request.path is not None or self.request.input_shapes:
+                raise
+            self._failure = _reason(error)
+
+    @property
+    def description(self) -> str:
+        """What the feeds are, in words."""
+        if self._feeds is None:
+            return ""
+        count = len(self._feeds)
+        origin = str(self.request.path) if self.request.path is not None else f"random inputs, seed {self.request.seed}"
+        return f"{count} {'sample' if count == 1 else 'samples'} ({origin})"
+
+    def run(self, model: Model) -> Run:
+        """The outputs of ``model`` on every sample."""
+        if self._feeds is None:
+            return Run(failure=self._failure)
+        try:
+            with Session(_without_node_names(model), Profile.SEMANTIC) as session:
+                return Run(tuple(session.run(feed) for feed in self._feeds))
+        except QdqError as error:
+            return Run(failure=_reason(error))
+
+
+def same_bits(before: Run, after: Run) -> str | None:
+    """None where every output has the same bits on every sample, else the first output that has not."""
+    for index, (first, second) in enumerate(zip(before.samples, after.samples, strict=True)):
+        for name, array in first.items():
+            if not _equal(array, second[name]):
+                return f"output '{name}' is another one on sample {index}"
+    return None
+
+
+def same_values(before: Run, after: Run) -> bool:
+    """Whether every output is equal in value on every sample: bits may differ in the sign of zeros, or in NaN."""
+    return all(
+        array.shape == second[name].shape and np.array_equal(array, second[name], equal_nan=array.dtype.kind == "f")
+        for first, second in zip(before.samples, after.samples, strict=True)
+        for name, array in first.items()
+    )
+
+
+def output_changes(original: Model, before: Run, after: Run, prover: Prover) -> tuple[OutputChange, ...]:
+    """How far each float output moved, and its noise against the model without Q/DQ, before and after."""
+    if before.failure or after.failure:
+        return ()
+    twin = _twin_run(original, prover)
+    scales = _output_scales(original)
+    return tuple(
+        _output_change(name, before.samples, after.samples, twin, scales.get(name))
+        for name, array in before.samples[0].items()
+        if array.dtype.kind in "biuf"
+    )
+
+
+def _feeds(model: Model, request: DataRequest) -> Feeds:
+    specs = with_shapes(input_specs(model), request.input_shapes)
+    if request.path is not None:
+        return load_feeds(request.path, specs, request.samples)
+    view = GraphView(model)
+    return random_feeds(view, TensorTypes(view), specs, seed=request.seed, samples=request.samples)
+
+
+def _without_node_names(model: Model) -> Model:
+    """Names of nodes mean nothing; ONNX Runtime refuses equal ones, and the session gives its own."""
+    plain = model.fork()
+    plain.proto = type(model.proto)()
+    plain.proto.CopyFrom(model.proto)
+    for _, container in walk(plain.proto):
+        for node in container.node:
+            node.name = ""
+    return plain
+
+
+def _equal(left: Array, right: Array) -> bool:
+    if left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    return bool(np.array_equal(left, right)) if left.dtype.hasobject else left.tobytes() == right.tobytes()
+
+
+def _twin_run(original: Model, prover: Prover) -> Run:
+    try:
+        twin = strip_from(_with_relus(original)).model
+    except QdqError as error:
+        return Run(failure=_reason(error))
+    return prover.run(twin)
+
+
+def _with_relus(model: Model) -> Model:
+    """The model with the Relus written out that its quantizer left to the Q nodes."""
+    facts = RuleContext(model.fork())
+    draft = Draft(facts, Namer(facts.view))
+    for entry in facts.qdq.quantizers():
+        if absorbs_relu(entry, facts.qdq, facts.constants):
+            source = entry.node.input_name(0)
+            draft.set_input(entry.node, 0, draft.add(entry.node, "Relu", (source,), source))
+    return apply_edits(facts.model, draft.edits) if draft.edits else model
+
+
+def _output_change(
+    name: str, before: Sequence[Sample], after: Sequence[Sample], twin: Run, scale: Array | None
+) -> OutputChange:
+    moved, noise_before, noise_after = RunningError(), RunningError(), RunningError()
+    steps: float | None = None
+    for index, (first, second) in enumerate(zip(before, after, strict=True)):
+        moved.add(first[name], second[name])
+        if twin.samples and name in twin.samples[index] and twin.samples[index][name].shape == first[name].shape:
+            noise_before.add(twin.samples[index][name], first[name])
+            noise_after.add(twin.samples[index][name], second[name])
+        if scale is not None:
+            steps = max(steps or 0.0, max_steps(first[name], second[name], scale))
+    return OutputChange(
+        name=name,
+        exact=all(_equal(first[name], second[name]) for first, second in zip(before, after, strict=True)),
+        equal=moved.exact,
+        max_abs=moved.max_abs,
+        max_steps=steps,
+        sqnr_db=moved.sqnr_db,
+        before_db=noise_before.sqnr_db,
+        after_db=noise_after.sqnr_db,
+    )
+
+
+def _output_scales(model: Model) -> dict[str, Array]:
+    """The step of every output that a per-tensor DQ makes."""
+    view = GraphView(model)
+    constants = Constants(view)
+    index = QdqIndex(view, TensorTypes(view), constants)
+    found: dict[str, Array] = {}
+    for name in view.main.output_names():
+        maker = index.dequantizer_of(view.main.values.get(name))
+        if maker is not None and maker.scale is not None and maker.granularity == PerTensor():
+            scale = constants.array(maker.scale)
+            if scale is not None and scale.size == 1:
+                found[name] = scale.reshape(())
+    return found
+
+
+def _reason(error: QdqError) -> str:
+    return f"{error.message}; {error.hint}" if error.hint else error.message

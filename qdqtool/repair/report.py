@@ -1,0 +1,149 @@
+"""What fixing a model did: every change and every refusal, and what the outputs became."""
+
+from dataclasses import dataclass
+
+from qdqtool.linting.report import Summary, TargetReport
+from qdqtool.rules import Label
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One fix that was applied.
+
+    Attributes:
+        code: Code of the rule, or name of the pattern.
+        label: ``safe`` when it was proven that the outputs stay the same to the bit, else ``unsafe``.
+        description: What it did, in one line.
+        node: Label of the node, or None.
+        graph: Its scope; empty for the main graph.
+        proof: What the label rests on.
+    """
+
+    code: str
+    label: Label
+    description: str
+    node: str | None
+    graph: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedFix:
+    """One fix that was not applied.
+
+    Attributes:
+        code: Code of the rule, or name of the pattern.
+        label: What the fix claims to be.
+        description: What it would have done.
+        node: Label of the node, or None.
+        graph: Its scope; empty for the main graph.
+        reason: Why it was not applied.
+    """
+
+    code: str
+    label: Label
+    description: str
+    node: str | None
+    graph: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputChange:
+    """One output, fixed against unfixed, on the same feeds.
+
+    The ratios before and after are taken against the same model without Q/DQ (``qdqtool strip``).
+
+    Attributes:
+        name: The output.
+        exact: Whether every element has the same bits.
+        equal: Whether every element is equal; zeros may differ in sign.
+        max_abs: Largest absolute difference.
+        max_steps: The same in steps of the DQ that makes the output; None where none does.
+        sqnr_db: Signal of the unfixed output over the change, in dB; None where they are equal.
+        before_db: Signal to quantization noise before, in dB; None where it is unknown or there is no noise.
+        after_db: The same afterwards.
+    """
+
+    name: str
+    exact: bool
+    equal: bool
+    max_abs: float
+    max_steps: float | None
+    sqnr_db: float | None
+    before_db: float | None
+    after_db: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """What was done to one model in memory.
+
+    Attributes:
+        changes: Every fix that was applied, in order.
+        removed: Constants and nodes that nothing reads any more because of a change, and that were taken out.
+        refused: Every fix that was not applied.
+        outputs: The outputs afterwards; empty where nothing changed or ONNX Runtime cannot run both models.
+        feeds: What the outputs were computed from.
+        unproven: Why ONNX Runtime cannot run the model as it was; None where it can.
+    """
+
+    changes: tuple[Change, ...] = ()
+    removed: tuple[str, ...] = ()
+    refused: tuple[RefusedFix, ...] = ()
+    outputs: tuple[OutputChange, ...] = ()
+    feeds: str = ""
+    unproven: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedModel:
+    """One model that was fixed.
+
+    Attributes:
+        path: Its file.
+        targets: The findings that are left, for each target; empty for a model that cannot be read.
+        error: Why it cannot be read, or None.
+        output: The file that was written; None where none was.
+        external_data: The data file beside it, if any.
+        repaired: What was done; None for a model that cannot be read.
+        diff: The changes as a unified diff of the graph, where one was asked for.
+    """
+
+    path: str
+    targets: tuple[TargetReport, ...] = ()
+    error: str | None = None
+    output: str | None = None
+    external_data: str | None = None
+    repaired: Repaired | None = None
+    diff: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixReport:
+    """What ``validate --fix`` did.
+
+    Attributes:
+        models: One report for each model.
+        summary: Counts of the findings that are left.
+    """
+
+    models: tuple[FixedModel, ...]
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalizeReport:
+    """What ``normalize`` did.
+
+    Attributes:
+        model: The input.
+        output: The ``.onnx`` file written.
+        external_data: The data file beside it, if any.
+        repaired: What was rewritten, and what that did to the outputs.
+    """
+
+    model: str
+    output: str
+    external_data: str | None
+    repaired: Repaired

@@ -1,0 +1,1 @@
+"""What several rules can do about a fault: fixes as edits."""

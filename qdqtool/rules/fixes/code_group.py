@@ -1,0 +1,115 @@
+"""All that shares the codes of one tensor: what a fix must change together."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from qdqtool import ops
+from qdqtool.graph.index.qdq import QdqNode, same_constant
+from qdqtool.graph.index.view import NodeView, Use, Value
+from qdqtool.rules.fixes.stored import Parameters, parameters
+from qdqtool.rules.support.fix import Draft, UnfitError
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import picks_values
+
+
+@dataclass(slots=True, eq=False)
+class CodeGroup:
+    """All that shares the codes of one tensor.
+
+    Attributes:
+        facts: The model.
+        entries: Every Q that makes and every DQ that reads such codes.
+        tensors: The tensors that hold codes, made by nodes.
+        constants: Stored codes.
+    """
+
+    facts: RuleContext
+    entries: list[QdqNode] = field(default_factory=list)
+    tensors: list[Value] = field(default_factory=list)
+    constants: list[Value] = field(default_factory=list)
+    _seen: set[Value] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, facts: RuleContext, entry: QdqNode) -> "CodeGroup":
+        """The group of what a Q makes or a DQ reads.
+
+        Raises:
+            UnfitError: Codes come from or go to where they cannot be changed.
+        """
+        group = cls(facts)
+        pending = [entry.output if entry.is_quantize else entry.data]
+        while pending:
+            value = pending.pop()
+            if value is None:
+                raise UnfitError("the codes come from nowhere")
+            if value not in group._seen:
+                group._seen.add(value)
+                pending += group._add(value)
+        return group
+
+    def _add(self, value: Value) -> Iterable[Value | None]:
+        if value.is_output or (value.is_input and value.initializer is None):
+            raise UnfitError(f"the codes '{value.name}' are an input or output")
+        found: list[Value | None] = []
+        if self.facts.constants.direct(value) is not None:
+            self.constants.append(value)
+        else:
+            self.tensors.append(value)
+            found += self._made(value)
+        for use in value.uses:
+            found += self._used(value, use)
+        return found
+
+    def _made(self, value: Value) -> list[Value | None]:
+        entry = self.facts.qdq.maker(value)
+        if entry is not None and entry.is_quantize:
+            self._enter(entry)
+            return []
+        assert value.producer is not None
+        return self._moved(value.producer)
+
+    def _used(self, value: Value, use: Use) -> list[Value | None]:
+        entry = self.facts.qdq.get(use.node)
+        if entry is not None and not entry.is_quantize and use.index == 0:
+            self._enter(entry)
+            return []
+        if use.index and not use.node.is_op("Concat"):
+            raise UnfitError(f"{use.node.op_type} '{use.node.label}' reads the codes '{value.name}'")
+        return self._moved(use.node)
+
+    def _moved(self, node: NodeView) -> list[Value | None]:
+        """The codes that a node moves, on both sides of it."""
+        known = ops.get(node)
+        if node.is_op("Concat"):
+            sources = [node.input(index) for index in range(len(node.proto.input))]
+        elif (known is not None and known.commutes) or picks_values(node):
+            sources = [node.input(0)]
+        else:
+            raise UnfitError(f"{node.op_type} '{node.label}' computes with the codes")
+        return [*sources, *(node.output(index) for index in range(len(node.key)) if node.key[index])]
+
+    def _enter(self, entry: QdqNode) -> None:
+        if entry not in self.entries:
+            self.entries.append(entry)
+
+    def shared(self) -> Parameters:
+        """The constants that all nodes of the group have.
+
+        Raises:
+            UnfitError: They differ, or are not constant.
+        """
+        first = self.entries[0]
+        for entry in self.entries:
+            same = (
+                same_constant(first.scale, entry.scale, self.facts.constants)
+                and same_constant(first.zero_point, entry.zero_point, self.facts.constants)
+                and first.granularity == entry.granularity
+            )
+            if not same:
+                raise UnfitError("nodes that share the codes have different scales or zero points")
+        return parameters(self.facts, first)
+
+    def set_types(self, draft: Draft, onnx_type: int) -> None:
+        """State the new type of every tensor of codes."""
+        for value in self.tensors:
+            draft.set_type(value, onnx_type)

@@ -1,0 +1,90 @@
+"""From one quantized operand to two, or to none."""
+
+from functools import partial
+
+import numpy as np
+from onnx import TensorProto
+
+from qdqtool import formats
+from qdqtool.graph.index.fused_relu import absorbs_relu
+from qdqtool.graph.index.view import Value
+from qdqtool.graph.io.tensors import read_array
+from qdqtool.numerics.affine import quantize
+from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
+from qdqtool.numerics.dtypes import REAL_TYPES
+from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.rules.fixes.float_constant import FLOAT, float_fix
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
+from qdqtool.rules.support.reach import Operand, Product
+from qdqtool.rules.support.rule_context import Array, RuleContext
+from qdqtool.rules.support.words import kind
+
+QUANTIZED = Offer("unsafe", "quantizes the float weight, with a scale for each output channel")
+UNPAIRED = Offer("unsafe", "lets the operator read the float tensor in front of the pair")
+OFFERS = (FLOAT, QUANTIZED, UNPAIRED)
+
+_FORMATS = {
+    TensorProto.INT8: "int8",
+    TensorProto.UINT8: "int8",
+    TensorProto.FLOAT8E4M3FN: "float8e4m3fn",
+}
+"""The format of a weight, by that of the activation."""
+
+
+def pairing_fixes(facts: RuleContext, product: Product) -> tuple[Fix, ...]:
+    """A second pair, or no pair, for an operator of which one operand is quantized."""
+    found = product.left or product.right
+    assert found is not None
+    index = 0 if product.left is not None else product.weight_index
+    if facts.qdq.is_weight(found.dequantize):
+        return (float_fix(found.dequantize),)
+    unpaired = Fix(UNPAIRED, f"takes the pair away from input {index}", partial(_bypass, product, index, found))
+    weight = product.node.input(product.weight_index)
+    name = next((name for onnx_type, name in _FORMATS.items() if onnx_type == found.dequantize.quantized_type), None)
+    if index or weight is None or name is None or facts.constants.direct(weight) is None:
+        return (unpaired,)
+    fmt = formats.get(name)
+    quantized = Fix(QUANTIZED, f"quantizes the weight '{weight.name}' to {fmt}", partial(_add, product, weight, fmt))
+    return quantized, unpaired
+
+
+def _bypass(product: Product, index: int, found: Operand, draft: Draft) -> None:
+    facts, entry = draft.facts, found.dequantize
+    quantizer = facts.qdq.quantizer_of(entry)
+    if quantizer is None or quantizer.data is None or found.between:
+        raise UnfitError("there is no float tensor that it could read instead")
+    if facts.elem_type(quantizer.data) != facts.elem_type(entry.output):
+        raise UnfitError("the pair changes the type of the tensor")
+    source = quantizer.node.input_name(0)
+    if product.node.scope.resolve(source) is not quantizer.data:
+        raise UnfitError(f"'{source}' cannot be read here")
+    if absorbs_relu(quantizer, facts.qdq, facts.constants):
+        source = draft.add(product.node, "Relu", (source,), source)
+    draft.set_input(product.node, index, source)
+
+
+def _add(product: Product, weight: Value, fmt: NumberFormat, draft: Draft) -> None:
+    tensor = draft.facts.constants.direct(weight)
+    assert tensor is not None
+    axis = product.op.weight_axis(product.node, len(tensor.dims))
+    granularity: Granularity = PerTensor() if axis is None else PerAxis(axis)
+    values = read_array(draft.facts.model, tensor)
+    if values.dtype not in REAL_TYPES or kind(tensor.data_type) == "float64":
+        raise UnfitError(f"the weight is {kind(tensor.data_type)}")
+    params = scale_from_tensor(values, QuantScheme(fmt, granularity), ScaleRule(dtype=values.dtype))
+    model, scope = draft.facts.model, product.node.scope
+
+    def make() -> Array:
+        return quantize(read_array(model, tensor), params.scale, fmt, granularity)
+
+    like = shaped(tensor, fmt.onnx_type)
+    names = (
+        draft.weights(scope, f"{weight.name}_quantized", like, make),
+        draft.constant(scope, f"{weight.name}_scale", params.scale, tensor.data_type),
+        draft.constant(scope, f"{weight.name}_zero_point", np.zeros(params.scale.shape, fmt.dtype), fmt.onnx_type),
+    )
+    attributes = {} if axis is None else {"axis": axis}
+    output = draft.add(product.node, "DequantizeLinear", names, weight.name, **attributes)
+    draft.set_input(product.node, product.weight_index, output)

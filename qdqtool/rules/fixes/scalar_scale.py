@@ -1,0 +1,37 @@
+"""From one-element scales of any rank to scalars."""
+
+from functools import partial
+
+import onnx
+
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.rule_context import Array, RuleContext
+
+SCALAR = Offer("safe", "makes a one-element scale, and its zero point, a scalar")
+
+
+def scalar_fixes(entry: QdqNode) -> tuple[Fix, ...]:
+    """A scalar scale for a node whose one-element scale has another rank."""
+    shape = entry.scale_shape
+    if shape in {None, ()} or any(dim != 1 for dim in shape or ()):
+        return ()
+    return (Fix(SCALAR, "makes the one-element scale a scalar", partial(_write, entry)),)
+
+
+def _write(entry: QdqNode, draft: Draft) -> None:
+    for index, value in ((1, entry.scale), (2, entry.zero_point)):
+        if value is None:
+            continue
+        array = _one(draft.facts, entry, index)
+        onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        draft.set_input(entry.node, index, draft.constant(entry.node.scope, value.name, array, onnx_type))
+    if entry.block_size:
+        draft.set_attribute(entry.node, "block_size", None)
+
+
+def _one(facts: RuleContext, entry: QdqNode, index: int) -> Array:
+    array = facts.array(entry.node.input(index))
+    if array is None or array.size != 1:
+        raise UnfitError("its scale or zero point is not constant, or has more than one element")
+    return array.reshape(())

@@ -1,0 +1,55 @@
+"""From a scale of one float type to another type, for a Q or DQ and for those that undo it."""
+
+from functools import partial
+
+import numpy as np
+import onnx
+
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.rule_context import Array, as_reals
+from qdqtool.rules.support.words import kind
+
+RETYPED = Offer(
+    "unsafe", "stores the scale in the type of the float side, and the same value in the other half of the pair"
+)
+
+FLOATS = {"float32": onnx.TensorProto.FLOAT, "float16": onnx.TensorProto.FLOAT16, "bfloat16": onnx.TensorProto.BFLOAT16}
+
+
+def scale_type_fixes(entry: QdqNode, wanted: str | None) -> tuple[Fix, ...]:
+    """A scale of type ``wanted``, where that is a float type."""
+    onnx_type = FLOATS.get(wanted or "")
+    if onnx_type is None:
+        return ()
+    return (Fix(RETYPED, f"stores the scale as {wanted}", partial(_write, entry, onnx_type)),)
+
+
+def _write(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
+    facts = draft.facts
+    scale = facts.array(entry.scale)
+    if scale is None:
+        raise UnfitError("its scale is not constant")
+    given = as_reals(scale)
+    with np.errstate(all="ignore"):
+        rounded = scale.astype(onnx.helper.tensor_dtype_to_np_dtype(onnx_type))
+    values = as_reals(rounded)
+    if np.any((given > 0) & (values <= 0)) or not np.all(np.isfinite(values)):
+        raise UnfitError(f"its scale is no number of {kind(onnx_type)}")
+    _store(draft, entry, rounded, onnx_type)
+    for other in _other_half(draft, entry):
+        kept = facts.elem_type(other.scale)
+        if kept is not None and kind(kept) in FLOATS:
+            _store(draft, other, rounded.astype(onnx.helper.tensor_dtype_to_np_dtype(kept)), kept)
+
+
+def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:
+    """The DQs of a Q, or the Q of a DQ with its other DQs."""
+    quantizer = entry if entry.is_quantize else draft.facts.qdq.quantizer_of(entry)
+    if quantizer is None:
+        return []
+    return [other for other in (quantizer, *draft.facts.qdq.readers(quantizer)) if other is not entry]
+
+
+def _store(draft: Draft, entry: QdqNode, scale: Array, onnx_type: int) -> None:
+    draft.set_input(entry.node, 1, draft.constant(entry.node.scope, entry.node.input_name(1), scale, onnx_type))

@@ -1,0 +1,141 @@
+"""Quantized constants as fixes read them: the codes of a DQ, and the values that they stand for."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.io.tensors import read_array
+from qdqtool.numerics.affine import dequantize, quantize
+from qdqtool.numerics.granularity import Granularity
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.scheme import QuantParams
+from qdqtool.rules.support.fix import Draft, UnfitError, shaped
+from qdqtool.rules.support.rule_context import Array, RuleContext
+from qdqtool.rules.support.words import format_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameters:
+    """The constants of a Q or DQ.
+
+    Attributes:
+        scale: The scale.
+        zero_point: The zero point, or None.
+        granularity: How ONNX reads them.
+    """
+
+    scale: Array
+    zero_point: Array | None
+    granularity: Granularity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """A DQ that reads a constant: codes, or a float constant through a Q.
+
+    Attributes:
+        facts: The model.
+        entry: The DQ.
+        quantizer: The Q in front of it, if the constant is float.
+        tensor: The constant as it is stored.
+        format: Of the codes.
+        parameters: The constants of the DQ.
+    """
+
+    facts: RuleContext
+    entry: QdqNode
+    quantizer: QdqNode | None
+    tensor: onnx.TensorProto
+    format: NumberFormat
+    parameters: Parameters
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the constant."""
+        return tuple(self.tensor.dims)
+
+    @property
+    def like(self) -> onnx.TensorProto:
+        """Type and shape of what the DQ makes, without data."""
+        onnx_type = self.facts.output_type(self.entry) or onnx.TensorProto.FLOAT
+        return shaped(self.tensor, onnx_type)
+
+    def codes(self) -> Array:
+        """The codes, read from the file or made as the Q makes them."""
+        array = read_array(self.facts.model, self.tensor)
+        if self.quantizer is None:
+            return array
+        made = parameters(self.facts, self.quantizer)
+        return quantize(array, made.scale, self.format, made.granularity, made.zero_point)
+
+    def reals(self) -> Array:
+        """What the DQ makes of them."""
+        given = self.parameters
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(self.like.data_type)
+        return dequantize(self.codes(), given.scale, given.granularity, given.zero_point, output_dtype=dtype)
+
+    def write_codes(self, draft: Draft, params: QuantParams) -> str:
+        """Store the values as codes of other parameters; returns the name."""
+        fmt = params.scheme.format
+        like = shaped(self.tensor, fmt.onnx_type)
+
+        def make() -> Array:
+            return quantize(self.reals(), params.scale, fmt, params.scheme.granularity, params.zero_point)
+
+        return draft.weights(self.entry.node.scope, f"{self.name}_quantized", like, make)
+
+    @property
+    def name(self) -> str:
+        """The constant's name, without the words that quantizers add."""
+        source = self.facts.qdq.source(self.entry)
+        name = source.name if source is not None else self.tensor.name
+        return name.removesuffix("_quantized") or name
+
+
+def parameters(facts: RuleContext, entry: QdqNode) -> Parameters:
+    """The constants of a Q or DQ.
+
+    Raises:
+        UnfitError: They are not constant, or their shapes are not what ONNX asks for.
+    """
+    scale, zero, granularity = facts.array(entry.scale), facts.array(entry.zero_point), entry.granularity
+    if scale is None or granularity is None or (zero is None and entry.node.input_name(2)):
+        raise UnfitError("its scale or zero point is not constant, or has a shape without a meaning")
+    shape = facts.data_shape(entry)
+    extents = tuple(dim for dim in shape or () if isinstance(dim, int))
+    fits = shape is not None and len(extents) == len(shape) and scale.shape == granularity.scale_shape(extents)
+    if (scale.size != 1 and not fits) or (zero is not None and zero.size != scale.size):
+        raise UnfitError("its scale or zero point does not fit the shape of the data")
+    return Parameters(scale, zero.reshape(scale.shape) if zero is not None else None, granularity)
+
+
+def stored(facts: RuleContext, entry: QdqNode) -> Stored:
+    """The constant that a DQ reads.
+
+    Raises:
+        UnfitError: It reads none, or one whose scale or zero point is not constant.
+    """
+    quantizer = facts.qdq.quantizer_of(entry)
+    source = quantizer.data if quantizer is not None else entry.data
+    tensor = facts.constants.direct(source) if source is not None else None
+    fmt = format_of(entry.quantized_type)
+    if tensor is None or fmt is None:
+        raise UnfitError("it reads no stored constant")
+    if quantizer is not None:
+        parameters(facts, quantizer)
+    return Stored(facts, entry, quantizer, tensor, fmt, parameters(facts, entry))
+
+
+def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:
+    """Give a Q or DQ other constants, and a zero point of zeros where ``params`` have none."""
+    fmt, node = params.scheme.format, entry.node
+    base = entry.scale.name if entry.scale is not None else "scale"
+    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(params.scale.dtype)
+    draft.set_input(node, 1, draft.constant(node.scope, base, params.scale, onnx_type))
+    zero = params.zero_point if params.zero_point is not None else np.zeros(params.scale.shape, fmt.dtype)
+    name = entry.zero_point.name if entry.zero_point is not None else f"{base}_zero_point"
+    draft.set_input(node, 2, draft.constant(node.scope, name, zero, fmt.onnx_type))
+    if entry.output_dtype is not None and entry.is_quantize:
+        draft.set_attribute(node, "output_dtype", fmt.onnx_type)

@@ -1,0 +1,71 @@
+"""From a quantized operator or tensor back to float."""
+
+from functools import partial
+
+from qdqtool.graph.index.fused_relu import absorbs_relu
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.fixes.stored import stored
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.rules.support.reach import Operand, Product
+from qdqtool.rules.support.rule_context import RuleContext
+
+FLOAT_LAYER = Offer("unsafe", "takes the pairs in front of the operator away, and stores its weight as float")
+FLOAT_TENSOR = Offer("unsafe", "takes the pair away")
+
+
+def float_layer(product: Product) -> Fix:
+    """Let an operator read float: what is in front of its pairs, and what its stored codes stand for."""
+    return Fix(FLOAT_LAYER, "lets the operator read float tensors", partial(_layer, product))
+
+
+def float_tensor(entry: QdqNode) -> Fix:
+    """Let all readers of a DQ read what is in front of its Q."""
+    return Fix(FLOAT_TENSOR, "lets what reads the pair read the tensor in front of it", partial(_tensor, entry))
+
+
+def source_of(facts: RuleContext, entry: QdqNode) -> str:
+    """The name of the float tensor in front of the Q of a DQ.
+
+    Raises:
+        UnfitError: There is none, or it has another type than the DQ makes.
+    """
+    quantizer = facts.qdq.quantizer_of(entry)
+    if quantizer is None or quantizer.data is None:
+        raise UnfitError("there is no float tensor that could be read instead")
+    if facts.elem_type(quantizer.data) != facts.elem_type(entry.output):
+        raise UnfitError("the pair changes the type of the tensor")
+    name = quantizer.node.input_name(0)
+    if entry.node.scope.resolve(name) is not quantizer.data:
+        raise UnfitError(f"'{name}' cannot be read here")
+    return name
+
+
+def float_source(draft: Draft, entry: QdqNode) -> str:
+    """What to read in place of a DQ: :func:`source_of`, behind the Relu that its Q did the work of."""
+    facts = draft.facts
+    name, quantizer = source_of(facts, entry), facts.qdq.quantizer_of(entry)
+    if quantizer is not None and absorbs_relu(quantizer, facts.qdq, facts.constants):
+        return draft.add(quantizer.node, "Relu", (name,), name)
+    return name
+
+
+def _layer(product: Product, draft: Draft) -> None:
+    for index, side in ((0, product.left), (product.weight_index, product.right)):
+        if side is not None:
+            draft.set_input(product.node, index, _operand(draft, side, product))
+
+
+def _operand(draft: Draft, side: Operand, product: Product) -> str:
+    entry = side.dequantize
+    if side.between:
+        raise UnfitError("other operators stand between the pair and its reader")
+    if not draft.facts.qdq.is_weight(entry):
+        return float_source(draft, entry)
+    constant = stored(draft.facts, entry)
+    return draft.weights(product.node.scope, f"{constant.name}_float", constant.like, constant.reals)
+
+
+def _tensor(entry: QdqNode, draft: Draft) -> None:
+    if entry.output is None:
+        raise UnfitError("nothing reads it")
+    draft.replace(entry.output, float_source(draft, entry))

@@ -1,0 +1,31 @@
+"""From stored 4-bit codes to the same codes in int8."""
+
+from functools import partial
+
+import numpy as np
+from onnx import TensorProto
+
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.fixes.stored import stored
+from qdqtool.rules.support.fix import Draft, Fix, Offer, shaped
+from qdqtool.rules.support.words import kind
+
+WIDER = Offer("safe", "stores the same 4-bit codes as int8, with the same scale")
+
+
+def wider_fixes(entry: QdqNode) -> tuple[Fix, ...]:
+    """int8 codes for a DQ of stored int4 or uint4 codes: the same values, exactly, in twice the space."""
+    if entry.is_quantize or kind(entry.quantized_type) not in {"int4", "uint4"}:
+        return ()
+    return (Fix(WIDER, "stores the same codes as int8", partial(_widen, entry)),)
+
+
+def _widen(entry: QdqNode, draft: Draft) -> None:
+    constant = stored(draft.facts, entry)
+    like = shaped(constant.tensor, TensorProto.INT8)
+    name = draft.weights(entry.node.scope, constant.tensor.name, like, lambda: constant.codes().astype(np.int8))
+    draft.set_input(entry.node, 0, name)
+    zero = draft.facts.array(entry.zero_point)
+    if zero is not None:
+        base, widened = entry.node.input_name(2), zero.astype(np.int8)
+        draft.set_input(entry.node, 2, draft.constant(entry.node.scope, base, widened, TensorProto.INT8))

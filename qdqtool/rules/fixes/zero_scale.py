@@ -1,0 +1,79 @@
+"""From scales of 0 to positive ones."""
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.io.tensors import read_array
+from qdqtool.numerics.granularity import expand
+from qdqtool.rules.fixes.code_group import CodeGroup
+from qdqtool.rules.fixes.stored import Stored, stored
+from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
+from qdqtool.rules.support.rule_context import Array, RuleContext, as_reals
+
+DEAD = Offer("safe", "gives channels of a weight that are 0 throughout the scale 1, and codes of 0")
+ONE = Offer("unsafe", "gives a scale of 0 the value 1: what was 0 whatever came in is rounded to whole numbers")
+
+
+def zero_scale_fixes(facts: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
+    """Scale 1 for a scale of 0. Negative, infinite and undefined scales need a new calibration: nothing tells them."""
+    if entry.is_quantize and entry.data is not None and facts.is_constant(entry.data):
+        return ()  # fixed together with its DQ
+    if not entry.is_quantize and facts.qdq.is_weight(entry):
+        return (Fix(DEAD, "gives channels of zeros the scale 1", partial(_dead_channels, entry)),)
+    return (Fix(ONE, "gives the scale the value 1", partial(_one, entry)),)
+
+
+def _dead_channels(entry: QdqNode, draft: Draft) -> None:
+    constant = stored(draft.facts, entry)
+    if constant.quantizer is None:
+        _silence(constant, draft)
+    else:
+        weight = as_reals(read_array(draft.facts.model, constant.tensor))
+        if np.any(weight[_spread_zeros(constant)] != 0):
+            raise UnfitError("the weight is not 0 where its scale is")
+        _write(draft, constant.quantizer)
+    _write(draft, entry)
+
+
+def _silence(constant: Stored, draft: Draft) -> None:
+    """Codes of 0 where the scale is 0: all of them stood for 0."""
+    if constant.parameters.zero_point is not None and np.any(as_reals(constant.parameters.zero_point)):
+        raise UnfitError("it has zero points")
+    zeros, model, tensor = _spread_zeros(constant), draft.facts.model, constant.tensor
+
+    def make() -> Array:
+        codes = read_array(model, tensor).copy()
+        codes[zeros] = 0
+        return codes
+
+    like = shaped(tensor, tensor.data_type)
+    draft.set_input(constant.entry.node, 0, draft.weights(constant.entry.node.scope, constant.tensor.name, like, make))
+
+
+def _spread_zeros(constant: Stored) -> npt.NDArray[np.bool_]:
+    given = constant.parameters
+    zeros: npt.NDArray[np.bool_] = np.asarray(expand(given.scale, constant.shape, given.granularity)) == 0
+    return np.broadcast_to(zeros, constant.shape)
+
+
+def _one(entry: QdqNode, draft: Draft) -> None:
+    group = CodeGroup.of(draft.facts, entry)
+    group.shared()
+    for each in group.entries:
+        _write(draft, each)
+
+
+def _write(draft: Draft, entry: QdqNode) -> None:
+    scale = draft.facts.array(entry.scale)
+    if scale is None:
+        raise UnfitError("its scale is not constant")
+    values = as_reals(scale)
+    if not np.all(np.isfinite(values) & (values >= 0)):
+        raise UnfitError("its scale is negative, infinite or no number: calibrate again")
+    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(scale.dtype)
+    fixed = np.where(values == 0, 1, values).astype(scale.dtype)
+    draft.set_input(entry.node, 1, draft.constant(entry.node.scope, entry.node.input_name(1), fixed, onnx_type))

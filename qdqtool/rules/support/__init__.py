@@ -1,0 +1,1 @@
+"""What several rules share: the rule type, the context they read, and words for messages."""

@@ -1,0 +1,50 @@
+"""Block scales against the data they divide."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.rule_context import RuleContext
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """A Q or DQ whose scale has the data's rank, with all extents known.
+
+    Attributes:
+        entry: The node.
+        shape: Of the data.
+        scale: Shape of the scale.
+        blocked: The axes on which the extents differ.
+    """
+
+    entry: QdqNode
+    shape: tuple[int, ...]
+    scale: tuple[int, ...]
+    blocked: tuple[int, ...]
+
+    @property
+    def legal_sizes(self) -> tuple[int, int]:
+        """The smallest and largest block size that give this many blocks, the last one possibly shorter.
+
+        ONNX: ``ceil(D / S)`` to ``ceil(D / (S - 1)) - 1`` for extent D and S blocks. One block may be of any size from
+        D on: quantizers write their usual block size where the axis is shorter, and ONNX Runtime runs it.
+        """
+        (axis,) = self.blocked
+        extent, count = self.shape[axis], self.scale[axis]
+        smallest = -(-extent // count)
+        return smallest, (-(-extent // (count - 1)) - 1 if count > 1 else sys.maxsize)
+
+
+def blocks(facts: RuleContext) -> Iterator[Blocks]:
+    """Every Q and DQ with block scales."""
+    for entry in facts.qdq.nodes:
+        scale, shape = entry.scale_shape, facts.data_shape(entry)
+        if scale is None or shape is None or len(scale) < 2 or len(scale) != len(shape):
+            continue
+        extents = tuple(dim for dim in shape if isinstance(dim, int))
+        counts = tuple(dim for dim in scale if isinstance(dim, int))
+        if len(extents) == len(shape) and len(counts) == len(scale) and 0 not in counts:
+            blocked = tuple(axis for axis, (have, want) in enumerate(zip(counts, extents, strict=True)) if have != want)
+            yield Blocks(entry, extents, counts, blocked)

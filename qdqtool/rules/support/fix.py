@@ -1,0 +1,151 @@
+"""Fixes as values: what a rule or a pattern can do about what it found.
+
+A fix is decided on when it is written, not when it is found: looking for faults reads no weights.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+
+from qdqtool.graph.edits.edit import AddInitializer, AddNode, Edit, RemoveNode, SetAttribute, SetElementType, SetInput
+from qdqtool.graph.edits.naming import Namer
+from qdqtool.graph.index.view import NodeView, Scope, Value
+from qdqtool.graph.io.tensors import make_tensor, pending_tensor
+from qdqtool.graph.model import Payload
+from qdqtool.rules.support.rule_context import Array, RuleContext
+
+Label = Literal["safe", "unsafe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A kind of fix that a rule can make.
+
+    Attributes:
+        label: ``safe`` when the model computes the same bits afterwards, ``unsafe`` when its numbers change.
+        summary: What it does, in one line.
+    """
+
+    label: Label
+    summary: str
+
+
+class UnfitError(Exception):
+    """The values of the model do not permit this fix; the text says why."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """Where a fix writes its edits.
+
+    Attributes:
+        facts: The model. It must be a fork of its own: constants that a fix makes are registered in it.
+        namer: Names that nothing in the model has yet.
+        edits: The edits so far.
+        opset: The least opset of the default domain that the model is to have; 0 where it stays.
+    """
+
+    facts: RuleContext
+    namer: Namer
+    edits: list[Edit] = field(default_factory=list)
+    opset: int = 0
+
+    def constant(self, scope: Scope, name: str, array: Array, onnx_type: int) -> str:
+        """Store a small array in place of the constant ``name``, if there is one; returns the name it was given."""
+        fresh = self.namer.tensor(name)
+        tensor = make_tensor(fresh, array, onnx_type)
+        replaced = scope.resolve(name)
+        if replaced is not None and replaced.initializer is not None:
+            _carry(replaced.initializer, tensor)
+        self.edits.append(AddInitializer(scope.path, tensor))
+        return fresh
+
+    def weights(self, scope: Scope, name: str, like: onnx.TensorProto, make: Callable[[], Array]) -> str:
+        """Store an array that may be large; it is made when the model is run or saved, and not kept.
+
+        Args:
+            scope: Where.
+            name: The name to give, or one like it.
+            like: Shape and type of what ``make`` returns, with the documentation that it is to carry.
+            make: Makes the array.
+        """
+        fresh = self.namer.tensor(name)
+        onnx_type, shape = like.data_type, tuple(like.dims)
+        size = len(make_tensor("", np.zeros(2), onnx_type).raw_data) * int(np.prod(shape, dtype=np.int64)) / 2
+        payload = Payload(int(np.ceil(size)), lambda: make_tensor("codes", make(), onnx_type).raw_data)
+        tensor = pending_tensor(self.facts.model, fresh, shape, onnx_type, payload)
+        _carry(like, tensor)
+        self.edits.append(AddInitializer(scope.path, tensor))
+        return fresh
+
+    def add(self, like: NodeView, op_type: str, inputs: tuple[str, ...], name: str, **attributes: Any) -> str:
+        """Add a node beside ``like``; returns the name of its output."""
+        output = self.namer.tensor(f"{name}_{op_type}_Output")
+        self.place(like.scope, op_type, inputs, output, attributes)
+        return output
+
+    def place(
+        self, scope: Scope, op_type: str, inputs: tuple[str, ...], output: str, attributes: Mapping[str, Any]
+    ) -> None:
+        """Add a node that makes ``output``, a name that the fix has freed or that is new."""
+        node = self.namer.node(f"{output.removesuffix('_Output')}")
+        self.edits.append(AddNode(scope.path, op_type, inputs, (output,), node, attributes=attributes))
+
+    def set_input(self, node: NodeView, index: int, name: str) -> None:
+        """Let an input of a node read another tensor; the empty name takes it out."""
+        self.edits.append(SetInput(node.scope.path, node.key, index, name))
+
+    def set_attribute(self, node: NodeView, name: str, value: Any) -> None:
+        """Set an attribute of a node; None deletes it."""
+        self.edits.append(SetAttribute(node.scope.path, node.key, name, value))
+
+    def set_type(self, value: Value, onnx_type: int) -> None:
+        """Correct what the model states of the element type of a tensor."""
+        self.edits.append(SetElementType(value.scope.path, value.name, onnx_type))
+
+    def remove(self, node: NodeView) -> None:
+        """Take a node out."""
+        self.edits.append(RemoveNode(node.scope.path, node.key))
+
+    def replace(self, value: Value, name: str) -> None:
+        """Let everything that reads ``value`` read ``name``.
+
+        Raises:
+            UnfitError: ``value`` is an output of its graph, whose name is a contract.
+        """
+        if value.is_output:
+            raise UnfitError(f"'{value.name}' is an output")
+        for use in value.uses:
+            self.set_input(use.node, use.index, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One way to remove one fault.
+
+    Attributes:
+        offer: Which of the rule's offers it is.
+        description: What it does here, in one line. Strings from the model are raw.
+        write: Writes the edits; raises :class:`UnfitError` where the values do not permit it.
+    """
+
+    offer: Offer
+    description: str
+    write: Callable[[Draft], None]
+
+
+def shaped(tensor: onnx.TensorProto, onnx_type: int) -> onnx.TensorProto:
+    """Shape and documentation of a stored tensor, with another type and without data."""
+    result = onnx.TensorProto(data_type=onnx_type, dims=tensor.dims)
+    _carry(tensor, result)
+    return result
+
+
+def _carry(source: onnx.TensorProto, target: onnx.TensorProto) -> None:
+    """Copy what people wrote about a tensor to the one that takes its place."""
+    if source.doc_string:
+        target.doc_string = source.doc_string
+    target.metadata_props.extend(source.metadata_props)

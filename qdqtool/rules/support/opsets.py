@@ -1,0 +1,33 @@
+"""The first opset of each thing that a Q or DQ may use."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.index.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import format_of, kind
+
+FIRST_OPSET = 10
+FIRST_OPSET_WITH_BLOCKS = 21
+FIRST_OPSET_OF_SCALE = {"float16": 19, "bfloat16": 19, "float8e8m0": 24}
+FIRST_OPSET_OF_ATTRIBUTE = {
+    "QuantizeLinear": {"axis": 13, "saturate": 19, "block_size": 21, "output_dtype": 21, "precision": 23},
+    "DequantizeLinear": {"axis": 13, "block_size": 21, "output_dtype": 23},
+}
+
+
+def needs(facts: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
+    """What a Q or DQ uses, in words, each with the first opset that has it."""
+    yield "Q/DQ", FIRST_OPSET
+    fmt = format_of(entry.quantized_type)
+    if fmt is not None:
+        role = fmt.first_opset.quantize if entry.is_quantize else fmt.first_opset.dequantize
+        yield str(fmt), role or FIRST_OPSET
+    scale = kind(facts.elem_type(entry.scale))
+    yield f"a {scale} scale", FIRST_OPSET_OF_SCALE.get(scale, FIRST_OPSET)
+    shape = entry.scale_shape
+    if shape is not None and shape not in {(), (1,)}:
+        blocks = len(shape) > 1
+        yield ("block scales", FIRST_OPSET_WITH_BLOCKS) if blocks else ("per-axis scales", FIRST_OPSET_WITH_AXIS)
+    known = FIRST_OPSET_OF_ATTRIBUTE[entry.node.op_type]
+    for attribute in entry.node.proto.attribute:
+        yield f"attribute {attribute.name}", known.get(attribute.name, FIRST_OPSET)

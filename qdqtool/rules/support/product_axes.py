@@ -1,0 +1,39 @@
+"""Which axis of a weight its scales may lie on, and what scales do to the sum of a product."""
+
+from qdqtool.numerics.granularity import PerAxis, PerTensor
+from qdqtool.rules.support.reach import Product
+from qdqtool.rules.support.rule_context import RuleContext
+
+
+def wrong_axis(facts: RuleContext, product: Product) -> tuple[int, int] | None:
+    """The axis of per-axis weight scales and the one that kernels take, where the two differ.
+
+    Such a layer runs in float. The axis is carried through the Transposes between DQ and product.
+    """
+    right = product.right
+    if right is None or not isinstance(right.dequantize.granularity, PerAxis):
+        return None
+    shape, axis = facts.data_shape(right.dequantize), facts.axis(right.dequantize)
+    if shape is None or axis is None:
+        return None
+    here, wanted = right.axis_here(axis, len(shape)), product.op.weight_axis(product.node, len(shape))
+    return (here, wanted) if here is not None and wanted is not None and here != wanted else None
+
+
+def keeps_sum(facts: RuleContext, product: Product, index: int) -> bool:
+    """Whether the scales of an operand are the same for every product of each sum, so that codes can be multiplied.
+
+    Convolutions have no kernel for per-axis activations, whatever the axis.
+    """
+    side = product.left if index == 0 else product.right
+    if side is None or side.dequantize.granularity == PerTensor():
+        return True
+    node, entry = product.node, side.dequantize
+    shape, axis = facts.data_shape(entry), facts.axis(entry)
+    if not node.is_op("MatMul", "Gemm") or not isinstance(entry.granularity, PerAxis) or shape is None or axis is None:
+        return False
+    here = side.axis_here(axis, len(shape))
+    if index:
+        return here == product.op.weight_axis(node, len(shape))
+    kept = 1 if node.is_op("Gemm") and node.attribute("transA", 0) else len(shape) - 2
+    return here == kept

@@ -1,0 +1,85 @@
+"""Small words for messages, so that all rules speak alike."""
+
+import functools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from qdqtool import formats
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.targets import Target, type_name
+
+Array = npt.NDArray[np.generic]
+
+
+def short(entry: QdqNode) -> str:
+    """``Q`` or ``DQ``."""
+    return "Q" if entry.is_quantize else "DQ"
+
+
+def dims(shape: Iterable[int | str | None]) -> str:
+    """A shape as ``[1, N, ?]``."""
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
+
+
+def kind(onnx_type: int | None) -> str:
+    """The name of a type, or ``an unknown type``."""
+    return "an unknown type" if onnx_type is None else type_name(onnx_type)
+
+
+@functools.lru_cache(maxsize=256)
+def format_of(onnx_type: int | None) -> NumberFormat | None:
+    """The number format of a quantized type; None for other types."""
+    return None if onnx_type is None else formats.by_onnx_type(onnx_type)
+
+
+def accepts(node: NodeView, index: int, onnx_type: int | None) -> bool:
+    """Whether ONNX's definition of the operator takes that type at input ``index``; True where it is not known."""
+    return onnx_type is None or _accepts(node.op_type, node.scope.opset, index, kind(onnx_type))
+
+
+@functools.lru_cache(maxsize=1024)
+def _accepts(op_type: str, opset: int, index: int, name: str) -> bool:
+    try:
+        formal = onnx.defs.get_schema(op_type, opset).inputs
+    except (onnx.defs.SchemaError, TypeError):  # TypeError: an opset beyond 32 bits
+        return True
+    return not formal or f"tensor({name})" in formal[min(index, len(formal) - 1)].types
+
+
+def picks_values(node: NodeView) -> bool:
+    """Whether a Resize only repeats and drops values, as with the nearest neighbour; then codes keep their meaning."""
+    return node.is_op("Resize") and node.attribute("mode", b"nearest") == b"nearest"
+
+
+def listed(words: Iterable[str]) -> str:
+    """``a, b, c`` in order of the alphabet."""
+    return ", ".join(sorted(words))
+
+
+def legal_types(legal: Iterable[str], found: str, target: Target) -> str:
+    """``a, b, c`` in order of the alphabet, and the release that takes what was found, if a later one does."""
+    later = target.later.get(found)
+    return listed(legal) if later is None else f"{listed(legal)} ({found} from release {later} on)"
+
+
+def offenders(values: Array, bad: npt.NDArray[np.bool_], what: str = "channel") -> str:
+    """The first offending value, where it stands, and how many more there are: ``-1 in channel 3 (and 2 more)``."""
+    places = np.argwhere(bad)
+    first = tuple(int(index) for index in places[0])
+    where = "" if values.ndim == 0 or values.size == 1 else f" in {what} {_index(first)}"
+    more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
+    return f"{number(values[first])}{where}{more}"
+
+
+def number(value: object) -> str:
+    """A scalar with the digits that tell it apart, without a trailing ``.0``."""
+    return f"{float(np.asarray(value).astype(np.float64)):.6g}"
+
+
+def _index(place: Sequence[int]) -> str:
+    return str(place[0]) if len(place) == 1 else dims(place)

@@ -1,0 +1,214 @@
+"""Statistics of the channels that weights are multiplied with, over a few samples; no activation outlives its run."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.data import Feeds
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.model import Model
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.product import Factors
+from qdqtool.running.float_runs import FloatRuns
+from qdqtool.running.observe import Observer, Run, is_fed
+from qdqtool.transforms.joints import Layout
+from qdqtool.transforms.taps import TensorKey, tensor_key
+
+SHARE = 8
+"""One sample of so many is looked at: what is found only has to be about right, and ranges are measured afterwards."""
+
+MIN_SAMPLES, MAX_SAMPLES = 12, 32
+"""Bounds of the number of samples that are looked at, as far as there are so many."""
+
+VALUES_PER_CHANNEL = 512
+"""Values of each channel that are enough: they give a mean to a twentieth of the channel's spread."""
+
+MIN_SAMPLES_IF_LARGE, MAX_VALUES = 6, 1 << 26
+"""Samples of a large model: once so many values of its tensors were read, these do; so it is a share of calibrating."""
+
+ROW_SAMPLES = 8
+"""Samples that rows are taken from."""
+
+FOLDS = 2
+"""Parts of the samples whose peaks are kept apart: each takes every other sample, since data is often in some order."""
+
+PRODUCTS = {"Conv": Layout.FIRST, "ConvTranspose": Layout.FIRST, "Gemm": Layout.LAST, "MatMul": Layout.LAST}
+"""Operators with weights, with the place of the channels of their first input."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChannelStatistics:
+    """What values each channel took.
+
+    Attributes:
+        peak: Largest magnitude of each, float64, shape ``(channels,)``.
+        mean: Mean of each.
+        mean_square: Mean of the squares of each.
+        folds: The largest magnitudes on parts of the samples, disjoint ones: what was found on one can be tried on the
+            others. Empty where there was one sample only.
+    """
+
+    peak: Factors
+    mean: Factors
+    mean_square: Factors
+    folds: tuple[Factors, ...] = ()
+
+    def divided(self, factors: Factors) -> "ChannelStatistics":
+        """Those of the same tensor with each channel divided by a positive factor."""
+        folds = tuple(peak / factors for peak in self.folds)
+        return ChannelStatistics(self.peak / factors, self.mean / factors, self.mean_square / factors**2, folds)
+
+
+def folded_peaks(peaks: Factors, repeat: int) -> Factors:
+    """The largest of every ``repeat`` neighbours, which share a factor."""
+    return np.asarray(peaks.reshape(-1, repeat).max(axis=1), np.float64)
+
+
+class ChannelData:
+    """What the channels hold that products with constant weights read, gathered in one pass when first asked for.
+
+    Args:
+        feeds: Calibration data; of sharded data all of it.
+        runs: Runs the model.
+
+    Attributes:
+        feeds: As given.
+        runs: As given.
+    """
+
+    def __init__(self, feeds: Feeds, runs: FloatRuns) -> None:
+        self.feeds = feeds
+        self.runs = runs
+        self._seen: dict[TensorKey, ChannelStatistics] | None = None
+
+    def of(self, view: GraphView) -> dict[Value, ChannelStatistics]:
+        """Statistics of a model whose tensors have the names and, but for :meth:`rescale`, the values of the first.
+
+        Left out are tensors that were not computed, are not finite, or change their number of channels.
+
+        Raises:
+            UsageError: The model fails on a sample.
+        """
+        axes = dict(product_inputs(view))
+        if self._seen is None:
+            count = min(max(len(self.feeds) // SHARE, MIN_SAMPLES), MAX_SAMPLES)
+            self._seen = _observe(view.model, axes, self.feeds.first(count), self.runs) if axes else {}
+        keys = {value: tensor_key(value) for value in axes}
+        return {value: self._seen[key] for value, key in keys.items() if key in self._seen}
+
+    def means(self, model: Model) -> dict[TensorKey, Factors]:
+        """The mean of each channel of such a model."""
+        return {tensor_key(value): found.mean for value, found in self.of(GraphView(model)).items()}
+
+    def rescale(self, factors: Mapping[TensorKey, Factors]) -> None:
+        """The channels of some tensors were divided by factors."""
+        for key, by in factors.items():
+            if self._seen is not None and key in self._seen:
+                self._seen[key] = self._seen[key].divided(by)
+
+
+def sample_rows(model: Model, values: AbstractSet[Value], data: ChannelData, count: int) -> dict[Value, Array]:
+    """The first rows of some tensors, ``[at most count, channels]``, spread evenly over the samples.
+
+    Args:
+        model: The float model.
+        values: Tensors with their channels on the last axis.
+        data: What they are computed from: the first :data:`ROW_SAMPLES` samples.
+        count: Most rows of one tensor: these are kept in memory.
+
+    Raises:
+        UsageError: The model fails on a sample.
+    """
+    kept: dict[Value, list[Array]] = {value: [] for value in values}
+    feeds = data.feeds.first(ROW_SAMPLES)
+    share = max(count // max(len(feeds), 1), 1)
+    observer = data.runs.observer(model, values)
+    for number, sample in enumerate(feeds):
+        run = data.runs.run(sample, number, feeds)
+        for value, rows in kept.items():
+            for array in _each(observer, run, sample, value):
+                whole = array.reshape(-1, array.shape[-1])
+                rows.append(whole[:: max(len(whole) // share, 1)][:share].copy())
+    return {value: np.concatenate(rows)[:count] for value, rows in kept.items() if rows}
+
+
+def product_inputs(view: GraphView) -> Iterator[tuple[Value, int]]:
+    """What products with constant weights read, with the axis of its channels."""
+    constants = Constants(view)
+    for node in view.nodes():
+        layout = None if node.domain or node.scope.in_function else PRODUCTS.get(node.op_type)
+        x, weight = node.input(0), node.input(1)
+        if layout is None or x is None or weight is None or (node.op_type == "Gemm" and node.attribute("transA", 0)):
+            continue
+        if constants.is_constant(weight) and not constants.is_constant(x):
+            yield x, layout.axis
+
+
+def _observe(
+    model: Model, axes: Mapping[Value, int], feeds: Feeds, runs: FloatRuns
+) -> dict[TensorKey, ChannelStatistics]:
+    sums = {value: _Sums(axis) for value, axis in axes.items()}
+    observer = runs.observer(model, axes)
+    for number, sample in enumerate(feeds):
+        run = runs.run(sample, number, feeds)
+        for value, total in sums.items():
+            for array in _each(observer, run, sample, value):
+                total.add(array, number % FOLDS)
+        if _is_enough(number + 1, sums.values()):
+            break
+    whole = [value for value in sums if observer.problem(value) is None]
+    found = {tensor_key(value): sums[value].result() for value in whole}
+    return {key: result for key, result in found.items() if result is not None}
+
+
+def _is_enough(samples: int, sums: Iterable["_Sums"]) -> bool:
+    if samples >= MIN_SAMPLES and all(total.count >= VALUES_PER_CHANNEL for total in sums):
+        return True
+    return samples >= MIN_SAMPLES_IF_LARGE and sum(total.values for total in sums) >= MAX_VALUES
+
+
+def _each(observer: Observer, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
+    if is_fed(value):
+        yield sample[value.name]
+    else:
+        yield from (array for array, _, _ in observer.occurrences(run, value))
+
+
+class _Sums:
+    """Peaks and sums of the channels of one tensor."""
+
+    def __init__(self, axis: int) -> None:
+        self._axis = axis
+        self._peak = self._sum = self._squares = np.zeros(0)
+        self._folds: dict[int, Factors] = {}
+        self.count = self.values = 0
+        self._whole = True
+
+    def add(self, array: Array, fold: int) -> None:
+        """Fold one more array, of any float type and of rank 2 at least, into the sums and one of the parts."""
+        if not array.size:
+            return
+        channels = array.shape[self._axis] if array.ndim > 1 else 0
+        if not channels or (self.count and channels != len(self._peak)):
+            self._whole = False
+            return
+        outer = (array.shape[0], channels, -1) if self._axis == 1 else (-1, channels, 1)
+        values = array.reshape(outer).astype(np.float32, copy=False)
+        peak = np.maximum(values.max(axis=(0, 2)), -values.min(axis=(0, 2))).astype(np.float64)
+        self._peak = np.maximum(self._peak, peak) if self.count else peak
+        self._folds[fold] = np.maximum(self._folds.get(fold, peak), peak)
+        total = values.sum(axis=(0, 2), dtype=np.float64)
+        self._sum = self._sum + total if self.count else total
+        squares = np.einsum("ijk,ijk->j", values, values).astype(np.float64)
+        self._squares = self._squares + squares if self.count else squares
+        self.count += array.size // channels
+        self.values += array.size
+
+    def result(self) -> ChannelStatistics | None:
+        if not self.count or not self._whole or not np.isfinite(self._squares).all():
+            return None
+        folds = tuple(self._folds.values()) if len(self._folds) == FOLDS else ()
+        return ChannelStatistics(self._peak, self._sum / self.count, self._squares / self.count, folds)

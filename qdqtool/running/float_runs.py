@@ -1,0 +1,174 @@
+"""The sessions in which a job runs its float model: one at a time, shared by every step that runs it.
+
+To open a session of a ResNet-50 takes as long as three images, and weights are in memory twice meanwhile.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Self
+
+from qdqtool.data import Feeds
+from qdqtool.errors import GateError, UsageError
+from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.model import Model
+from qdqtool.numerics.dtypes import Array
+from qdqtool.running.observe import ModelIndex, Observer, Run, is_fed
+from qdqtool.running.ort_cpu import Profile, Session
+from qdqtool.transforms.taps import TensorKey, tensor_key
+
+KEPT = 3
+"""Samples whose outputs are kept for later comparison."""
+
+Outputs = Mapping[str, Array]
+"""The outputs of a model in one run, by name."""
+
+
+def nothing_else(_: ModelIndex) -> tuple[Value, ...]:
+    """For a job whose steps name all that they read."""
+    return ()
+
+
+class FloatRuns:
+    """Runs of a float model and its changed forms. A context manager.
+
+    The model runs in ONNX Runtime with its default optimizations, as fast as it can: they change results by rounding
+    only. A model that has Q/DQ nodes already runs without, since for those they may change more.
+
+    Args:
+        read: The tensors that steps of the job are going to read, so that one session does for all of them.
+
+    Attributes:
+        values: How many values the last run returned; 0 before the first.
+    """
+
+    def __init__(self, read: Callable[[ModelIndex], Iterable[Value]] = nothing_else) -> None:
+        self.values = 0
+        self._read = read
+        self._open: _Open | None = None
+        self._kept: list[tuple[Model, dict[int, Outputs]]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the session; kept outputs stay."""
+        if self._open is not None:
+            self._open.observer.close()
+            self._open = None
+
+    def facts(self, model: Model) -> ModelIndex:
+        """What is known of a model: of the one that is open what it was opened with."""
+        is_open = self._open is not None and self._open.model is model
+        return self._open.facts if self._open is not None and is_open else ModelIndex.of(GraphView(model))
+
+    def observer(self, model: Model, values: Iterable[Value]) -> Observer:
+        """A session that returns some tensors, and the outputs of the model; the one before it is closed.
+
+        Args:
+            model: The model.
+            values: Tensors of it, inputs included.
+
+        Raises:
+            CapabilityError: ONNX Runtime is not installed or cannot run the model.
+            ModelError: ONNX Runtime refuses the model.
+        """
+        wanted = [value for value in values if not is_fed(value)]
+        if self._open is None or self._open.model is not model or not self._open.has(wanted):
+            facts = self.facts(model)
+            self.close()
+            self._open = _Open(model, facts, [*_outputs(facts), *self._read(facts), *wanted])
+        return self._open.observer
+
+    def run(self, sample: Mapping[str, Array], number: int, feeds: Feeds) -> Run:
+        """Run the open session on one sample; arguments and errors as :func:`run_sample`."""
+        assert self._open is not None
+        found = run_sample(self._open.observer, sample, number, feeds)
+        self.values = sum(array.size for array in found.values())
+        if number < KEPT:
+            self._kept_of(self._open.model)[number] = self._open.outputs(found, sample)
+        return found
+
+    def first(self, model: Model, feeds: Feeds, count: int = KEPT) -> list[Outputs]:
+        """The outputs of a model on the first samples, which run only where they did not before.
+
+        Kept are those of the first model of the job and of the last, on :data:`KEPT` samples.
+
+        Raises:
+            UsageError: The model fails on a sample.
+            CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        """
+        found, few = dict(self._kept_of(model)), feeds.first(count)
+        if any(number not in found for number in range(len(few))):
+            self.observer(model, ())
+            for number, sample in enumerate(few):
+                if number not in found and self._open is not None:
+                    found[number] = self._open.outputs(self.run(sample, number, feeds), sample)
+        return [found[number] for number in range(len(few))]
+
+    def _kept_of(self, model: Model) -> dict[int, Outputs]:
+        for known, kept in self._kept:
+            if known is model:
+                return kept
+        self._kept = [*self._kept[:1], (model, {})]
+        return self._kept[-1][1]
+
+
+class _Open:
+    """A session that is open.
+
+    Args:
+        model: Of this model.
+        facts: Of the model.
+        values: What it returns.
+    """
+
+    def __init__(self, model: Model, facts: ModelIndex, values: Iterable[Value]) -> None:
+        self.model, self.facts = model, facts
+        inner = {tensor_key(value): value for value in values if not is_fed(value)}
+        self._tapped: set[TensorKey] = set(inner)
+        self.observer = Observer(facts, inner.values(), _profile(facts))
+
+    def has(self, values: Iterable[Value]) -> bool:
+        """Whether all of these are returned."""
+        return all(tensor_key(value) in self._tapped for value in values)
+
+    def outputs(self, run: Run, sample: Mapping[str, Array]) -> Outputs:
+        """The outputs of the model in a run, copied: one array of a session keeps all its memory alive."""
+        return {
+            value.name: array.copy()
+            for value in _outputs(self.facts)
+            for array in self.observer.arrays(run, sample, value)
+        }
+
+
+def run_sample(
+    runner: Observer | Session, sample: Mapping[str, Array], number: int, feeds: Feeds
+) -> Mapping[str, Array]:
+    """What one sample gives.
+
+    Args:
+        runner: The model.
+        sample: What to feed.
+        number: Its place among ``feeds``, for the message.
+        feeds: Where it came from.
+
+    Raises:
+        UsageError: A node fails on it.
+    """
+    try:
+        return runner.run(sample)
+    except GateError as error:
+        is_random = feeds.description.seed is not None
+        hint = "the inputs are random; give real ones with --calib-data" if is_random else error.hint
+        raise UsageError(f"the model does not run on sample {number}: {error.message}", hint=hint) from None
+
+
+def _outputs(facts: ModelIndex) -> list[Value]:
+    main = facts.view.main
+    return [main.values[name] for name in main.output_names()]
+
+
+def _profile(facts: ModelIndex) -> Profile:
+    return Profile.SEMANTIC if facts.qdq.nodes else Profile.DEPLOYED

@@ -1,0 +1,238 @@
+"""ONNX Runtime on the CPU: the reference that models are checked against, run so that it computes what ONNX says.
+
+The ``semantic`` profile switches off every optimization, since ONNX Runtime's own change results (measured: a
+weight-only int4 MatMul at the default level keeps 45 dB of 131), and uses one thread, since the order of float sums
+changes with the number of threads. The ``deployed`` profile is ONNX Runtime as people run it.
+"""
+
+import enum
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import onnx
+
+from qdqtool.graph.io.save import ExternalData, inlined, save_model
+from qdqtool.graph.io.spill import unspilled
+from qdqtool.graph.io.tensors import is_external, is_pending, iter_tensors
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import walk
+from qdqtool.numerics.dtypes import Array
+from qdqtool.running.machine import cpu_features, cpu_name
+from qdqtool.running.memory import give_back
+from qdqtool.running.ort_errors import absent, run_error, session_error
+
+PROVIDER = "CPUExecutionProvider"
+_FATAL_ONLY = 4
+
+
+class Profile(enum.Enum):
+    """How a session is configured: for the meaning of the model, or as ONNX Runtime is by default."""
+
+    SEMANTIC = "semantic"
+    DEPLOYED = "deployed"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What computed the reference numbers: enough to repeat them.
+
+    Attributes:
+        runtime: ``onnxruntime``.
+        version: Its version.
+        profile: Name of the :class:`Profile`.
+        options: Session options that differ from the runtime's defaults, by name.
+        providers: Execution providers, in order.
+        cpu: The processor, as it calls itself.
+        cpu_features: Instruction sets that change which kernels run, where the system tells.
+        opset: Opset of the default domain of the checked model.
+        ir_version: Its IR version.
+        path: ``onnxruntime``, or ``onnxruntime+qdqtool`` where nodes that ONNX Runtime cannot run are evaluated by our
+            own core.
+    """
+
+    runtime: str
+    version: str
+    profile: str
+    options: dict[str, str]
+    providers: tuple[str, ...]
+    cpu: str
+    cpu_features: tuple[str, ...]
+    opset: int
+    ir_version: int
+    path: str = "onnxruntime"
+
+
+class Session:
+    """A model loaded in ONNX Runtime. Use it as a context manager: it may hold a temporary folder.
+
+    Args:
+        model: The model. External data is read from its folder, pending tensors are made now.
+        profile: How to run it.
+
+    Attributes:
+        outputs: Names of the model's outputs, in order.
+
+    Raises:
+        CapabilityError: ONNX Runtime is not installed, or cannot run an operator, type or opset of the model.
+        ModelError: ONNX Runtime refuses the model as invalid.
+    """
+
+    def __init__(self, model: Model, profile: Profile = Profile.SEMANTIC) -> None:
+        self._open = ExitStack()
+        try:
+            folder, data = _serialized(model, self._open)
+            self._session = _load(folder, data, profile)
+        except BaseException:
+            self._open.close()
+            raise
+        del data
+        give_back()
+        self.outputs: tuple[str, ...] = tuple(output.name for output in self._session.get_outputs())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the session and its temporary files."""
+        self._session = None
+        self._open.close()
+        give_back()
+
+    def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run the model once.
+
+        Args:
+            feeds: One array for each input.
+            outputs: Names of the outputs to return; default all. ONNX Runtime hands out no types that NumPy lacks:
+                :func:`qdqtool.transforms.taps.tap_tensors` makes such tensors readable.
+
+        Raises:
+            GateError: A node failed, which the message names.
+        """
+        names = list(self.outputs if outputs is None else outputs)
+        try:
+            arrays = self._session.run(names or None, dict(feeds))[: len(names)]  # no names mean all to ONNX Runtime
+        except Exception as error:  # noqa: BLE001  the binding's error classes derive from Exception one by one
+            raise run_error(error) from None
+        return {name: np.asarray(array) for name, array in zip(names, arrays, strict=True)}
+
+
+def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
+    """What a :class:`Session` of ``model`` computes with.
+
+    Raises:
+        CapabilityError: ONNX Runtime is not installed.
+    """
+    return Reference(
+        runtime="onnxruntime",
+        version=str(_onnxruntime().__version__),
+        profile=profile.value,
+        options=_described_options(profile),
+        providers=(PROVIDER,),
+        cpu=cpu_name(),
+        cpu_features=cpu_features(),
+        opset=model.default_opset(),
+        ir_version=model.proto.ir_version,
+    )
+
+
+_SEMANTIC_ENTRIES = {
+    "session.disable_quant_qdq": "1",
+    "session.qdq_matmulnbits_accuracy_level": "1",
+    "session.set_denormal_as_zero": "0",
+}
+
+
+def _described_options(profile: Profile) -> dict[str, str]:
+    if profile is Profile.DEPLOYED:
+        return {}
+    return {
+        "graph_optimization_level": "ORT_DISABLE_ALL",
+        "intra_op_num_threads": "1",
+        "inter_op_num_threads": "1",
+        "execution_mode": "ORT_SEQUENTIAL",
+        "use_deterministic_compute": "True",
+        **_SEMANTIC_ENTRIES,
+    }
+
+
+def _session_options(profile: Profile) -> Any:
+    ort = _onnxruntime()
+    options = ort.SessionOptions()
+    options.log_severity_level = _FATAL_ONLY
+    if profile is Profile.SEMANTIC:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        options.use_deterministic_compute = True
+        for key, value in _SEMANTIC_ENTRIES.items():
+            options.add_session_config_entry(key, value)
+    return options
+
+
+def _serialized(model: Model, stack: ExitStack) -> tuple[Path, bytes]:
+    """A model for a session, and the folder of its external data; copies made on the way are gone afterwards."""
+    whole = _self_contained(model, stack)
+    return whole.folder, _with_node_names(whole.proto).SerializeToString()
+
+
+def _load(folder: Path, data: bytes, profile: Profile) -> Any:
+    """A session from memory: a copy that has inner outputs exists nowhere on disk, but its weights may."""
+    options = _session_options(profile)
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    try:
+        session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER])
+    except Exception as error:  # noqa: BLE001  as in Session.run
+        raise session_error(error, _onnxruntime().__version__) from None
+    session.disable_fallback()
+    session._model_bytes = None  # noqa: SLF001  a second copy of the weights, kept for the fallback only
+    return session
+
+
+def _self_contained(model: Model, stack: ExitStack) -> Model:
+    """``model`` without pending tensors: they are made, in memory or in a temporary folder that ``stack`` removes."""
+    if not any(is_pending(tensor) for tensor in iter_tensors(model.proto)):
+        return model
+    mapped = unspilled(model)
+    if mapped is not None:
+        spill_folder = mapped[1]
+        stack.callback(id, spill_folder)  # it lives as long as the session, which maps its files
+        return Model(mapped[0], spill_folder.path / "model.onnx")
+    proto = inlined(model)
+    if proto is not None:
+        return Model(proto, model.path)
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="qdqtool-"))
+    kept_outside = any(is_external(tensor) and not is_pending(tensor) for tensor in iter_tensors(model.proto))
+    path = Path(folder) / "model.onnx"
+    save_model(model, path, external_data=ExternalData.ALWAYS if kept_outside else ExternalData.AUTO)
+    return Model(onnx.load(path, load_external_data=False), path)
+
+
+def _with_node_names(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A model in which nodes without a name are called after their first output, so that errors can name them."""
+    if all(node.name for _, container in walk(proto) for node in container.node):
+        return proto
+    named = onnx.ModelProto()
+    named.CopyFrom(proto)
+    for _, container in walk(named):
+        for node in container.node:
+            if not node.name:
+                node.name = f"{node.op_type} -> {next(filter(None, node.output), '(no output)')}"
+    return named
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise absent() from error
+    return onnxruntime

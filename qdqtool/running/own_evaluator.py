@@ -1,0 +1,139 @@
+"""Models that ONNX Runtime's CPU provider cannot run alone: sessions for what it can, our own core for the rest.
+
+The main graph is cut at the nodes that our own core evaluates. What lies between two cuts becomes a model of its own,
+with the same nodes, constants and options as in the whole, and runs in a :class:`qdqtool.running.ort_cpu.Session`.
+Tensors cross a cut without loss. A Q or DQ of constants is evaluated once.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Protocol, Self
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from qdqtool.graph.index.view import Value
+from qdqtool.graph.model import Model
+from qdqtool.numerics.dtypes import BFLOAT16, Array
+from qdqtool.running.ort_cpu import Profile, Session
+from qdqtool.running.own_nodes import evaluate
+from qdqtool.running.own_segments import Segment, segment_model
+from qdqtool.running.own_stages import Stages, make_stages
+from qdqtool.running.own_support import OwnNode, Split
+from qdqtool.transforms.taps import READABLE_AS
+
+
+class Runner(Protocol):
+    """What runs a model: a :class:`Session`, or a :class:`SplitSession` with the same methods."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def close(self) -> None:
+        """Free everything."""
+
+    def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run the model once."""
+
+
+def open_session(model: Model, split: Split | None, profile: Profile = Profile.SEMANTIC) -> Runner:
+    """A session of a model, divided where that is needed.
+
+    Args:
+        model: The model; it may have more outputs than the one that ``split`` was made for.
+        split: How it is divided; None for ONNX Runtime alone.
+        profile: How ONNX Runtime is configured.
+
+    Raises:
+        CapabilityError: ONNX Runtime is not installed, or cannot run its part.
+        ModelError: ONNX Runtime refuses the model as invalid.
+        GateError: A Q or DQ of constants does not fit its constants.
+    """
+    return Session(model, profile) if split is None else SplitSession(model, split, profile)
+
+
+class SplitSession:
+    """A model that runs in ONNX Runtime between the nodes that our own core evaluates.
+
+    The sessions are made in the first run, when the types of what crosses the cuts are known.
+    """
+
+    def __init__(self, model: Model, split: Split, profile: Profile) -> None:
+        self._model, self._split, self._profile = model, split, profile
+        self._open = ExitStack()
+        self._sessions: dict[int, tuple[Segment, Session]] = {}
+        self._stages: Stages = make_stages(model.proto, split)
+        self._outputs = [output.name for output in model.proto.graph.output]
+        self._inputs = {value.name: value.type.tensor_type.elem_type for value in model.proto.graph.input}
+        self._constant: dict[str, Array] = {}
+        for node in self._stages.constant:
+            self._evaluate(node, self._constant)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the sessions and what was computed of constants."""
+        self._open.close()
+        self._constant.clear()
+
+    def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run the model once.
+
+        Args:
+            feeds: One array for each input; float32 for bfloat16, to which it is rounded.
+            outputs: Names of the outputs to return; default all. They are in their own types, which may be ml_dtypes'.
+
+        Raises:
+            GateError: A node failed, which the message names.
+            CapabilityError: ONNX Runtime cannot run its part.
+        """
+        known = dict(self._constant)
+        for name, array in feeds.items():
+            known[name] = array.astype(BFLOAT16) if self._inputs.get(name) == TensorProto.BFLOAT16 else array
+        for number, stage in enumerate(self._stages.stages):
+            if stage.nodes:
+                self._run_segment(number, known)
+            for node in stage.own:
+                self._evaluate(node, known)
+        return {name: self._result(name, known) for name in (self._outputs if outputs is None else outputs)}
+
+    def _run_segment(self, number: int, known: dict[str, Array]) -> None:
+        if number not in self._sessions:
+            segment = segment_model(self._model, self._split, self._stages.stages[number], known)
+            session = self._open.enter_context(Session(segment.model, self._profile))
+            self._sessions[number] = segment, session
+        segment, session = self._sessions[number]
+        made = session.run({inner: _readable(known[name]) for inner, name in segment.inputs.items()})
+        for inner, (name, dtype) in segment.outputs.items():
+            known[name] = made[inner] if dtype is None else made[inner].astype(dtype)
+
+    def _evaluate(self, own: OwnNode, known: dict[str, Array]) -> None:
+        def read(value: Value) -> Array | None:
+            found = known.get(value.name)
+            return found if found is not None else self._split.constants.array(value)
+
+        output = own.node.output()
+        assert output is not None
+        constant = self._split.constants.array(output) if own.entry is None else None
+        known[output.name] = constant if constant is not None else evaluate(own.node, own.entry, read)
+
+    def _result(self, name: str, known: Mapping[str, Array]) -> Array:
+        if name in known:
+            return known[name]
+        stored = next(tensor for tensor in self._model.proto.graph.initializer if tensor.name == name)
+        value = Value(name, self._split.view.main, initializer=stored)
+        array = self._split.constants.array(value)
+        assert array is not None
+        return array
+
+
+def _readable(array: Array) -> Array:
+    """An array as NumPy can hand it to ONNX Runtime, exactly; the segment converts it back."""
+    wide = READABLE_AS.get(int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype)))
+    return array if wide is None else array.astype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wide)))

@@ -1,0 +1,84 @@
+"""Nodes evaluated by our own core instead of a runtime: Q, DQ, and what only hands their tensors on."""
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+
+from qdqtool import formats
+from qdqtool.errors import ArgumentError, GateError
+from qdqtool.graph.index.constants import fold_node
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.numerics.affine import dequantize, quantize
+from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
+
+Read = Callable[[Value], Array | None]
+"""How a node's input is read; None where it is unknown."""
+
+
+def granularity_of(entry: QdqNode, scale: Array) -> Granularity:
+    """How ONNX reads a scale of that shape at this node.
+
+    Raises:
+        ArgumentError: The scale has more than one axis and the node no block size.
+    """
+    if scale.ndim <= 1 and scale.size == 1:
+        return PerTensor()
+    if scale.ndim == 1:
+        return PerAxis(entry.axis)
+    return Blocked(entry.axis, entry.block_size)
+
+
+def precision_of(entry: QdqNode) -> np.dtype[np.generic] | None:
+    """The type that the ``precision`` attribute names; None where it is absent."""
+    given = entry.node.attribute("precision", 0)
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(given)) if given else None
+
+
+def output_type_of(entry: QdqNode, scale: Array) -> np.dtype[np.generic]:
+    """The type that a DQ makes."""
+    if entry.output_dtype is not None:
+        return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(entry.output_dtype))
+    return FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
+
+
+def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> Array:
+    """What a node makes.
+
+    Args:
+        node: The node; it has one output.
+        entry: The same as a Q or DQ, if it is one.
+        read: Its inputs.
+
+    Raises:
+        GateError: The inputs do not fit the node.
+    """
+    try:
+        if entry is None:
+            return fold_node(node, [read(value) if value is not None else None for value in _inputs(node)])
+        return _evaluate_qdq(entry, read)
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError) as error:
+        why = error.message if isinstance(error, ArgumentError) else str(error)
+        raise GateError(f"{node.op_type} node '{node.label}' failed in qdqtool's own evaluator: {why}") from None
+
+
+def _inputs(node: NodeView) -> list[Value | None]:
+    return [node.input(index) for index in range(len(node.proto.input))]
+
+
+def _evaluate_qdq(entry: QdqNode, read: Read) -> Array:
+    data = read(entry.data) if entry.data is not None else None
+    scale = read(entry.scale) if entry.scale is not None else None
+    if data is None or scale is None:
+        raise ArgumentError("data or scale is absent")
+    zero_point = read(entry.zero_point) if entry.zero_point is not None else None
+    granularity = granularity_of(entry, scale)
+    if not entry.is_quantize:
+        return dequantize(data, scale, granularity, zero_point, output_dtype=output_type_of(entry, scale))
+    fmt = formats.by_onnx_type(entry.quantized_type or 0)
+    if fmt is None:
+        raise ArgumentError(f"its quantized type {entry.quantized_type} is none that we evaluate")
+    saturate = bool(entry.node.attribute("saturate", 1))
+    return quantize(data, scale, fmt, granularity, zero_point, precision=precision_of(entry), saturate=saturate)

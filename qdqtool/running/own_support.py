@@ -1,0 +1,205 @@
+"""What ONNX Runtime's CPU provider cannot run of a model, and what is done about it, node by node.
+
+Measured on ONNX Runtime 1.31: there are no bfloat16, float8e8m0, fp4 or fp6 Q/DQ kernels, data and scale of a
+QuantizeLinear must have one type, ``precision`` is ignored, int32 is not quantized, and opsets end at 26.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from onnx import TensorProto, defs
+
+from qdqtool import targets
+from qdqtool.errors import CapabilityError
+from qdqtool.graph.edits.edit import NodeKey
+from qdqtool.graph.index.constants import FOLDABLE, Constants
+from qdqtool.graph.index.qdq import QdqIndex, QdqNode
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.scope import node_bodies
+from qdqtool.targets import type_name
+
+NEWEST_OPSET = targets.get("ort-cpu").max_opset or 0
+
+ABSENT_TYPES = frozenset(
+    {TensorProto.FLOAT4E2M1, TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2, TensorProto.FLOAT8E8M0}
+)
+"""Types that ONNX Runtime does not know at all: no such tensor may enter a session."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnNode:
+    """A node that our own core evaluates.
+
+    Attributes:
+        node: The node, of the main graph.
+        entry: The same as a Q or DQ; None for one that only hands on what these make or read.
+        reason: Why ONNX Runtime does not.
+    """
+
+    node: NodeView
+    entry: QdqNode | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """What of a model's main graph is not left to ONNX Runtime as it is. Nodes are named by their outputs.
+
+    Attributes:
+        own: Nodes that our own core evaluates.
+        widened: Nodes that compute in bfloat16: they run in float32, and each result is rounded to bfloat16.
+        types: ``TensorProto.DataType`` of the tensors, as far as known.
+        view: The index of the model.
+        constants: Its constants.
+    """
+
+    own: Mapping[NodeKey, OwnNode]
+    widened: frozenset[NodeKey]
+    types: Mapping[str, int]
+    view: GraphView
+    constants: Constants
+
+
+def plan_split(view: GraphView, types: TensorTypes, index: QdqIndex, constants: Constants) -> Split | None:
+    """How a model is to be divided between ONNX Runtime and our own core; None where ONNX Runtime runs all of it.
+
+    Raises:
+        CapabilityError: A node can be run by neither.
+    """
+    known = {name: found for name, value in view.main.values.items() if (found := _type(value, types, index))}
+    own = {
+        entry.node.key: OwnNode(entry.node, entry, reason)
+        for entry in index.nodes
+        if entry.node.scope is view.main and (reason := obstacle(entry, types, index))
+    }
+    present = set(known.values())
+    if present & ABSENT_TYPES:
+        own |= {carrier.node.key: carrier for carrier in _carriers(view, known, own, constants)}
+    widened = frozenset[NodeKey]()
+    if TensorProto.BFLOAT16 in present:
+        widened = frozenset(node.key for node in view.main.nodes if _needs_widening(node, known)) - own.keys()
+    declared = any(known.get(name) == TensorProto.BFLOAT16 for name in view.main.input_names())
+    if not own and not widened and not declared and view.main.opset <= NEWEST_OPSET:
+        return None
+    _check_schemas(view, own)
+    return Split(own, widened, known, view, constants)
+
+
+def obstacle(entry: QdqNode, types: TensorTypes, index: QdqIndex) -> str | None:
+    """Why ONNX Runtime cannot run a Q or DQ as ONNX means it; None where it can."""
+    return None if entry.node.domain else next(_obstacles(entry, types, index), None)
+
+
+def _obstacles(entry: QdqNode, types: TensorTypes, index: QdqIndex) -> Iterator[str]:
+    if _since(entry.node) > NEWEST_OPSET:
+        yield f"ONNX Runtime has no opset above {NEWEST_OPSET}"
+    for what, found, legal in _types_of(entry, types, index):
+        if found is not None and type_name(found) not in legal:
+            yield f"ONNX Runtime has no kernel for {what} of type {type_name(found)}"
+    if not entry.is_quantize:
+        return
+    data, scale = (_type(value, types, index) if value is not None else None for value in (entry.data, entry.scale))
+    if data is not None and scale is not None and data != scale:
+        yield f"ONNX Runtime has no QuantizeLinear of {type_name(data)} with a scale of type {type_name(scale)}"
+    if entry.node.attribute("precision", 0) not in {0, TensorProto.FLOAT}:
+        yield "ONNX Runtime ignores precision"
+
+
+def _types_of(entry: QdqNode, types: TensorTypes, index: QdqIndex) -> Iterator[tuple[str, int | None, frozenset[str]]]:
+    target = targets.get("ort-cpu")
+    real = entry.data if entry.is_quantize else entry.output
+    yield "codes", entry.quantized_type, target.quantize_types if entry.is_quantize else target.dequantize_types
+    yield "a scale", _type(entry.scale, types, index) if entry.scale is not None else None, target.scale_types
+    yield "data", _type(real, types, index) if real is not None else None, target.data_types
+
+
+def _type(value: Value, types: TensorTypes, index: QdqIndex) -> int | None:
+    maker = index.maker(value)
+    if maker is not None and maker.is_quantize:
+        return maker.quantized_type
+    return types.elem_type(value)
+
+
+def _carriers(
+    view: GraphView, known: Mapping[str, int], own: Mapping[NodeKey, OwnNode], constants: Constants
+) -> Iterator[OwnNode]:
+    """Nodes that hand on tensors of types that ONNX Runtime lacks, such as a Reshape of fp4 codes.
+
+    Raises:
+        CapabilityError: Such a node computes something that our own core does not know.
+    """
+    for node in view.main.nodes:
+        absent = [known[name] for name in (*node.proto.input, *node.proto.output) if known.get(name) in ABSENT_TYPES]
+        if node.key in own or not absent:
+            continue
+        name = type_name(absent[0])
+        if not _is_carried(node, known, constants):
+            raise CapabilityError(
+                f"node '{node.label}' ({node.op_type}) reads or makes {name}, which neither ONNX Runtime nor qdqtool's "
+                "own evaluator can run",
+                hint="dequantize before it; the model's numbers were not checked",
+            )
+        yield OwnNode(node, None, f"ONNX Runtime has no type {name}")
+
+
+def _is_carried(node: NodeView, known: Mapping[str, int], constants: Constants) -> bool:
+    output = node.output()
+    if output is not None and constants.is_constant(output):
+        return True
+    makes_codes = node.is_op("Cast") and output is not None and known.get(output.name) in ABSENT_TYPES
+    return node.is_op(*FOLDABLE) and not makes_codes
+
+
+def _needs_widening(node: NodeView, known: Mapping[str, int]) -> bool:
+    """Whether a node computes in bfloat16; ONNX Runtime converts from and to it, and little else."""
+    if node.is_op("Cast") or any(True for _ in node_bodies(node.proto)):
+        return False
+    return any(known.get(name) == TensorProto.BFLOAT16 for name in node.proto.input)
+
+
+def _check_schemas(view: GraphView, own: Mapping[NodeKey, OwnNode]) -> None:
+    """Refuse a model that cannot be run at :data:`NEWEST_OPSET`: one of its operators means something newer."""
+    known = int(defs.onnx_opset_version())
+    if view.main.opset > known:
+        raise CapabilityError(
+            f"the model's opset, {view.main.opset}, is too new: ONNX Runtime knows the default domain up to "
+            f"{NEWEST_OPSET}, the onnx package installed here up to {known}"
+        )
+    for node in view.nodes():
+        if node.domain or node.scope.opset <= NEWEST_OPSET or (node.scope is view.main and node.key in own):
+            continue
+        if _since(node) > NEWEST_OPSET and not _same_but_for_types(node):
+            raise CapabilityError(
+                f"the model's opset is {node.scope.opset}; ONNX Runtime knows it up to {NEWEST_OPSET}, and node "
+                f"'{node.label}' ({node.op_type}) means something that is newer"
+            )
+
+
+def _since(node: NodeView) -> int:
+    return _first_version(node.op_type, node.scope.opset, node.domain)
+
+
+@functools.cache
+def _first_version(op_type: str, opset: int, domain: str) -> int:
+    """The opset in which an operator got the meaning that it has in ``opset``."""
+    try:
+        return int(defs.get_schema(op_type, opset, domain).since_version)
+    except defs.SchemaError:
+        return 0  # no operator of ONNX: whoever runs the model says so
+
+
+def _same_but_for_types(node: NodeView) -> bool:
+    """Whether the operator was only allowed more types since :data:`NEWEST_OPSET`."""
+    try:
+        old = defs.get_schema(node.op_type, NEWEST_OPSET, node.domain)
+    except defs.SchemaError:
+        return False
+    return _signature(old) == _signature(defs.get_schema(node.op_type, node.scope.opset, node.domain))
+
+
+def _signature(schema: defs.OpSchema) -> tuple[object, ...]:
+    attributes = [(a.name, a.type, a.required, str(a.default_value)) for a in schema.attributes.values()]
+    formals = [[(formal.name, formal.option) for formal in side] for side in (schema.inputs, schema.outputs)]
+    return sorted(attributes, key=lambda attribute: attribute[0]), formals

@@ -1,0 +1,112 @@
+"""Folding inference-mode BatchNormalization into the operator in front of it, by edits.
+
+``BN(Conv(x, W, b)) = Conv(x, W * f, (b - mean) * f + B)`` with ``f = scale / sqrt(var + epsilon)`` along the output
+channels, from the definition of the operator. All arithmetic is float64, rounded once to the type of the weight.
+"""
+
+from dataclasses import dataclass
+
+from qdqtool.graph.edits.edit import AddInitializer, Edit, RemoveNode, RenameOutput, SetInput, SetNodeName
+from qdqtool.graph.edits.naming import Namer
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.edits.unused import DeadCode
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
+from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.scope import display
+from qdqtool.transforms.batchnorm_arithmetic import folded_weight
+from qdqtool.transforms.batchnorm_match import Match, Matcher
+
+MAX_PASSES = 8
+"""A row of BatchNormalizations takes one pass each; a longer row is left as it is after so many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldedNode:
+    """One BatchNormalization that was folded.
+
+    Attributes:
+        node: Its label.
+        graph: Its scope; empty for the main graph.
+        into: Label of the node that took it up.
+        op_type: Operator of that node.
+    """
+
+    node: str
+    graph: str
+    into: str
+    op_type: str
+
+
+def fold_batchnorm(model: Model) -> tuple[Model, tuple[FoldedNode, ...]]:
+    """Fold every BatchNormalization that directly follows a Conv, ConvTranspose or Gemm with a stored weight.
+
+    Folded is one in inference mode with constant parameters whose input nothing else reads, in every scope. An
+    initializer counts as constant even where it is also a graph input, as IR versions below 4 ask for; the input goes
+    with it. A weight that others read too keeps its values for them. Weights are folded when the model is saved.
+
+    Args:
+        model: The model; it is not changed.
+
+    Returns:
+        The model, and what was folded in it. Outputs keep their names and change by rounding only. A node without a
+        name gets that of its output, which the normalization's replaces: by it others still know the node.
+    """
+    done: list[FoldedNode] = []
+    for _ in range(MAX_PASSES):
+        view = GraphView(model.fork())
+        matches = tuple(Matcher(view, Constants(view)).matches())
+        if not matches:
+            break
+        model = apply_edits(view.model, _edits(view, matches))
+        done += [_folded(match) for match in matches]
+    return model, tuple(done)
+
+
+def _edits(view: GraphView, matches: tuple[Match, ...]) -> list[Edit]:
+    edits: list[Edit] = []
+    namer, dead = Namer(view), DeadCode(view)
+    for match in matches:
+        path, key = match.node.scope.path, match.node.key
+        edits += _new_parameters(view.model, match, namer)
+        edits.append(RemoveNode(path, match.norm.key))
+        edits.append(RenameOutput(path, key, 0, match.norm.key[0]))
+        if not match.node.proto.name:
+            edits.append(SetNodeName(path, key, namer.node(key[0])))
+        for node, index in (*((match.node, i) for i in (1, 2)), *((match.norm, i) for i in (1, 2, 3, 4))):
+            dead.drop_use(node, index)
+    return edits + dead.edits()
+
+
+def _new_parameters(model: Model, match: Match, namer: Namer) -> list[Edit]:
+    path, node = match.node.scope.path, match.node
+    weight_name = namer.tensor(f"{node.input_name(1)}_folded")
+    bias_name = namer.tensor(f"{node.input_name(2) or node.input_name(1) + '_bias'}_folded")
+    onnx_type = match.weight.data_type
+    weight = pending_tensor(model, weight_name, tuple(match.weight.dims), onnx_type, _weight_payload(model, match))
+    return [
+        AddInitializer(path, weight),
+        AddInitializer(path, make_tensor(bias_name, match.bias, onnx_type)),
+        SetInput(path, node.key, 1, weight_name),
+        SetInput(path, node.key, 2, bias_name),
+    ]
+
+
+def _weight_payload(model: Model, match: Match) -> Payload:
+    stored = match.weight
+
+    def make() -> bytes:
+        values = folded_weight(read_array(model, stored), match.affine, match.axis, match.groups)
+        return make_tensor("folded", values, stored.data_type).raw_data
+
+    return Payload(nbytes(stored), make)
+
+
+def _folded(match: Match) -> FoldedNode:
+    return FoldedNode(
+        node=match.norm.label,
+        graph=display(match.norm.scope.path),
+        into=match.node.label,
+        op_type=match.node.op_type,
+    )

@@ -1,0 +1,137 @@
+"""Which BatchNormalization can be folded into which operator."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.io.tensors import read_array
+from qdqtool.transforms.batchnorm_arithmetic import Array, ChannelAffine, folded_bias, folded_weight
+
+FOLDING_OPS = ("Conv", "ConvTranspose", "Gemm")
+
+FIRST_OPSET_WITHOUT_SPATIAL = 9
+FIRST_OPSET_WITHOUT_IS_TEST = 7
+_NARROW_TYPES = frozenset({onnx.TensorProto.FLOAT16})
+_FLOAT_TYPES = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16}) | _NARROW_TYPES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Match:
+    """One BatchNormalization and the node that it folds into.
+
+    Attributes:
+        norm: The BatchNormalization.
+        node: The node in front of it.
+        affine: What the BatchNormalization does.
+        weight: The stored weight of ``node``.
+        axis: Where the output channels (of one group) lie in the weight.
+        groups: As :func:`~qdqtool.transforms.batchnorm_arithmetic.folded_weight` takes it.
+        bias: Values of the folded bias.
+    """
+
+    norm: NodeView
+    node: NodeView
+    affine: ChannelAffine
+    weight: onnx.TensorProto
+    axis: int
+    groups: int
+    bias: Array
+
+
+class Matcher:
+    """Finds what can be folded in one model.
+
+    Args:
+        view: The index of the model.
+        constants: Its folded constants.
+    """
+
+    def __init__(self, view: GraphView, constants: Constants) -> None:
+        self._view = view
+        self._constants = constants
+
+    def matches(self) -> Iterator[Match]:
+        """Every BatchNormalization that can be folded; of two in a row, the first."""
+        for node in self._view.nodes():
+            if node.is_op("BatchNormalization") and not node.is_parametric and _in_inference_mode(node):
+                found = self._match(node)
+                if found is not None:
+                    yield found
+
+    def _match(self, norm: NodeView) -> Match | None:
+        node = _sole_producer(norm)
+        weight = self._stored(node.input(1)) if node is not None else None
+        affine = self._affine(norm)
+        if node is None or weight is None or affine is None:
+            return None
+        axis, groups, channels = _layout(node, weight)
+        bias = self._bias(node, affine) if channels == affine.channels else None
+        if bias is None or not self._stays_finite(weight, affine, axis, groups):
+            return None
+        return Match(norm, node, affine, weight, axis, groups, bias)
+
+    def _affine(self, norm: NodeView) -> ChannelAffine | None:
+        scale, shift, mean, var = (self._constant(norm.input(index)) for index in range(1, 5))
+        if scale is None or shift is None or mean is None or var is None:
+            return None
+        return ChannelAffine.of((scale, shift, mean, var), norm.attribute("epsilon", 1e-5))
+
+    def _stored(self, value: Value | None) -> onnx.TensorProto | None:
+        stored = self._constants.direct(value) if value is not None else None
+        return stored if stored is not None and stored.data_type in _FLOAT_TYPES else None
+
+    def _constant(self, value: Value | None) -> Array | None:
+        return self._constants.array(value) if value is not None else None
+
+    def _bias(self, node: NodeView, affine: ChannelAffine) -> Array | None:
+        beta = node.attribute("beta", 1.0) if node.op_type == "Gemm" else 1.0
+        before = self._constant(node.input(2))
+        if beta == 0 or (before is None and node.input_name(2)):
+            return None
+        bias = folded_bias(before, affine, beta)
+        return bias if np.isfinite(bias).all() else None
+
+    def _stays_finite(self, weight: onnx.TensorProto, affine: ChannelAffine, axis: int, groups: int) -> bool:
+        """Float16 weights may leave their range; other types would need weights that no network has."""
+        if weight.data_type not in _NARROW_TYPES:
+            return True
+        values = folded_weight(read_array(self._view.model, weight), affine, axis, groups)
+        return bool(np.abs(values).max(initial=0.0) <= np.finfo(np.float16).max)
+
+
+def _in_inference_mode(norm: NodeView) -> bool:
+    """Whether it uses the given mean and variance, for each channel."""
+    if norm.attribute("training_mode", 0) or any(norm.proto.output[1:]):
+        return False
+    if norm.scope.opset < FIRST_OPSET_WITHOUT_IS_TEST and not norm.attribute("is_test", 0):
+        return False
+    return norm.scope.opset >= FIRST_OPSET_WITHOUT_SPATIAL or bool(norm.attribute("spatial", 1))
+
+
+def _sole_producer(norm: NodeView) -> NodeView | None:
+    """The node that makes the input of ``norm``, if it can take it up and nothing else reads that tensor."""
+    value = norm.input(0)
+    if value is None or value.producer is None or value.is_output or len(value.uses) != 1:
+        return None
+    node = value.producer
+    alone = node.scope is norm.scope and len(node.proto.output) == 1
+    return node if node.is_op(*FOLDING_OPS) and alone and not node.is_parametric else None
+
+
+def _layout(node: NodeView, weight: onnx.TensorProto) -> tuple[int, int, int]:
+    """Channel axis, groups along axis 0, and number of output channels; -1 channels where the rank is wrong."""
+    if len(weight.dims) < 2:
+        return 0, 1, -1
+    match node.op_type:
+        case "Conv":
+            return 0, 1, weight.dims[0]
+        case "ConvTranspose":
+            groups = node.attribute("group", 1)
+            return 1, groups, weight.dims[1] * groups
+        case _:
+            axis = 0 if node.attribute("transB", 0) else 1
+            return axis, 1, weight.dims[axis]

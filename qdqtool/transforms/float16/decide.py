@@ -1,0 +1,194 @@
+"""Which nodes of a model compute in float16, and why the others do not."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from qdqtool.graph.edits.unused import returned_from_outside
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.qdq import QdqIndex, QdqNode
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, NodeView, Use, Value
+from qdqtool.transforms.float16.indices import HEAVY, index_arithmetic
+from qdqtool.transforms.float16.limits import FINITE, LARGEST, NORMAL
+from qdqtool.transforms.float16.magnitudes import Magnitudes
+from qdqtool.transforms.float16.operands import Kind, Operands, is_float32, operands_of
+from qdqtool.transforms.float16.stand_ins import StandIns, find_stand_ins
+from qdqtool.transforms.taps import TensorKey, tensor_key
+
+INDICES = "its results become indices or shapes, and float16 counts to 2048 only"
+BETWEEN = "it stands between nodes that stay float32, where two Casts would gain nothing"
+
+FIRST_OPSET_WITH_MIXED_PAIRS = 23
+"""The first in which a Q or DQ may have another float type than its scale."""
+
+
+@dataclass(slots=True)
+class Decisions:
+    """What is to become of each float32 operand.
+
+    Attributes:
+        view: The index of the model.
+        types: Its tensor types.
+        constants: Its folded constants.
+        qdq: Its Q and DQ nodes.
+        operands: The float32 operands of every node that has some.
+        stand_ins: Constants that stand for infinity.
+        kept: Nodes that compute in float32, with the reason.
+        returned: Tensors that keep their type under their name: outputs of the graph and of bodies.
+    """
+
+    view: GraphView
+    types: TensorTypes
+    constants: Constants
+    qdq: QdqIndex
+    operands: Mapping[NodeView, Operands]
+    stand_ins: StandIns
+    kept: dict[NodeView, str] = field(default_factory=dict)
+    returned: frozenset[Value] = frozenset()
+
+    def computing(self) -> Iterator[NodeView]:
+        """Every node whose own type is to be decided."""
+        return (node for node, own in self.operands.items() if own.kind is Kind.COMPUTES)
+
+    def is_half(self, value: Value) -> bool:
+        """Whether a float32 tensor that some node makes is to be float16."""
+        node = value.producer
+        own = self.operands.get(node) if node is not None else None
+        if node is None or own is None:
+            return False
+        if own.kind is Kind.MAKES:
+            return self._is_made_half(value)
+        return node not in self.kept and list(node.proto.output).index(value.name) in own.outputs
+
+    def wants_half(self, use: Use) -> bool | None:
+        """Whether a use of a float32 tensor wants float16; None where it takes what it gets."""
+        own, entry = self.operands.get(use.node), self.qdq.get(use.node)
+        if own is None or (own.kind is not Kind.COMPUTES and use.index not in own.inputs):
+            return entry is not None and use.index == 1 and self._has_half_scale(entry)
+        if entry is not None and entry.is_quantize and self.is_stored(entry.data):
+            return self._has_half_scale(entry)
+        if entry is not None and not self.takes_either(use.node):
+            return False
+        if own.kind is not Kind.COMPUTES:
+            return None
+        return use.node not in self.kept and use.index in own.inputs
+
+    def takes_either(self, node: NodeView) -> bool:
+        """Whether a Q or DQ can have either type: its scale is stored, or need not have the same."""
+        entry = self.qdq.get(node)
+        assert entry is not None
+        stored = self.is_stored(entry.scale) and not self.qdq.makes_scales(entry)
+        return stored or node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
+
+    def _has_half_scale(self, entry: QdqNode) -> bool:
+        """Whether scales that are computed are to be float16: as what a DQ makes, and for the Q of a constant too."""
+        if self.is_stored(entry.scale):
+            return False
+        if not entry.is_quantize:
+            return entry.output is not None and self.is_half(entry.output)
+        readers = [reader.output for reader in self.qdq.readers(entry)]
+        return self.is_stored(entry.data) and all(made is not None and self.is_half(made) for made in readers)
+
+    def is_stored(self, value: Value | None) -> bool:
+        """Whether a tensor is a float32 constant of the file, and not computed from such."""
+        if value is None or not is_float32(value, self.types):
+            return False
+        return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
+
+    def _is_made_half(self, value: Value) -> bool:
+        """The type that all readers want; float32 where they differ."""
+        assert value.producer is not None
+        pair = self.qdq.get(value.producer) is not None
+        if value in self.returned or (pair and not self.takes_either(value.producer)):
+            return False
+        return all(self.wants_half(use) is not False for use in value.uses)
+
+
+def decide(view: GraphView, measured: Mapping[TensorKey, float]) -> Decisions:
+    """Decide for every node of a model.
+
+    Args:
+        view: The index of the model.
+        measured: The largest finite magnitude of tensors that were observed, by scope and name.
+    """
+    types = TensorTypes(view)
+    constants = Constants(view)
+    qdq = QdqIndex(view, types, constants)
+    operands = {node: own for node in view.nodes() if (own := operands_of(node, types)) is not None}
+    outputs = {value for value in view.values() if value.is_output} | returned_from_outside(view)
+    stand_ins = find_stand_ins(view, constants)
+    decisions = Decisions(view, types, constants, qdq, operands, stand_ins, returned=frozenset(outputs))
+    limits = _Limits(decisions, Magnitudes(measured, constants, qdq), measured)
+    indices = index_arithmetic(view, operands)
+    for node in decisions.computing():
+        reason = operands[node].problem or (INDICES if node in indices else limits.problem(node))
+        if reason:
+            decisions.kept[node] = reason
+    _keep_between(decisions)
+    return decisions
+
+
+class _Limits:
+    """Whether what a node reads and makes fits into float16."""
+
+    def __init__(self, decisions: Decisions, magnitudes: Magnitudes, measured: Mapping[TensorKey, float]) -> None:
+        self._decisions = decisions
+        self._magnitudes = magnitudes
+        self._measured = measured
+
+    def problem(self, node: NodeView) -> str:
+        """The first operand that does not fit, in words; empty where all do."""
+        own = self._decisions.operands[node]
+        values = [node.input(index) for index in sorted(own.inputs)]
+        values += [node.output(index) for index in sorted(own.outputs)]
+        found = (self._misfit(value) for value in values if value is not None)
+        return next(filter(None, found), "") or self._inner_misfit(node)
+
+    def _misfit(self, value: Value) -> str:
+        stand_ins = self._decisions.stand_ins
+        if value in stand_ins.roots or value in stand_ins.carried:
+            return ""
+        magnitude = self._magnitudes.of(value)
+        if magnitude is None:
+            return ""
+        if self._decisions.constants.is_constant(value):
+            return f"constant '{value.name}' has {magnitude:.3g}, beyond {FINITE:g}" if magnitude > FINITE else ""
+        if magnitude > LARGEST:
+            return f"'{value.name}' reaches {magnitude:.3g}: more than {LARGEST:g}, a quarter of what float16 holds"
+        if 0 < magnitude < NORMAL and tensor_key(value) in self._measured:
+            return f"'{value.name}' has nothing above {magnitude:.3g}, where float16 has few bits left"
+        return ""
+
+    def _inner_misfit(self, node: NodeView) -> str:
+        """What only shows inside: a sum of squares, which builders form in the type of the input, before its root."""
+        root = {"ReduceL2": node.output(), "LpNormalization": node.input(0)}.get(node.op_type)
+        magnitude = self._magnitudes.of(root) if root is not None else None
+        if magnitude is None or magnitude**2 <= LARGEST:
+            return ""
+        return f"it adds up squares, which reach {magnitude**2:.3g}: more than {LARGEST:g}"
+
+
+def _keep_between(decisions: Decisions) -> None:
+    """Light nodes that read and feed nothing but float32 stay float32 too, until no more are found."""
+    waiting = [node for node in decisions.computing() if node not in decisions.kept and node.op_type not in HEAVY]
+    while True:
+        found = [node for node in waiting if _is_between(node, decisions)]
+        if not found:
+            return
+        decisions.kept.update(dict.fromkeys(found, BETWEEN))
+        waiting = [node for node in waiting if node not in decisions.kept]
+
+
+def _is_between(node: NodeView, decisions: Decisions) -> bool:
+    own = decisions.operands[node]
+    reads = [value for index in own.inputs if (value := node.input(index)) is not None]
+    made = [value for value in reads if not decisions.constants.is_constant(value)]
+    makes = [value for index in own.outputs if (value := node.output(index)) is not None]
+    if not made or not makes or any(decisions.is_half(value) for value in made):
+        return False
+    return all(_is_wanted_in_full(value, decisions) for value in makes)
+
+
+def _is_wanted_in_full(value: Value, decisions: Decisions) -> bool:
+    wants = {decisions.wants_half(use) for use in value.uses}
+    return value in decisions.returned or (wants == {False})

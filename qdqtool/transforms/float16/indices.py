@@ -1,0 +1,65 @@
+"""Float arithmetic whose results become indices and shapes: float16 counts to 2048, so it stays float32.
+
+``Cast`` to an integer, and inputs that ONNX wants in float32 such as the scales of a ``Resize``, are where such numbers
+end. From there this goes back, through nodes that nothing else reads, to the first that is no arithmetic.
+"""
+
+from collections.abc import Mapping
+
+from onnx import TensorProto
+
+from qdqtool.graph.index.view import GraphView, NodeView, Use
+from qdqtool.transforms.float16.operands import Kind, Operands
+
+HEAVY = frozenset(
+    {
+        *("Attention", "BatchNormalization", "Conv", "ConvTranspose", "DeformConv", "Einsum", "GRU", "Gemm"),
+        *(
+            "GlobalAveragePool",
+            "GroupNormalization",
+            "InstanceNormalization",
+            "LSTM",
+            "LayerNormalization",
+            "LogSoftmax",
+        ),
+        *("MatMul", "RMSNormalization", "RNN", "Sigmoid", "Softmax", "Tanh"),
+    }
+)
+"""Operators of a network: what they make is no index, even where it is rounded to one later."""
+
+_INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if name.startswith(("INT", "UINT")))
+
+
+def index_arithmetic(view: GraphView, operands: Mapping[NodeView, Operands]) -> frozenset[NodeView]:
+    """Nodes with float32 operands whose results become indices or shapes, and nothing else.
+
+    Args:
+        view: The index of the model.
+        operands: The float32 operands of its nodes.
+    """
+    found: set[NodeView] = set()
+    for scope in reversed(view.scopes):
+        for node in reversed(scope.nodes):
+            own = operands.get(node)
+            computes = own is not None and own.outputs and own.kind is Kind.COMPUTES and node.op_type not in HEAVY
+            if own is not None and computes and _feeds_only_indices(node, own, operands, found):
+                found.add(node)
+    return frozenset(found)
+
+
+def _feeds_only_indices(
+    node: NodeView, own: Operands, operands: Mapping[NodeView, Operands], found: set[NodeView]
+) -> bool:
+    outputs = [value for index in own.outputs if (value := node.output(index)) is not None]
+    uses = [use for value in outputs for use in value.uses]
+    if not uses or any(value.is_output for value in outputs):
+        return False
+    return all(use.node in found or _is_index(use, operands) for use in uses)
+
+
+def _is_index(use: Use, operands: Mapping[NodeView, Operands]) -> bool:
+    """Whether a use makes an integer of a number, or wants it in float32 by definition."""
+    if use.node.is_op("Cast"):
+        return use.node.attribute("to") in _INTEGERS
+    own = operands.get(use.node)
+    return own is not None and own.kind is Kind.COMPUTES and not own.problem and use.index not in own.inputs

@@ -1,0 +1,79 @@
+"""How large the values of tensors become: as measured, or as follows from what they are made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool import formats
+from qdqtool.graph.index.constants import Array, Constants
+from qdqtool.graph.index.qdq import QdqIndex, QdqNode
+from qdqtool.graph.index.view import Value
+from qdqtool.transforms.taps import TensorKey, tensor_key
+
+KEEPING = frozenset(
+    {
+        *("DepthToSpace", "Dropout", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity"),
+        *("MaxPool", "Relu", "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "TopK", "Transpose"),
+        *("Trilu", "Unsqueeze"),
+    }
+)
+"""Operators that make nothing larger than the largest value of their first input: they need not be measured."""
+
+MAX_DEPTH = 64
+
+
+@dataclass(slots=True)
+class Magnitudes:
+    """The largest magnitude of each tensor, as far as it is known.
+
+    Attributes:
+        measured: That of tensors that were observed, by scope and name.
+        constants: Folded constants of the model.
+        qdq: Its Q and DQ nodes.
+    """
+
+    measured: Mapping[TensorKey, float]
+    constants: Constants
+    qdq: QdqIndex
+    _known: dict[Value, float | None] = field(default_factory=dict)
+
+    def of(self, value: Value) -> float | None:
+        """The largest finite magnitude of a tensor's elements; None where it is unknown."""
+        return self._of(value, MAX_DEPTH)
+
+    def _of(self, value: Value, depth: int) -> float | None:
+        if value not in self._known:
+            self._known[value] = None  # a cycle is unknown
+            self._known[value] = self._find(value, depth)
+        return self._known[value]
+
+    def _find(self, value: Value, depth: int) -> float | None:
+        measured = self.measured.get(tensor_key(value))
+        if measured is not None:
+            return measured
+        if self.constants.is_constant(value):
+            array = self.constants.array(value)
+            return largest(array) if array is not None else None
+        entry = self.qdq.dequantizer_of(value)
+        if entry is not None:
+            return self._of_dequantized(entry)
+        node = value.producer
+        moved = node.input(0) if node is not None and node.is_op(*KEEPING) else None
+        return self._of(moved, depth - 1) if moved is not None and depth else None
+
+    def _of_dequantized(self, entry: QdqNode) -> float | None:
+        """No code is further from zero than the format's largest."""
+        scale = self.constants.array(entry.scale) if entry.scale is not None else None
+        fmt = formats.by_onnx_type(entry.quantized_type or 0)
+        if scale is None or fmt is None:
+            return None
+        return largest(scale) * max(abs(fmt.low), abs(fmt.high))
+
+
+def largest(array: Array) -> float:
+    """The largest finite magnitude in an array, 0 where there is none."""
+    if not array.size:
+        return 0.0
+    low, high = float(array.min()), float(array.max())
+    return max(abs(low), abs(high)) if np.isfinite(high - low) else largest(array[np.isfinite(array)])

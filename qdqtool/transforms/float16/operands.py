@@ -1,0 +1,162 @@
+"""Which operands of a node may be float16, by ONNX's own definition of the operator and by what they mean."""
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx
+from onnx import TensorProto
+from onnx.defs import OpSchema
+
+from qdqtool.graph.index.qdq import DEQUANTIZE, QUANTIZE, is_qdq
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.graph.scope import node_bodies
+
+HALF = "tensor(float16)"
+
+_COORDINATES = "it reads positions in an image: of 640 pixels, float16 tells every second only half apart"
+_RANDOM = "it makes random numbers, in a type of its own"
+
+MEANINGS: dict[str, str] = {
+    **dict.fromkeys(("AffineGrid", "GridSample", "RoiAlign"), _COORDINATES),
+    **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform"), _RANDOM),
+    **dict.fromkeys(("RandomNormalLike", "RandomUniformLike"), _RANDOM),
+}
+"""Why operators that ONNX defines for float16 stay float32 all the same."""
+
+FLOAT_INPUTS: dict[str, frozenset[int]] = {"Resize": frozenset({1, 2}), "Upsample": frozenset({1})}
+"""Inputs that say how a shape changes, whatever type the operator allows."""
+
+
+class Kind(enum.Enum):
+    """How the type of a node's float operands comes about.
+
+    ``COMPUTES``: it is decided for the node. ``FOLLOWS``: it reads one float tensor, in whatever type, and makes none.
+    ``MAKES``: it makes a float tensor of other things, in the type that readers want.
+    """
+
+    COMPUTES = "computes"
+    FOLLOWS = "follows"
+    MAKES = "makes"
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """The float32 operands of a node.
+
+    Attributes:
+        kind: How their type comes about.
+        inputs: Positions of inputs that may be float16.
+        outputs: Positions of outputs that may be.
+        problem: Why none may, although there are float32 operands; empty where some may.
+    """
+
+    kind: Kind
+    inputs: frozenset[int] = frozenset()
+    outputs: frozenset[int] = frozenset()
+    problem: str = ""
+
+
+def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
+    """What float32 a node reads and makes; None where it does neither, or only stores a constant.
+
+    Args:
+        node: A node of any scope.
+        types: Tensor types of the model.
+    """
+    reads = [index for index, value in _inputs(node) if is_float32(value, types)]
+    makes = [index for index, value in _outputs(node) if is_float32(value, types)]
+    if not (reads or makes) or node.is_op("Constant"):
+        return None
+    if is_qdq(node):
+        return _of_pair(node)
+    if node.is_op("Cast", "ConstantOfShape") and not node.is_parametric:
+        return _of_maker(reads, makes)
+    problem = _problem(node, types)
+    if problem:
+        return Operands(Kind.COMPUTES, problem=problem)
+    return _of_operator(node, reads, makes)
+
+
+def is_float32(value: Value | None, types: TensorTypes) -> bool:
+    """Whether a tensor is known to hold float32."""
+    return value is not None and types.elem_type(value) == TensorProto.FLOAT
+
+
+def _inputs(node: NodeView) -> Iterator[tuple[int, Value]]:
+    for index in range(len(node.proto.input)):
+        value = node.input(index)
+        if value is not None:
+            yield index, value
+
+
+def _outputs(node: NodeView) -> Iterator[tuple[int, Value]]:
+    for index in range(len(node.proto.output)):
+        value = node.output(index)
+        if value is not None:
+            yield index, value
+
+
+def _of_pair(node: NodeView) -> Operands:
+    if node.op_type == QUANTIZE:
+        return Operands(Kind.FOLLOWS, inputs=frozenset({0}))
+    assert node.op_type == DEQUANTIZE
+    return Operands(Kind.MAKES, outputs=frozenset({0}))
+
+
+def _of_maker(reads: Sequence[int], makes: Sequence[int]) -> Operands:
+    """A Cast reads whatever there is; what it makes, and a filled tensor, can be of either type."""
+    if makes:
+        return Operands(Kind.MAKES, inputs=frozenset(reads), outputs=frozenset({0}))
+    return Operands(Kind.FOLLOWS, inputs=frozenset({0}))
+
+
+def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> Operands:
+    schema = _schema(node)
+    assert schema is not None
+    kept = FLOAT_INPUTS.get(node.op_type, frozenset())
+    inputs = {index for index in reads if index not in kept and _allows(schema.inputs, index)}
+    tied = {_formal(schema.inputs, index).type_str for index in inputs}
+    outputs = {index for index in makes if _allows(schema.outputs, index) and _tied(schema.outputs, index, tied)}
+    if not (inputs or outputs):
+        return Operands(Kind.COMPUTES, problem=f"ONNX defines {node.op_type} for float32 and not for float16")
+    alone = len(reads) == len(inputs) == 1 and not makes
+    return Operands(Kind.FOLLOWS if alone else Kind.COMPUTES, frozenset(inputs), frozenset(outputs))
+
+
+def _problem(node: NodeView, types: TensorTypes) -> str:
+    """Why a node keeps its float32 operands, whatever its definition allows; empty where nothing speaks against it."""
+    untyped = (value for _, value in (*_inputs(node), *_outputs(node)) if types.elem_type(value) is None)
+    if any(True for _ in node_bodies(node.proto)):
+        return f"what {node.op_type} hands to its bodies and back stays float32"
+    if node.scope.in_function:
+        return "it stands in a local function"
+    if _schema(node) is None:
+        return "it is no operator of ONNX, so nothing is known of the types that it takes"
+    if (odd := next(untyped, None)) is not None:
+        return f"'{odd.name}' is no tensor of a known type"
+    return MEANINGS.get(node.op_type, "")
+
+
+def _schema(node: NodeView) -> OpSchema | None:
+    if node.domain:
+        return None
+    try:
+        return onnx.defs.get_schema(node.op_type, node.scope.opset, "")
+    except onnx.defs.SchemaError:
+        return None
+
+
+def _formal(parameters: Sequence[OpSchema.FormalParameter], index: int) -> OpSchema.FormalParameter:
+    """The parameter at a position; the last one takes all that follow."""
+    return parameters[min(index, len(parameters) - 1)]
+
+
+def _allows(parameters: Sequence[OpSchema.FormalParameter], index: int) -> bool:
+    return HALF in _formal(parameters, index).types
+
+
+def _tied(parameters: Sequence[OpSchema.FormalParameter], index: int, tied: set[str]) -> bool:
+    """Whether an output has the type of an input: else an attribute names it."""
+    return _formal(parameters, index).type_str in tied

@@ -1,0 +1,130 @@
+"""Huge constants that stand for infinity: bounds that bound nothing, and masks that a Softmax turns into zeros.
+
+Exporters write ``-3.4e38`` or ``-1e9`` where minus infinity is meant. Such a constant may be any other that is large
+enough, so it needs no float32.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import numpy_helper
+
+from qdqtool.graph.index.constants import Array, Constants
+from qdqtool.graph.index.view import GraphView, Use, Value
+from qdqtool.numerics.dtypes import FLOAT32
+from qdqtool.transforms.float16.limits import LARGEST
+
+MAX_STEPS = 16
+
+_BOUNDS = {("Clip", 1): -1, ("Clip", 2): 1, ("Max", 0): -1, ("Max", 1): -1, ("Min", 0): 1, ("Min", 1): 1}
+"""Inputs that values are cut at, with the sign of a number there that cuts nothing."""
+
+_JOINING = ("Add", "Concat", "Mul", "Sub", "Where")
+_MOVING = ("Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Trilu", "Unsqueeze")
+_END = ("LogSoftmax", "Softmax")
+
+
+@dataclass(frozen=True, slots=True)
+class StandIns:
+    """What stands for infinity in a model.
+
+    Attributes:
+        roots: Constants, and tensors filled with one, that may be clipped to :data:`~.limits.LARGEST`.
+        carried: Tensors that hold such values among others.
+    """
+
+    roots: frozenset[Value]
+    carried: frozenset[Value]
+
+
+def find_stand_ins(view: GraphView, constants: Constants) -> StandIns:
+    """Every constant beyond :data:`~.limits.LARGEST` that nothing but bounds and a Softmax ever sees."""
+    roots: set[Value] = set()
+    carried: set[Value] = set()
+    for value in view.values():
+        sign = _sign_of_huge(value, constants)
+        walk = _Walk(constants)
+        if sign and value.uses and not value.is_output and walk.is_harmless(value, sign):
+            roots.add(value)
+            carried |= walk.reached
+    return StandIns(frozenset(roots), frozenset(carried))
+
+
+def _sign_of_huge(value: Value, constants: Constants) -> int:
+    """The sign of the huge finite numbers in a constant; 0 where there are none, or of either sign."""
+    huge = [number for number in _huge_numbers(value, constants) if np.isfinite(number)]
+    signs = {1 if number > 0 else -1 for number in huge}
+    return signs.pop() if len(signs) == 1 else 0
+
+
+def _huge_numbers(value: Value, constants: Constants) -> Iterable[float]:
+    node = value.producer
+    array: Array | None = None
+    if constants.direct(value) is not None or (node is not None and node.is_op("Constant")):
+        array = constants.array(value)
+    elif node is not None and node.is_op("ConstantOfShape"):
+        fill = node.attribute("value")
+        array = numpy_helper.to_array(fill) if fill is not None else None
+    if array is None or array.dtype != FLOAT32:
+        return ()
+    return (float(number) for number in array[np.abs(array) > LARGEST].flat)
+
+
+class _Walk:
+    """Where a huge constant gets to.
+
+    Attributes:
+        reached: The tensors that it is part of.
+    """
+
+    def __init__(self, constants: Constants) -> None:
+        self.reached: set[Value] = set()
+        self._constants = constants
+
+    def is_harmless(self, value: Value, sign: int, steps: int = MAX_STEPS) -> bool:
+        """Whether every use is a bound that bounds nothing, or leads to a Softmax, below all else, and nowhere else."""
+        return all(self._is_harmless(use, sign, steps) for use in value.uses)
+
+    def _is_harmless(self, use: Use, sign: int, steps: int) -> bool:
+        node, output = use.node, use.node.output()
+        if (node.op_type, use.index) in _BOUNDS and not node.domain:
+            return _BOUNDS[node.op_type, use.index] == sign
+        if node.is_op(*_END):
+            return sign < 0
+        if output is None or output.is_output or not output.uses or not steps or not node.is_op(*_JOINING, *_MOVING):
+            return False
+        onward = sign * self._sign_of_factor(use)
+        if not onward or output in self.reached:
+            return bool(onward)
+        self.reached.add(output)
+        return self.is_harmless(output, onward, steps - 1)
+
+    def _sign_of_factor(self, use: Use) -> int:
+        """What an operator does to the sign; 0 for a product with anything but a mask of 0 and 1."""
+        match use.node.op_type:
+            case "Sub":
+                return -1 if use.index == 1 else 1
+            case "Mul":
+                return self._sign_of_flags(use.node.input(1 - use.index))
+            case _:
+                return 1
+
+    def _sign_of_flags(self, value: Value | None) -> int:
+        """1 for a mask of 0 and 1, as integers or as ``1 - mask``; -1 for ``mask - 1``; 0 for anything else."""
+        for _ in range(MAX_STEPS):
+            node = value.producer if value is not None else None
+            if node is None:
+                return 0
+            if node.is_op("Cast"):
+                return 1
+            if node.is_op("Sub"):
+                return 1 if self._is_one(node.input(0)) else -1 if self._is_one(node.input(1)) else 0
+            if not node.is_op(*_MOVING):
+                return 0
+            value = node.input(0)
+        return 0
+
+    def _is_one(self, value: Value | None) -> bool:
+        array = self._constants.array(value) if value is not None and self._constants.is_constant(value) else None
+        return array is not None and array.size == 1 and float(array.reshape(())) == 1.0

@@ -1,0 +1,200 @@
+"""Joints: places between layers where a positive factor for each channel can be moved without changing the result.
+
+What makes a tensor is divided by the factors, and all that reads it is multiplied by them. Between the two may stand
+operators that commute with positive factors: Relu and its leaky forms, pooling, Flatten. Clip and the smooth
+activations do not.
+"""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from qdqtool.graph.edits.unused import returned_from_outside
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
+from qdqtool.graph.scope import display
+from qdqtool.transforms.joint_walk import Blocked, Layout, Reader, Walk
+from qdqtool.transforms.taps import TensorKey
+
+__all__ = ["Joint", "JointKind", "Layout", "LeftAlone", "Reader", "find_joints"]
+
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+_NORMS = {
+    "LayerNormalization": Layout.LAST,
+    "RMSNormalization": Layout.LAST,
+    "InstanceNormalization": Layout.FIRST,
+    "BatchNormalization": Layout.FIRST,
+}
+
+
+class JointKind(enum.Enum):
+    """What makes the tensor: a product with a weight, or a normalization or multiplication with a vector."""
+
+    PRODUCT = "product"
+    NORM = "norm"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    """One place where factors can be moved.
+
+    Attributes:
+        kind: What makes the tensor.
+        writer: The node that makes it.
+        tensor: The tensor, with its bias.
+        channels: How many factors it takes.
+        weight: The weight of the writer, whose output channels are divided; None for a normalization.
+        vectors: Inputs that hold a value for each channel and are divided as well: biases, scales.
+        readers: The products that read it, whose input channels are multiplied.
+    """
+
+    kind: JointKind
+    writer: NodeView
+    tensor: Value
+    channels: int
+    weight: StoredWeight | None
+    vectors: tuple[tuple[NodeView, int], ...]
+    readers: tuple[Reader, ...]
+
+    @property
+    def key(self) -> TensorKey:
+        """Scope and name of the tensor."""
+        return self.tensor.scope.path, self.tensor.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftAlone:
+    """A layer whose output is no joint, and why.
+
+    Attributes:
+        node: Its label.
+        graph: Its scope; empty for the main graph.
+        op_type: Its operator.
+        reason: Why not.
+    """
+
+    node: str
+    graph: str
+    op_type: str
+    reason: str
+
+
+@dataclass(slots=True, eq=False)
+class _Source:
+    """A writer while it is followed: where its channels lie, and what is divided by factors."""
+
+    kind: JointKind
+    node: NodeView
+    layout: Layout
+    channels: int
+    weight: StoredWeight | None = None
+    vectors: list[tuple[NodeView, int]] = field(default_factory=list)
+
+
+def find_joints(
+    view: GraphView, constants: Constants, kind: JointKind
+) -> tuple[tuple[Joint, ...], tuple[LeftAlone, ...]]:
+    """All joints of one kind outside of local functions, and the layers that have none, with the reason.
+
+    A layer whose output nothing but such operators reads that are not quantized with weights (a Softmax, a graph
+    output) is none of interest: it is listed too, with that as its reason.
+    """
+    joints: list[Joint] = []
+    alone: list[LeftAlone] = []
+    returned = returned_from_outside(view)
+    for node in view.nodes():
+        if node.scope.in_function or node.is_parametric:
+            continue
+        try:
+            source = _source(node, constants, kind)
+            if source is not None:
+                joints.append(_joint(source, constants, returned))
+        except (Blocked, WeightProblem) as problem:
+            where = display(node.scope.path)
+            alone.append(LeftAlone(node=node.label, graph=where, op_type=node.op_type, reason=str(problem)))
+    return tuple(joints), tuple(alone)
+
+
+def _source(node: NodeView, constants: Constants, kind: JointKind) -> _Source | None:
+    """The node as a writer of that kind; None where it is of another."""
+    if kind is JointKind.PRODUCT:
+        return _product(node, constants)
+    if node.is_op(*_NORMS):
+        return _norm(node, constants)
+    return _multiplication(node, constants) if node.is_op("Mul") else None
+
+
+def _product(node: NodeView, constants: Constants) -> _Source | None:
+    if not node.is_op(*_PRODUCTS) or _is_activation_product(node, constants):
+        return None
+    weight = stored_weight(node, constants)
+    layout = Layout.FIRST if node.is_op("Conv", "ConvTranspose") else Layout.LAST
+    source = _Source(JointKind.PRODUCT, node, layout, weight.layout.outputs, weight)
+    if node.input_name(2):
+        stored_vector(node, 2, source.channels, constants)
+        source.vectors.append((node, 2))
+    return source
+
+
+def _is_activation_product(node: NodeView, constants: Constants) -> bool:
+    value = node.input(1)
+    return value is None or not constants.is_constant(value)
+
+
+def _norm(node: NodeView, constants: Constants) -> _Source:
+    if _NORMS[node.op_type] is Layout.LAST and node.attribute("axis", -1) != -1:
+        raise Blocked("it normalizes over more than the last axis")
+    if len(node.proto.output) > 1:
+        raise Blocked("it also returns what it found, mean or variance")
+    channels = stored_vector(node, 1, None, constants)
+    source = _Source(JointKind.NORM, node, _NORMS[node.op_type], channels, vectors=[(node, 1)])
+    if node.input_name(2):
+        stored_vector(node, 2, channels, constants)
+        source.vectors.append((node, 2))
+    return source
+
+
+def _multiplication(node: NodeView, constants: Constants) -> _Source | None:
+    """A Mul by a stored vector, as normalizations end that are written in single steps."""
+    for index in (0, 1):
+        value = node.input(index)
+        if value is not None and constants.is_constant(value):
+            try:
+                channels = stored_vector(node, index, None, constants)
+            except WeightProblem:
+                return None
+            return _Source(JointKind.NORM, node, Layout.LAST, channels, vectors=[(node, index)])
+    return None
+
+
+def _joint(source: _Source, constants: Constants, returned: set[Value]) -> Joint:
+    tensor = source.node.output()
+    assert tensor is not None
+    if source.layout is Layout.LAST:
+        tensor = _behind_bias(source, tensor, constants)
+    walk = Walk(source.channels, constants, source.node.scope, returned)
+    readers = tuple(walk.readers(tensor, source.layout))
+    return Joint(source.kind, source.node, tensor, source.channels, source.weight, tuple(source.vectors), readers)
+
+
+def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
+    """The output of the Add of a stored vector, if that is all that reads ``tensor``; it then belongs to the writer."""
+    if len(tensor.uses) != 1 or tensor.is_output or not tensor.uses[0].node.is_op("Add"):
+        return tensor
+    add, output = tensor.uses[0].node, tensor.uses[0].node.output()
+    if add.scope is not tensor.scope or output is None:
+        return tensor
+    try:
+        stored_vector(add, 1 - tensor.uses[0].index, source.channels, constants)
+    except WeightProblem:
+        return tensor
+    source.vectors.append((add, 1 - tensor.uses[0].index))
+    return output
+
+
+def joint_tensors(joints: tuple[Joint, ...]) -> Iterator[tuple[Value, Layout]]:
+    """Every tensor that a reader of a joint reads, with where its channels lie."""
+    for joint in joints:
+        for reader in joint.readers:
+            yield reader.tensor, reader.layout

@@ -1,0 +1,100 @@
+"""Moving factors through joints, by edits: what makes a tensor is divided by them, what reads it is multiplied.
+
+Products are taken in float64 and rounded once to the type of the weight, so the result of the model changes by
+rounding only. Weights are rescaled when the model is saved, one at a time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.graph.edits.edit import AddInitializer, Edit, SetInput
+from qdqtool.graph.edits.naming import Namer
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.edits.unused import DeadCode
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import GraphView, NodeView
+from qdqtool.graph.index.weights import StoredWeight
+from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
+from qdqtool.graph.model import Model, Payload
+from qdqtool.numerics.product import Factors
+from qdqtool.transforms.joints import Joint
+
+SUFFIX = "_rescaled"
+
+
+@dataclass(slots=True, eq=False)
+class WeightFactors:
+    """What becomes of one weight.
+
+    Attributes:
+        weight: The weight.
+        inputs: What its input channels are multiplied with; None for nothing.
+        outputs: What its output channels are divided by; None for nothing.
+    """
+
+    weight: StoredWeight
+    inputs: Factors | None = None
+    outputs: Factors | None = None
+
+
+def rescale(view: GraphView, factors: Mapping[Joint, Factors]) -> Model:
+    """The model with the factors moved.
+
+    Args:
+        view: The index of the model that the joints were found in. Its model is not changed.
+        factors: Positive, finite, one for each channel of the joint.
+    """
+    model = view.model.fork()
+    edits: list[Edit] = []
+    namer, dead, constants = Namer(view), DeadCode(view), Constants(view)
+    for change in weight_factors(factors):
+        edits += _new_weight(model, change, namer)
+        dead.drop_use(change.weight.node, 1)
+    for node, index, by in _vectors(factors):
+        edits += _new_vector(constants, node, index, by, namer)
+        dead.drop_use(node, index)
+    return apply_edits(model, edits + dead.edits())
+
+
+def weight_factors(factors: Mapping[Joint, Factors]) -> tuple[WeightFactors, ...]:
+    """What becomes of every weight that a joint touches: most stand between two of them."""
+    found: dict[NodeView, WeightFactors] = {}
+    for joint, by in factors.items():
+        if joint.weight is not None:
+            found.setdefault(joint.weight.node, WeightFactors(joint.weight)).outputs = by
+        for reader in joint.readers:
+            change = found.setdefault(reader.weight.node, WeightFactors(reader.weight))
+            change.inputs = np.repeat(by, reader.repeat)
+    return tuple(found.values())
+
+
+def _vectors(factors: Mapping[Joint, Factors]) -> Iterator[tuple[NodeView, int, Factors]]:
+    for joint, by in factors.items():
+        for node, index in joint.vectors:
+            yield node, index, by
+
+
+def _new_weight(model: Model, change: WeightFactors, namer: Namer) -> list[Edit]:
+    stored, node = change.weight.tensor, change.weight.node
+    name = namer.tensor(f"{node.input_name(1)}{SUFFIX}")
+
+    def make() -> bytes:
+        values = change.weight.layout.rescaled(read_array(model, stored), change.inputs, change.outputs)
+        return make_tensor(name, values, stored.data_type).raw_data
+
+    tensor = pending_tensor(model, name, tuple(stored.dims), stored.data_type, Payload(nbytes(stored), make))
+    return [AddInitializer(node.scope.path, tensor), SetInput(node.scope.path, node.key, 1, name)]
+
+
+def _new_vector(constants: Constants, node: NodeView, index: int, by: Factors, namer: Namer) -> list[Edit]:
+    value = node.input(index)
+    stored, values = (constants.direct(value), constants.array(value)) if value is not None else (None, None)
+    assert stored is not None
+    assert values is not None
+    name = namer.tensor(f"{node.input_name(index)}{SUFFIX}")
+    return [
+        AddInitializer(node.scope.path, make_tensor(name, values.astype(np.float64) / by, stored.data_type)),
+        SetInput(node.scope.path, node.key, index, name),
+    ]

@@ -1,0 +1,80 @@
+"""Replacing shape arithmetic by its value: integers, booleans, and small float tensors made from shapes."""
+
+from collections.abc import Iterator
+
+import onnx
+
+from qdqtool.graph.edits.edit import AddInitializer, Edit, RemoveNode
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.edits.unused import DeadCode
+from qdqtool.graph.index.constants import Array, Constants
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.graph.model import Model
+
+MAX_ELEMENTS = 1024
+"""Shapes, axes and pads are far smaller; what is larger is data."""
+
+
+def fold_shape_arithmetic(model: Model) -> Model:
+    """The model with an initializer for each constant result of shape arithmetic that something else reads.
+
+    Args:
+        model: The model; it is not changed.
+    """
+    while True:
+        view = GraphView(model)
+        edits = _edits(view, Constants(view, TensorTypes(view)))
+        if not edits:
+            return model
+        model = apply_edits(model, edits)
+
+
+def _edits(view: GraphView, constants: Constants) -> list[Edit]:
+    foldable = dict(_foldable(view, constants))
+    dead = DeadCode(view)
+    edits: list[Edit] = []
+    for value, array in foldable.items():
+        if not _is_wanted(value, foldable):
+            continue
+        assert value.producer is not None
+        onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        edits.append(AddInitializer(value.scope.path, make_tensor(value.name, array, onnx_type)))
+        edits.append(RemoveNode(value.scope.path, value.producer.key))
+        dead.drop_node(value.producer)
+    return edits + dead.edits()
+
+
+def _foldable(view: GraphView, constants: Constants) -> Iterator[tuple[Value, Array]]:
+    for value in view.values():
+        node = value.producer
+        if node is None or node.is_op("Constant") or value.is_output or sum(map(bool, node.proto.output)) != 1:
+            continue
+        if not constants.is_constant(value):
+            continue
+        array = constants.array(value)
+        if array is None or array.size > MAX_ELEMENTS:
+            continue
+        if array.dtype.kind in "iub" or (array.dtype.kind == "f" and _comes_from_shape(value)):
+            yield value, array
+
+
+def _is_wanted(value: Value, foldable: dict[Value, Array]) -> bool:
+    """Whether something reads it that is not folded itself."""
+    return any(use.node.output() not in foldable for use in value.uses)
+
+
+def _comes_from_shape(value: Value) -> bool:
+    seen: set[Value] = set()
+    waiting = [value]
+    while waiting:
+        node = waiting.pop().producer
+        if node is None:
+            continue
+        if node.is_op("Shape", "Size"):
+            return True
+        sources = {source for index in range(len(node.proto.input)) if (source := node.input(index)) is not None}
+        waiting += sources - seen
+        seen |= sources
+    return False

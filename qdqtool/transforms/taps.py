@@ -1,0 +1,277 @@
+"""Making inner tensors readable: a copy of a model that also returns them, and computes everything else as before.
+
+A tensor of the main graph becomes one more graph output. A tensor of a body leaves through its owner: an If gets one
+more output (the other branch returns an empty constant there), a Loop or Scan one more stacked output. A tensor of a
+local function leaves through one more output of the function, at every call. No node is moved, renamed or removed.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import onnx
+from onnx import TensorProto
+
+from qdqtool.graph.index.view import DEFAULT_DOMAINS, GraphView, NodeView, Scope, Value
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import ScopePath, body_path, display, node_bodies
+
+TensorKey = tuple[ScopePath, str]
+"""Scope and name of a tensor."""
+
+FIRST_SCAN_WITHOUT_BATCH = 9
+MAX_TAPS = 1024
+"""Most places at which one tensor of a local function is read; nested calls multiply."""
+
+READABLE_AS: dict[int, int] = {
+    TensorProto.INT4: TensorProto.INT8,
+    TensorProto.UINT4: TensorProto.UINT8,
+    TensorProto.INT2: TensorProto.INT8,
+    TensorProto.UINT2: TensorProto.UINT8,
+    TensorProto.BFLOAT16: TensorProto.FLOAT,
+    TensorProto.FLOAT8E4M3FN: TensorProto.FLOAT,
+    TensorProto.FLOAT8E4M3FNUZ: TensorProto.FLOAT,
+    TensorProto.FLOAT8E5M2: TensorProto.FLOAT,
+    TensorProto.FLOAT8E5M2FNUZ: TensorProto.FLOAT,
+}
+"""Types that a runtime cannot hand to NumPy, and the type that holds each of their values exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """One place where an inner tensor can be read.
+
+    Attributes:
+        output: Name of the graph output that carries it.
+        hops: The bodies and calls between the main graph and the tensor, outermost first; empty in the main graph.
+            Tensors of the same scope have the same hops at the same place; those of a scope around it have a prefix.
+        stacked: How many leading axes count loop iterations, outermost first. The output is empty where no iteration
+            and no branch with the tensor was run.
+    """
+
+    output: str
+    hops: tuple[str, ...] = ()
+    stacked: int = 0
+
+
+@dataclass(slots=True)
+class TappedModel:
+    """A model that returns inner tensors.
+
+    Attributes:
+        model: The copy; its external data is that of the original.
+        taps: Where each tensor is read; a tensor of a function has one tap for each way it is called.
+        unreachable: Why a tensor (or one of its places) cannot be read.
+    """
+
+    model: Model
+    taps: dict[TensorKey, tuple[Tap, ...]] = field(default_factory=dict)
+    unreachable: dict[TensorKey, str] = field(default_factory=dict)
+
+
+def tap_tensors(view: GraphView, values: Iterable[Value], elem_type: Callable[[Value], int | None]) -> TappedModel:
+    """A copy of the model that also returns ``values``.
+
+    Args:
+        view: The model.
+        values: Tensors of any scope; not constants, which need no run to be read.
+        elem_type: The ``TensorProto.DataType`` of a tensor, or None where it is unknown.
+
+    Returns:
+        The copy, with the outputs that carry each tensor and the reasons for those that none can carry.
+    """
+    copy = onnx.ModelProto()
+    copy.CopyFrom(view.model.proto)
+    tapped = TappedModel(Model(copy, view.model.path, view.model.payloads))
+    lifter = _Lifter(GraphView(tapped.model))
+    for value in values:
+        key = (value.scope.path, value.name)
+        if key in tapped.taps or key in tapped.unreachable:
+            continue
+        taps, problems = lifter.expose(value, elem_type(value))
+        if taps:
+            tapped.taps[key] = taps
+        if problems:
+            tapped.unreachable[key] = problems[0]
+    return tapped
+
+
+def tensor_key(value: Value) -> TensorKey:
+    """What identifies a tensor in a :class:`TappedModel`."""
+    return value.scope.path, value.name
+
+
+def hop_into(scope: Scope, node: NodeView) -> str:
+    """What the :attr:`~Tap.hops` call the way from ``node`` into ``scope``, its body or the function that it calls."""
+    return f"call {node.key[0] if node.key else node.op_type}" if scope.is_function else scope.path[-1]
+
+
+def called_scopes(view: GraphView, node: NodeView) -> list[Scope]:
+    """The local function that a node calls: one scope, or none."""
+    path = _functions(view).get((_domain(node.proto.domain), node.proto.op_type, node.proto.overload))
+    return [view.scope(path)] if path is not None else []
+
+
+class _Lifter:
+    """Carries one tensor after another outwards, scope by scope, until it is an output of the main graph."""
+
+    def __init__(self, view: GraphView) -> None:
+        self._view = view
+        self._names = {value.name for value in view.values()}
+        self._numbers = itertools.count()
+        self._calls = _call_sites(view)
+        self._open: set[ScopePath] = set()
+        self._formal = {scope.path: {*scope.input_names(), *scope.output_names()} for scope in view.scopes}
+        self._returned = set(view.main.output_names())
+        self._problems: list[str] = []
+
+    def expose(self, value: Value, elem_type: int | None) -> tuple[tuple[Tap, ...], list[str]]:
+        """The taps of one tensor, and why there are none or fewer than there are places."""
+        self._problems = []
+        scope = self._view.scope(value.scope.path)
+        name = value.name
+        if elem_type in READABLE_AS:
+            name = self._cast(scope, name, READABLE_AS[elem_type])
+            elem_type = READABLE_AS[elem_type]
+        taps = self._lift(scope, name, elem_type)
+        return tuple(taps[:MAX_TAPS]), self._problems
+
+    def _lift(self, scope: Scope, name: str, elem_type: int | None) -> list[Tap]:
+        if scope.is_function:
+            return self._through_calls(scope, name, elem_type)
+        if scope.owner is None:
+            return [self._graph_output(scope, name)]
+        if scope.owner.is_op("If"):
+            return self._through_if(scope, scope.owner, name, elem_type)
+        if scope.owner.is_op("Loop"):
+            return self._through_loop(scope, scope.owner, name, elem_type)
+        if scope.owner.is_op("Scan") and scope.opset >= FIRST_SCAN_WITHOUT_BATCH:
+            _extend_scan(scope.owner.proto)
+            return self._through_loop(scope, scope.owner, name, elem_type)
+        self._problems.append(f"it stands in a body of {scope.owner.op_type}, which cannot return more outputs")
+        return []
+
+    def _graph_output(self, scope: Scope, name: str) -> Tap:
+        if name not in self._returned:
+            self._returned.add(name)
+            _outputs(scope).append(onnx.ValueInfoProto(name=name))
+        return Tap(name)
+
+    def _through_if(self, scope: Scope, owner: NodeView, name: str, elem_type: int | None) -> list[Tap]:
+        if elem_type is None:
+            self._problems.append("it stands in a branch of If and its type is unknown")
+            return []
+        parent = _parent(scope)
+        for attribute, graph in node_bodies(owner.proto):
+            if body_path(parent.path, owner.proto, attribute) == scope.path:
+                outer = self._new_output(owner.proto, len(graph.output))
+                graph.output.append(onnx.ValueInfoProto(name=self._returnable(scope, name)))
+            else:
+                graph.output.append(onnx.ValueInfoProto(name=self._empty_constant(graph, elem_type)))
+        return [replace(tap, hops=(*tap.hops, hop_into(scope, owner))) for tap in self._lift(parent, outer, elem_type)]
+
+    def _through_loop(self, scope: Scope, owner: NodeView, name: str, elem_type: int | None) -> list[Tap]:
+        conditions = 1 if owner.op_type == "Loop" else 0
+        outer = self._new_output(owner.proto, len(_outputs(scope)) - conditions)
+        _outputs(scope).append(onnx.ValueInfoProto(name=self._returnable(scope, name)))
+        return [
+            replace(tap, hops=(*tap.hops, hop_into(scope, owner)), stacked=tap.stacked + 1)
+            for tap in self._lift(_parent(scope), outer, elem_type)
+        ]
+
+    def _through_calls(self, scope: Scope, name: str, elem_type: int | None) -> list[Tap]:
+        assert isinstance(scope.container, onnx.FunctionProto)
+        if scope.path in self._open:
+            self._problems.append(f"function {display(scope.path)} calls itself")
+            return []
+        calls = self._calls.get(scope.path, [])
+        if not calls:
+            self._problems.append(f"function {display(scope.path)} is never called")
+        before = len(scope.container.output)
+        scope.container.output.append(self._returnable(scope, name))
+        outers = [(call, self._new_output(call.proto, before)) for call in calls]
+        self._open.add(scope.path)
+        taps = [
+            replace(tap, hops=(*tap.hops, hop_into(scope, call)))
+            for call, outer in outers
+            for tap in self._lift(call.scope, outer, elem_type)
+        ]
+        self._open.discard(scope.path)
+        if len(taps) > MAX_TAPS:
+            self._problems.append(f"its function is called in {len(taps)} ways; the first {MAX_TAPS} are read")
+        return taps
+
+    def _new_output(self, owner: onnx.NodeProto, before: int) -> str:
+        """One more output of ``owner``, at position ``before``; outputs that were left out get names first."""
+        while len(owner.output) < before:
+            owner.output.append(self._fresh())
+        owner.output.append(self._fresh())
+        return owner.output[-1]
+
+    def _returnable(self, scope: Scope, name: str) -> str:
+        """``name``, or a copy of it where it is a formal input or output already: they may not share names."""
+        formal = self._formal[scope.path]
+        if name not in formal:
+            formal.add(name)
+            return name
+        copy = self._fresh()
+        scope.container.node.append(onnx.helper.make_node("Identity", [name], [copy], name=copy))
+        return copy
+
+    def _cast(self, scope: Scope, name: str, to: int) -> str:
+        copy = self._fresh()
+        scope.container.node.append(onnx.helper.make_node("Cast", [name], [copy], name=copy, to=to))
+        return copy
+
+    def _empty_constant(self, graph: onnx.GraphProto, elem_type: int) -> str:
+        name = self._fresh()
+        empty = TensorProto(data_type=elem_type, dims=[0], raw_data=b"")
+        graph.node.append(onnx.helper.make_node("Constant", [], [name], name=name, value=empty))
+        return name
+
+    def _fresh(self) -> str:
+        name = next(n for n in (f"qdqtool_tap_{number}" for number in self._numbers) if n not in self._names)
+        self._names.add(name)
+        return name
+
+
+def _call_sites(view: GraphView) -> dict[ScopePath, list[NodeView]]:
+    """Every node that calls a local function, by the function's scope."""
+    functions = _functions(view)
+    calls: dict[ScopePath, list[NodeView]] = {}
+    for node in view.nodes():
+        path = functions.get((_domain(node.proto.domain), node.proto.op_type, node.proto.overload))
+        if path is not None:
+            calls.setdefault(path, []).append(node)
+    return calls
+
+
+def _functions(view: GraphView) -> dict[tuple[str, str, str], ScopePath]:
+    """The scope of every local function by domain, name and overload."""
+    return {
+        (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope.path
+        for scope in view.scopes
+        if isinstance(scope.container, onnx.FunctionProto)
+    }
+
+
+def _domain(domain: str) -> str:
+    return "" if domain in DEFAULT_DOMAINS else domain
+
+
+def _parent(scope: Scope) -> Scope:
+    assert scope.parent is not None
+    return scope.parent
+
+
+def _outputs(scope: Scope) -> Any:
+    assert isinstance(scope.container, onnx.GraphProto)
+    return scope.container.output
+
+
+def _extend_scan(scan: onnx.NodeProto) -> None:
+    """Give the output that is about to be added its entry in the lists that must be as long as the scan outputs."""
+    for attribute in scan.attribute:
+        if attribute.name in {"scan_output_axes", "scan_output_directions"}:
+            attribute.ints.append(0)

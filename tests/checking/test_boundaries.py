@@ -1,0 +1,323 @@
+"""Check against a float baseline: outputs, activations and packed weights, in decibels and in steps."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.qdq import constant, pair_model, text_model
+from support.small import conv_model, matmul_model, run
+
+from qdqtool.checking.options import CheckOptions
+from qdqtool.checking.report import BoundaryResult, CheckReport, Gates
+from qdqtool.errors import UsageError
+from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.graph.model import Model
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.insert import insert_plan
+from qdqtool.numerics import metrics
+from qdqtool.running.ort_cpu import Profile
+
+T = TensorProto
+
+
+def gate(report: CheckReport, name: str) -> bool:
+    return next(found.passed for found in report.gates if found.name == name)
+
+
+def boundary(report: CheckReport, tensor: str) -> BoundaryResult:
+    return next(found for found in report.boundaries if found.tensor == tensor)
+
+
+# --- weights against the baseline ---
+
+
+def packed_conv(codes_from: float = 127.0, scale_factor: float = 1.0, channel: int = 2) -> Model:
+    """The conv model with ``w`` packed per channel; one channel's scale multiplied after the codes were made."""
+    proto = conv_model(opset=21, ir_version=10)
+    w = onnx.numpy_helper.to_array(proto.graph.initializer[0])
+    scale = (np.abs(w).max(axis=(1, 2, 3)) / codes_from).astype(np.float32)
+    codes = np.clip(np.rint(w / scale[:, None, None, None]), -127, 127).astype(np.int8)
+    scale[channel] *= np.float32(scale_factor)
+    del proto.graph.initializer[0]
+    proto.graph.initializer.extend([make_tensor("w_quantized", codes, T.INT8), make_tensor("w_s", scale, T.FLOAT)])
+    proto.graph.node.insert(0, helper.make_node("DequantizeLinear", ["w_quantized", "w_s"], ["w_dq"], "dq_w", axis=0))
+    next(node for node in proto.graph.node if node.name == "conv1").input[1] = "w_dq"
+    return Model(proto)
+
+
+def test_a_well_packed_weight_is_within_half_a_step() -> None:
+    report = check_model(packed_conv(), baseline=Model(conv_model()))
+    assert report.passed, report.failures
+    found = boundary(report, "w")
+    assert (found.kind, found.format, found.node) == ("weight", "int8", "dq_w")
+    assert 0.45 < found.max_steps <= 0.5 + 1e-4
+    assert found.clipped == 0
+
+
+@pytest.mark.parametrize("factor", [1.02, 0.98])
+def test_a_weight_scale_changed_in_one_channel_fails_and_names_the_channel(factor: float) -> None:
+    report = check_model(packed_conv(scale_factor=factor), baseline=Model(conv_model()))
+    assert not gate(report, "weights")
+    assert "weight 'w', packed at 'dq_w'" in report.failures[0]
+    assert " at [2, " in report.failures[0]
+    assert boundary(report, "w").index[0] == 2
+
+
+def test_clipped_weights_are_counted_and_do_not_fail() -> None:
+    report = check_model(packed_conv(codes_from=300.0), baseline=Model(conv_model()))
+    assert report.passed
+    assert boundary(report, "w").clipped > 0
+    assert boundary(report, "w").max_steps > 100
+
+
+def test_the_weight_gate_can_be_widened_for_weights_that_were_not_rounded_to_nearest() -> None:
+    moved = packed_conv(scale_factor=1.02)
+    assert check_model(
+        moved, baseline=Model(conv_model()), options=CheckOptions(gates=Gates(max_weight_steps=5))
+    ).passed
+
+
+@pytest.mark.parametrize(("onnx_type", "told"), [(T.INT8, False), (T.INT4, True)])
+def test_codes_of_few_bits_that_are_not_the_nearest_may_have_been_chosen_by_data(onnx_type: int, told: bool) -> None:
+    nearest = np.zeros((8, 6), np.int8)
+    chosen = nearest.copy()
+    chosen[3, 4] = 2
+    baseline, packed = matmul_model(), matmul_model(opset=21)
+    packed.ir_version = 10
+    baseline.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(nearest.astype(np.float32), "w"))
+    packed.graph.initializer[0].CopyFrom(make_tensor("w_codes", chosen, onnx_type))
+    packed.graph.initializer.append(make_tensor("s", np.float32(0.5), T.FLOAT))
+    packed.graph.node.insert(0, helper.make_node("DequantizeLinear", ["w_codes", "s"], ["wd"]))
+    packed.graph.node[1].input[1] = "wd"
+    (failure,) = check_model(Model(packed), baseline=Model(baseline)).failures
+    assert ("(GPTQ), and the model does not note it, need --max-weight-steps inf" in failure) is told
+
+
+def test_codes_made_with_a_rounded_reciprocal_pass() -> None:
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(8, 6)).astype(np.float32)
+    scale = np.float32(np.abs(w).max() / 127)
+    codes = np.rint(w * (np.float32(1) / scale)).astype(np.int8)  # as PyTorch does
+    baseline = matmul_model()
+    baseline.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(w, "w"))
+    packed = onnx.ModelProto()
+    packed.CopyFrom(baseline)
+    packed.graph.initializer[0].CopyFrom(make_tensor("w_int", codes, T.INT8))
+    packed.graph.initializer.append(make_tensor("s", scale, T.FLOAT))
+    packed.graph.node.insert(0, helper.make_node("DequantizeLinear", ["w_int", "s"], ["wd"]))
+    packed.graph.node[1].input[1] = "wd"
+    assert check_model(Model(packed), baseline=Model(baseline)).passed
+
+
+def test_a_step_of_fp8_is_the_gap_between_its_values() -> None:
+    rng = np.random.default_rng(0)
+    w = (rng.normal(size=(8, 6)) * 2.0 ** rng.integers(-9, 3, (8, 6))).astype(np.float32)
+    scale = np.float32(np.abs(w).max() / 448)
+    codes = (w / scale).astype(ml_dtypes.float8_e4m3fn)
+    baseline, packed = matmul_model(), matmul_model(opset=21)
+    packed.ir_version = 10
+    baseline.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(w, "w"))
+    packed.graph.initializer[0].CopyFrom(make_tensor("w_codes", codes, T.FLOAT8E4M3FN))
+    packed.graph.initializer.append(make_tensor("s", scale, T.FLOAT))
+    packed.graph.node.insert(0, helper.make_node("DequantizeLinear", ["w_codes", "s"], ["wd"]))
+    packed.graph.node[1].input[1] = "wd"
+    report = check_model(Model(packed), baseline=Model(baseline))
+    assert report.passed, report.failures
+    assert 0.4 < boundary(report, "w").max_steps <= 0.5 + 1e-4
+    packed.graph.initializer[1].CopyFrom(make_tensor("s", scale * np.float32(1.1), T.FLOAT))
+    assert not check_model(Model(packed), baseline=Model(baseline)).passed
+
+
+# --- outputs and boundaries ---
+
+
+def quantized_matmul(scale: float = 0.05) -> Model:
+    """x -> Q -> DQ -> MatMul(float weight behind Q and DQ) -> Q -> DQ -> y."""
+    proto = matmul_model(opset=21)
+    proto.ir_version = 10
+    proto.graph.node[0].input[:] = ["xd", "wd"]
+    proto.graph.node[0].output[0] = "y_float"
+    proto.graph.initializer.extend(
+        [constant("xs", scale), constant("z", 0, T.INT8), constant("ws", 0.02), constant("ys", 0.1)]
+    )
+    for node in (
+        helper.make_node("QuantizeLinear", ["x", "xs", "z"], ["xq"], "quant_x"),
+        helper.make_node("DequantizeLinear", ["xq", "xs", "z"], ["xd"], "dequant_x"),
+        helper.make_node("QuantizeLinear", ["w", "ws", "z"], ["wq"], "quant_w"),
+        helper.make_node("DequantizeLinear", ["wq", "ws", "z"], ["wd"], "dequant_w"),
+    ):
+        proto.graph.node.insert(len(proto.graph.node) - 1, node)
+    proto.graph.node.extend(
+        [
+            helper.make_node("QuantizeLinear", ["y_float", "ys", "z"], ["yq"], "quant_y"),
+            helper.make_node("DequantizeLinear", ["yq", "ys", "z"], ["y"], "dequant_y"),
+        ]
+    )
+    return Model(proto)
+
+
+def test_output_metrics_are_those_of_two_plain_runs(tmp_path: Path) -> None:
+    data = np.random.default_rng(1).normal(size=(5, 8)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=data)
+    model, baseline = quantized_matmul(), Model(matmul_model())
+    report = check_model(model, baseline=baseline, data=tmp_path / "d.npz")
+    assert report.passed, report.failures
+    expected = np.concatenate([run(baseline.proto, {"x": row[None]})[0] for row in data])
+    actual = np.concatenate([run(model.proto, {"x": row[None]})[0] for row in data])
+    (output,) = report.outputs
+    assert output.sqnr_db == pytest.approx(metrics.sqnr_db(expected, actual), rel=1e-12)
+    assert output.cosine == pytest.approx(metrics.cosine(expected, actual), rel=1e-12)
+    assert output.max_abs == metrics.max_abs(expected, actual)
+    assert output.max_steps == pytest.approx(metrics.max_steps(expected, actual, np.float32(0.1)))
+    assert output.exact is False
+
+
+def test_boundaries_are_found_by_name_by_place_and_behind_the_output_worst_first(tmp_path: Path) -> None:
+    data = np.random.default_rng(1).normal(size=(5, 8)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=data)
+    report = check_model(quantized_matmul(), baseline=Model(matmul_model()), data=tmp_path / "d.npz")
+    assert {found.tensor: found.kind for found in report.boundaries} == {
+        "x": "activation",
+        "w": "weight",
+        "y": "activation",
+    }
+    steps = [found.max_steps for found in report.boundaries]
+    assert steps == sorted(steps, reverse=True)
+    scale = np.float32(0.05).astype(np.float64)
+    codes = np.clip(np.rint(data / np.float32(0.05)), -128, 127)
+    exact = np.abs(data.astype(np.float64) / scale - codes)
+    found = boundary(report, "x")
+    assert found.max_steps == pytest.approx(exact.max(), abs=1e-4)
+    assert found.mean_steps == pytest.approx(exact.mean(), abs=1e-5)
+    assert (found.elements, found.node) == (40, "quant_x")
+
+
+def test_clipped_activations_are_counted(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.full((1, 8), 3.0, np.float32))
+    report = check_model(quantized_matmul(scale=0.01), baseline=Model(matmul_model()), data=tmp_path / "d.npz")
+    assert boundary(report, "x").clipped == 8
+    assert boundary(report, "x").max_steps == pytest.approx(300 - 127, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "loose", "tight"),
+    [("min_sqnr", 5.0, 200.0), ("min_cosine", 0.5, 0.9999999), ("max_steps", 100.0, 0.01)],
+)
+def test_gates_on_request_pass_and_fail_and_are_listed(name: str, loose: float, tight: float) -> None:
+    for limit, passed in ((loose, True), (tight, False)):
+        report = check_model(
+            quantized_matmul(),
+            baseline=Model(matmul_model()),
+            options=CheckOptions(gates=replace(Gates(), **{name: limit})),
+        )
+        assert gate(report, name.replace("_", "-")) is passed
+        assert report.passed is passed
+        assert bool(report.failures) is not passed
+
+
+def test_a_model_against_itself_is_exact_and_keeps_every_gate() -> None:
+    model = Model(conv_model())
+    report = check_model(
+        model, baseline=model, options=CheckOptions(gates=Gates(min_sqnr=300, min_cosine=1, max_steps=0))
+    )
+    assert report.passed, report.failures
+    assert report.outputs[0].exact
+    assert report.outputs[0].sqnr_db is None
+
+
+def test_gates_that_compare_need_a_baseline() -> None:
+    with pytest.raises(UsageError, match="baseline"):
+        check_model(pair_model(T.INT8), options=CheckOptions(gates=Gates(min_sqnr=30)))
+
+
+def test_a_baseline_of_another_network_is_refused() -> None:
+    with pytest.raises(UsageError, match="different inputs"):
+        check_model(Model(conv_model()), baseline=pair_model(T.INT8))
+    other = matmul_model()
+    other.graph.node[0].output[0] = other.graph.output[0].name = "other"
+    with pytest.raises(UsageError, match="different outputs"):
+        check_model(Model(matmul_model()), baseline=Model(other))
+
+
+def test_the_deployed_profile_shows_what_default_optimizations_do() -> None:
+    rng = np.random.default_rng(2)
+    weights = rng.normal(size=(64, 32)).astype(np.float32)
+    scale = (np.abs(weights.reshape(2, 32, 32)).max(axis=1) / 7).astype(np.float32)
+    codes = np.clip(np.rint(weights / np.repeat(scale, 32, axis=0)), -8, 7)
+    graph = helper.make_graph(
+        [
+            helper.make_node("DequantizeLinear", ["wq", "ws"], ["wd"], axis=0, block_size=32),
+            helper.make_node("MatMul", ["x", "wd"], ["y"]),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", T.FLOAT, (4, 64))],
+        [helper.make_tensor_value_info("y", T.FLOAT, (4, 32))],
+        [make_tensor("wq", codes, T.INT4), make_tensor("ws", scale, T.FLOAT)],
+    )
+    model = Model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+    same = check_model(model, baseline=model)
+    assert same.outputs[0].exact
+    fused = check_model(model, baseline=model, options=CheckOptions(profile=Profile.DEPLOYED))
+    assert fused.reference.profile == "deployed"
+    # MatMulNBits at its default accuracy quantizes the activations to int8
+    assert fused.outputs[0].sqnr_db is not None
+    assert 30 < fused.outputs[0].sqnr_db < 70
+
+
+def test_every_sample_counts(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.zeros((50, 8), np.float32))
+    report = check_model(quantized_matmul(), baseline=Model(matmul_model()), data=tmp_path / "d.npz")
+    assert report.data.samples == 50
+    assert boundary(report, "x").elements == 400
+
+
+SCOPES = """
+<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[2,2] x, bool c, int64 n) => (float[2,2] y, float[2,2] z)
+<float[2,2] w = {0.1, 0.2, -0.5, 1.0}>
+{
+  y = If (c) <
+    then_branch = t () => (float[2,2] yt) { th = Relu (x) yt = MatMul (th, w) },
+    else_branch = e () => (float[2,2] ye) { neg = Neg (x) ye = MatMul (neg, w) }
+  >
+  none = Constant <value = bool {1}> ()
+  z = Loop (n, none, x) <
+    body = b (int64 i, bool ci, float[2,2] v) => (bool co, float[2,2] vo) {
+      co = Identity (ci)
+      r = Relu (v)
+      vo = my.F (r)
+    }
+  >
+}
+<domain: "my", opset_import: ["": 21]>
+F (a) => (b)
+{
+  k = Constant <value = float[2,2] {0.3, -0.2, 0.5, 0.7}> ()
+  s = Tanh (a)
+  b = MatMul (s, k)
+}
+"""
+
+
+def test_branches_loops_and_functions_have_counterparts_though_insert_renamed_their_owner(tmp_path: Path) -> None:
+    onnx.save(text_model(SCOPES).proto, tmp_path / "float.onnx")
+    tensors = [
+        {"tensor": name, "format": "int8", "scale": 0.02} for name in ("x", "w", "th", "neg", "r", "s", "k", "y")
+    ]
+    (tmp_path / "plan.json").write_text(json.dumps({"schema_version": 1, "tensors": tensors}))
+    insert_plan(tmp_path / "float.onnx", tmp_path / "plan.json", tmp_path / "q.onnx")
+    x = np.random.default_rng(0).uniform(-1, 1, (4, 2, 2)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=x, c=np.array([True, False, True, False]), n=np.array([3, 0, 1, 2]))
+    report = check_model(tmp_path / "q.onnx", baseline=tmp_path / "float.onnx", data=tmp_path / "d.npz")
+    assert report.passed, report.failures
+    assert report.not_observed == ()
+    assert {found.tensor for found in report.boundaries} == {"x", "w", "th", "neg", "r", "s", "k", "y"}
+    assert boundary(report, "r").elements == boundary(report, "s").elements == 6 * 4  # six iterations of four
+    assert boundary(report, "th").elements == boundary(report, "neg").elements == 2 * 4
+    # Relu and Neg of x = DQ(Q(x)) are on the grid already, so only the error of x itself is left
+    assert boundary(report, "neg").max_steps <= 0.5 + 1e-4

@@ -1,0 +1,46 @@
+"""Shape options: the same spellings and the same mistakes for every command."""
+
+import pytest
+
+from qdqtool.data.input_shapes import parse_shapes
+from qdqtool.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], {}),
+        (["x:1x3x320x320"], {"x": (1, 3, 320, 320)}),
+        (["x:1X3"], {"x": (1, 3)}),
+        (["x:[1,3,320,320]"], {"x": (1, 3, 320, 320)}),
+        (["x:1x3,mask:[1, 3],n:7"], {"x": (1, 3), "mask": (1, 3), "n": (7,)}),
+        (["x:1x3", "mask:2,n:7"], {"x": (1, 3), "mask": (2,), "n": (7,)}),
+        (["input:0:1x3"], {"input:0": (1, 3)}),
+        (["a/b.c:2x2,model:x:1:4"], {"a/b.c": (2, 2), "model:x:1": (4,)}),
+        (["scalar:[]"], {"scalar": ()}),
+    ],
+)
+def test_spellings(words, expected):
+    assert parse_shapes(words, "--opt-shapes") == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([""], "--opt-shapes is empty"),
+        (["x"], "cannot be read from 'x' on"),
+        (["x:"], "cannot be read"),
+        ([":3"], "cannot be read"),
+        (["x:1x"], "cannot be read"),
+        (["x:1xfoo"], "cannot be read"),
+        (["x:1x\u0663"], "cannot be read"),
+        (["x:1x3,y"], "cannot be read from 'y' on"),
+        (["x:-1x3"], "cannot be read"),
+        (["x:0x3"], "dimension of 0"),
+        (["x:1,x:2"], "names 'x' twice"),
+        (["x:1", "x:2"], "names 'x' twice"),
+    ],
+)
+def test_what_cannot_be_read(words, message):
+    with pytest.raises(UsageError, match=message):
+        parse_shapes(words, "--opt-shapes")

@@ -1,0 +1,127 @@
+"""Reading layer dumps.
+
+The files in data/ are what TensorRT for RTX 1.7.1 printed for the models of the same names in support.engine_models.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from qdqtool.engine.layer_dump import onnx_type, read_dump, read_inspector
+
+DATA = Path(__file__).parent / "data"
+
+
+def dump(name):
+    return (DATA / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def by_name(kernels, start):
+    return next(kernel for kernel in kernels if kernel.name.startswith(start))
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in DATA.glob("*.txt")))
+def test_every_line_of_a_real_dump_is_read(name):
+    assert len(read_dump(dump(name))) == dump(name).count("LayerType: ")
+
+
+def test_an_int8_conv_reads_int8_data_and_an_int8_constant():
+    kernel = by_name(read_dump(dump("mixed_axes")), "b.Conv")
+    assert (kernel.layer_type, kernel.inputs, kernel.constants) == ("correlation", ("int8",), ("int8",))
+    assert kernel.outputs == ("float32",)
+    assert kernel.nodes == ("b.Conv", "r_d.DequantizeLinear", "w2_d.DequantizeLinear")
+
+
+def test_a_conv_that_fell_back_reads_floats():
+    kernel = by_name(read_dump(dump("mixed_axes")), "a.Conv")
+    assert set(kernel.inputs) == {"float32"}
+
+
+def test_scales_and_biases_are_no_constants_of_a_kernel():
+    kernel = by_name(read_dump(dump("matmul_axis_k")), "__myl_CastMulCast")
+    assert kernel.constants == ("int8",)
+
+
+def test_nodes_of_a_branch_carry_their_call_path():
+    nodes = [node for kernel in read_dump(dump("branches")) for node in kernel.nodes]
+    assert "then.then_y.MatMul | then (then_branch) | y.If (If)" in nodes
+    assert "node_of_else_y | else (else_branch) | y.If (If)" in nodes
+
+
+@pytest.mark.parametrize("text", ["", "Layers:", "Layers:\nName: x, LayerType: gemm", "\0" * 99, "Name: " * 50])
+def test_what_is_no_dump_has_no_kernels(text):
+    assert read_dump(text) == ()
+
+
+def test_names_that_look_like_fields_do_not_break_the_other_lines():
+    evil = "x, Inputs: [ { Name: y, Dimensions: [1,2], Datatype: Int8, Format: z }], Metadata: [ONNX Layer: b.Conv]"
+    text = dump("mixed_axes").replace("Name: x, Dimensions", f"Name: {evil}, Dimensions")
+    assert by_name(read_dump(text), "b.Conv").inputs == ("int8",)
+
+
+def test_reading_takes_time_in_proportion_to_the_text():
+    line = "Name: a, LayerType: gemm, Inputs: " + "[ { Name: " + ", Dimensions: [" * 20000
+    started = time.perf_counter()
+    read_dump("Layers:\n" + "\n".join([line] * 4))
+    assert time.perf_counter() - started < 5
+
+
+INSPECTOR_10 = {
+    "Layers": [
+        {
+            "Name": "conv1 + relu1",
+            "LayerType": "CaskConvolution",
+            "Inputs": [{"Name": "q", "Dimensions": [1, 16, 8, 8], "Format/Datatype": "Thirty-two wide channel Int8"}],
+            "Outputs": [{"Name": "o", "Dimensions": [1, 16, 8, 8], "Format/Datatype": "Row major linear FP32 format"}],
+            "Weights": {"Type": "Int8", "Count": 2304},
+            "TacticName": "sm80_xmma_fprop",
+            "Metadata": "[ONNX Layer: conv1]\x1e[ONNX Layer: relu1]",
+        },
+        "Reformatting CopyNode for Input Tensor 0",
+    ],
+    "Bindings": ["x", "y"],
+}
+INSPECTOR_11 = {
+    "Layers": [
+        {
+            "Name": "mm",
+            "LayerType": "gemm",
+            "Inputs": [{"Name": "q", "Dimensions": [8, 64], "Format": "Row major linear", "Datatype": "FP8"}],
+            "Constants": [
+                {"Name": "w", "Dimensions": [64, 32], "Format": "Row major linear", "Datatype": "FP8"},
+                {"Name": "alpha", "Dimensions": [1], "Format": "Row major linear", "Datatype": "Float"},
+            ],
+            "Outputs": [{"Name": "o", "Dimensions": [8, 32], "Format": "Row major linear", "Datatype": "Half"}],
+            "Metadata": "[ONNX Layer: mm]",
+        }
+    ],
+    "I/O Tensors": [],
+}
+
+
+def test_inspector_json_of_version_10():
+    (kernel,) = read_inspector(json.dumps(INSPECTOR_10))
+    assert (kernel.inputs, kernel.constants, kernel.outputs) == (("int8",), ("int8",), ("float32",))
+    assert kernel.nodes == ("conv1", "relu1")
+
+
+def test_inspector_json_of_version_11():
+    (kernel,) = read_inspector(json.dumps(INSPECTOR_11))
+    assert (kernel.inputs, kernel.constants, kernel.outputs) == (("float8e4m3fn",), ("float8e4m3fn",), ("float16",))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"Layers": 3}', '{"Layers": [1, "x"]}', '{"Layers": [{"Inputs": 3}]}']
+)
+def test_odd_inspector_json_is_no_error(text):
+    assert all(not kernel.inputs for kernel in read_inspector(text))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Half", "float16"), ("Float", "float32"), ("FP8", "float8e4m3fn"), ("FP4E2M1", "float4e2m1"), ("Bool", "bool")],
+)
+def test_types_are_named_as_onnx_names_them(name, expected):
+    assert onnx_type(name) == expected

@@ -1,0 +1,280 @@
+"""The build job: what it writes, what it leaves behind when something goes wrong, and what it reports."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from support.engine_models import conv, crashing, matmul, mixed_axes, refused, save
+from support.generated_plan import write_generated_plan
+
+import qdqtool
+from qdqtool.engine.builder import BuilderFailedError, BuildRefusedError
+from qdqtool.engine.options import BuildOptions
+from qdqtool.engine.precision_gate import PrecisionGate, judge, parse_gate
+from qdqtool.engine.profiles import ShapeOptions
+from qdqtool.errors import ArgumentError, CapabilityError, ModelError, OutputError, UsageError
+from qdqtool.graph.io.load import load_model
+from qdqtool.jobs.build import build_engine
+from qdqtool.jobs.insert import insert_plan
+from qdqtool.report import json as json_report
+
+pytestmark = pytest.mark.builder
+UNCHECKED = BuildOptions(skip_validate=True, timeout=120)
+
+
+@pytest.fixture(autouse=True)
+def _has_the_builder():
+    pytest.importorskip("tensorrt_rtx")
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """One build whose report and files several tests look at."""
+    pytest.importorskip("tensorrt_rtx")
+    folder = tmp_path_factory.mktemp("built")
+    options = BuildOptions(layer_info=folder / "layers.json", timeout=120)
+    report = qdqtool.build_engine(
+        save(mixed_axes(), folder), folder / "e.engine", backend="tensorrt-rtx", options=options
+    )
+    return folder, report
+
+
+def test_the_report_counts_planned_and_achieved_nodes(built):
+    _, report = built
+    assert report.passed
+    assert report.evidence == "aot-dump"
+    assert (report.planned, report.achieved) == ({"int8": 3}, {"int8": 2})
+    assert [node.name for node in report.nodes if node.reason] == ["a.Conv"]
+    assert report.findings is not None
+    assert report.skipped == ()
+
+
+def test_the_keys_of_the_json_report_that_others_rely_on(built):
+    encoded = json.loads(json_report.render(built[1]))
+    expected = {"schema_version", "engine", "backend", "evidence", "seconds", "bytes", "planned", "achieved", "nodes"}
+    assert expected <= set(encoded)
+    assert {"name", "op_type", "planned", "actual", "kernel", "reason"} <= set(encoded["nodes"][0])
+
+
+def test_the_manifest_has_the_fingerprints_of_what_is_there(built):
+    folder, report = built
+    manifest = json.loads((folder / "e.engine.manifest.json").read_text())
+    for part, name in (("model", "m.onnx"), ("engine", "e.engine")):
+        data = (folder / name).read_bytes()
+        assert manifest[part]["name"] == name
+        assert manifest[part]["bytes"] == len(data)
+        assert manifest[part]["sha256"] == hashlib.sha256(data).hexdigest()
+    assert manifest["versions"]["tensorrt-rtx"] == report.version
+    assert manifest["targets"] == ["8.0", "8.6", "8.9", "12.0", "12.1"]
+    assert [node["name"] for node in manifest["fallbacks"]] == ["a.Conv"]
+
+
+def test_the_layer_file_has_a_line_for_each_kernel_and_the_builders_own_text(built):
+    layers = json.loads((built[0] / "layers.json").read_text())
+    assert layers["Dump"].startswith("Layers:")
+    assert len(layers["Layers"]) == layers["Dump"].count("LayerType: ")
+
+
+def test_nothing_else_is_left(built):
+    assert files(built[0]) == ["e.engine", "e.engine.manifest.json", "layers.json", "m.onnx"]
+
+
+def test_the_same_build_gives_the_same_bytes(built, tmp_path):
+    folder, _ = built
+    build_engine(folder / "m.onnx", tmp_path / "e.engine", options=BuildOptions(timeout=120))
+    for name in ("e.engine", "e.engine.manifest.json"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_external_data_is_read_and_fingerprinted(tmp_path):
+    onnx.save(conv(), tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=16)
+    build_engine(tmp_path / "m.onnx", tmp_path / "e.engine", options=UNCHECKED)
+    manifest = json.loads((tmp_path / "e.engine.manifest.json").read_text())
+    assert [entry["name"] for entry in manifest["model"]["external_data"]] == ["m.data"]
+    assert manifest["skipped"] == ["validate"]
+
+
+def test_a_dynamic_input_gets_a_profile(tmp_path):
+    path = save(conv(inputs={"x": ("batch", 16, "height", "width")}), tmp_path)
+    shapes = ShapeOptions(min={"x": (1, 16, 8, 8)}, opt={"x": (2, 16, 8, 8)}, max={"x": (4, 16, 32, 32)})
+    report = build_engine(path, tmp_path / "e.engine", options=BuildOptions(shapes=shapes, timeout=120))
+    assert report.achieved == {"int8": 1}
+    assert report.profiles[0].max == (4, 16, 32, 32)
+
+
+@pytest.mark.parametrize(
+    ("gate", "passed"), [("int8>=66%", True), ("int8>=67%", False), ("float8e4m3fn>=1%", False), ("int8>=0%", True)]
+)
+def test_gates_on_the_report(built, gate, passed):
+    assert judge(parse_gate(gate), built[1].nodes).passed is passed
+
+
+@pytest.mark.parametrize("text", ["", "int8", "int8>95%", "int8>=95", "int8>=101%", "int8>=x%", ">=5%"])
+def test_what_is_no_gate(text):
+    with pytest.raises(UsageError, match="is no precision gate"):
+        parse_gate(text)
+
+
+def test_a_missed_gate_leaves_the_old_engine_and_writes_none(tmp_path):
+    path = save(mixed_axes(), tmp_path)
+    (tmp_path / "e.engine").write_bytes(b"old")
+    options = BuildOptions(require_precision=(PrecisionGate("int8", 95),), timeout=120)
+    report = build_engine(path, tmp_path / "e.engine", options=options)
+    assert not report.passed
+    assert report.engine is None
+    assert report.manifest is None
+    assert (tmp_path / "e.engine").read_bytes() == b"old"
+    assert files(tmp_path) == ["e.engine", "m.onnx"]
+
+
+def missing_data(folder):
+    onnx.save(conv(), folder / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=16)
+    (folder / "m.data").unlink()
+    return folder / "m.onnx"
+
+
+def linked_data(folder):
+    onnx.save(conv(), folder / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=16)
+    outside = folder.parent / f"{folder.name}-outside.data"
+    (folder / "m.data").rename(outside)
+    (folder / "m.data").symlink_to(outside)
+    return folder / "m.onnx"
+
+
+FAILURES = {
+    "validate finds errors": (
+        lambda folder: save(refused(), folder),
+        BuildOptions(),
+        BuildRefusedError,
+        "validate for",
+    ),
+    "the parser refuses": (
+        lambda folder: save(refused(), folder),
+        UNCHECKED,
+        BuildRefusedError,
+        "refuses node 'bias_d",
+    ),
+    "the builder crashes": (lambda folder: save(crashing(), folder), UNCHECKED, BuilderFailedError, "SIGSEGV"),
+    "time is up": (
+        lambda folder: save(conv(), folder),
+        BuildOptions(skip_validate=True, timeout=0.01),
+        BuilderFailedError,
+        "stopped after 0.01 s",
+    ),
+    "no such file": (lambda folder: folder / "absent.onnx", UNCHECKED, ModelError, "no such file"),
+    "external data is missing": (missing_data, UNCHECKED, ModelError, "'m.data' .* is missing"),
+    "external data is outside": (linked_data, UNCHECKED, ModelError, "outside the model's folder"),
+    "a target lacks the type": (
+        lambda folder: save(matmul(kind=17, x_kind=17), folder),
+        BuildOptions(compute_capabilities=("8.6",)),
+        UsageError,
+        "compute capability 8.6 cannot",
+    ),
+    "a shape is missing": (
+        lambda folder: save(conv(inputs={"x": (1, 16, "h", "w")}), folder),
+        UNCHECKED,
+        UsageError,
+        "without a size",
+    ),
+    "two outputs are one file": (
+        lambda folder: save(conv(), folder),
+        BuildOptions(layer_info=Path("e.engine.manifest.json")),
+        UsageError,
+        "same name",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_a_failure_leaves_nothing_behind(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    prepare, options, error, message = FAILURES[case]
+    path = prepare(tmp_path)
+    before = files(tmp_path)
+    with pytest.raises(error, match=message):
+        build_engine(path, tmp_path / "e.engine", options=options)
+    assert files(tmp_path) == before
+
+
+def test_ctrl_c_ends_the_builder_and_leaves_nothing(tmp_path, monkeypatch):
+    started = []
+
+    def interrupted(child, timeout=None):
+        started.append(child)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    path = save(conv(), tmp_path)
+    monkeypatch.setattr("subprocess.Popen.wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build_engine(path, tmp_path / "e.engine", options=UNCHECKED)
+    assert started[0].poll() is not None
+    assert files(tmp_path) == ["m.onnx"]
+
+
+def test_an_unwritable_folder(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    with pytest.raises(OutputError, match="Permission denied; nothing was left"):
+        build_engine(save(conv(), tmp_path), tmp_path / "e.engine", options=UNCHECKED)
+
+
+def test_the_model_is_never_overwritten(tmp_path):
+    path = save(conv(), tmp_path)
+    with pytest.raises(UsageError, match="also an input"):
+        build_engine(path, path, options=UNCHECKED)
+
+
+def test_an_unknown_backend(tmp_path):
+    with pytest.raises(ArgumentError, match="did you mean 'tensorrt'"):
+        build_engine(tmp_path / "m.onnx", tmp_path / "e", backend="tensort")
+
+
+def test_an_absent_backend(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(CapabilityError, match="TensorRT for RTX is not installed"):
+        build_engine(save(conv(), tmp_path), tmp_path / "e.engine")
+
+
+def test_a_timeout_must_be_positive():
+    with pytest.raises(UsageError, match="must be greater than 0"):
+        BuildOptions(timeout=0)
+
+
+REAL_SHAPES = {
+    "yunet_n_dynamic": {"input": (1, 3, 320, 320)},
+    "silero_vad_16k_op15": {"input": (1, 576), "state": (2, 1, 128)},
+}
+
+
+@pytest.mark.real
+def test_real_float_models_build_or_say_why(real_model, tmp_path):
+    options = BuildOptions(timeout=300, shapes=ShapeOptions(opt=REAL_SHAPES.get(real_model.stem, {})))
+    if real_model.stem.startswith("silero"):
+        with pytest.raises(BuildRefusedError, match="internal error in the control flow"):
+            build_engine(real_model, tmp_path / "e.engine", options=options)
+        assert files(tmp_path) == []
+        return
+    report = build_engine(real_model, tmp_path / "e.engine", options=options)
+    assert report.bytes == (tmp_path / "e.engine").stat().st_size > 0
+    assert report.planned == {}
+
+
+@pytest.mark.real
+def test_every_planned_node_of_the_real_models_runs_in_int8(real_model, tmp_path):
+    if real_model.stem.startswith("silero"):
+        pytest.skip("the builder refuses even the float model")
+    plan = write_generated_plan(load_model(real_model), tmp_path)
+    insert_plan(real_model, plan, tmp_path / "q.onnx")
+    shapes = ShapeOptions(opt=REAL_SHAPES.get(real_model.stem, {}))
+    report = build_engine(tmp_path / "q.onnx", tmp_path / "e.engine", options=BuildOptions(timeout=300, shapes=shapes))
+    weighted = sum(node.op_type in {"Conv", "Gemm", "MatMul"} for node in onnx.load(real_model).graph.node)
+    assert report.achieved == report.planned == {"int8": weighted}

@@ -1,0 +1,354 @@
+"""Calibration: the ranges are those of the float model, of every tensor that is to be quantized and of no other."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.batchnorm import batchnorm_model
+from support.paths import ROOT
+from support.small import F32, conv_model, make_model, run
+
+from qdqtool.data.calibration_data import FileData, RandomData
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.graph.model import Model
+from qdqtool.jobs.calibrate import calibrate, calibrate_model, calibrate_to_file
+from qdqtool.planning.recipe import Preparation, Recipe
+from qdqtool.ranges.file import read_ranges
+from qdqtool.ranges.types import Ranges, TensorRange
+from qdqtool.running.float_runs import FloatRuns
+
+SAMPLES = ROOT / "sample_models"
+
+
+def npz(folder: Path, **arrays: np.ndarray) -> Path:
+    np.savez(folder / "data.npz", **arrays)
+    return folder / "data.npz"
+
+
+def images(count: int = 5) -> np.ndarray:
+    return np.random.default_rng(2).normal(size=(count, 3, 8, 8)).astype(np.float32)
+
+
+def of(values: np.ndarray) -> TensorRange:
+    return TensorRange(float(values.min()), float(values.max()), float(np.abs(values).max()), values.size)
+
+
+def near(found: TensorRange, expected: TensorRange) -> bool:
+    """ONNX Runtime's optimized kernels sum in another order: 64 roundings of float32 on sums that do not cancel."""
+    bounds = [found.min, found.max, found.amax]
+    return found.count == expected.count and bounds == pytest.approx(
+        [expected.min, expected.max, expected.amax], rel=64 * 2**-24
+    )
+
+
+def tensors(ranges: Ranges) -> dict[str, TensorRange]:
+    """Extremes and counts; histograms have tests of their own."""
+    return {name: replace(found, histogram=None) for (_, name), found in ranges.tensors.items()}
+
+
+def every_tensor(proto: onnx.ModelProto, data: dict[str, np.ndarray]) -> dict[str, TensorRange]:
+    """An oracle: ONNX Runtime with every tensor as an output, all samples kept, optimizations off."""
+    tapped = onnx.ModelProto()
+    tapped.CopyFrom(proto)
+    inner = [output for node in proto.graph.node for output in node.output]
+    del tapped.graph.output[:]
+    tapped.graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner)
+    count = len(next(iter(data.values())))
+    kept: dict[str, list[np.ndarray]] = {name: [] for name in inner}
+    for index in range(count):
+        feeds = {name: array[index : index + 1] for name, array in data.items()}
+        for name, value in zip(inner, run(tapped, feeds), strict=True):
+            kept[name].append(value.ravel())
+    return {name: of(np.concatenate(values)) for name, values in kept.items()} | {k: of(v) for k, v in data.items()}
+
+
+def test_ranges_are_those_of_a_run_that_keeps_every_activation(tmp_path):
+    data = images()
+    found = tensors(calibrate(Model(conv_model()), npz(tmp_path, x=data)))
+    expected = every_tensor(conv_model(), {"x": data})
+    assert list(found) == ["x", "r"]
+    assert all(near(found[name], expected[name]) for name in found)
+
+
+@pytest.mark.parametrize("sample", ["digits_cnn", "digits_transformer"])
+def test_ranges_of_the_trained_samples_are_those_of_a_run_that_keeps_every_activation(sample, tmp_path):
+    proto = onnx.load(SAMPLES / sample / "model.onnx")
+    with np.load(SAMPLES / sample / "calibration.npz") as stored:
+        data = {name: array[:16] for name, array in stored.items()}
+    as_given = Recipe(preparation=Preparation(equalize=False, smoothquant=None))
+    found = tensors(calibrate(SAMPLES / sample / "model.onnx", npz(tmp_path, **data), as_given))
+    expected = every_tensor(proto, data)
+    assert len(found) >= 8
+    assert [name for name in found if not near(found[name], expected[name])] == []
+
+
+def test_only_as_many_samples_as_asked_for_are_run(tmp_path):
+    data = npz(tmp_path, x=images(5))
+    three = calibrate(Model(conv_model()), FileData(path=data, samples=3))
+    assert tensors(three)["x"] == of(images(5)[:3])
+    assert three.record.samples == 3
+
+
+def test_several_inputs_of_different_types_and_dynamic_shapes(tmp_path):
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["rows"]),
+        helper.make_node("Add", ["rows", "offset"], ["sum"]),
+        helper.make_node("MatMul", ["sum", "w"], ["y"], name="matmul"),
+    ]
+    rng = np.random.default_rng(4)
+    weights = {name: rng.normal(size=(8, 8)).astype(np.float32) for name in ("table", "w")}
+    proto = make_model(nodes, {"offset": (1, "length", 8)}, {"y": (1, "length", 8)}, weights)
+    proto.graph.input.append(helper.make_tensor_value_info("ids", TensorProto.INT64, (1, "length")))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    sums = []
+    for length in (3, 9, 1):
+        ids, offset = rng.integers(0, 8, (1, length)), rng.normal(size=(1, length, 8)).astype(np.float32)
+        np.savez(folder / f"{length}.npz", ids=ids, offset=offset)
+        sums.append((weights["table"][ids] + offset).ravel())
+    found = tensors(calibrate(Model(proto), folder))
+    assert found == {"sum": of(np.concatenate(sums))}
+
+
+def test_a_last_partial_batch_of_a_fixed_batch_adds_no_values_that_are_not_in_the_data(tmp_path):
+    proto = conv_model()
+    for info in (*proto.graph.input, *proto.graph.output):
+        info.type.tensor_type.shape.dim[0].dim_value = 4
+    data = images(6)
+    found = tensors(calibrate(Model(proto), npz(tmp_path, x=data)))["x"]
+    assert (found.min, found.max, found.count) == (float(data.min()), float(data.max()), 8 * 3 * 8 * 8)
+
+
+def matmul_body(prefix: str, weight: np.ndarray) -> onnx.GraphProto:
+    """Relu, then MatMul with an own weight, of the outer tensor x."""
+    return helper.make_graph(
+        [
+            helper.make_node("Mul", ["x", f"{prefix}_by"], [f"{prefix}_a"], name=f"{prefix}_mul"),
+            helper.make_node("MatMul", [f"{prefix}_a", f"{prefix}_w"], [f"{prefix}_y"], name=f"{prefix}_matmul"),
+        ],
+        prefix,
+        [],
+        [helper.make_tensor_value_info(f"{prefix}_y", F32, (1, 4))],
+        [
+            onnx.numpy_helper.from_array(weight, f"{prefix}_w"),
+            onnx.numpy_helper.from_array(np.float32([[2]]), f"{prefix}_by"),
+        ],
+    )
+
+
+def branching_model() -> onnx.ModelProto:
+    """y = flag ? (2x) W : (2x) V, the two products inside the branches."""
+    weight = np.random.default_rng(5).normal(size=(4, 4)).astype(np.float32)
+    node = helper.make_node(
+        "If", ["flag"], ["y"], then_branch=matmul_body("yes", weight), else_branch=matmul_body("no", -weight)
+    )
+    proto = make_model([node], {"x": (1, 4)}, {"y": (1, 4)}, {})
+    proto.graph.input.append(helper.make_tensor_value_info("flag", TensorProto.BOOL, ()))
+    return proto
+
+
+def test_tensors_inside_the_branches_that_ran_have_ranges_and_the_others_are_unseen(tmp_path):
+    x = np.float32([[1, -3, 2, 0.5]])
+    model = tmp_path / "m.onnx"
+    onnx.save(branching_model(), model)
+    report = calibrate_to_file(model, npz(tmp_path, x=x, flag=np.array(True)), tmp_path / "r.json")
+    found = tensors(read_ranges(tmp_path / "r.json"))
+    assert found["yes_a"] == of(2 * x)
+    assert found["no_a"].count == 0
+    assert [entry.tensor for entry in report.unseen] == ["no_a"]
+    assert "never computed" in report.unseen[0].reason
+
+
+def test_both_branches_are_seen_when_the_data_takes_both(tmp_path):
+    samples = tmp_path / "data"
+    samples.mkdir()
+    for index, flag in enumerate((True, False)):
+        np.savez(samples / f"{index}.npz", x=np.float32([[index + 1] * 4]), flag=np.array(flag))
+    found = tensors(calibrate(Model(branching_model()), samples))
+    assert (found["yes_a"].max, found["no_a"].max) == (2.0, 4.0)
+
+
+def test_a_tensor_inside_a_loop_has_the_range_of_all_iterations(tmp_path):
+    """x is squared and multiplied by the identity three times: 2, 4, 16 enter the product."""
+    body = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["state", "w"], ["product"], name="matmul"),
+            helper.make_node("Mul", ["product", "product"], ["next"]),
+            helper.make_node("Identity", ["go"], ["still"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, ()),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("state", F32, (1, 4)),
+        ],
+        [
+            helper.make_tensor_value_info("still", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("next", F32, (1, 4)),
+        ],
+    )
+    nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], body=body)]
+    constants = {"times": np.array(3), "yes": np.array(True), "w": np.eye(4, dtype=np.float32)}
+    proto = make_model(nodes, {"x": (1, 4)}, {"y": (1, 4)}, constants)
+    found = tensors(calibrate(Model(proto), npz(tmp_path, x=np.full((1, 4), 2, np.float32))))
+    assert found == {"state": TensorRange(2.0, 16.0, 16.0, 12)}
+
+
+def test_a_tensor_that_changes_its_shape_in_a_loop_counts_as_unseen_with_the_reason(tmp_path):
+    """Each turn appends a row, so what enters the product has 1, 2 and 3 rows and cannot be stacked."""
+    body = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["state", "w"], ["product"], name="matmul"),
+            helper.make_node("Concat", ["product", "x"], ["next"], axis=0),
+            helper.make_node("Identity", ["go"], ["still"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, ()),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("state", F32, ("rows", 4)),
+        ],
+        [
+            helper.make_tensor_value_info("still", TensorProto.BOOL, ()),
+            helper.make_tensor_value_info("next", F32, ("rows", 4)),
+        ],
+    )
+    nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], body=body)]
+    constants = {"times": np.array(3), "yes": np.array(True), "w": np.eye(4, dtype=np.float32)}
+    onnx.save(make_model(nodes, {"x": (1, 4)}, {"y": ("rows", 4)}, constants), tmp_path / "m.onnx")
+    data = npz(tmp_path, x=np.ones((1, 4), np.float32))
+    report = calibrate_to_file(tmp_path / "m.onnx", data, tmp_path / "r.json")
+    assert report.tensors == 0
+    (unseen,) = report.unseen
+    assert (unseen.tensor, unseen.graph) == ("state", "y.body")
+    assert "shape changes between iterations" in unseen.reason
+
+
+def overflowing_model() -> onnx.ModelProto:
+    """y = exp(x) W: exp overflows beyond 88.7."""
+    nodes = [helper.make_node("Exp", ["x"], ["e"], name="exp"), helper.make_node("MatMul", ["e", "w"], ["y"])]
+    return make_model(nodes, {"x": ("n", 4)}, {"y": ("n", 4)}, {"w": np.eye(4, dtype=np.float32)})
+
+
+def test_infinity_in_an_activation_names_the_tensor_the_sample_and_the_node(tmp_path):
+    data = np.ones((4, 4), np.float32)
+    data[2, 1] = 100
+    with pytest.raises(UsageError, match=r"tensor 'e' is inf on sample 2, in 1 of \d+ elements; .* Exp 'exp'"):
+        calibrate(Model(overflowing_model()), npz(tmp_path, x=data))
+
+
+def test_a_sample_that_the_model_fails_on_is_named(tmp_path):
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["rows"], name="lookup"),
+        helper.make_node("MatMul", ["rows", "w"], ["y"]),
+    ]
+    weights = {name: np.eye(4, dtype=np.float32) for name in ("table", "w")}
+    proto = make_model(nodes, {}, {"y": ("n", 4)}, weights)
+    proto.graph.input.append(helper.make_tensor_value_info("ids", TensorProto.INT64, ("n",)))
+    with pytest.raises(UsageError, match=r"the model does not run on sample 1: .*lookup"):
+        calibrate(Model(proto), npz(tmp_path, ids=np.array([1, 9, 2])))
+
+
+def test_nothing_runs_before_every_sample_was_checked(tmp_path):
+    data = images()
+    data[4, 0, 0, 0] = np.nan
+    seen: list[int] = []
+    with pytest.raises(UsageError, match="sample 4: input 'x' is nan"):
+        calibrate(Model(conv_model()), npz(tmp_path, x=data), progress=lambda done, _: seen.append(done))
+    assert seen == []
+
+
+def test_random_data_is_on_record_with_its_seed_and_repeats():
+    first, again, other = (calibrate(Model(conv_model()), RandomData(seed=seed)) for seed in (7, 7, 8))
+    assert first == again
+    assert (first.record.random, first.record.seed) == (True, 7)
+    assert first.record.data_sha256 != other.record.data_sha256
+
+
+def test_real_data_is_on_record_as_such(tmp_path):
+    record = calibrate(Model(conv_model()), npz(tmp_path, x=images())).record
+    assert (record.random, record.seed, record.samples, record.method) == (False, None, 5, "auto")
+
+
+def test_an_unknown_target_method_or_mode_is_refused():
+    for words in ({"target": "tensort"}, {"method": "maxx"}, {"mode": "int9"}):
+        with pytest.raises(ArgumentError, match="is unknown; legal: "):
+            Recipe(**words)
+
+
+def test_batchnorm_is_folded_when_outputs_stay_within_the_limit(tmp_path):
+    done = calibrate_model(Model(batchnorm_model(1.0)), npz(tmp_path, x=images()), Recipe(), FloatRuns())
+    folding = done.prepared.reports[0]
+    assert (folding.step, len(folding.sites), folding.applied) == ("batchnorm", 1, True)
+    assert folding.max_difference is not None
+    assert folding.max_difference <= folding.limit == 1e-5
+    assert "BatchNormalization" not in {node.op_type for node in done.prepared.model.proto.graph.node}
+    feeds = {"x": images()[:1]}
+    (before,), (after,) = run(batchnorm_model(1.0), feeds), run(_saved(done.prepared.model, tmp_path), feeds)
+    assert np.abs(before - after).max() <= 1e-5 * np.abs(before).max()
+
+
+def test_batchnorm_is_left_where_folding_changes_an_output_by_more_than_the_limit(tmp_path):
+    """x is a large constant plus little: before the normalization the constant cancels, after a fold it does not."""
+    data = images() + np.float32(3e4)
+    proto = batchnorm_model(1.0)
+    weights = {tensor.name: tensor for tensor in proto.graph.initializer}
+    w = onnx.numpy_helper.to_array(weights["w"]).copy()
+    w -= w.mean(axis=(1, 2, 3), keepdims=True)
+    weights["w"].CopyFrom(onnx.numpy_helper.from_array(w, "w"))
+    proto.graph.node[0].attribute[0].ints[:] = [0, 0, 0, 0]
+    proto.graph.output[0].type.tensor_type.shape.dim[2].dim_value = 6
+    proto.graph.output[0].type.tensor_type.shape.dim[3].dim_value = 6
+    done = calibrate_model(Model(proto), npz(tmp_path, x=data), Recipe(), FloatRuns())
+    folding = done.prepared.reports[0]
+    assert (folding.step, len(folding.sites), folding.applied) == ("batchnorm", 1, False)
+    assert folding.max_difference is not None
+    assert folding.max_difference > folding.limit
+    assert done.prepared.model.proto == proto
+    assert [made.step for made in done.ranges.record.preparation] == ["bias-correction"]
+
+
+def _saved(model: Model, folder: Path) -> str:
+    from qdqtool.graph.io.save import save_model
+
+    return str(save_model(model, folder / "saved.onnx").model)
+
+
+PEAK = """
+import sys
+from pathlib import Path
+from qdqtool.jobs.calibrate import calibrate
+calibrate(sys.argv[1], sys.argv[2])
+print(next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")))
+"""
+
+
+def peak_kilobytes(model: Path, data: Path) -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(model), str(data)], capture_output=True, check=True, text=True, timeout=120
+    )
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+def test_peak_memory_does_not_grow_with_the_number_of_samples(tmp_path):
+    """240 samples more would take 47 MB as inputs alone and 315 MB with the activations that are quantized."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Conv", ["r", "v"], ["y"]),
+    ]
+    weights = {"w": np.full((16, 3, 3, 3), 0.1, np.float32), "v": np.full((1, 16, 1, 1), 0.1, np.float32)}
+    model = tmp_path / "m.onnx"
+    onnx.save(make_model(nodes, {"x": ("n", 3, 128, 128)}, {"y": ("n", 1, 128, 128)}, weights), model)
+    peaks = {}
+    for count in (16, 256):
+        path = tmp_path / f"{count}.npz"
+        np.savez(path, x=np.random.default_rng(0).random((count, 3, 128, 128), np.float32))
+        peaks[count] = peak_kilobytes(model, path)
+    assert peaks[256] <= 1.1 * peaks[16], peaks

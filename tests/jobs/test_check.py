@@ -1,0 +1,276 @@
+"""What check catches, what it lets through, and that its numbers are those of plain runs."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.qdq import LOOP_AND_BRANCHES, constant, pair_model, text_model
+from support.small import make_model
+
+from qdqtool.checking.qdq_reference import NodeCheck, compare
+from qdqtool.checking.report import BoundaryResult, CheckReport
+from qdqtool.data.request import DataRequest
+from qdqtool.errors import CapabilityError, GateError
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.io.tensors import pending_tensor
+from qdqtool.graph.model import Model, Payload
+from qdqtool.jobs.check import check_model
+from qdqtool.running.observe import ModelIndex
+
+T = TensorProto
+LONG = DataRequest(input_shapes={"x": (4000,)}, samples=2)
+UNROUNDABLE = 0.07367
+
+
+def gate(report: CheckReport, name: str) -> bool:
+    return next(found.passed for found in report.gates if found.name == name)
+
+
+def boundary(report: CheckReport, tensor: str) -> BoundaryResult:
+    return next(found for found in report.boundaries if found.tensor == tensor)
+
+
+# --- our own core against the reference ---
+
+
+@pytest.mark.parametrize(
+    "quantized", ["INT8", "UINT8", "INT16", "UINT16", "INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT8E5M2"]
+)
+@pytest.mark.parametrize("float_type", ["FLOAT", "FLOAT16"])
+def test_every_format_that_onnxruntime_runs_agrees_bit_for_bit(quantized: str, float_type: str) -> None:
+    model = pair_model(getattr(T, quantized), float_type=getattr(T, float_type), scale=UNROUNDABLE)
+    report = check_model(model, data=LONG)
+    assert report.passed, report.failures
+    assert (report.qdq.total, report.qdq.checked) == (2, 2)
+    assert report.not_observed == ()
+
+
+def test_zero_points_agree() -> None:
+    assert check_model(pair_model(T.UINT8, zero_point=128), data=LONG).passed
+    assert check_model(pair_model(T.INT4, zero_point=-3), data=LONG).passed
+
+
+def test_float16_division_is_named_as_a_known_fault_and_does_not_fail(tmp_path: Path) -> None:
+    # 8.51 / 0.0736694 = 115.486: 115, but the float16 quotient that ONNX asks for is 115.5, which rounds to 116
+    np.savez(tmp_path / "d.npz", x=np.array([8.51], np.float16))
+    report = check_model(pair_model(T.INT8, float_type=T.FLOAT16, scale=UNROUNDABLE), data=tmp_path / "d.npz")
+    assert report.passed
+    (fault,) = report.known_faults
+    assert fault.nodes == ("quant",)
+    assert fault.elements == 1
+    assert "float32" in fault.fault
+
+
+def test_wrapped_infinite_quotients_of_float16_are_named_and_left_out(tmp_path: Path) -> None:
+    # 60000 / 1e-3 is within float32, 60000 / 6e-8 is beyond 2^31
+    np.savez(tmp_path / "d.npz", x=np.array([60000.0, 1.0], np.float16))
+    report = check_model(pair_model(T.INT8, float_type=T.FLOAT16, scale=6e-8), data=tmp_path / "d.npz")
+    assert report.passed
+    assert any("2^31" in fault.fault for fault in report.known_faults)
+
+
+BLOCKED_AND_PER_AXIS = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[4,6] x) => (float[4,3] y)
+{
+  xq = QuantizeLinear <axis = -1> (x, xs, xz)
+  xd = DequantizeLinear <axis = 1> (xq, xs, xz)
+  w = DequantizeLinear <axis = 0, block_size = 4> (wq, ws)
+  y = MatMul (xd, w)
+}
+"""
+
+
+def blocked_model() -> Model:
+    rng = np.random.default_rng(5)
+    return text_model(
+        BLOCKED_AND_PER_AXIS,
+        constant("xs", rng.uniform(0.01, 0.1, 6)),
+        constant("xz", np.arange(6) - 3, T.INT8),
+        constant("wq", rng.integers(-8, 8, (6, 3)), T.INT4),  # blocks of 4 and of 2
+        constant("ws", rng.uniform(0.01, 0.1, (2, 3))),
+    )
+
+
+def test_per_axis_activations_and_partial_int4_blocks_agree() -> None:
+    report = check_model(blocked_model())
+    assert report.passed, report.failures
+    assert report.qdq.checked == 3
+
+
+@pytest.mark.parametrize("branch", [True, False])
+def test_bodies_and_functions_are_checked_and_a_branch_that_did_not_run_is_named(branch: bool, tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.ones(3, np.float32)[None], c=np.array([branch]), n=np.array([2], np.int64))
+    report = check_model(text_model(LOOP_AND_BRANCHES), data=tmp_path / "d.npz")
+    assert report.passed
+    assert (report.qdq.total, report.qdq.checked) == (8, 6)
+    idle = "y.else_branch" if branch else "y.then_branch"
+    assert {(skipped.graph, skipped.reason) for skipped in report.not_observed} == {
+        (idle, "it did not run on this data")
+    }
+
+
+GROWING = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[2] x) => (float[m] y, float[2] z)
+<int64 n = {3}, float s = {0.5}, int8 zp = {0}>
+{
+  none = Constant <value = bool {1}> ()
+  y = Loop (n, none, x) <
+    body = b (int64 i, bool ci, float[k] v) => (bool co, float[l] vo) {
+      co = Identity (ci)
+      q = QuantizeLinear (v, s, zp)
+      d = DequantizeLinear (q, s, zp)
+      vo = Concat <axis = 0> (d, d)
+    }
+  >
+  zq = QuantizeLinear (x, s, zp)
+  z = DequantizeLinear (zq, s, zp)
+}
+"""
+
+
+def test_a_loop_that_changes_shape_is_skipped_with_the_reason_and_the_rest_is_checked() -> None:
+    report = check_model(text_model(GROWING))
+    assert report.passed
+    assert report.qdq.checked == 2
+    assert {skipped.node for skipped in report.not_observed} == {"QuantizeLinear -> q", "DequantizeLinear -> d"}
+    assert all("shape changes" in skipped.reason for skipped in report.not_observed)
+
+
+@pytest.mark.parametrize("op", ["QuantizeLinear", "DequantizeLinear"])
+def test_one_wrong_bit_in_the_reference_is_a_difference(op: str) -> None:
+    facts = ModelIndex.of(GraphView(pair_model(T.INT8, scale=0.5)))
+    entry = next(entry for entry in facts.qdq.nodes if entry.node.op_type == op)
+    x, q, y = np.array([0.6, -1.0], np.float32), np.array([1, -2], np.int8), np.array([0.5, -1.0], np.float32)
+    values = {"x": x, "q": q, "s": np.float32(0.5), "z": np.int8(0)}
+    good, bad = (q, np.array([2, -2], np.int8)) if op == "QuantizeLinear" else (y, np.nextafter(y, np.float32(9)))
+    for actual, different in ((good, 0), (bad, np.count_nonzero(good != bad))):
+        check = NodeCheck(entry)
+        compare(check, actual, lambda value: np.asarray(values[value.name]), None)
+        assert check.different == different
+    assert check.example.startswith("at [0] the reference has")
+
+
+def test_microsoft_nodes_are_checked_too() -> None:
+    model = pair_model(T.UINT8, zero_point=3)
+    for node in model.proto.graph.node:
+        node.domain = "com.microsoft"
+    model.proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    report = check_model(model, data=LONG)
+    assert report.passed
+    assert report.qdq.checked == 2
+
+
+# --- finite outputs ---
+
+
+def test_a_nan_output_fails_and_the_node_that_made_it_is_named() -> None:
+    model = Model(
+        make_model(
+            [
+                helper.make_node("Log", ["x"], ["l"], name="the_log"),
+                helper.make_node("Mul", ["l", "l"], ["y"], name="later"),
+            ],
+            {"x": (8,)},
+            {"y": (8,)},
+            {},
+        )
+    )
+    report = check_model(model)
+    assert not report.passed
+    assert not gate(report, "finite")
+    assert "the_log" in report.failures[0]
+    assert "later" not in report.failures[0]
+
+
+def test_infinities_that_the_baseline_has_too_are_a_warning() -> None:
+    model = Model(
+        make_model(
+            [helper.make_node("Div", ["x", "zero"], ["y"])], {"x": (8,)}, {"y": (8,)}, {"zero": np.zeros(8, np.float32)}
+        )
+    )
+    assert not check_model(model).passed
+    report = check_model(model, baseline=model)
+    assert report.passed
+    assert "as in the baseline" in report.warnings[-1]
+
+
+# --- pairs ---
+
+
+def with_own_dq_scale(model: Model, scale: object) -> Model:
+    model.proto.graph.initializer.append(constant("s_by_hand", scale))
+    dq = next(node for node in model.proto.graph.node if node.op_type == "DequantizeLinear")
+    dq.input[1] = "s_by_hand"
+    return model
+
+
+def test_a_dq_scale_changed_by_hand_fails_with_and_without_a_baseline() -> None:
+    model = with_own_dq_scale(pair_model(T.INT8, scale=0.1), 0.1001)
+    baseline = Model(make_model([helper.make_node("Identity", ["x"], ["y"])], {"x": ("n",)}, {"y": ("n",)}, {}))
+    for given in (None, baseline):
+        report = check_model(model, baseline=given, data=LONG)
+        assert not report.passed
+        assert not gate(report, "pairs")
+        assert gate(report, "own-core")
+        (failure,) = report.failures
+        assert "'dequant' does not undo 'quant'" in failure
+        assert "0.1001" in failure
+
+
+def test_a_changed_scale_is_found_even_where_the_data_hides_it(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.zeros(5, np.float32))
+    assert not check_model(with_own_dq_scale(pair_model(T.INT8), 0.2), data=tmp_path / "d.npz").passed
+
+
+def test_a_changed_axis_is_found_by_its_results() -> None:
+    model = text_model(
+        """
+        <ir_version: 10, opset_import: ["": 21]>
+        g (float[3,3] x) => (float[3,3] y)
+        {
+          q = QuantizeLinear <axis = 0> (x, s, z)
+          y = DequantizeLinear <axis = 1> (q, s, z)
+        }
+        """,
+        constant("s", [0.1, 0.2, 0.3]),
+        constant("z", [0, 0, 0], T.INT8),
+    )
+    report = check_model(model)
+    assert not gate(report, "pairs")
+    assert gate(report, "own-core")
+
+
+# --- where weights lie, and what cannot run ---
+
+
+def test_external_and_pending_weights_are_found(tmp_path: Path) -> None:
+    proto = blocked_model().proto
+    onnx.save(proto, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert check_model(tmp_path / "m.onnx").passed
+    pending = blocked_model()
+    kept = next(tensor for tensor in pending.proto.graph.initializer if tensor.name == "xs")
+    data = kept.raw_data
+    tensor = pending_tensor(pending, "xs", (6,), T.FLOAT, Payload(len(data), lambda: data))
+    kept.CopyFrom(tensor)
+    assert check_model(pending).passed
+
+
+def test_what_nothing_here_can_run_is_a_missing_capability() -> None:
+    model = text_model("""
+        <ir_version: 8, opset_import: ["": 17, "far.away": 1]>
+        g (float[3] x) => (float[3] y) { y = far.away.Op (x) }
+    """)
+    with pytest.raises(CapabilityError, match="not a registered function/op"):
+        check_model(model)
+
+
+def test_a_model_that_fails_on_random_data_says_so() -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"], name="reshape")]
+    model = make_model(nodes, {"x": ("n", 4)}, {"y": (3, 5)}, {"shape": np.array([3, 5], np.int64)})
+    with pytest.raises(GateError, match="Reshape node 'reshape' failed") as caught:
+        check_model(Model(model))
+    assert "random" in (caught.value.hint or "")

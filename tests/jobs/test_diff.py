@@ -1,0 +1,279 @@
+"""The diff job: what is lost, changed, moved and new, whatever things are called."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.qdq import LOOP_AND_BRANCHES, text_model
+from support.renamed import renamed, reordered
+
+from qdqtool.graph.model import Model
+from qdqtool.jobs.diff import DiffReport, diff_models
+from qdqtool.report.terminal import make_console
+from qdqtool.report.text import diff as text_report
+
+HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
+
+NETWORK = """agraph (float[1,4] x) => (float[1,3] y)
+<float s = {0.5}, int8 z = {0}, float t = {0.25}, float[3] ws = {0.1, 0.2, 0.3}, int8[3] wz = {0,0,0},
+ int8[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> {
+    r = Relu (x)
+    q = QuantizeLinear (r, s, z)
+    d = DequantizeLinear (q, s, z)
+    wd = DequantizeLinear <axis = 1> (w, ws, wz)
+    [mm] m = MatMul (d, wd)
+    n = Neg (m)
+    q2 = QuantizeLinear (n, t, z)
+    y = DequantizeLinear (q2, t, z)
+}"""
+
+
+def parse(text: str) -> Model:
+    return text_model(HEADER + text)
+
+
+def edited(*replacements: tuple[str, str]) -> Model:
+    text = NETWORK
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    return parse(text)
+
+
+def compare(*replacements: tuple[str, str]) -> DiffReport:
+    return diff_models(parse(NETWORK), edited(*replacements))
+
+
+def is_clean(report: DiffReport) -> bool:
+    return report.preserved and not (report.removed or report.changed or report.moved or report.added)
+
+
+def test_a_model_is_equal_to_itself():
+    report = diff_models(parse(NETWORK), parse(NETWORK))
+
+    assert is_clean(report)
+    assert (report.pairs_before, report.pairs_after, report.same, report.unmatched) == (3, 3, 3, 0)
+
+
+@pytest.mark.parametrize("change", [renamed, reordered, lambda proto: reordered(renamed(proto))])
+def test_names_and_order_make_no_difference(change):
+    model = parse(NETWORK)
+
+    assert is_clean(diff_models(model, Model(change(model.proto))))
+    assert is_clean(diff_models(Model(change(model.proto)), model))
+
+
+def test_names_that_now_mean_another_tensor_make_no_difference():
+    """An exporter that counts gives an old name to something else."""
+    swapped = edited(
+        ("r = Relu", "n = Relu"), ("(r, s, z)", "(n, s, z)"), ("n = Neg", "r = Neg"), ("(n, t, z)", "(r, t, z)")
+    )
+
+    assert is_clean(diff_models(parse(NETWORK), swapped))
+
+
+def test_bodies_and_functions_are_compared():
+    model = text_model(LOOP_AND_BRANCHES)
+    assert is_clean(diff_models(model, Model(renamed(model.proto))))
+
+    other = text_model(
+        LOOP_AND_BRANCHES.replace("fs = Constant <value = float {0.25}>", "fs = Constant <value = float {0.75}>")
+    )
+    report = diff_models(model, other)
+
+    assert [(each.pair.graph, each.changes[0].ratio) for each in report.changed] == [("my::Twice", (3.0, 3.0))]
+
+
+def test_a_body_that_lost_its_pair_is_named():
+    text = LOOP_AND_BRANCHES.replace("ye = DequantizeLinear (eq, s, zp)", "ye = Identity (neg)").replace(
+        "eq = QuantizeLinear (neg, s, zp)", ""
+    )
+    (lost,) = diff_models(text_model(LOOP_AND_BRANCHES), text_model(text)).removed
+
+    assert (lost.tensor, lost.graph) == ("neg", "y.else_branch")
+
+
+def test_a_lost_pair_is_named_with_its_readers():
+    report = compare(("MatMul (d, wd)", "MatMul (r, wd)"))
+    (lost,) = report.removed
+
+    assert not report.preserved
+    assert (lost.tensor, lost.form, lost.type, lost.granularity) == ("r", "pair", "int8", "per-tensor")
+    assert (lost.scale_min, lost.scale_max, lost.readers) == (0.5, 0.5, ("mm[0]",))
+    assert not report.added
+
+
+def test_a_weight_that_an_optimizer_folded_to_float_is_lost():
+    folded = parse(NETWORK)
+    weight = np.arange(1, 13, dtype=np.int8).reshape(4, 3) * np.array([0.1, 0.2, 0.3], np.float32)
+    kept = [node for node in folded.proto.graph.node if node.output[0] != "wd"]
+    del folded.proto.graph.node[:]
+    folded.proto.graph.node.extend(kept)
+    folded.proto.graph.initializer.append(numpy_helper.from_array(weight.astype(np.float32), "wd"))
+    (lost,) = diff_models(parse(NETWORK), folded).removed
+
+    assert (lost.tensor, lost.form, lost.granularity) == ("w", "weight", "per-axis")
+
+
+def test_a_new_pair_is_added_and_preserves():
+    report = diff_models(edited(("MatMul (d, wd)", "MatMul (r, wd)")), parse(NETWORK))
+
+    assert report.preserved
+    assert [each.tensor for each in report.added] == ["r"]
+
+
+def test_a_second_pair_in_front_of_the_first_is_added():
+    report = compare(
+        ("MatMul (d, wd)", "MatMul (d3, wd)"),
+        ("wd = Deq", "q3 = QuantizeLinear (d, t, z) d3 = DequantizeLinear (q3, t, z) wd = Deq"),
+    )
+
+    assert report.preserved
+    assert [each.scale_min for each in report.added] == [0.25]
+
+
+@pytest.mark.parametrize(
+    ("replacement", "what", "ratio"),
+    [
+        (("s = {0.5}", "s = {1.25}"), "scale", (2.5, 2.5)),
+        (("ws = {0.1, 0.2, 0.3}", "ws = {0.1, 0.4, 0.1}"), "scale", (1 / 3, 2.0)),
+        (("wz = {0,0,0}", "wz = {0,1,0}"), "zero_point", None),
+        (("{1,2,3,4,", "{1,2,7,4,"), "codes", None),
+    ],
+)
+def test_changed_constants(replacement: tuple[str, str], what: str, ratio: tuple[float, float] | None):
+    report = compare(replacement)
+    ((change,),) = [each.changes for each in report.changed]
+
+    assert not report.preserved
+    assert change.what == what
+    assert change.ratio == (pytest.approx(ratio) if ratio else None)
+
+
+def test_changed_types_axes_and_granularity():
+    report = compare(
+        ("int8 z = {0}", "uint8 z = {0}"),
+        ("<axis = 1> (w, ws, wz)", "(w, t, z8)"),
+        ("float t = {0.25}", "float t = {0.25}, int8 z8 = {0}"),
+    )
+
+    assert sorted({change.what for each in report.changed for change in each.changes}) == [
+        "granularity",
+        "scale",
+        "type",
+    ]
+
+
+def test_a_changed_axis():
+    square = NETWORK.replace("int8[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}", "int8[3,3] w = {1,2,3,4,5,6,7,8,9}").replace(
+        "float[1,4]", "float[1,3]"
+    )
+    report = diff_models(parse(square), parse(square.replace("axis = 1", "axis = 0")))
+
+    assert [(change.what, change.before, change.after) for change in report.changed[0].changes] == [("axis", "1", "0")]
+    assert is_clean(diff_models(parse(square), parse(square.replace("axis = 1", "axis = -1"))))
+
+
+def test_a_changed_block_size():
+    def blocked(size: int) -> Model:
+        scales = helper.make_tensor("ws", TensorProto.FLOAT, [4 // size, 2], [0.5] * (8 // size))
+        model = parse(f"""agraph (float[1,4] x) => (float[1,2] y) <int8[4,2] w = {{1,2,3,4,5,6,7,8}}> {{
+            wd = DequantizeLinear <axis = 0, block_size = {size}> (w, ws)
+            y = MatMul (x, wd)
+        }}""")
+        model.proto.graph.initializer.append(scales)
+        return model
+
+    (each,) = diff_models(blocked(2), blocked(4)).changed
+
+    assert ("block_size", "2", "4") in [(change.what, change.before, change.after) for change in each.changes]
+
+
+def test_a_pair_on_the_other_side_of_an_operator_has_moved():
+    report = compare(
+        ("r = Relu (x)", ""),
+        ("QuantizeLinear (r, s, z)", "QuantizeLinear (x, s, z)"),
+        ("MatMul (d, wd)", "MatMul (r, wd)"),
+        ("wd = Deq", "r = Relu (d) wd = Deq"),
+    )
+    ((before, after),) = [(each.before, each.after) for each in report.moved]
+
+    assert report.preserved
+    assert (before.tensor, after.tensor, after.readers) == ("r", "x", ("Relu -> r",))
+    assert not report.removed
+    assert not report.added
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13]])
+def test_codes_behind_a_dq_equal_floats_behind_q_and_dq(values: list[int]):
+    pair = edited(
+        (
+            "wd = DequantizeLinear <axis = 1> (w, ws, wz)",
+            "wq = QuantizeLinear <axis = 1> (w, ws, wz) wd = DequantizeLinear <axis = 1> (wq, ws, wz)",
+        )
+    )
+    scales = np.array([0.1, 0.2, 0.3], np.float32)
+    weight = (np.array(values).reshape(4, 3) * scales).astype(np.float32)
+    for tensor in pair.proto.graph.initializer:
+        if tensor.name == "w":
+            tensor.CopyFrom(numpy_helper.from_array(weight, "w"))
+    report = diff_models(parse(NETWORK), pair)
+
+    assert is_clean(report) == (values[-1] == 12)
+    if values[-1] == 13:
+        assert [change.after for change in report.changed[0].changes] == ["1 of them differ"]
+
+
+def test_opset_and_ir_changes_are_told_and_preserve():
+    other = parse(NETWORK)
+    other.proto.ir_version = 11
+    other.proto.opset_import[0].version = 23
+    report = diff_models(parse(NETWORK), other)
+
+    assert report.preserved
+    assert [(each.what, each.before, each.after) for each in report.versions] == [
+        ("IR version", "10", "11"),
+        ("opset ai.onnx", "21", "23"),
+    ]
+
+
+def test_a_pair_in_front_of_a_node_that_is_gone_is_lost():
+    report = compare(("n = Neg (m)", ""), ("(n, t, z)", "(m, t, z)"))
+
+    assert report.unmatched == 1
+    assert report.preserved, "the pairs themselves are all there"
+
+
+def test_blocks_that_look_alike_are_told_apart_by_where_they_are():
+    """Four equal layers in a row, renamed: a scale that changes in the third is found there."""
+
+    def stack(scales: list[float]) -> Model:
+        names = [f"s{index} = {{{scale}}}" for index, scale in enumerate(scales)]
+        constants = ", ".join(f"float {name}" for name in names)
+        layers = "".join(
+            f"q{i} = QuantizeLinear (h{i}, s{i}, z) d{i} = DequantizeLinear (q{i}, s{i}, z) h{i + 1} = Relu (d{i}) "
+            for i in range(len(scales))
+        )
+        return parse(f"agraph (float[2] h0) => (float[2] h4) <int8 z = {{0}}, {constants}> {{ {layers} }}")
+
+    report = diff_models(stack([1, 2, 3, 4]), Model(renamed(stack([1, 2, 9, 4]).proto)))
+
+    assert [(each.pair.tensor, each.changes[0].ratio) for each in report.changed] == [("h2", (3.0, 3.0))]
+
+
+def test_text_names_what_vanished(capsys: pytest.CaptureFixture[str]):
+    text_report.render(compare(("MatMul (d, wd)", "MatMul (r, wd)"), ("t = {0.25}", "t = {0.5}")), make_console())
+    out = capsys.readouterr().out
+
+    assert "  - r: int8 per-tensor pair, scale 0.5, read by mm[0]\n" in out
+    assert "  ~ n (read by output y): scale 0.25 -> 0.5 (x 2)\n" in out
+    assert out.splitlines()[-1] == "3 pairs before, 2 after, 1 equal, 1 removed, 1 changed, 0 moved, 0 added"
+
+
+@pytest.mark.real
+def test_real_models_are_equal_to_themselves_renamed(real_model: Path):
+    proto = onnx.load(real_model, load_external_data=False)
+
+    assert is_clean(diff_models(real_model, Model(renamed(proto), real_model)))

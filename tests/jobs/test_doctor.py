@@ -1,0 +1,41 @@
+"""What doctor says of targets and commands."""
+
+from qdqtool import targets
+from qdqtool.cli import command
+from qdqtool.jobs import doctor
+from qdqtool.jobs.doctor import Component
+
+
+def test_every_target_is_told_with_what_the_facts_rest_on():
+    told = {each.name: each for each in doctor._targets()}
+
+    assert list(told) == ["onnx", "ort-cpu", "tensorrt", "tensorrt-10.0 to tensorrt-11.4", "tensorrt-rtx"]
+    assert set(targets.names()) < set(told)
+    assert told["tensorrt-10.0 to tensorrt-11.4"].title == "TensorRT 10.0 to TensorRT 11.4"
+    assert "not run by us" in told["tensorrt-10.0 to tensorrt-11.4"].verified
+
+
+def test_commands_work_where_their_packages_load():
+    def states(missing: str) -> dict[str, bool]:
+        found = {
+            package.module: Component(
+                name=package.module,
+                state="missing" if package.module == missing else "ok",
+                version=None,
+                note="",
+                needed_for=(),
+            )
+            for package in doctor._PACKAGES
+        }
+        return {state.command: state.works for state in doctor._commands(found)}
+
+    assert all(states("").values())
+    assert {name for name, works in states("onnxruntime").items() if not works} == {
+        "calibrate",
+        "check",
+        "normalize",
+        "quantize",
+        "validate --fix",
+    }
+    assert not any(states("onnx").values())
+    assert {name.split()[0] for name in states("")} <= set(command.list_commands(None))

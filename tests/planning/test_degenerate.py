@@ -1,0 +1,140 @@
+"""Tensors that no scale serves well are named, with what was done, and take no model down."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.small import make_model, run
+
+from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.planning.recipe import Recipe
+
+METHODS = ["max", "auto", "mse", "entropy", "percentile"]
+
+
+def network(weight: np.ndarray) -> onnx.ModelProto:
+    """x -> MatMul(w) -> Add(b) -> MatMul(v)."""
+    rng = np.random.default_rng(1)
+    stored = {"w": weight, "b": rng.normal(size=64), "v": rng.normal(size=(64, 32))}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"], name="first"),
+        helper.make_node("Add", ["m", "b"], ["a"]),
+        helper.make_node("MatMul", ["a", "v"], ["y"], name="second"),
+    ]
+    weights = {name: np.asarray(array, np.float32) for name, array in stored.items()}
+    return make_model(nodes, {"x": ("N", 64)}, {"y": ("N", 32)}, weights)
+
+
+def quantized(weight: np.ndarray, x: np.ndarray, folder: Path, method: str = "auto"):
+    onnx.save(network(weight), folder / "m.onnx")
+    np.savez(folder / "data.npz", x=x.astype(np.float32))
+    options = QuantizeOptions(recipe=Recipe(method=method))
+    return quantize_model(folder / "m.onnx", folder / "data.npz", folder / "q.onnx", options)
+
+
+def sqnr(folder: Path, x: np.ndarray) -> float:
+    feeds = {"x": x.astype(np.float32)}
+    (before,), (after,) = (run(str(folder / name), feeds) for name in ("m.onnx", "q.onnx"))
+    assert np.isfinite(after).all()
+    noise = np.sum((before.astype(np.float64) - after) ** 2)
+    return float(10 * np.log10(np.sum(before.astype(np.float64) ** 2) / noise)) if noise else np.inf
+
+
+@pytest.fixture
+def weight() -> np.ndarray:
+    return np.random.default_rng(2).normal(size=(64, 64))
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(256, 64))
+
+
+def conditions(report) -> dict[str, str]:
+    return {entry.tensor: entry.condition for entry in report.degenerate}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_usual_values_are_not_reported(method, weight, x, tmp_path):
+    assert quantized(weight, x, tmp_path, method).degenerate == ()
+    assert sqnr(tmp_path, x[:8]) > 30
+
+
+def test_one_huge_outlier_is_named_clipped_and_costs_little(weight, x, tmp_path):
+    x[100, 7] = 1e4
+    weight[7] *= 1e-4  # else the outlier makes more of them further on
+    report = quantized(weight, x, tmp_path)
+    found = {entry.tensor: entry for entry in report.degenerate}
+    assert found["x"].condition == "strays"
+    assert "clipped at " in found["x"].action
+    assert "up to 10000" in found["x"].action
+    assert sqnr(tmp_path, x[:8]) > 25
+
+
+@pytest.mark.parametrize("row", [3, 100])
+@pytest.mark.parametrize("method", METHODS)
+def test_whatever_the_method_a_tensor_of_which_nothing_else_is_left_is_named(method, row, weight, x, tmp_path):
+    """In the samples that are measured, where its own energy hides the loss, and in one behind them."""
+    x[row, 7] = 1e7
+    found = {entry.tensor: entry for entry in quantized(weight, x, tmp_path, method).degenerate}
+    assert found["x"].condition == "strays"
+    assert "of the values that are not 0 become 0" in found["x"].action
+    if method == "max":
+        assert "on 32 samples; look at it with method auto" in found["x"].action
+
+
+def test_what_an_outlier_makes_of_other_tensors_is_named_too(weight, x, tmp_path):
+    """One row of 256 is all outliers behind the first layer: too many to be clipped, so most others become 0."""
+    x[100, 7] = 1e4
+    found = {entry.tensor: entry for entry in quantized(weight, x, tmp_path).degenerate}
+    assert found["a"].condition == "strays"
+    assert found["a"].action.startswith("NOT clipped: 99.6")
+
+
+def test_an_outlier_too_far_away_to_tell_the_others_apart_is_named_with_what_to_do(weight, x, tmp_path):
+    x[100, 7] = 1e7
+    report = quantized(weight, x, tmp_path)
+    found = {entry.tensor: entry for entry in report.degenerate}
+    assert found["x"].condition == "strays"
+    assert found["x"].action.startswith("NOT clipped: 99.9939% of the values that are not 0 become 0")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_input_that_is_always_zero_is_named(method, weight, x, tmp_path):
+    report = quantized(weight, np.zeros_like(x), tmp_path, method)
+    assert conditions(report)["x"] == "zeros"
+    assert sqnr(tmp_path, np.zeros((4, 64))) > 30
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_constant_tensor_is_named_and_keeps_its_value(method, weight, x, tmp_path):
+    report = quantized(weight, np.full_like(x, -0.37), tmp_path, method)
+    assert conditions(report)["x"] == "constant"
+    (quantize,) = (node for node in onnx.load(tmp_path / "q.onnx").graph.node if node.input[0] == "x")
+    scale = next(t for t in onnx.load(tmp_path / "q.onnx").graph.initializer if t.name == quantize.input[1])
+    step = float(onnx.numpy_helper.to_array(scale))
+    assert np.rint(-0.37 / step) * step == pytest.approx(-0.37, rel=1e-6)
+
+
+def test_dead_channels_of_a_weight_are_named_and_stay_dead(weight, x, tmp_path):
+    weight[:, [5, 9]] = 0
+    report = quantized(weight, x, tmp_path)
+    (dead,) = report.degenerate
+    assert dead.tensor.startswith("w")
+    assert (dead.kind, dead.condition, dead.scales, dead.of) == ("weight", "zeros", 2, 64)
+    assert sqnr(tmp_path, x[:8]) > 30
+
+
+def test_one_huge_weight_costs_its_own_channel_only(weight, x, tmp_path):
+    weight[3, 3] = 1e4
+    quantized(weight, x, tmp_path)
+    tensors = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(tmp_path / "q.onnx").graph.initializer}
+    (scales,) = (
+        tensors[name]
+        for name in tensors
+        if name.startswith("w") and tensors[name].shape == (64,) and tensors[name].dtype == np.float32
+    )
+    assert np.argmax(scales) == 3
+    assert scales[3] > 50 * np.median(scales)

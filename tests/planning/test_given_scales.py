@@ -1,0 +1,267 @@
+"""Scales that AIMET has for constants: in the model, they give the weights that AIMET's own quantizers make."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+from support.paths import ROOT
+from support.small import make_model
+
+from qdqtool.data.calibration_data import FileData
+from qdqtool.engine.options import BuildOptions
+from qdqtool.errors import UsageError
+from qdqtool.formats import get as number_format
+from qdqtool.graph.io.load import load_model
+from qdqtool.jobs.build import build_engine
+from qdqtool.jobs.insert import InsertReport, insert_encodings
+from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.numerics.derive import SCALE_RANGE
+from qdqtool.numerics.dtypes import FLOAT16
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.planning.given_ranges import nearest_mode
+from qdqtool.planning.given_scales import ScalesProblem, fit_scales
+from qdqtool.planning.placement import Selection
+from qdqtool.planning.recipe import Recipe
+from qdqtool.preparation.cached_ranges import CachedRanges
+from qdqtool.ranges.encodings import ConstantScales, read_encodings
+
+GOLDEN = ROOT / "tests" / "golden" / "aimet"
+MODEL = GOLDEN / "model.onnx"
+EVERY_PRODUCT = Selection(op_types_to_quantize=("Conv", "ConvTranspose", "MatMul", "Gemm"))
+
+
+def dequantized(path: Path) -> dict[str, np.ndarray]:
+    """What each stored weight is behind its DQ, by onnx's own evaluator."""
+    graph = onnx.load(path).graph
+    stored = {tensor.name: tensor for tensor in graph.initializer}
+    found = {}
+    for node in graph.node:
+        if node.op_type == "DequantizeLinear" and node.input[0] in stored:
+            opset = [helper.make_opsetid("", 23)]
+            one = helper.make_graph(
+                [node],
+                "dq",
+                [],
+                [helper.make_empty_tensor_value_info(node.output[0])],
+                [stored[name] for name in node.input if name],
+            )
+            (array,) = ReferenceEvaluator(helper.make_model(one, opset_imports=opset, ir_version=11)).run(None, {})
+            found[node.input[0].removesuffix("_quantized")] = array
+    return found
+
+
+def quantized(name: str, folder: Path, **recipe: object) -> QuantizeReport:
+    options = QuantizeOptions(recipe=Recipe(**recipe))
+    return quantize_model(MODEL, CachedRanges(path=GOLDEN / f"{name}.encodings"), folder / "q.onnx", options)
+
+
+def inserted(name: str, folder: Path) -> InsertReport:
+    return insert_encodings(MODEL, GOLDEN / f"{name}.encodings", folder / "q.onnx")
+
+
+def require_aimets(kind: str, found: dict[str, np.ndarray], names: str) -> None:
+    """Equal but for the rounding of AIMET's float64 scales to float32."""
+    assert set(found) == set(names)
+    with np.load(GOLDEN / "weights.npz") as golden:
+        for name, array in found.items():
+            np.testing.assert_allclose(array, golden[f"{kind}/{name}"], rtol=2**-22)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        *[(f"{kind}-{version}", "int8") for kind in ("int8", "strict") for version in ("1.0.0", "2.0.0")],
+        ("int8-0.6.1", "int8"),
+        *[(f"{kind}-{version}", "int4") for kind in ("blocks", "lpbq", "int4") for version in ("1.0.0", "2.0.0")],
+        *[(f"half-{version}", "int8-weight-only") for version in ("1.0.0", "2.0.0")],
+    ],
+)
+def test_insert_takes_the_mode_of_the_file_and_gives_the_weights_of_aimet(name, mode, tmp_path):
+    report = inserted(name, tmp_path)
+    assert (report.given.mode, report.given.weights) == (mode, 2)
+    require_aimets(name.split("-")[0], dequantized(tmp_path / "q.onnx"), "mg")
+
+
+def test_fp8_weights_are_those_of_aimet(tmp_path):
+    assert inserted("fp8-2.0.0", tmp_path).given.mode == "fp8"
+    require_aimets("fp8", dequantized(tmp_path / "q.onnx"), "mg")
+
+
+@pytest.mark.builder
+@pytest.mark.parametrize("name", ["int8-2.0.0", "blocks-1.0.0", "lpbq-2.0.0", "fp8-2.0.0"])
+def test_tensorrt_builds_what_insert_makes_of_aimet_s_files(name, tmp_path):
+    pytest.importorskip("tensorrt_rtx")
+    inserted(name, tmp_path)
+    report = build_engine(tmp_path / "q.onnx", tmp_path / "e.engine", options=BuildOptions(timeout=120))
+    assert report.bytes > 0
+
+
+@pytest.mark.parametrize("name", ["int8-1.0.0", "int8-2.0.0"])
+def test_channels_are_those_of_the_operator_for_convolutions_too(name, tmp_path):
+    report = quantized(name, tmp_path, selection=EVERY_PRODUCT)
+    assert report.calibration.given.weights == 3
+    assert "weight 't' has 4 scales in the file, one here: scaled by its values" in report.calibration.given.notes
+    found = dequantized(tmp_path / "q.onnx")
+    del found["t"]  # TensorRT takes one scale for the weight of a ConvTranspose
+    require_aimets("int8", found, "wmg")
+
+
+def test_blocks_of_16_are_kept_though_the_mode_has_none(tmp_path):
+    report = quantized("blocks-2.0.0", tmp_path, mode="int4")
+    assert {pair.granularity for pair in report.quantized} == {"blocks of 16 on axis 0", "blocks of 16 on axis 1"}
+    require_aimets("blocks", dequantized(tmp_path / "q.onnx"), "mg")
+
+
+def test_data_beside_blocks_measures_them_and_rounds_nothing_anew(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(1).normal(size=(4, 4, 4, 4)).astype(np.float32))
+    data = FileData(path=tmp_path / "d.npz")
+    cache = CachedRanges(path=GOLDEN / "blocks-2.0.0.encodings", data=data)
+    report = quantize_model(MODEL, cache, tmp_path / "q.onnx", QuantizeOptions(recipe=Recipe(quantize_mode="int4")))
+    assert report.accuracy is not None
+    require_aimets("blocks", dequantized(tmp_path / "q.onnx"), "mg")
+
+
+def test_weights_of_other_codes_are_scaled_by_their_values_with_the_reason(tmp_path):
+    report = quantized("blocks-2.0.0", tmp_path)
+    assert report.calibration.given.weights == 0
+    assert report.calibration.given.notes[0] == (
+        "weight 'm' (and 1 more) has int4 codes in the file, int8 here, which --quantize-mode int4 takes: "
+        "scaled by its values"
+    )
+
+
+def test_a_tensor_that_was_only_moved_has_the_range_of_its_source(tmp_path):
+    entries = {each.tensor: each.scale_max for each in inserted("strict-1.0.0", tmp_path).quantized}
+    found = read_encodings(GOLDEN / "strict-1.0.0.encodings").found.ranges
+    assert "f" not in found
+    assert np.float32(entries["f"]) == np.float32(found["d"].amax / 127)
+
+
+def test_blocks_that_cannot_be_told_apart_are_refused_with_the_reason(tmp_path):
+    with pytest.raises(UsageError, match="to be quantized: weight 'm' has 128 scales in the file, 32 on axis 1 here"):
+        inserted("blocks-0.6.1", tmp_path)
+
+
+def test_a_file_of_activations_is_of_no_use_to_weights(tmp_path):
+    np.savez(tmp_path / "r.npz", f=3.0, h=2.0)
+    with pytest.raises(UsageError, match=r"has no use for ranges .*, which are of activations"):
+        quantize_model(
+            MODEL,
+            CachedRanges(path=tmp_path / "r.npz"),
+            tmp_path / "q.onnx",
+            QuantizeOptions(recipe=Recipe(quantize_mode="int4")),
+        )
+
+
+def test_float_activations_need_a_mode_of_weights_and_the_message_says_so(tmp_path):
+    with pytest.raises(UsageError, match=r"nothing for the tensors .* 2 activations float") as caught:
+        quantized("half-1.0.0", tmp_path)
+    assert "--quantize-mode" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["tensorrt-cache", "npz"])
+def test_other_files_are_for_int8(name, tmp_path):
+    del name
+    np.savez(tmp_path / "r.npz", f=3.0)
+    assert nearest_mode(load_model(MODEL), read_encodings(tmp_path / "r.npz").found) == "int8"
+
+
+def test_scales_too_small_for_float16_become_its_smallest(tmp_path):
+    weights = {"w": np.random.default_rng(3).normal(size=(64, 32)).astype(np.float16)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    half = onnx.TensorProto.FLOAT16
+    onnx.save(make_model(nodes, {"x": (4, 64)}, {"y": (4, 32)}, weights, elem_type=half), tmp_path / "m.onnx")
+    (tmp_path / "e.json").write_text(
+        '{"version": "2.0.0", "encodings": [{"name": "w", "output_dtype": "int8", "y_scale": 1e-30},'
+        '{"name": "x", "output_dtype": "int8", "y_scale": 1e30}]}'
+    )
+    insert_encodings(tmp_path / "m.onnx", tmp_path / "e.json", tmp_path / "q.onnx")
+    graph = onnx.load(tmp_path / "q.onnx").graph
+    scales = [onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer if "scale" in tensor.name]
+    assert {scale.dtype for scale in scales} == {np.dtype(np.float16)}
+    assert min(scale.min() for scale in scales) == SCALE_RANGE[FLOAT16][0]
+    assert all(np.isfinite(scale).all() for scale in scales)
+
+
+def test_scales_beyond_float32_become_its_largest(tmp_path):
+    scales = {"w": [[1e300] * 16] * 4, "x": 1e300}
+    entries = [{"name": name, "output_dtype": "int4", "y_scale": scale} for name, scale in scales.items()]
+    entries[0] |= {"axis": 0, "block_size": 16}
+    (tmp_path / "e.json").write_text(json.dumps({"version": "2.0.0", "encodings": entries}))
+    weights = {"w": np.random.default_rng(3).normal(size=(64, 16)).astype(np.float32)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    onnx.save(make_model(nodes, {"x": (4, 64)}, {"y": (4, 16)}, weights), tmp_path / "m.onnx")
+    insert_encodings(tmp_path / "m.onnx", tmp_path / "e.json", tmp_path / "q.onnx")
+    found = [
+        onnx.numpy_helper.to_array(t) for t in onnx.load(tmp_path / "q.onnx").graph.initializer if "scale" in t.name
+    ]
+    assert [scale.max() for scale in found] == [np.finfo(np.float32).max]
+
+
+def scheme(granularity: Granularity, fmt: str = "int4") -> QuantScheme:
+    return QuantScheme(number_format(fmt), granularity)
+
+
+def fit(values: np.ndarray, granularity: Granularity, shape: tuple[int, ...], **where: int):
+    given = ConstantScales("int4", np.asarray(values, np.float64), where.get("axis"), where.get("block_size"))
+    return fit_scales(given, shape, scheme(granularity), "tensorrt")
+
+
+def test_coarse_blocks_of_one_are_cut_into_those_that_the_target_computes_with():
+    table = np.arange(1.0, 5.0).reshape(1, 4)
+    granularity, scales = fit(table, Blocked(0, 32), (64, 4), axis=0, block_size=64)
+    assert granularity == Blocked(0, 32)
+    assert np.array_equal(scales, np.vstack([table, table]))
+
+
+def test_scales_of_channels_stand_in_every_block():
+    granularity, scales = fit(np.array([1.0, 2.0]), Blocked(1, 16), (2, 64), axis=0)
+    assert granularity == Blocked(1, 16)
+    assert np.array_equal(scales, [[1, 1, 1, 1], [2, 2, 2, 2]])
+    assert np.array_equal(fit(np.array(3.0), Blocked(1, 16), (2, 64))[1], np.full((2, 4), 3.0))
+
+
+def test_an_axis_may_count_from_the_end():
+    assert np.array_equal(fit(np.ones(5), PerAxis(1), (3, 5), axis=-1)[1], np.ones(5))
+
+
+@pytest.mark.parametrize(
+    ("values", "granularity", "shape", "where", "message"),
+    [
+        (np.ones(5), PerAxis(1), (5, 5), {"axis": 0}, "has 5 scales on axis 0 in the file, 5 on axis 1 here"),
+        (np.ones(4), PerAxis(1), (3, 5), {}, "has 4 scales in the file, 5 on axis 1 here"),
+        (np.ones((3, 2)), PerAxis(0), (3, 8), {"axis": 1, "block_size": 4}, "has blocks of 4 in the file, one scale a"),
+        (np.ones(4), PerTensor(), (4,), {}, "has 4 scales in the file, one here"),
+        (
+            np.ones((2, 8)),
+            Blocked(1, 16),
+            (8, 64),
+            {"axis": 0, "block_size": 4},
+            r"shape \[2, 8\] in the file, \[8, 16\]",
+        ),
+        (np.ones(7), Blocked(1, 16), (8, 64), {"block_size": 16}, r"block scales of shape \[7\] in the file, \[8, 4\]"),
+        (np.ones((8, 7)), Blocked(1, 16), (8, 64), {"axis": 1, "block_size": 10}, "which tensorrt does not take"),
+        (np.ones(8), Blocked(1, 16), (8, 64, 2), {"axis": 0}, "has scales of channels in the file, and 3 dimensions"),
+    ],
+)
+def test_scales_that_do_not_fit_are_told_with_both_sides(values, granularity, shape, where, message):
+    with pytest.raises(ScalesProblem, match=message):
+        fit(values, granularity, shape, **where)
+
+
+def test_an_unknown_shape_and_asymmetric_constants_fit_nothing():
+    with pytest.raises(ScalesProblem, match="unknown shape"):
+        fit_scales(ConstantScales("int4", np.ones(1)), ("N", 4), scheme(PerTensor()), "tensorrt")
+    with pytest.raises(ScalesProblem, match="is asymmetric"):
+        fit_scales(
+            ConstantScales("uint4", np.ones(1), problem="is asymmetric in the file"),
+            (4,),
+            scheme(PerTensor()),
+            "tensorrt",
+        )

@@ -1,0 +1,292 @@
+"""Rescaling channels is kept where the quantized model measurably gains by it, and left with the figures elsewhere."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from click.testing import CliRunner
+from onnx import helper
+from support.paths import ROOT
+from support.small import make_model
+
+from qdqtool.cli import quantize
+from qdqtool.data.calibration_data import RandomData, open_feeds
+from qdqtool.errors import CapabilityError
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.save import save_model
+from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
+from qdqtool.jobs.convert_ranges import convert_ranges
+from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.planning.recipe import Preparation, Recipe
+from qdqtool.preparation.trial import verdict
+from qdqtool.ranges.file import read_ranges
+from qdqtool.ranges.shard import Shard
+from qdqtool.ranges.types import PreparationStep, Trial, TrialOutput
+from qdqtool.running.running_error import RunningError
+from qdqtool.transforms.specialize import specialize
+
+SAMPLE = ROOT / "sample_models" / "digits_depthwise"
+SAMPLES = 32
+"""Two chunks, so that two shards have one each."""
+
+ALL_SEEN = 12
+"""Samples of which none is left out when channels are looked at, nor in a trial."""
+
+
+def misjudged() -> onnx.ModelProto:
+    """Two products, of whose 24 results only the last four are returned, by a Gather that no estimate looks behind.
+
+    Those four read four channels of their own, with weights a thousandth of the others: the others are what is expected
+    to gain, and these four pay for it.
+    """
+    rng = np.random.default_rng(0)
+    second = rng.normal(size=(16, 24)).astype(np.float32)
+    second[12:, :20] = 0
+    second[:12, 20:] = 0
+    second[12:, 20:] /= 1000
+    weights = {
+        "first": np.diag(np.append(np.exp2(rng.uniform(-3, 3, 12)), [8] * 4)).astype(np.float32),
+        "second": second,
+        "last": np.arange(20, 24),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "first"], ["h"], name="one"),
+        helper.make_node("Relu", ["h"], ["r"], name="relu"),
+        helper.make_node("MatMul", ["r", "second"], ["all"], name="two"),
+        helper.make_node("Gather", ["all", "last"], ["y"], name="pick", axis=-1),
+    ]
+    return make_model(nodes, {"x": ("N", 64, 16)}, {"y": ("N", 64, 4)}, weights)
+
+
+def written(folder: Path, samples: int) -> tuple[Path, Path]:
+    """That model, and samples of 64 rows."""
+    onnx.save(misjudged(), folder / "m.onnx")
+    np.savez(folder / "d.npz", x=np.random.default_rng(1).uniform(0, 1, (samples, 64, 16)).astype(np.float32))
+    return folder / "m.onnx", folder / "d.npz"
+
+
+@pytest.fixture
+def hurt(tmp_path: Path) -> tuple[Path, Path]:
+    return written(tmp_path, SAMPLES)
+
+
+def sqnrs(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarray]]) -> list[float]:
+    """Of every output in dB, from ONNX Runtime without optimizations."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    one, two = (
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        for path in (float_path, quantized_path)
+    )
+    runs = [(one.run(None, sample), two.run(None, sample)) for sample in feeds]
+    found = []
+    for index in range(len(one.get_outputs())):
+        pairs = [(before[index].astype(np.float64), after[index]) for before, after in runs]
+        signal = sum(float(np.sum(before**2)) for before, _ in pairs)
+        noise = sum(float(np.sum((before - after) ** 2)) for before, after in pairs)
+        found.append(10 * np.log10(signal / noise))
+    return found
+
+
+def sqnr(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarray]]) -> float:
+    """Of the only output."""
+    (found,) = sqnrs(float_path, quantized_path, feeds)
+    return found
+
+
+def quantized(model: Path, data: Path, output: Path, *, equalize: bool = True, method: str = "max") -> QuantizeReport:
+    recipe = Recipe(method=method, preparation=Preparation(equalize=equalize))
+    return quantize_model(model, data, output, QuantizeOptions(recipe=recipe))
+
+
+def equalization(report: QuantizeReport):
+    (found,) = (step for step in report.preparation if step.step == "equalization")
+    return found
+
+
+def test_where_the_outputs_would_lose_the_model_is_left_as_it_is(tmp_path, monkeypatch):
+    model, data = written(tmp_path, ALL_SEEN)
+    step = equalization(quantized(model, data, tmp_path / "left.onnx"))
+    assert step.sites
+    assert not step.applied
+    quantized(model, data, tmp_path / "plain.onnx", equalize=False)
+    assert (tmp_path / "left.onnx").read_bytes() == (tmp_path / "plain.onnx").read_bytes()
+    monkeypatch.setattr("qdqtool.preparation.prepare._judged", lambda *_: None)
+    assert equalization(quantized(model, data, tmp_path / "forced.onnx")).applied
+    feeds = [{"x": sample[np.newaxis]} for sample in np.load(data)["x"]]
+    without, forced = (sqnr(model, tmp_path / f"{name}.onnx", feeds) for name in ("plain", "forced"))
+    assert forced < without - 10
+    (output,) = step.trial.outputs
+    assert output.without_db == pytest.approx(without, abs=0.01)
+    assert output.with_db == pytest.approx(forced, abs=0.01)
+
+
+def test_where_the_outputs_gain_it_is_made(tmp_path):
+    model, data = SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz"
+    step = equalization(quantized(model, data, tmp_path / "with.onnx"))
+    assert step.applied
+    quantized(model, data, tmp_path / "without.onnx", equalize=False)
+    images = np.load(data)["image"][:, np.newaxis]
+    feeds = [{"image": image} for image in images[: step.trial.samples]]
+    found = {name: sqnr(model, tmp_path / f"{name}.onnx", feeds) for name in ("with", "without")}
+    (output,) = step.trial.outputs
+    assert found["with"] > found["without"] + 20
+    assert output.without_db == pytest.approx(found["without"], abs=2)
+    assert output.with_db > output.without_db + 20
+
+
+def test_a_trial_measures_what_the_written_model_does(tmp_path):
+    """Few samples, `max`, and no pairs but on products: the ranges of the trial are those of the model."""
+    rng = np.random.default_rng(3)
+    factors = np.exp2(rng.uniform(-4, 4, 32))
+    weights = {
+        "v": (rng.normal(size=(16, 32)) * factors).astype(np.float32),
+        "w": (rng.normal(size=(32, 16)) / factors[:, np.newaxis]).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "v"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "w"], ["y"]),
+    ]
+    model = tmp_path / "m.onnx"
+    onnx.save(make_model(nodes, {"x": (1, 16)}, {"y": (1, 16)}, weights), model)
+    x = rng.normal(size=(8, 16)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=x)
+    step = equalization(quantized(model, tmp_path / "d.npz", tmp_path / "with.onnx"))
+    quantized(model, tmp_path / "d.npz", tmp_path / "without.onnx", equalize=False)
+    feeds = [{"x": row[np.newaxis]} for row in x]
+    (output,) = step.trial.outputs
+    assert step.trial.samples == 8
+    assert output.with_db == pytest.approx(sqnr(model, tmp_path / "with.onnx", feeds), abs=0.01)
+    assert output.without_db == pytest.approx(sqnr(model, tmp_path / "without.onnx", feeds), abs=0.01)
+
+
+@pytest.mark.parametrize("which", ["left", "made"])
+def test_every_shard_decides_alike(which, hurt):
+    model, data = hurt if which == "left" else (SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz")
+    whole = calibrate(model, data).record.preparation
+    trials = [step.trial for step in whole]
+    assert [trial.kept for trial in trials if trial is not None] == [which == "made"]
+    for number in (1, 2):
+        part = calibrate(model, data, shard=Shard(number, 2)).record.preparation
+        assert part == whole
+        assert [step.trial for step in part] == trials
+
+
+def test_steps_that_made_the_same_change_are_the_same_whatever_was_measured():
+    """So shards that ran on different machines are joined."""
+    measured, elsewhere = (
+        PreparationStep("equalization", {"joints": []}, Trial(samples=3, kept=True, outputs=(output,)))
+        for output in (
+            TrialOutput(name="y", without_db=20.0, with_db=30.0),
+            TrialOutput(name="y", without_db=20.01, with_db=30.0),
+        )
+    )
+    assert measured == elsewhere
+    assert measured != PreparationStep("equalization", {"joints": [1]}, measured.trial)
+
+
+def test_a_ranges_file_keeps_what_was_measured(hurt, tmp_path):
+    model, data = hurt
+    ranges = tmp_path / "r.json"
+    calibrate_to_file(model, data, ranges)
+    written = json.loads(ranges.read_text())["model"]["preparation"]
+    assert [step["trial"]["kept"] for step in written if step["step"] == "equalization"] == [False]
+    stored = next(step for step in read_ranges(ranges).record.preparation if step.step == "equalization")
+    for asked in (Preparation(), Preparation(equalize=False)):  # nothing was made that the option forbids
+        options = QuantizeOptions(recipe=Recipe(preparation=asked))
+        report = quantize_model(model, CachedRanges(path=ranges), tmp_path / "q.onnx", options)
+        assert equalization(report).trial == stored.trial
+        assert not equalization(report).applied
+    convert_ranges(ranges, tmp_path / "r.cache", to="tensorrt-cache")
+
+
+def test_the_text_says_why(hurt, tmp_path):
+    model, data = hurt
+    arguments = [str(model), "--calib-data", str(data), "--output", str(tmp_path / "q.onnx")]
+    text = CliRunner().invoke(quantize.command, arguments).stdout
+    report = json.loads(CliRunner().invoke(quantize.command, [*arguments, "--output-format", "json"]).stdout)
+    (trial,) = (step["trial"] for step in report["preparation"] if step["step"] == "equalization")
+    (output,) = trial["outputs"]
+    figures = f"{output['without_db']:.1f} dB without, {output['with_db']:.1f} dB with (16 samples)"
+    assert f"1 layer left, not equalised: measured SQNR {figures}" in text
+
+
+def errors(**noises: float) -> dict[str, RunningError]:
+    """Outputs of energy 1 with so much noise each."""
+    return {name: RunningError(elements=10, different=10, signal=1.0, noise=noise) for name, noise in noises.items()}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ({"a": 1e-4}, {"a": 1e-5}, True),
+        ({"a": 1e-4}, {"a": 2e-4}, False),
+        ({"a": 1e-4}, {"a": 1e-4}, False),  # nothing is gained
+        ({"a": 1e-4}, {"a": 0.9999e-4}, False),  # nor by a rounding
+        ({"a": 1e-4, "b": 1e-4}, {"a": 1e-6, "b": 1.2e-4}, True),  # less than chance does to one of two
+        ({"a": 1e-4, "b": 1e-4}, {"a": 1e-6, "b": 1.3e-4}, False),
+        ({"a": 0.9, "b": 1e-7}, {"a": 0.8, "b": 1.2e-7}, False),  # a noisy output does not decide for a clean one
+        ({"a": 0.0}, {"a": 1e-4}, False),
+        ({"a": 1e-4}, {"a": 0.0}, True),
+        ({"a": 0.0}, {"a": 1e-15}, False),  # below a rounding of float32: nothing is gained or lost
+    ],
+)
+def test_a_verdict_weighs_outputs_by_what_they_lose_relative_to_themselves(before, after, kept):
+    assert verdict(errors(**before), errors(**after), 3).kept == kept
+
+
+def test_how_large_an_output_is_does_not_matter():
+    before, after = errors(a=1e-4), errors(a=1e-5)
+    tiny = [{"a": replace(found["a"], signal=1e-30, noise=found["a"].noise * 1e-30)} for found in (before, after)]
+    assert verdict(before, after, 3) == verdict(*tiny, 3)
+    zeros = [{"a": replace(found["a"], signal=0.0)} for found in (before, after)]
+    assert verdict(*zeros, 3).kept
+    assert not verdict(*zeros[::-1], 3).kept
+
+
+def test_a_change_that_makes_values_infinite_is_refused():
+    broken = {"a": replace(errors(a=1e-6)["a"], nonfinite_mismatches=1)}
+    assert not verdict(errors(a=1e-4), broken, 3).kept
+    assert verdict(broken, errors(a=1e-4), 3).kept
+
+
+def test_without_float_outputs_what_is_expected_decides():
+    assert verdict({}, {}, 3) == Trial(samples=3, kept=True, problem="the model has no float outputs")
+
+
+def test_where_nothing_can_be_measured_the_report_says_so(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise CapabilityError("no such kernel")
+
+    monkeypatch.setattr("qdqtool.preparation.trial.open_session", refuse)
+    step = equalization(quantized(SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz", tmp_path / "q.onnx"))
+    assert step.applied
+    assert step.trial.problem == "no such kernel"
+
+
+SHAPES = {
+    "yunet_n_dynamic": {"input": (1, 3, 320, 320)},
+    "silero_vad_16k_op15": {"input": (1, 576), "state": (2, 1, 128)},
+}
+
+
+@pytest.mark.real
+def test_real_models_gain_on_noise_that_they_were_not_prepared_on(real_model, tmp_path):
+    """Two of them lost as long as half of the unevenness was moved everywhere, and nothing was measured."""
+    shapes = SHAPES.get(real_model.stem, {})
+    fixed = specialize(load_model(real_model), shapes) if shapes else load_model(real_model)
+    save_model(fixed, tmp_path / "float.onnx")
+    feeds = [dict(sample) for sample in open_feeds(fixed, RandomData(seed=5, samples=3))]
+    found = []
+    for equalize in (False, True):
+        recipe = Recipe(input_shapes=shapes, preparation=Preparation(equalize=equalize))
+        data = RandomData(seed=0, samples=16)
+        quantize_model(real_model, data, tmp_path / "q.onnx", QuantizeOptions(recipe=recipe))
+        found.append(np.mean(sqnrs(tmp_path / "float.onnx", tmp_path / "q.onnx", feeds)))
+    assert found[1] > found[0] - 0.5

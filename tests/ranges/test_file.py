@@ -1,0 +1,192 @@
+"""Ranges merge exactly in any order, and their file gives back the same bits or says what is wrong with it."""
+
+import json
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qdqtool.errors import UsageError
+from qdqtool.ranges.file import encode_ranges, read_ranges
+from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorRange
+
+RECORD = CalibrationRecord(
+    method="max",
+    samples=3,
+    random=True,
+    seed=5,
+    data_sha256="d",
+    model_sha256="m",
+    preparation=(PreparationStep("batchnorm"),),
+)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def range_of(values: list[float]) -> TensorRange:
+    return TensorRange(min(values), max(values), max(map(abs, values)), len(values))
+
+
+def stored(tmp_path: Path, **changes: object) -> Path:
+    entry = {"tensor": "x", "scope": [], "min": -2.0, "max": 1.0, "amax": 2.0, "count": 4, **changes}
+    document = json.loads(encode_ranges(Ranges(RECORD)))
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({**document, "tensors": [entry]}))
+    return path
+
+
+@given(st.lists(NUMBERS, min_size=1), st.lists(NUMBERS, min_size=1))
+def test_merging_gives_the_range_of_all_values_in_either_order(left, right):
+    both = range_of(left + right)
+    assert range_of(left).merge(range_of(right)) == both
+    assert range_of(right).merge(range_of(left)) == both
+
+
+@given(st.lists(NUMBERS, min_size=1))
+def test_a_tensor_without_values_changes_nothing(values):
+    assert UNSEEN.merge(range_of(values)) == range_of(values)
+
+
+@given(st.lists(NUMBERS, min_size=1))
+def test_the_file_gives_back_the_same_bits(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("ranges") / "r.json"
+    ranges = Ranges(RECORD, {((), "x"): range_of(values), (("y.then_branch",), "é/\x1b"): UNSEEN})
+    path.write_bytes(encode_ranges(ranges))
+    assert read_ranges(path) == ranges
+    assert encode_ranges(read_ranges(path)) == encode_ranges(ranges)
+
+
+def test_the_file_says_what_was_run_on_what(tmp_path):
+    document = json.loads(stored(tmp_path).read_text())
+    assert document["schema_version"] == 2
+    assert document["model"] == {"sha256": "m", "preparation": [{"step": "batchnorm", "parameters": {}}]}
+    assert document["data"] == {"sha256": "d", "samples": 3, "random": True, "seed": 5, "chunk": 16}
+    assert document["method"] == {"name": "max", "parameters": {}}
+
+
+def test_tensors_without_values_are_named(tmp_path):
+    ranges = read_ranges(stored(tmp_path, min=None, max=None, amax=0.0, count=0))
+    assert ranges.unseen() == (((), "x"),)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"min": 3.0},
+        {"min": None},
+        {"amax": 1.5},
+        {"amax": -2.0},
+        {"count": 0},
+        {"count": -1},
+        {"min": None, "max": None, "amax": 1.0, "count": 0},
+    ],
+)
+def test_a_range_that_contradicts_itself_is_refused(tmp_path, changes):
+    with pytest.raises(UsageError, match=r"tensor 'x' has .* contradict each other"):
+        read_ranges(stored(tmp_path, **changes))
+
+
+def test_a_tensor_named_twice_is_refused(tmp_path):
+    path = stored(tmp_path)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "tensors": document["tensors"] * 2}))
+    with pytest.raises(UsageError, match="names tensor 'x' twice"):
+        read_ranges(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is no ranges file"),
+        ("[1]", "is no ranges file"),
+        ("[" * 100_000, "is no ranges file"),
+        ("{}", "has schema_version None; this qdqtool reads 1 and 2"),
+        ('{"schema_version": 3}', "has schema_version 3; this qdqtool reads 1 and 2"),
+        ('{"schema_version": 1}', "is no ranges file: .*model"),
+    ],
+)
+def test_another_file_is_refused_with_the_reason(tmp_path, text, message):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_ranges(path)
+
+
+def test_an_unknown_key_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="mean"):
+        read_ranges(stored(tmp_path, mean=0.0))
+
+
+def test_a_missing_file_says_so(tmp_path):
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        read_ranges(tmp_path / "absent.json")
+
+
+def test_the_range_of_nothing_has_no_bounds():
+    assert TensorRange(inf, -inf, 0.0, 0) == UNSEEN
+
+
+HISTOGRAM = {"exponent": -12, "zeros": 1, "counts": "2 0*8190 1"}
+
+
+def with_histogram(tmp_path: Path, entry: dict[str, object], **changes: object) -> Path:
+    return stored(tmp_path, **{"histogram": {**HISTOGRAM, **changes}, **entry})
+
+
+def test_a_histogram_is_read_as_it_was_written(tmp_path):
+    ranges = read_ranges(with_histogram(tmp_path, {}, counts="2 0*8191 1"))
+    histogram = ranges.tensors[(), "x"].histogram
+    assert histogram is not None
+    assert (histogram.exponent, histogram.zeros, np.flatnonzero(histogram.counts).tolist()) == (-12, 1, [0, 8192])
+    (tmp_path / "again.json").write_bytes(encode_ranges(ranges))
+    assert read_ranges(tmp_path / "again.json") == ranges
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"counts": "2 0*8191 3"}, "has 6 values, 1 of them zeros; the tensor has 4"),
+        ({"zeros": -1, "counts": "4 0*8191 1"}, "has 4 values, -1 of them zeros"),
+        ({"exponent": -11, "counts": "2 0*8191 1"}, "has exponent -11; a largest magnitude of 2.0 has -12"),
+        ({"exponent": None, "counts": "2 0*8191 1"}, "has exponent None"),
+        ({}, "has nothing in the bin of the largest magnitude, 2.0"),
+        ({"counts": "2, 1"}, "counts: are no list"),
+    ],
+)
+def test_a_histogram_that_contradicts_its_range_is_refused(tmp_path, changes, message):
+    with pytest.raises(UsageError, match=f"tensor 'x': .*{message}"):
+        read_ranges(with_histogram(tmp_path, {}, **changes))
+
+
+def test_a_part_is_read_as_it_was_written_and_must_lie_within_the_data(tmp_path):
+    path = tmp_path / "r.json"
+    ranges = Ranges(RECORD, {}, {}, Part(0, 2, 1))
+    path.write_bytes(encode_ranges(ranges))
+    assert read_ranges(path) == ranges
+    assert read_ranges(path).samples == 1
+    path.write_bytes(encode_ranges(Ranges(RECORD, {}, {}, Part(1, 4, 2))))
+    with pytest.raises(UsageError, match="part 1 to 4 of 3 samples, done to 2, contradicts itself"):
+        read_ranges(path)
+
+
+def test_why_a_tensor_has_no_range_is_kept(tmp_path):
+    path = tmp_path / "r.json"
+    ranges = Ranges(RECORD, {((), "x"): UNSEEN}, {((), "x"): "its shape changes"})
+    path.write_bytes(encode_ranges(ranges))
+    assert read_ranges(path) == ranges
+
+
+def test_a_file_of_version_1_is_read(tmp_path):
+    path = tmp_path / "old.json"
+    document = {
+        "schema_version": 1,
+        "model": {"sha256": "m", "batchnorm_folded": True},
+        "data": {"sha256": "d", "samples": 3, "random": True, "seed": 5},
+        "method": {"name": "max", "parameters": {}},
+        "tensors": [{"tensor": "x", "scope": [], "min": -2.0, "max": 1.0, "amax": 2.0, "count": 4}],
+    }
+    path.write_text(json.dumps(document))
+    assert read_ranges(path) == Ranges(replace(RECORD, chunk=None), {((), "x"): TensorRange(-2.0, 1.0, 2.0, 4)})

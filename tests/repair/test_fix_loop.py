@@ -1,0 +1,396 @@
+"""Fixes on models of their own: what they change, what they keep, and what they refuse."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.rawdiff import changed_fields
+from support.rich_model import rich_feeds, rich_model
+from support.small import run
+
+from qdqtool.data.request import DataRequest
+from qdqtool.graph.edits.edit import AddInitializer, AddNode, Edit, SetInput
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.io.save import save_model
+from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.graph.model import Model
+from qdqtool.jobs.fix import FixRequest, fix_model
+from qdqtool.linting.policy import Judge, Policy
+from qdqtool.repair.fix_loop import Permission, Proposal, Repair
+from qdqtool.repair.proof import Prover
+from qdqtool.repair.report import Repaired
+from qdqtool.rules import Draft, Fix, Offer, RuleContext
+
+POLICY = Policy(targets=("tensorrt",))
+
+
+def parsed(text: str, opset: int = 21) -> Model:
+    return Model(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {text}'))
+
+
+def safe(model: Model) -> tuple[Model, Repaired]:
+    return fix_model(model, FixRequest(policy=POLICY))
+
+
+def unsafe(model: Model) -> tuple[Model, Repaired]:
+    return fix_model(model, FixRequest(policy=POLICY, unsafe=True))
+
+
+def stored(model: Model, tmp_path) -> onnx.ModelProto:
+    save_model(model, tmp_path / "stored.onnx")
+    return onnx.load(tmp_path / "stored.onnx")
+
+
+def operators(model: Model) -> list[str]:
+    return [node.op_type for node in model.proto.graph.node]
+
+
+def left(model: Model) -> list[str]:
+    return [finding.code for target in Judge(POLICY).model(model).targets for finding in target.findings]
+
+
+class TestSymmetricCodes:
+    def test_codes_that_are_moved_and_joined_change_together(self, tmp_path):
+        model = parsed(
+            "g (float[1,4] a, float[1,4] b) => (float[4,2] y) <float s = {0.1}, float t = {0.2}, uint8 z = {128}> {"
+            " q = QuantizeLinear(a, s, z) r = QuantizeLinear(b, s, z) m = Concat <axis = 0> (q, r)"
+            " n = Transpose(m) y = DequantizeLinear(n, s, z) }"
+        )
+        model.proto.graph.value_info.append(helper.make_tensor_value_info("n", TensorProto.UINT8, (4, 2)))
+
+        fixed, done = safe(model)
+
+        assert {change.label for change in done.changes} == {"safe"}
+        assert done.outputs[0].exact
+        assert fixed.proto.graph.value_info[0].type.tensor_type.elem_type == TensorProto.INT8
+        onnx.checker.check_model(fixed.proto, full_check=True)
+        assert not left(fixed)
+
+    def test_weights_whose_codes_fit_are_exact_with_any_zero_point(self, tmp_path):
+        model = parsed(
+            "g (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {3, 100, 9, 12}, float s = {0.1}, uint8 z = {7}> {"
+            " d = DequantizeLinear(w, s, z) y = MatMul(x, d) }"
+        )
+
+        fixed, done = safe(model)
+
+        weights = next(t for t in stored(fixed, tmp_path).graph.initializer if t.dims == [2, 2])
+        assert numpy_helper.to_array(weights).tolist() == [[-4, 93], [2, 5]]
+        assert done.outputs[0].exact
+
+    def test_weights_whose_codes_do_not_fit_are_quantized_again(self):
+        model = parsed(
+            "g (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {3, 255, 9, 12}, float s = {0.1}, uint8 z = {7}> {"
+            " d = DequantizeLinear(w, s, z) y = MatMul(x, d) }"
+        )
+
+        _, kept = safe(model)
+        fixed, done = unsafe(model)
+
+        assert not kept.changes
+        assert [change.label for change in done.changes] == ["unsafe"]
+        assert not left(fixed)
+
+    def test_a_relu_that_the_q_absorbed_comes_back(self):
+        model = parsed(
+            "g (float[1,64] x) => (float[1,64] y) <float s = {0.02}, int8 z = {-128}> {"
+            " n = Neg(x) q = QuantizeLinear(n, s, z) y = DequantizeLinear(q, s, z) }"
+        )
+
+        fixed, done = unsafe(model)
+
+        assert operators(fixed) == ["Neg", "Relu", "QuantizeLinear", "DequantizeLinear"]
+        scale = numpy_helper.to_array(fixed.proto.graph.initializer[0])
+        assert scale == np.float32(np.float64(np.float32(0.02)) * 255 / 127)
+        assert done.outputs[0].max_steps <= 0.5 + 0.5 * 255 / 127 + 1e-3  # half a step of either
+        assert done.outputs[0].before_db > 40
+
+    def test_a_table_that_is_looked_up_in_codes_is_quantized_again(self, tmp_path):
+        model = parsed(
+            "g (int64[3] i) => (float[3,2] y) <uint8[4,2] w = {0, 255, 9, 135, 1, 2, 3, 4}, float s = {0.1},"
+            " uint8 z = {135}> { r = Gather(w, i) y = DequantizeLinear(r, s, z) }"
+        )
+
+        fixed, done = unsafe(model)
+
+        table = next(t for t in stored(fixed, tmp_path).graph.initializer if t.dims == [4, 2])
+        codes = np.array([[0, 255], [9, 135], [1, 2], [3, 4]], np.float64) - 135
+        np.testing.assert_array_equal(numpy_helper.to_array(table), np.rint(codes * 127 / 135).astype(np.int8))
+        assert done.outputs[0].max_abs <= 0.1 * 135 / 127 / 2 + 1e-5
+        assert not left(fixed)
+
+    def test_no_relu_where_nothing_is_negative(self):
+        model = parsed(
+            "g (float[1,1,4,4] x) => (float[1,1,2,2] y) <float s = {0.02}, uint8 z = {0}> {"
+            " r = Relu(x) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)"
+            " q = QuantizeLinear(p, s, z) y = DequantizeLinear(q, s, z) }"
+        )
+
+        fixed, _ = unsafe(model)
+
+        assert operators(fixed) == operators(model)
+
+    def test_codes_that_are_an_output_stay(self):
+        model = parsed(
+            "g (float[1,4] x) => (int8[1,4] q) <float s = {0.1}, int8 z = {3}> { q = QuantizeLinear(x, s, z) }"
+        )
+
+        fixed, done = unsafe(model)
+
+        assert fixed.proto == model.proto
+        assert "the codes 'q' are an input or output" in {refusal.reason for refusal in done.refused}
+
+
+def test_blocks_are_split_exactly_where_they_can_be():
+    codes = ",".join(str(value) for value in range(-10, 10))
+    model = parsed(
+        f"g (float[1,10] x) => (float[1,2] y) <int8[10,2] w = {{{codes}}}, float[3,2] s = {{0.1,0.2,0.3,0.4,0.5,0.6}}>"
+        " { d = DequantizeLinear <axis = 0, block_size = 4> (w, s) y = MatMul(x, d) }"
+    )
+
+    fixed, done = safe(model)
+
+    assert [change.label for change in done.changes] == ["safe"]
+    node = fixed.proto.graph.node[0]
+    assert {attribute.name: attribute.i for attribute in node.attribute} == {"axis": 0, "block_size": 2}
+    assert [list(t.dims) for t in fixed.proto.graph.initializer if t.name == node.input[1]] == [[5, 2]]
+
+
+def test_an_int32_bias_becomes_the_float_that_the_dq_makes(tmp_path):
+    model = parsed(
+        "g (float[1,1,2,2] x) => (float[1,2,2,2] y) <float[2,1,1,1] w = {1, 2}, int32[2] b = {7, -900000001},"
+        " float[2] s = {0.1, 0.003}> { d = DequantizeLinear <axis = 0> (b, s) y = Conv(x, w, d) }"
+    )
+
+    fixed, done = safe(model)
+
+    bias = next(t for t in stored(fixed, tmp_path).graph.initializer if t.name == fixed.proto.graph.node[0].input[2])
+    expected = np.array([7, -900000001], np.int32).astype(np.float32) * np.array([0.1, 0.003], np.float32)
+    assert numpy_helper.to_array(bias).tobytes() == expected.tobytes()
+    assert [change.label for change in done.changes] == ["safe"]
+
+
+def test_a_suppressed_finding_is_not_fixed():
+    model = parsed(
+        "g (float[1,4] x) => (float[1,4] y) <float s = {0.1}> { q = QuantizeLinear(x, s) y = DequantizeLinear(q, s) }"
+    )
+    model.proto.graph.node[0].metadata_props.add(key="qdqtool.ignore", value="QS001: on purpose")
+
+    fixed, _ = safe(model)
+
+    assert fixed.proto.graph.node[0] == model.proto.graph.node[0]
+
+
+def test_what_is_written_about_a_constant_goes_to_the_one_that_replaces_it():
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {3, 100, 9, 12}, float s = {0.1}, uint8 z = {128}> {"
+        " d = DequantizeLinear(w, s, z) y = MatMul(x, d) }"
+    )
+    for tensor in model.proto.graph.initializer:
+        tensor.doc_string = f"about {tensor.name}"
+        tensor.metadata_props.add(key="from", value=tensor.name)
+
+    fixed, done = safe(model)
+
+    assert done.changes
+    described = {tensor.doc_string: tensor.metadata_props[0].value for tensor in fixed.proto.graph.initializer}
+    assert described == {"about w": "w", "about s": "s", "about z": "z"}
+
+
+def test_unsigned_4_bit_codes_around_any_zero_point_are_exact_in_int8(tmp_path):
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <uint4[2,2] w = {48, 159}, float s = {0.1}, uint4 z = {3}> {"
+        " d = DequantizeLinear(w, s, z) y = MatMul(x, d) }"
+    )
+
+    fixed, done = safe(model)
+
+    codes = next(t for t in stored(fixed, tmp_path).graph.initializer if t.dims == [2, 2])
+    assert numpy_helper.to_array(codes).tolist() == [[-3, 0], [12, 6]]  # the nibbles 0, 3, 15, 9, less 3
+    assert {change.label for change in done.changes} == {"safe"}
+    assert done.outputs[0].exact
+
+
+def test_one_block_of_a_matrix_is_a_scale_for_each_column(tmp_path):
+    """ONNX Runtime's quantizer writes block_size 128 for 4 rows."""
+    model = parsed(
+        "g (float[1,4] x) => (float[1,2] y) <int8[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float[1,2] s = {0.1, 0.2}> {"
+        " d = DequantizeLinear <axis = 0, block_size = 128> (w, s) y = MatMul(x, d) }"
+    )
+
+    fixed, done = safe(model)
+
+    node = fixed.proto.graph.node[0]
+    assert {attribute.name: attribute.i for attribute in node.attribute} == {"axis": 1}
+    assert done.outputs[0].exact
+    (y,) = run(stored(fixed, tmp_path), {"x": np.float32([[1, 1, 1, 1]])})
+    np.testing.assert_allclose(y, [[1.6, 4.0]], rtol=1e-6)
+    assert not left(fixed)
+
+
+def test_negative_scales_of_int4_weights_load_everywhere_and_are_a_warning():
+    """As ONNX Runtime's quantizer writes symmetric int4 weights."""
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float s = {-0.1}> {"
+        " d = DequantizeLinear(w, s) y = MatMul(x, d) }"
+    )
+    report = Judge(Policy(targets=("onnx", "ort-cpu", "tensorrt-rtx"), select=("QP101",))).model(model)
+
+    assert [(each.severity, each.effect) for target in report.targets for each in target.findings] == [
+        ("warning", "advice")
+    ] * 3
+
+
+def test_a_large_float_weight_is_stored_as_its_codes(tmp_path):
+    model = parsed(
+        "g (float[1,512] x) => (float[1,512] y) <float s = {0.01}, int8 z = {0}> {"
+        " q = QuantizeLinear(w, s, z) d = DequantizeLinear(q, s, z) y = MatMul(x, d) }"
+    )
+    weight = np.random.default_rng(0).normal(0, 0.3, (512, 1024)).astype(np.float32)
+    model.proto.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+
+    fixed, done = safe(model)
+
+    codes = next(t for t in stored(fixed, tmp_path).graph.initializer if t.dims == [512, 1024])
+    expected = np.clip(np.rint(weight / np.float32(0.01)), -128, 127).astype(np.int8)
+    np.testing.assert_array_equal(numpy_helper.to_array(codes), expected)
+    assert operators(fixed) == ["DequantizeLinear", "MatMul"]
+    assert [change.code for change in done.changes] == ["QM603"]
+
+
+def test_dead_channels_of_a_weight_get_scale_1(tmp_path):
+    model = parsed(
+        "g (float[1,2] x) => (float[1,3] y) <int8[2,3] w = {1, -7, 3, 4, 9, -6}, float[3] s = {0.1, 0, 0.2}> {"
+        " d = DequantizeLinear <axis = 1> (w, s) y = MatMul(x, d) }"
+    )
+
+    fixed, done = safe(model)
+
+    tensors = [numpy_helper.to_array(tensor) for tensor in stored(fixed, tmp_path).graph.initializer]
+    assert [t.tolist() for t in tensors if t.shape == (2, 3)] == [[[1, 0, 3], [4, 0, -6]]]
+    assert [t.tolist() for t in tensors if t.shape == (3,)] == [np.float32([0.1, 1, 0.2]).tolist()]
+    assert [change.label for change in done.changes] == ["safe"]
+    assert not left(fixed)
+
+
+def test_negative_scales_are_left_to_people():
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1, -7, 3, 4}, float[2] s = {-0.1, 0}> {"
+        " d = DequantizeLinear <axis = 1> (w, s) y = MatMul(x, d) }"
+    )
+
+    fixed, _ = unsafe(model)
+
+    assert fixed.proto == model.proto
+
+
+def test_the_opset_is_raised_once_and_everything_after_it_is_proven():
+    """Per-axis scales came with opset 13; ONNX Runtime's quantizer writes them into older models all the same."""
+    model = parsed(
+        "g (float[1,2] x) => (float[1,2] y) <float s = {0.1}, uint8 z = {128}, int8[2,2] w = {1, -7, 3, 4},"
+        " float[2] ws = {0.1, 0.2}> { q = QuantizeLinear(x, s, z) xd = DequantizeLinear(q, s, z)"
+        " d = DequantizeLinear <axis = 1> (w, ws) y = MatMul(xd, d) }",
+        opset=11,
+    )
+
+    _, kept = safe(model)
+    fixed, done = unsafe(model)
+
+    assert not kept.changes
+    assert fixed.default_opset() == 13
+    assert [change.code for change in done.changes if change.label == "unsafe"] == ["QS004"]
+    assert {change.label for change in done.changes if change.code != "QS004"} == {"safe"}
+    assert not left(fixed)
+
+
+def test_nodes_that_a_body_reads_too_early_are_put_in_order():
+    model = parsed(
+        "g (bool c, float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {"
+        " y = If (c) <then_branch = t () => (float[1,4] a) { a = DequantizeLinear (q, s, z) },"
+        " else_branch = e () => (float[1,4] b) { b = Neg (x) }> p = Abs(x) q = QuantizeLinear (p, s, z) }"
+    )
+
+    fixed, done = fix_model(model, FixRequest(policy=Policy(targets=("onnx",))))
+
+    assert operators(fixed) == ["Abs", "QuantizeLinear", "If"]
+    assert [change.code for change in done.changes] == ["QM617"]
+    onnx.checker.check_model(fixed.proto, full_check=True)
+
+
+class TestEngine:
+    """The engine with fixes that lie about themselves."""
+
+    @staticmethod
+    def proposals(facts: RuleContext) -> Iterator[Proposal]:
+        """For every initializer ``k*``: give its readers the double, which claims to be safe."""
+        for value in facts.view.main.values.values():
+            if value.initializer is not None and value.name.startswith("k"):
+                factor = 2 if value.name == "k3" else 1
+
+                def write(draft: Draft, value=value, factor=factor) -> None:
+                    array = numpy_helper.to_array(value.initializer) * np.float32(factor)
+                    draft.replace(value, draft.constant(value.scope, f"fixed_{value.name}", array, TensorProto.FLOAT))
+
+                fix = Fix(Offer("safe", "claims to change nothing"), f"copies {value.name}", write)
+                yield Proposal(code="T1", node=value.uses[0].node, fixes=(fix,))
+
+    def test_a_fix_that_changes_bits_is_refused_alone(self):
+        constants = ", ".join(f"float k{index} = {{{index + 1}}}" for index in range(6))
+        nodes = " ".join(f"t{index + 1} = Mul(t{index}, k{index})" for index in range(6))
+        model = parsed(f"g (float[4] t0) => (float[4] t6) <{constants}> {{ {nodes} }}")
+
+        repair = Repair(model, self.proposals, Prover(model, DataRequest()), Permission.SAFE)
+        done = repair.run()
+
+        assert sorted(change.description for change in done.changes) == [f"copies k{n}" for n in (0, 1, 2, 4, 5)]
+        (refused,) = done.refused
+        assert refused.description == "copies k3"
+        assert "output 't6' is another one" in refused.reason
+        assert sorted(done.removed) == ["k0", "k1", "k2", "k4", "k5"]
+
+
+@pytest.fixture(scope="module")
+def faulty() -> Model:
+    model = Model(rich_model())
+    edits: list[Edit] = []
+
+    places = [
+        ((), ("relu",), 0, "conv"),
+        (("features.else_branch",), ("else_out",), 0, "else_conv"),
+        (("loop_state.body",), ("loop_gemm",), 0, "loop_product"),
+        (("com.example.blocks::Block",), ("sum",), 0, "product"),
+    ]
+    for number, (scope, node, index, source) in enumerate(places):
+        mark = f"fault{number}"
+        edits += [
+            AddInitializer(scope, make_tensor(f"{mark}_s", np.float32(0.05), TensorProto.FLOAT)),
+            AddInitializer(scope, make_tensor(f"{mark}_z", np.uint8(128), TensorProto.UINT8)),
+            AddNode(scope, "QuantizeLinear", (source, f"{mark}_s", f"{mark}_z"), (f"{mark}_q",), f"{mark}_Q"),
+            AddNode(scope, "DequantizeLinear", (f"{mark}_q", f"{mark}_s", f"{mark}_z"), (f"{mark}_d",), f"{mark}_DQ"),
+            SetInput(scope, node, index, f"{mark}_d"),
+        ]
+    return apply_edits(model, edits)
+
+
+class TestRichModel:
+    """Q/DQ with faults in the main graph, a branch, a loop body and a function of a model that has everything."""
+
+    def test_every_scope_is_fixed_and_nothing_else_changes(self, faulty: Model):
+        fixed, done = fix_model(faulty, FixRequest(policy=Policy(targets=("tensorrt",), select=("QP",))))
+
+        paths = changed_fields(faulty.proto, fixed.proto)
+        assert len([change for change in done.changes if change.code in {"QP102", "QP103"}]) == 4
+        assert {change.label for change in done.changes} == {"safe"}
+        assert all("fault" in path or "initializer" in path for path in paths), paths
+        assert not [code for code in left(fixed) if code in {"QP102", "QP103"}]
+
+    @pytest.mark.parametrize("flag", [True, False])
+    def test_it_computes_the_same(self, faulty: Model, flag: bool):
+        fixed, _ = safe(faulty)
+
+        feeds = rich_feeds(flag=flag)
+        for before, after in zip(run(faulty.proto, feeds), run(fixed.proto, feeds), strict=True):
+            assert before.tobytes() == after.tobytes()

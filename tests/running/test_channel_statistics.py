@@ -1,0 +1,102 @@
+"""Statistics of channels against those of activations that were kept, and what is left out."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.small import conv_model, make_model, run
+
+from qdqtool.data.calibration_data import open_feeds
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.model import Model
+from qdqtool.running.channel_statistics import MAX_SAMPLES, MIN_SAMPLES, SHARE, ChannelData
+from qdqtool.running.float_runs import FloatRuns
+
+
+def feeds_of(model: onnx.ModelProto, folder, **arrays: np.ndarray):
+    np.savez(folder / "data.npz", **arrays)
+    return open_feeds(Model(model), folder / "data.npz")
+
+
+def rows(array: np.ndarray, axis: int) -> np.ndarray:
+    return np.moveaxis(array.astype(np.float64), axis, 0).reshape(array.shape[axis], -1)
+
+
+def test_they_are_those_of_activations_that_were_kept(tmp_path):
+    x = np.random.default_rng(0).normal(1, 2, size=(MIN_SAMPLES, 3, 8, 8)).astype(np.float32)
+    tapped = conv_model()
+    tapped.graph.output.add(name="r")
+    kept = np.concatenate([run(tapped, {"x": sample[np.newaxis]})[1] for sample in x])
+    view = GraphView(Model(conv_model()))
+    found = ChannelData(feeds_of(conv_model(), tmp_path, x=x), FloatRuns()).of(view)
+    assert [value.name for value in found] == ["x", "r"]
+    for (_, statistics), array in zip(found.items(), (x, kept), strict=True):
+        expected = rows(array, 1)
+        assert statistics.peak == pytest.approx(np.abs(expected).max(axis=1), rel=1e-5)
+        assert statistics.mean == pytest.approx(expected.mean(axis=1), rel=1e-5)
+        assert statistics.mean_square == pytest.approx((expected**2).mean(axis=1), rel=1e-5)
+
+
+def products() -> onnx.ModelProto:
+    weights = {"w": np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("MatMul", ["m", "m"], ["y"])]
+    return make_model(nodes, {"x": ("N", 4, 6)}, {"y": ("N", 4, 4)}, weights)
+
+
+def test_channels_of_a_matmul_are_on_the_last_axis_and_products_of_activations_have_none(tmp_path):
+    x = np.random.default_rng(0).normal(size=(MIN_SAMPLES, 4, 6)).astype(np.float32)
+    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(GraphView(Model(products())))
+    ((value, statistics),) = found.items()
+    assert value.name == "x"
+    assert statistics.peak == pytest.approx(np.abs(x).max(axis=(0, 1)))
+
+
+def test_a_large_model_is_looked_at_on_fewer_samples(tmp_path, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(40, 4, 6)).astype(np.float32)
+    monkeypatch.setattr("qdqtool.running.channel_statistics.MAX_VALUES", 7 * 4 * 6)
+    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(GraphView(Model(products())))
+    (statistics,) = found.values()
+    np.testing.assert_allclose(statistics.mean, x[:7].mean(axis=(0, 1)), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("count", [3, MIN_SAMPLES + 1, SHARE * (MIN_SAMPLES + 3), SHARE * MAX_SAMPLES * 2])
+def test_only_a_share_of_the_samples_is_looked_at(count, tmp_path):
+    x = np.arange(count, dtype=np.float32)[:, np.newaxis, np.newaxis] * np.ones((1, 4, 6), np.float32)
+    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(GraphView(Model(products())))
+    looked_at = min(count, max(count // SHARE, MIN_SAMPLES), MAX_SAMPLES)
+    assert next(iter(found.values())).peak.tolist() == [looked_at - 1] * 6
+
+
+def test_the_model_runs_once_however_often_it_is_asked(tmp_path, monkeypatch):
+    x = np.ones((2, 4, 6), np.float32)
+    data = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns())
+    first = data.of(GraphView(Model(products())))
+    monkeypatch.setattr(FloatRuns, "run", lambda *_: pytest.fail("it ran again"))
+    data.rescale({((), "x"): np.array([2.0, 1.0, 1.0, 1.0, 1.0, 4.0]), ((), "unknown"): np.ones(1)})
+    assert next(iter(first.values())).peak.tolist() == [1.0] * 6
+    again = next(iter(data.of(GraphView(Model(products()))).values()))
+    assert again.peak.tolist() == [0.5, 1.0, 1.0, 1.0, 1.0, 0.25]
+    assert data.means(Model(products()))[(), "x"].tolist() == [0.5, 1.0, 1.0, 1.0, 1.0, 0.25]
+    assert again.mean_square.tolist() == [0.25, 1.0, 1.0, 1.0, 1.0, 0.0625]
+
+
+def test_a_tensor_that_is_not_finite_is_left_out(tmp_path):
+    nodes = [helper.make_node("Div", ["x", "zero"], ["d"]), helper.make_node("MatMul", ["d", "w"], ["y"])]
+    weights = {"zero": np.zeros(1, np.float32), "w": np.ones((6, 4), np.float32)}
+    proto = make_model(nodes, {"x": ("N", 6)}, {"y": ("N", 4)}, weights)
+    data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)), FloatRuns())
+    assert data.of(GraphView(Model(proto))) == {}
+
+
+def test_a_branch_that_never_runs_has_no_statistics(tmp_path):
+    weights = {"w": np.ones((6, 4), np.float32), "flag": np.array(False)}
+    outputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in ("a", "b")]
+    relu, twice = helper.make_node("Relu", ["x"], ["inner"]), helper.make_node("Add", ["x", "x"], ["outer"])
+    then = helper.make_graph([relu, helper.make_node("MatMul", ["inner", "w"], ["a"])], "then", [], outputs[:1])
+    other = helper.make_graph([twice, helper.make_node("MatMul", ["outer", "w"], ["b"])], "else", [], outputs[1:])
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other)
+    proto = make_model([node], {"x": ("N", 6)}, {"y": ("N", 4)}, weights)
+    data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)), FloatRuns())
+    assert {value.name: found.peak.tolist() for value, found in data.of(GraphView(Model(proto))).items()} == {
+        "outer": [2.0] * 6
+    }

@@ -1,0 +1,73 @@
+"""Runs of a float model: one session as long as it serves, outputs kept for comparison, memory given back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.small import make_model
+
+from qdqtool.data import Feeds
+from qdqtool.data.calibration_data import open_feeds
+from qdqtool.graph.index.view import Value
+from qdqtool.graph.model import Model
+from qdqtool.running.float_runs import KEPT, FloatRuns
+
+SAMPLES = np.random.default_rng(3).normal(size=(KEPT + 2, 4)).astype(np.float32)
+
+
+def doubled_then_squared(factor: float = 2) -> onnx.ModelProto:
+    nodes = [helper.make_node("Mul", ["x", "k"], ["m"]), helper.make_node("Mul", ["m", "m"], ["y"])]
+    return make_model(nodes, {"x": (1, 4)}, {"y": (1, 4)}, {"k": np.array([factor], np.float32)})
+
+
+@pytest.fixture
+def feeds(tmp_path: Path) -> Feeds:
+    np.savez(tmp_path / "data.npz", x=SAMPLES)
+    return open_feeds(Model(doubled_then_squared()), tmp_path / "data.npz")
+
+
+@pytest.fixture
+def runs() -> Iterator[FloatRuns]:
+    with FloatRuns(lambda facts: (facts.view.main.values["m"],)) as opened:
+        yield opened
+
+
+def tensor(runs: FloatRuns, model: Model, name: str) -> Value:
+    return runs.facts(model).view.main.values[name]
+
+
+def test_one_session_serves_all_that_was_announced(runs: FloatRuns) -> None:
+    model = Model(doubled_then_squared())
+    first = runs.observer(model, ())
+    assert runs.observer(model, [tensor(runs, model, "m"), tensor(runs, model, "y")]) is first
+
+
+def test_another_model_gets_another_session(runs: FloatRuns) -> None:
+    first = runs.observer(Model(doubled_then_squared()), ())
+    assert runs.observer(Model(doubled_then_squared()), ()) is not first
+
+
+def test_outputs_are_those_of_the_model_that_was_asked(runs: FloatRuns, feeds: Feeds) -> None:
+    given, changed = Model(doubled_then_squared()), Model(doubled_then_squared(3))
+    runs.first(given, feeds)
+    for model, factor in ((changed, 3), (given, 2)):
+        found = [outputs["y"] for outputs in runs.first(model, feeds)]
+        np.testing.assert_allclose(found, (SAMPLES[:KEPT, np.newaxis] * factor) ** 2, rtol=1e-6)
+
+
+def test_what_ran_does_not_run_again(runs: FloatRuns, feeds: Feeds, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model(doubled_then_squared())
+    runs.observer(model, ())
+    for number, sample in enumerate(feeds):
+        runs.run(sample, number, feeds)
+    runs.close()
+    monkeypatch.setattr(FloatRuns, "run", lambda *_: pytest.fail("it ran again"))
+    assert len(runs.first(model, feeds)) == KEPT
+
+
+def test_kept_outputs_hold_no_memory_of_the_session(runs: FloatRuns, feeds: Feeds) -> None:
+    kept = runs.first(Model(doubled_then_squared()), feeds)
+    assert all(outputs["y"].flags.owndata for outputs in kept)

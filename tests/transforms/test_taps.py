@@ -1,0 +1,196 @@
+"""Tapped copies return inner tensors, and everything else as before."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+from support.qdq import LOOP_AND_BRANCHES, pair_model, text_model
+
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.model import Model
+from qdqtool.running.ort_cpu import Session
+from qdqtool.transforms.taps import TappedModel, tap_tensors
+
+X = np.array([1.1, -2.3, 3.7], np.float32)
+
+
+def tap_all(model: Model) -> TappedModel:
+    view = GraphView(model)
+    values = [value for value in view.values() if value.producer is not None]
+    return tap_tensors(view, values, TensorTypes(view).elem_type)
+
+
+def feeds(*, branch: bool = True, trips: int = 3) -> dict[str, np.ndarray]:
+    return {"x": X, "c": np.array(branch), "n": np.array(trips, np.int64)}
+
+
+def run(model: Model, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    with Session(model) as session:
+        return session.run(inputs)
+
+
+@pytest.mark.parametrize("branch", [True, False])
+def test_outputs_keep_their_bits_with_every_tensor_tapped(branch: bool) -> None:
+    model = text_model(LOOP_AND_BRANCHES)
+    before = run(model, feeds(branch=branch))
+    after = run(tap_all(model).model, feeds(branch=branch))
+    for name, array in before.items():
+        assert after[name].tobytes() == array.tobytes()
+
+
+def test_the_original_is_not_changed() -> None:
+    model = text_model(LOOP_AND_BRANCHES)
+    before = model.proto.SerializeToString(deterministic=True)
+    tap_all(model)
+    assert model.proto.SerializeToString(deterministic=True) == before
+
+
+def test_every_tensor_of_branches_loops_and_functions_is_reached() -> None:
+    tapped = tap_all(text_model(LOOP_AND_BRANCHES))
+    assert tapped.unreachable == {}
+    assert {name for _, name in tapped.taps} >= {"tq", "eq", "lq", "ld", "fq", "fd", "y", "z"}
+
+
+def test_a_branch_is_read_when_it_is_taken_and_empty_when_not() -> None:
+    tapped = tap_all(text_model(LOOP_AND_BRANCHES))
+    then, other = (tapped.taps[("y.then_branch",), "tq"][0], tapped.taps[("y.else_branch",), "eq"][0])
+    taken = run(tapped.model, feeds(branch=True))
+    assert taken[then.output].tolist() == [2, -5, 7]  # 1.1/.5 = 2.2, -2.3/.5 = -4.6, 3.7/.5 = 7.4
+    assert taken[other.output].size == 0
+    assert run(tapped.model, feeds(branch=False))[other.output].tolist() == [-2, 5, -7]
+
+
+def test_a_loop_tensor_is_stacked_by_iteration() -> None:
+    tapped = tap_all(text_model(LOOP_AND_BRANCHES))
+    tap = tapped.taps[("z.body",), "more"][0]
+    assert tap.stacked == 1
+    found = run(tapped.model, feeds(trips=3))[tap.output]
+    value = X
+    for iteration in range(3):
+        assert found[iteration].tolist() == (value + np.float32(1)).tolist()
+        halves = np.rint((value + 1) / np.float32(0.5)) * np.float32(0.5)
+        quarters = np.rint(halves / np.float32(0.25)) * np.float32(0.25)
+        value = 2 * quarters
+    assert run(tapped.model, feeds(trips=0))[tap.output].size == 0
+
+
+def test_a_function_is_read_at_each_call_with_the_loop_around_it() -> None:
+    tapped = tap_all(text_model(LOOP_AND_BRANCHES))
+    (tap,) = tapped.taps[("my::Twice",), "fq"]
+    assert (tap.hops, tap.stacked) == (("z.body", "call vo"), 1)
+
+
+def test_values_agree_with_the_reference_evaluator() -> None:
+    tapped = tap_all(text_model(LOOP_AND_BRANCHES))
+    names = list(dict.fromkeys(tap.output for taps in tapped.taps.values() for tap in taps))
+    ours = run(tapped.model, feeds())
+    theirs = ReferenceEvaluator(tapped.model.proto).run(names, feeds())
+    for name, array in zip(names, theirs, strict=True):
+        # the evaluator gives stacked scalars an axis more
+        assert ours[name].ravel().tolist() == np.asarray(array).ravel().tolist(), name
+
+
+NESTED = """
+<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[2] x) => (float[2] y)
+{
+  a = my.Outer (x)
+  b = my.Inner (a)
+  y = my.Outer (b)
+}
+<domain: "my", opset_import: ["": 21, "my": 1]>
+Outer (p) => (q)
+{
+  r = my.Inner (p)
+  q = my.Inner (r)
+}
+<domain: "my", opset_import: ["": 21]>
+Inner (u) => (w)
+{
+  t = Neg (u)
+  one = Constant <value = float {1.0}> ()
+  w = Add (t, one)
+}
+"""
+
+
+def test_nested_calls_give_one_tap_for_each_way_in() -> None:
+    tapped = tap_all(text_model(NESTED))
+    taps = tapped.taps[("my::Inner",), "t"]
+    assert len(taps) == 5
+    results = run(tapped.model, {"x": np.array([3.0, 5.0], np.float32)})
+    # Inner(u) = 1 - u flips between 3, 5 and -2, -4; t = -u
+    expected = {
+        ("call a", "call r"): [-3, -5],
+        ("call a", "call q"): [2, 4],
+        ("call b",): [-3, -5],
+        ("call y", "call r"): [2, 4],
+        ("call y", "call q"): [-3, -5],
+    }
+    assert {tap.hops: results[tap.output].tolist() for tap in taps} == expected
+
+
+SCAN = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[3,2] x) => (float[2] last, float[3,2] all)
+<float[2] start = {0.0, 0.0}>
+{
+  last, all = Scan <
+    num_scan_inputs = 1, scan_output_axes = [0],
+    body = b (float[2] sum, float[2] row) => (float[2] total, float[2] copy) {
+      twice = Add (row, row)
+      total = Add (sum, twice)
+      copy = Identity (total)
+    }
+  > (start, x)
+}
+"""
+
+
+def test_scan_bodies_are_stacked_and_their_axes_list_grows() -> None:
+    tapped = tap_all(text_model(SCAN))
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    found = run(tapped.model, {"x": x})
+    (twice,) = tapped.taps[("last.body",), "twice"]
+    assert found[twice.output].tolist() == (2 * x).tolist()
+    (total,) = tapped.taps[("last.body",), "total"]
+    assert found[total.output].tolist() == np.cumsum(2 * x, axis=0).tolist()
+
+
+def test_four_bit_tensors_are_widened_exactly() -> None:
+    tapped = tap_all(pair_model(onnx.TensorProto.INT4, scale=1.0))
+    (tap,) = tapped.taps[(), "q"]
+    found = run(tapped.model, {"x": np.array([-9, -8, -1, 0, 3, 7, 8], np.float32)})
+    assert found[tap.output].dtype == np.int8
+    assert found[tap.output].tolist() == [-8, -8, -1, 0, 3, 7, 7]
+
+
+UNCALLED = NESTED.replace("y = my.Outer (b)", "y = Neg (b)").replace("a = my.Outer (x)", "a = my.Inner (x)")
+
+
+def test_a_function_that_nothing_calls_is_not_reached_and_says_why() -> None:
+    tapped = tap_all(text_model(UNCALLED))
+    assert tapped.unreachable[("my::Outer",), "r"] == "function my::Outer is never called"
+    run(tapped.model, {"x": np.zeros(2, np.float32)})
+
+
+def test_a_function_that_calls_itself_ends_with_a_reason() -> None:
+    model = text_model(NESTED.replace("t = Neg (u)", "t = my.Inner (u)"))
+    reasons = tap_all(model).unreachable
+    assert reasons[("my::Inner",), "t"] == "function my::Inner calls itself"
+
+
+def test_a_branch_tensor_of_unknown_type_is_not_reached() -> None:
+    view = GraphView(text_model(LOOP_AND_BRANCHES))
+    value = view.scope(("y.then_branch",)).values["tq"]
+    tapped = tap_tensors(view, [value], lambda _: None)
+    assert "type is unknown" in tapped.unreachable[("y.then_branch",), "tq"]
+    assert tapped.taps == {}
+
+
+def test_a_name_that_is_taken_is_not_used() -> None:
+    model = text_model(LOOP_AND_BRANCHES.replace("more", "qdqtool_tap_0"))
+    before = run(model, feeds())
+    after = run(tap_all(model).model, feeds())
+    assert after["z"].tobytes() == before["z"].tobytes()
