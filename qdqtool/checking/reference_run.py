@@ -11,6 +11,7 @@ from qdqtool.checking.output_sinks import OutputSinks
 from qdqtool.checking.outputs import OutputCheck, output_checks
 from qdqtool.checking.qdq_reference import NodeCheck, compare, inputs_of
 from qdqtool.data import Feeds, Sample
+from qdqtool.data.feeds import Progress
 from qdqtool.errors import GateError
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
@@ -18,7 +19,6 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.running.nonfinite import first_nonfinite
 from qdqtool.running.observe import ModelIndex, Observer, Run
 from qdqtool.running.ort_cpu import Profile
-from qdqtool.running.progress import Progress
 
 
 class CheckJob:

@@ -10,7 +10,7 @@ from qdqtool.cli._options import shapes_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
 if TYPE_CHECKING:
-    from qdqtool.data.calibration_data import FileData, RandomData
+    from qdqtool.data.request import FileData, RandomData
     from qdqtool.planning.recipe import Recipe
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -52,7 +52,7 @@ def make_data(values: dict[str, Any]) -> "FileData | RandomData":
     Raises:
         UsageError: Not exactly one source is named, or an option does not go with it.
     """
-    from qdqtool.data.calibration_data import FileData, RandomData
+    from qdqtool.data.request import FileData, RandomData
     from qdqtool.errors import UsageError
 
     path, random = values.pop("calib_data"), values.pop("random_calibration")

@@ -1,6 +1,7 @@
 """Options that several commands share, so that they read and behave the same everywhere."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,3 +79,15 @@ def emit(report: Any, output_format: str, kind: str) -> None:
     from qdqtool.report.terminal import make_console
 
     importlib.import_module(f"qdqtool.report.text.{kind}").render(report, make_console())
+
+
+@contextlib.contextmanager
+def sample_progress() -> Iterator[Callable[[int, int], None]]:
+    """A function that takes the samples done and their total, and shows them on stderr if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("samples", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli._calibration import data_options, make_data, make_recipe, recipe_options
-from qdqtool.cli._options import emit, model_argument, output_format_option, output_option
-from qdqtool.cli._progress import sample_progress
+from qdqtool.cli._options import emit, model_argument, output_format_option, output_option, sample_progress
 
 
 @click.command(short_help="Run a float model over data and keep the ranges of its tensors.")

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli._options import emit, model_argument, output_format_option, shapes_option
-from qdqtool.cli._progress import sample_progress
+from qdqtool.cli._options import emit, model_argument, output_format_option, sample_progress, shapes_option
 
 
 @click.command(short_help="Check a model's numbers against ONNX Runtime on the CPU and a float baseline.")

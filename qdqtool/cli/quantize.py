@@ -1,24 +1,25 @@
 """``qdqtool quantize``: a float model and data in, the Q/DQ model out."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from qdqtool.cli._calibration import data_options, make_data, make_recipe, recipe_options
-from qdqtool.cli._high_precision import high_precision_option, with_high_precision
 from qdqtool.cli._options import (
     emit,
     external_data_option,
     model_argument,
     output_format_option,
     output_option,
+    sample_progress,
     weights_option,
 )
-from qdqtool.cli._progress import sample_progress
 
 if TYPE_CHECKING:
-    from qdqtool.data.calibration_data import FileData, RandomData
+    from qdqtool.data.request import FileData, RandomData
+    from qdqtool.planning.recipe import Recipe
     from qdqtool.preparation.cached_ranges import CachedRanges
 
 
@@ -35,7 +36,13 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Use the ranges although they were found on another model or other data.")
 @recipe_options()
-@high_precision_option()
+@click.option(
+    "--high-precision-dtype",
+    type=click.Choice(["fp32", "fp16"]),
+    default="fp32",
+    show_default=True,
+    help="What stays float: as it is, or in float16 wherever that holds the values; inputs and outputs stay.",
+)
 @weights_option()
 @external_data_option()
 @click.option("--save-ranges", type=click.Path(path_type=Path), metavar="FILE", help="Write the ranges too.")
@@ -56,7 +63,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     from qdqtool.insertion.pair_edits import WeightStorage
     from qdqtool.jobs import quantize
 
-    recipe = with_high_precision(make_recipe(values), values)
+    recipe = _with_high_precision(make_recipe(values), values)
     if list_matches:
         emit(quantize.list_matches(model, recipe), output_format, "matches")
         return
@@ -100,10 +107,17 @@ def _source(values: dict[str, Any], *, needed: bool) -> "FileData | RandomData |
 
 def _cached_data(values: dict[str, Any]) -> "FileData | None":
     """The data beside ranges from a file."""
-    from qdqtool.data.calibration_data import FileData
+    from qdqtool.data.request import FileData
     from qdqtool.errors import UsageError
 
     path, samples = values.pop("calib_data"), values.pop("samples")
     if path is None and samples is not None:
         raise UsageError("--samples goes with --calib-data only: ranges from a file are of the samples they are of")
     return None if path is None else FileData(path=path, samples=samples)
+
+
+def _with_high_precision(recipe: "Recipe", values: dict[str, Any]) -> "Recipe":
+    """The recipe with what ``--high-precision-dtype`` asks for, which is taken out of ``values``."""
+    from qdqtool.planning.scale_type import HighPrecision
+
+    return replace(recipe, high_precision=HighPrecision(values.pop("high_precision_dtype")))

@@ -3,10 +3,9 @@
 Every sample of a file is checked against the model's inputs before anything runs.
 """
 
-from qdqtool.data.digest import data_digest, sample_digest
 from qdqtool.data.feeds import DataDescription, Feeds, load_feeds
 from qdqtool.data.noise import random_feeds
-from qdqtool.data.sample import Sample
+from qdqtool.data.sample import Sample, data_digest, sample_digest
 from qdqtool.data.signature import InputSpec, input_specs, with_shapes
 
 __all__ = [

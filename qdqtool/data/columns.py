@@ -7,6 +7,7 @@ axis more holds one complete input in each row; that is for inputs whose first a
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -162,3 +163,9 @@ def _header(stream: IO[bytes], place: str) -> tuple[tuple[int, ...], bool, np.dt
         return np.lib.format.read_array_header_2_0(stream)
     except ValueError as error:
         raise UsageError(f"{place} is damaged: {error}") from None
+
+
+def by_number(path: Path) -> tuple[tuple[str, int], ...]:
+    """A sort key that counts: ``set_2`` comes before ``set_10``."""
+    words = re.findall(r"([^0-9]*)([0-9]*)", path.name)
+    return (*((text, int(digits) if digits else -1) for text, digits in words), (path.name, 0))

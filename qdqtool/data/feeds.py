@@ -14,6 +14,9 @@ from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
 from qdqtool.registry import load_unit, unit_names
 
+Progress = Callable[[int, int], None]
+"""Called with the samples done and their total."""
+
 
 @dataclass(frozen=True, slots=True)
 class DataDescription:

@@ -1,8 +1,15 @@
 """What a model is to be fed with, as a caller asks for it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds
+from qdqtool.errors import UsageError
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.model import Model
+from qdqtool.numerics.dtypes import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,3 +27,59 @@ class DataRequest:
     seed: int = 0
     samples: int | None = None
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileData:
+    """Calibration data that lies in a file or folder, or comes from a script.
+
+    Attributes:
+        path: A file, a folder or ``SCRIPT.py:func`` (``docs/calibration.md``).
+        samples: Only so many samples from the start; None for all.
+    """
+
+    path: Path
+    samples: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomData:
+    """Random calibration data: for trying a pipeline out, never for a model that is used.
+
+    Attributes:
+        seed: Same seed, same data.
+        samples: How many; None for a few.
+    """
+
+    seed: int = 0
+    samples: int | None = None
+
+
+CalibrationData = FileData | RandomData
+
+
+def open_feeds(
+    model: Model, data: str | Path | CalibrationData, each: Callable[[Mapping[str, Array]], None] | None = None
+) -> Feeds:
+    """The samples, every one of them checked against the inputs of the model.
+
+    Args:
+        model: What they are fed to.
+        data: Where they are.
+        each: Told of every sample once.
+
+    Raises:
+        UsageError: They do not fit.
+    """
+    request = FileData(path=Path(data)) if isinstance(data, str | Path) else data
+    if request.samples is not None and request.samples < 1:
+        raise UsageError(f"samples is {request.samples}; it must be at least 1")
+    specs = input_specs(model)
+    if isinstance(request, FileData):
+        return load_feeds(request.path, specs, request.samples, each=each)
+    view = GraphView(model)
+    feeds = random_feeds(view, TensorTypes(view), specs, seed=request.seed, samples=request.samples)
+    if each is not None:
+        for sample in feeds:
+            each(sample)
+    return feeds

@@ -1,7 +1,10 @@
-"""One sample: what goes into one run, and what is known of it besides."""
+"""One sample: what goes into one run, what is known of it besides, and its digest."""
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from qdqtool.numerics.dtypes import Array
 
@@ -45,3 +48,18 @@ class LabelledSamples(Samples, Protocol):
     def with_labels(self) -> Samples:
         """The same ones, as :class:`~qdqtool.data.sample.Sample` with labels."""
         ...
+
+
+def sample_digest(sample: Mapping[str, Array]) -> bytes:
+    """The sha256 of one sample: of each input, in the order of their names, its name, type, shape and values."""
+    digest = hashlib.sha256()
+    for name in sorted(sample):
+        array = np.ascontiguousarray(sample[name])
+        digest.update(f"{name}\0{array.dtype}\0{list(array.shape)}\0".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.digest()
+
+
+def data_digest(samples: Iterable[bytes]) -> str:
+    """The sha256 of data, from the digests of its samples in order, as hexadecimal digits."""
+    return hashlib.sha256(b"".join(samples)).hexdigest()

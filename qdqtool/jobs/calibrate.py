@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from qdqtool.data import Feeds, data_digest, sample_digest
-from qdqtool.data.calibration_data import CalibrationData, open_feeds
+from qdqtool.data.feeds import Progress
+from qdqtool.data.request import CalibrationData, open_feeds
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.digest import model_digest
@@ -30,7 +31,6 @@ from qdqtool.ranges.types import CalibrationRecord, Ranges
 from qdqtool.running.channel_statistics import product_inputs
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.observe import ModelIndex
-from qdqtool.running.progress import Progress
 
 
 def calibrate(

@@ -8,6 +8,7 @@ from qdqtool.checking.reference_run import CheckJob
 from qdqtool.checking.report import CheckReport
 from qdqtool.checking.verdict import verdict
 from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, with_shapes
+from qdqtool.data.feeds import Progress
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.soundness import require_sound
@@ -19,7 +20,6 @@ from qdqtool.insertion.split_qkv import separated_like
 from qdqtool.preparation.preparation_metadata import prepared_like
 from qdqtool.running.observe import ModelIndex
 from qdqtool.running.ort_cpu import reference
-from qdqtool.running.progress import Progress
 
 
 def check_model(

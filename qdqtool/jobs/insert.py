@@ -11,12 +11,11 @@ from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import ExternalData, check_output, save_model
+from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.check import check_model
-from qdqtool.jobs.sizes import Sizes
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.given_planner import GivenPlanner
 from qdqtool.planning.given_ranges import GivenReport, match_ranges, nearest_mode

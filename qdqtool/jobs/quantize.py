@@ -6,13 +6,14 @@ from pathlib import Path
 from qdqtool.checking.accuracy import measure
 from qdqtool.checking.gptq_metadata import note_rounding
 from qdqtool.data import Feeds
-from qdqtool.data.calibration_data import CalibrationData, RandomData, open_feeds
+from qdqtool.data.feeds import Progress
+from qdqtool.data.request import CalibrationData, RandomData, open_feeds
 from qdqtool.errors import GateError, UsageError
 from qdqtool.findings import Finding
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import ExternalData, check_output, save_model, write_atomically
+from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model, write_atomically
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
@@ -21,7 +22,6 @@ from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.insertion.split_qkv import separate_projections
 from qdqtool.jobs.calibrate import calibrate_model, prepared_for, runs_for
 from qdqtool.jobs.quantize_report import MatchesReport, NodeToQuantize, QuantizeReport
-from qdqtool.jobs.sizes import Sizes
 from qdqtool.jobs.validate import validate_model
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.calibration_used import CalibrationUsed, data_of_weights, used_ranges
@@ -47,7 +47,6 @@ from qdqtool.ranges.types import Ranges
 from qdqtool.running.channel_statistics import ChannelData
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.observe import ModelIndex
-from qdqtool.running.progress import Progress
 from qdqtool.transforms.batchnorm import fold_batchnorm
 
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import ExternalData, check_output, save_model
+from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.strip import KeptNode, RemovedNode, strip_from
-from qdqtool.jobs.sizes import Sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from qdqtool.data import Feeds
+from qdqtool.data.feeds import Progress
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.gptq import Moments
@@ -12,7 +13,6 @@ from qdqtool.planning.range_planner import computing_nodes
 from qdqtool.running.float_runs import run_sample
 from qdqtool.running.observe import ModelIndex, Observer, is_fed
 from qdqtool.running.ort_cpu import Profile
-from qdqtool.running.progress import Progress
 
 MOST_BYTES = 1 << 30
 """Moments that are gathered in one pass over the data; more of them take more passes."""

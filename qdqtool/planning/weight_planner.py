@@ -7,6 +7,7 @@ import numpy as np
 
 from qdqtool import targets
 from qdqtool.data import Feeds
+from qdqtool.data.feeds import Progress
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.numerics import search
@@ -26,7 +27,6 @@ from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
 from qdqtool.planning.target_fit import require_targets
 from qdqtool.running.observe import ModelIndex
-from qdqtool.running.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, eq=False)

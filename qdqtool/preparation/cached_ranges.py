@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdqtool.data import Feeds, data_digest, sample_digest
-from qdqtool.data.calibration_data import FileData, open_feeds
+from qdqtool.data.request import FileData, open_feeds
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.digest import model_digest
 from qdqtool.graph.model import Model

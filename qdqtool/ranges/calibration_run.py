@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdqtool.data import Feeds
+from qdqtool.data.feeds import Progress
 from qdqtool.ranges.checkpoint import RangesCheckpoint
 from qdqtool.ranges.collector import RangeCollector
 from qdqtool.ranges.shard import Shard
 from qdqtool.ranges.types import CalibrationRecord, Part, Ranges
-from qdqtool.running.progress import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

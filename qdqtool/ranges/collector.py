@@ -11,6 +11,7 @@ from itertools import islice
 import numpy as np
 
 from qdqtool.data import Feeds, sample_digest
+from qdqtool.data.feeds import Progress
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.counting import Counter
@@ -20,7 +21,6 @@ from qdqtool.ranges.types import CHUNK, UNSEEN, Part, Ranges, TensorKey, TensorR
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.nonfinite import first_nonfinite
 from qdqtool.running.observe import ModelIndex, Observer, is_fed
-from qdqtool.running.progress import Progress
 from qdqtool.transforms.taps import tensor_key
 
 

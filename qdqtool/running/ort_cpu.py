@@ -5,9 +5,11 @@ weight-only int4 MatMul at the default level keeps 45 dB of 131), and uses one t
 changes with the number of threads. The ``deployed`` profile is ONNX Runtime as people run it.
 """
 
+import ctypes
 import enum
+import functools
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +25,6 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.machine import cpu_features, cpu_name
-from qdqtool.running.memory import give_back
 from qdqtool.running.ort_errors import absent, run_error, session_error
 
 PROVIDER = "CPUExecutionProvider"
@@ -236,3 +237,21 @@ def _onnxruntime() -> Any:
     except ImportError as error:
         raise absent() from error
     return onnxruntime
+
+
+def give_back() -> None:
+    """Return freed memory to the system, where the C library is glibc; elsewhere do nothing."""
+    # glibc keeps what a session used for the next allocation, in many pieces. Measured on a ResNet-50: 544 MB before
+    # the trim and 319 MB after it, with nothing but the model in use.
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _malloc_trim() -> Callable[[int], object] | None:
+    try:
+        found: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError, TypeError):  # no such function; Windows has no library of that name at all
+        return None
+    return found

@@ -13,7 +13,7 @@ from support.small import make_model
 
 from qdqtool import formats
 from qdqtool.checking.gptq_check import MOST_RMS_STEPS
-from qdqtool.data.calibration_data import RandomData
+from qdqtool.data.request import RandomData
 from qdqtool.graph.io.metadata import CALIBRATION_KEY, ROUNDING_KEY
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.jobs.check import check_model

@@ -14,7 +14,7 @@ from support.layer_dump import kernels_of, multiplied_types
 from support.placed import place
 from support.trt_verdict import TrtOracle
 
-from qdqtool.data.calibration_data import RandomData
+from qdqtool.data.request import RandomData
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage

@@ -13,7 +13,7 @@ from support.batchnorm import batchnorm_model
 from support.paths import ROOT
 from support.small import F32, conv_model, make_model, run
 
-from qdqtool.data.calibration_data import FileData, RandomData
+from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate, calibrate_model, calibrate_to_file

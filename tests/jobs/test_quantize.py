@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.batchnorm import batchnorm_model
 from support.small import conv_model, make_model, matmul_model, run
 
-from qdqtool.data.calibration_data import RandomData
+from qdqtool.data.request import RandomData
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
 from qdqtool.graph.io.metadata import CALIBRATION_KEY
 from qdqtool.graph.io.save import ExternalData

@@ -8,8 +8,7 @@ from support.half import casts_behind_a_dq, in_half, require_valid
 from support.paths import ROOT
 from support.small import make_model
 
-from qdqtool.data.calibration_data import FileData, RandomData
-from qdqtool.data.request import DataRequest
+from qdqtool.data.request import DataRequest, FileData, RandomData
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import ShapeOptions
 from qdqtool.jobs.build import build_engine

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from qdqtool.data.calibration_data import RandomData
-from qdqtool.data.request import DataRequest
+from qdqtool.data.request import DataRequest, RandomData
 from qdqtool.engine.options import BuildOptions
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model

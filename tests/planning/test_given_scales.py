@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from support.paths import ROOT
 from support.small import make_model
 
-from qdqtool.data.calibration_data import FileData
+from qdqtool.data.request import FileData
 from qdqtool.engine.options import BuildOptions
 from qdqtool.errors import UsageError
 from qdqtool.formats import get as number_format

@@ -12,8 +12,7 @@ from support.layer_dump import output_types
 from support.paths import ROOT
 from support.small import make_model
 
-from qdqtool.data.calibration_data import FileData, RandomData
-from qdqtool.data.request import DataRequest
+from qdqtool.data.request import DataRequest, FileData, RandomData
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import ShapeOptions
 from qdqtool.insertion.pair_edits import WeightStorage

@@ -10,7 +10,7 @@ from support.layer_dump import kernels_of
 from support.trt_verdict import TrtOracle
 
 from qdqtool import formats, targets
-from qdqtool.data.calibration_data import FileData
+from qdqtool.data.request import FileData
 from qdqtool.errors import UsageError
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import insert_plan

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from support.small import conv_model
 
-from qdqtool.data.calibration_data import FileData, RandomData
+from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.convert_ranges import convert_ranges

@@ -11,7 +11,7 @@ from support.paths import ROOT
 from support.small import conv_model, make_model, run
 
 from qdqtool import preparation
-from qdqtool.data.calibration_data import open_feeds
+from qdqtool.data.request import open_feeds
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model

@@ -14,7 +14,7 @@ from support.paths import ROOT
 from support.small import make_model
 
 from qdqtool.cli import quantize
-from qdqtool.data.calibration_data import RandomData, open_feeds
+from qdqtool.data.request import RandomData, open_feeds
 from qdqtool.errors import CapabilityError
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model

@@ -16,7 +16,7 @@ from onnx import helper
 from support.command import qdqtool
 from support.small import conv_model, make_model
 
-from qdqtool.data.calibration_data import RandomData
+from qdqtool.data.request import RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate, calibrate_to_file

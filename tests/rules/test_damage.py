@@ -16,7 +16,7 @@ from support.paths import ROOT
 from support.trt_verdict import TrtOracle
 
 from qdqtool import rules
-from qdqtool.data.calibration_data import FileData, RandomData
+from qdqtool.data.request import FileData, RandomData
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import quantize_model
 

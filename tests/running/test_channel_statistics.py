@@ -6,7 +6,7 @@ import pytest
 from onnx import helper
 from support.small import conv_model, make_model, run
 
-from qdqtool.data.calibration_data import open_feeds
+from qdqtool.data.request import open_feeds
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.running.channel_statistics import MAX_SAMPLES, MIN_SAMPLES, SHARE, ChannelData

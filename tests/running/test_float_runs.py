@@ -10,7 +10,7 @@ from onnx import helper
 from support.small import make_model
 
 from qdqtool.data import Feeds
-from qdqtool.data.calibration_data import open_feeds
+from qdqtool.data.request import open_feeds
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.running.float_runs import KEPT, FloatRuns

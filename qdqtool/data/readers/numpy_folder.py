@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from qdqtool.data.columns import by_number
 from qdqtool.data.readers import npy, npz
-from qdqtool.data.readers._order import by_number
 from qdqtool.data.sample import Sample
 from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError

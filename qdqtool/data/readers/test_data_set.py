@@ -12,7 +12,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
-from qdqtool.data.readers._order import by_number
+from qdqtool.data.columns import by_number
 from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.tensors import is_external

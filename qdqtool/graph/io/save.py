@@ -246,3 +246,11 @@ def _output_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = "no space left on the device" if error.errno == errno.ENOSPC else error.strerror or str(error)
         raise OutputError(f"{path} cannot be written: {reason}; nothing was left behind") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Bytes of model and data file together, before and after."""
+
+    before: int
+    after: int

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
-from qdqtool.jobs.sizes import Sizes
 from qdqtool.report.terminal import escape, plural, sizes_line
 
 SHOWN = 40

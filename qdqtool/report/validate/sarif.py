@@ -9,9 +9,8 @@ from typing import Any
 from qdqtool.findings import Finding
 from qdqtool.jobs.catalogue import RuleCard, catalogue
 from qdqtool.linting.report import ModelReport, ValidateReport
-from qdqtool.report.finding_words import place, sentence, worst_first
+from qdqtool.report.finding_words import file_uri, from_repository, place, sentence, worst_first
 from qdqtool.report.terminal import escape
-from qdqtool.report.uri import file_uri, from_repository
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

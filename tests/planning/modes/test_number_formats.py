@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.paths import ROOT
 
-from qdqtool.data.calibration_data import FileData
+from qdqtool.data.request import FileData
 from qdqtool.errors import ArgumentError, GateError, UsageError
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model

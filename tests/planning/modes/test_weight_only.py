@@ -12,7 +12,7 @@ from support.paths import ROOT
 from support.small import make_model
 from support.trt_verdict import TrtOracle
 
-from qdqtool.data.calibration_data import FileData
+from qdqtool.data.request import FileData
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.build import build_engine

@@ -8,7 +8,7 @@ from support.engine_models import Net
 from support.networks import bert
 from support.placed import proposal
 
-from qdqtool.data.calibration_data import RandomData
+from qdqtool.data.request import RandomData
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.planning.recipe import Recipe
 

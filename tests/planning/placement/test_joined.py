@@ -9,7 +9,7 @@ from support.layer_dump import kernels_of, output_types
 from support.placed import place, proposal
 from support.trt_verdict import TrtOracle
 
-from qdqtool.data.calibration_data import RandomData
+from qdqtool.data.request import RandomData
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.planning.placement import Selection
 from qdqtool.planning.recipe import Recipe

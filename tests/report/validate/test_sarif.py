@@ -17,7 +17,7 @@ from qdqtool.jobs.validate import validate_files
 from qdqtool.linting.baseline import read_baseline, without_known, write_baseline
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.report import ValidateReport
-from qdqtool.report.uri import file_uri, from_repository
+from qdqtool.report.finding_words import file_uri, from_repository
 from qdqtool.report.validate import sarif
 
 GOLDEN = ROOT / "tests" / "golden" / "sarif"
