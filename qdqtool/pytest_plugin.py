@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from qdqtool.jobs.diff import DiffReport
+    from qdqtool.diff.report import DiffReport
     from qdqtool.linting.report import ValidateReport
 
 Source = str | Path

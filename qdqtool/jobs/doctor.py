@@ -1,6 +1,5 @@
 """The doctor job: what works on this machine and, for the rest, why not and what to install."""
 
-import ctypes
 import importlib.metadata
 import platform
 import subprocess
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qdqtool import targets
+from qdqtool.engine.gpus import Gpu, find_gpus
 
 State = Literal["ok", "missing", "broken"]
 
@@ -45,14 +45,6 @@ class CommandState:
     command: str
     works: bool
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
-    """One CUDA device: its name and compute capability, such as ``8.9``."""
-
-    name: str
-    compute_capability: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +112,7 @@ def examine() -> DoctorReport:
     from qdqtool.version import __version__
 
     components = {package.module: _component(package) for package in _PACKAGES}
-    gpus, gpu_note = _gpus()
+    gpus, gpu_note = find_gpus()
     return DoctorReport(
         qdqtool=__version__,
         python=f"{platform.python_version()} ({sys.executable})",
@@ -200,26 +192,3 @@ def _problems(components: dict[str, Component]) -> list[str]:
             "pip uninstall onnxruntime onnxruntime-gpu, then install one of them"
         )
     return problems
-
-
-def _gpus() -> tuple[tuple[Gpu, ...], str]:
-    try:
-        cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
-    except OSError:
-        return (), "no CUDA driver (libcuda is absent)"
-    count = ctypes.c_int()
-    if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return (), "a CUDA driver is there, but it finds no usable device"
-    return tuple(_gpu(cuda, index) for index in range(count.value)), "" if count.value else "the driver lists no device"
-
-
-def _gpu(cuda: ctypes.CDLL, index: int) -> Gpu:
-    major, minor = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
-    device, value, name = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(128)
-    cuda.cuDeviceGet(ctypes.byref(device), index)
-    cuda.cuDeviceGetName(name, len(name), device)
-    numbers = []
-    for attribute in (major, minor):
-        cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
-        numbers.append(str(value.value))
-    return Gpu(name=name.value.decode(errors="replace"), compute_capability=".".join(numbers))

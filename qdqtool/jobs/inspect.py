@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,114 +10,16 @@ import onnx
 from qdqtool import formats, ops
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.qdq import QdqIndex, QdqNode
-from qdqtool.graph.index.types import Shape, TensorTypes
+from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import iter_tensors, nbytes
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
+from qdqtool.jobs.inspect_report import Coverage, InspectReport, QdqGroup, TensorInfo
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.planning.placement.joined import origin
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QdqGroup:
-    """Q/DQ nodes of one operator, format and granularity.
-
-    Attributes:
-        op_type: QuantizeLinear or DequantizeLinear.
-        kind: ``weight`` if the node stands for a constant, ``scale`` if it makes the scales of others, else
-            ``activation``.
-        format: Number format, or the ONNX type's name where it is none that qdqtool knows.
-        granularity: ``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``.
-        count: Number of nodes.
-        scale_min: Smallest scale, None where none is constant.
-        scale_max: Largest scale, likewise.
-    """
-
-    op_type: str
-    kind: str
-    format: str
-    granularity: str
-    count: int
-    scale_min: float | None
-    scale_max: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """How many nodes of one quantizable operator read quantized tensors.
-
-    Attributes:
-        op_type: Operator.
-        total: Its nodes.
-        quantized: Those whose data inputs all come from a DequantizeLinear.
-        partly: Those where only some do.
-    """
-
-    op_type: str
-    total: int
-    quantized: int
-    partly: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorInfo:
-    """One tensor, for ``--tensors``.
-
-    Attributes:
-        name: Its name.
-        graph: Its scope; empty for the main graph.
-        kind: ``input``, ``initializer``, ``constant`` or ``activation``.
-        type: ONNX element type, or ``unknown``.
-        shape: Extents; symbolic ones by name, unknown ones null. None where the rank is unknown.
-        quantized: Whether something reads it through a Q/DQ pair.
-        consumers: Labels of the nodes that read it.
-    """
-
-    name: str
-    graph: str
-    kind: str
-    type: str
-    shape: Shape | None
-    quantized: bool
-    consumers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InspectReport:
-    """What is in a model.
-
-    Attributes:
-        model: The file.
-        bytes: Of the file and its external data.
-        weight_bytes: Of stored tensors by element type.
-        ir_version: ONNX IR version.
-        opset_imports: Versions by domain, the default domain as ``ai.onnx``.
-        producer: Name and version of the exporter.
-        inputs: Graph inputs that are no initializers.
-        outputs: Graph outputs.
-        nodes: Number of nodes in all scopes.
-        scopes: Number of control-flow bodies and local functions.
-        groups: The Q/DQ inventory.
-        coverage: Coverage of the quantizable operators.
-        tensors: Every tensor, when asked for.
-    """
-
-    model: str
-    bytes: int
-    weight_bytes: dict[str, int]
-    ir_version: int
-    opset_imports: dict[str, int]
-    producer: str
-    inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
-    nodes: int
-    scopes: int
-    groups: tuple[QdqGroup, ...]
-    coverage: tuple[Coverage, ...]
-    tensors: tuple[TensorInfo, ...]
 
 
 def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> InspectReport:

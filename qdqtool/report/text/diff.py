@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.diff.parameters import Change
-from qdqtool.jobs.diff import ChangedPair, DiffReport, MovedPair, PairInfo
+from qdqtool.diff.report import ChangedPair, DiffReport, MovedPair, PairInfo
 from qdqtool.report.terminal import escape, plural
 
 SHOWN = 50

@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from qdqtool.graph.index.types import Shape
-from qdqtool.jobs.inspect import InspectReport, TensorInfo
+from qdqtool.jobs.inspect_report import InspectReport, TensorInfo
 from qdqtool.report.terminal import escape, human_bytes, make_table, plural
 
 

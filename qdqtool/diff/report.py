@@ -1,0 +1,79 @@
+"""What ``diff`` reports: the JSON report is these classes, key by key."""
+
+from dataclasses import dataclass
+
+from qdqtool.diff.parameters import Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairInfo:
+    """A Q/DQ pair, or a Q or DQ alone, as it stands in front of some readers.
+
+    Attributes:
+        tensor: What it quantizes: the float tensor, or the stored codes.
+        graph: Scope of the readers; empty for the main graph.
+        form: ``pair``, ``weight`` (in either storage form), ``DQ alone`` or ``Q alone``.
+        type: Quantized type.
+        granularity: ``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``.
+        scale_min: Least scale; None where it is not constant.
+        scale_max: Greatest scale, likewise.
+        readers: Nodes, with the number of the input, and outputs that read it.
+    """
+
+    tensor: str
+    graph: str
+    form: str
+    type: str
+    granularity: str
+    scale_min: float | None
+    scale_max: float | None
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPair:
+    """A pair of the first model with what is different about it in the second."""
+
+    pair: PairInfo
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPair:
+    """A pair with the same constants a few nodes away."""
+
+    before: PairInfo
+    after: PairInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffReport:
+    """What changed in Q/DQ from one model to another.
+
+    Attributes:
+        before: The first model.
+        after: The second.
+        pairs_before: Q/DQ pairs and single Q or DQ nodes that something reads, of the first; a Q with many DQs is one.
+        pairs_after: Of the second.
+        preserved: Whether each pair of the first is in the second with the same constants; it may have moved.
+        same: How many are equal in every way.
+        removed: Pairs of the first that the second lacks.
+        changed: Pairs that are different.
+        moved: Pairs that stand elsewhere.
+        added: Pairs that only the second has.
+        versions: Opset and IR versions that differ.
+        unmatched: Nodes of the first, other than Q and DQ, that the second lacks.
+    """
+
+    before: str
+    after: str
+    pairs_before: int
+    pairs_after: int
+    preserved: bool
+    same: int
+    removed: tuple[PairInfo, ...]
+    changed: tuple[ChangedPair, ...]
+    moved: tuple[MovedPair, ...]
+    added: tuple[PairInfo, ...]
+    versions: tuple[Change, ...]
+    unmatched: int
