@@ -129,10 +129,10 @@ def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds, runs: Fl
     Returns:
         The accuracy; with a problem in words where the reference cannot run the quantized model.
     """
-    facts = runs.facts(before)
-    found = [pair for placement in plan if (pair := _Pair.of(placement, facts)) is not None]
+    index = runs.index_of(before)
+    found = [pair for placement in plan if (pair := _Pair.of(placement, index)) is not None]
     results = [
-        value for name in facts.view.main.output_names() if facts.is_float(value := facts.view.main.values[name])
+        value for name in index.view.main.output_names() if index.is_float(value := index.view.main.values[name])
     ]
     inner = [pair.value for pair in found if not pair.is_constant]
     try:
@@ -142,7 +142,7 @@ def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds, runs: Fl
     except QdqError as error:
         return Accuracy(samples=0, problem=error.message)
     for pair in found:
-        pair.add_constant(facts)
+        pair.add_constant(index)
     zeroed = tuple(lost for pair in found if (lost := pair.zeroed()) is not None)
     return Accuracy(samples=len(expected), outputs=outputs, worst=_worst(found), zeroed=zeroed)
 
@@ -160,12 +160,12 @@ class _Pair:
     """How many values were not 0, before and behind the pair."""
 
     @classmethod
-    def of(cls, placement: Placement, facts: ModelIndex) -> "_Pair | None":
+    def of(cls, placement: Placement, index: ModelIndex) -> "_Pair | None":
         """None for a tensor that only the opset upgrade brought in."""
-        value = facts.view.scope(placement.slot.scope).values.get(placement.slot.tensor)
+        value = index.view.scope(placement.slot.scope).values.get(placement.slot.tensor)
         if value is None:
             return None
-        return cls(placement, value, facts.is_constant(value), RunningError())
+        return cls(placement, value, index.is_constant(value), RunningError())
 
     def add(self, x: Array) -> None:
         y = rounded(x, self.placement)
@@ -187,8 +187,8 @@ class _Pair:
         stored = self.value.initializer
         return self.error.elements + (element_count(stored) * runs if stored is not None else 0)
 
-    def add_constant(self, facts: ModelIndex) -> None:
-        array = facts.constant(self.value) if self.is_constant else None
+    def add_constant(self, index: ModelIndex) -> None:
+        array = index.constant(self.value) if self.is_constant else None
         if array is not None:
             self.add(array)
 

@@ -177,20 +177,20 @@ class _Distances:
         return cls(quotient, steps, max(unit_roundoff(scale.dtype), unit_roundoff(x.dtype)))
 
 
-def find_boundaries(facts: ModelIndex, matcher: BaselineMatcher) -> tuple[list[Boundary], list[QdqNode]]:
+def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[Boundary], list[QdqNode]]:
     """Every quantized tensor of a model with its counterpart in a baseline, and those that have none."""
     found: list[Boundary] = []
     lonely: list[QdqNode] = []
-    notes = noted_rounding(facts.view.model)
-    for entry in facts.qdq.nodes:
-        codes, fmt = _codes(facts, entry), format_of(entry)
+    notes = noted_rounding(index.view.model)
+    for entry in index.qdq.nodes:
+        codes, fmt = _codes(index, entry), format_of(entry)
         if codes is None or fmt is None:
             continue
-        counterpart = next(matcher.of(facts.qdq, entry), None)
+        counterpart = next(matcher.of(index.qdq, entry), None)
         if counterpart is None:
             lonely.append(entry)
             continue
-        is_weight = entry.data is not None and facts.is_constant(entry.data)
+        is_weight = entry.data is not None and index.is_constant(entry.data)
         boundary = Boundary(entry, codes, counterpart, fmt, is_weight)
         noted = notes.get((counterpart.scope.path, counterpart.name))
         if boundary.is_packed and noted is not None:
@@ -199,13 +199,13 @@ def find_boundaries(facts: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
     return found, lonely
 
 
-def _codes(facts: ModelIndex, entry: QdqNode) -> Value | None:
+def _codes(index: ModelIndex, entry: QdqNode) -> Value | None:
     """The quantized tensor of a Q, or of a DQ of stored weights; None for a DQ whose Q is a boundary itself."""
     if entry.is_quantize:
         return entry.output
-    if entry.data is None or facts.qdq.quantizer_of(entry) is not None or facts.qdq.makes_scales(entry):
+    if entry.data is None or index.qdq.quantizer_of(entry) is not None or index.qdq.makes_scales(entry):
         return None
-    return entry.data if facts.is_constant(entry.data) else None
+    return entry.data if index.is_constant(entry.data) else None
 
 
 def _worst(steps: Array) -> tuple[int, ...]:

@@ -23,12 +23,12 @@ class ConstantNodes:
     """The Q and DQ nodes that compute the same in every run: all inputs constant, or codes from such a Q.
 
     Args:
-        facts: The model.
+        index: The model.
         entries: Its Q and DQ nodes.
     """
 
-    def __init__(self, facts: ModelIndex, entries: Iterable[QdqNode]) -> None:
-        self._facts = facts
+    def __init__(self, index: ModelIndex, entries: Iterable[QdqNode]) -> None:
+        self._index = index
         self._alone: list[QdqNode] = []
         self._behind: dict[QdqNode, list[QdqNode]] = {}
         entries = list(entries)
@@ -36,7 +36,7 @@ class ConstantNodes:
             if entry.output is not None and entry.data is not None and self._is_constant(inputs_of(entry)):
                 self._alone.append(entry)
         for quantizer in [entry for entry in self._alone if entry.is_quantize and format_of(entry) is not None]:
-            readers = facts.qdq.readers(quantizer)
+            readers = index.qdq.readers(quantizer)
             self._behind[quantizer] = [entry for entry in readers if self._is_constant([*inputs_of(entry)][1:])]
         self._all = {*self._alone, *(entry for readers in self._behind.values() for entry in readers)}
 
@@ -64,25 +64,25 @@ class ConstantNodes:
                 yield reader, {**known, **self._constants(inputs_of(entry))}, self._run(reader, known)
 
     def _is_constant(self, values: Iterable[Value]) -> bool:
-        return all(self._facts.is_constant(value) for value in values)
+        return all(self._index.is_constant(value) for value in values)
 
     def _constants(self, values: Iterable[Value]) -> dict[Value, Array]:
-        found = ((value, self._facts.constant(value)) for value in values)
+        found = ((value, self._index.constant(value)) for value in values)
         return {value: array for value, array in found if array is not None}
 
     def _run(self, entry: QdqNode, inputs: dict[Value, Array]) -> Array | None:
         if sum(array.nbytes for array in inputs.values()) > LARGEST_MODEL:
             return None
-        view = GraphView(_single_node_model(self._facts, entry, inputs))
+        view = GraphView(_single_node_model(self._index, entry, inputs))
         made = view.main.values[entry.node.proto.output[0]]
-        elem_type = self._facts.elem_type(entry.output) if entry.output is not None else None
+        elem_type = self._index.elem_type(entry.output) if entry.output is not None else None
         tapped = tap_tensors(view, [made], lambda _: elem_type)
         name = tapped.taps[MAIN, made.name][0].output
         with open_session(tapped.model, ModelIndex.of(view).split()) as session:
             return session.run({}, [name])[name]
 
 
-def _single_node_model(facts: ModelIndex, entry: QdqNode, inputs: dict[Value, Array]) -> Model:
+def _single_node_model(index: ModelIndex, entry: QdqNode, inputs: dict[Value, Array]) -> Model:
     node = entry.node
     tensors = [
         make_tensor(value.name, array, onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
@@ -93,5 +93,5 @@ def _single_node_model(facts: ModelIndex, entry: QdqNode, inputs: dict[Value, Ar
     opsets = [onnx.helper.make_opsetid("", node.scope.opset)]
     if node.domain:
         opsets.append(onnx.helper.make_opsetid(node.domain, 1))
-    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=facts.view.model.proto.ir_version)
+    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=index.view.model.proto.ir_version)
     return Model(proto)

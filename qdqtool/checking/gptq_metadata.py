@@ -72,11 +72,11 @@ def noted_rounding(quantized: Model) -> Mapping[tuple[ScopePath, str], NotedRoun
     return {(entry.scope, entry.tensor): NotedRounding(entry.type, entry.error) for entry in entries}
 
 
-def _entries(facts: ModelIndex, placements: list[Placement]) -> Iterator[_Entry]:
+def _entries(index: ModelIndex, placements: list[Placement]) -> Iterator[_Entry]:
     for placement in placements:
         slot = placement.slot
-        value = facts.view.scope(slot.scope).values.get(slot.tensor)
-        weights = facts.constant(value) if value is not None else None
+        value = index.view.scope(slot.scope).values.get(slot.tensor)
+        weights = index.constant(value) if value is not None else None
         if weights is not None:
             error = RunningError()
             error.add(weights, _dequantized(placement, weights.shape))

@@ -116,28 +116,28 @@ class OutputCheck:
         return self.deviation.result(self.value.name, self.nonfinite)
 
 
-def output_checks(facts: ModelIndex, baseline: ModelIndex | None) -> list[OutputCheck]:
+def output_checks(index: ModelIndex, baseline: ModelIndex | None) -> list[OutputCheck]:
     """One empty check for each output.
 
     Raises:
         UsageError: The baseline has other outputs.
     """
-    names = list(dict.fromkeys(facts.view.main.output_names()))
+    names = list(dict.fromkeys(index.view.main.output_names()))
     if baseline is not None and set(names) != set(baseline.view.main.output_names()):
         others = ", ".join(baseline.view.main.output_names())
         raise UsageError(
             f"model and baseline have different outputs: {', '.join(names)} against {others}",
             hint="the baseline must be the float model that was quantized",
         )
-    return [_output_check(facts, baseline, name) for name in names]
+    return [_output_check(index, baseline, name) for name in names]
 
 
-def _output_check(facts: ModelIndex, baseline: ModelIndex | None, name: str) -> OutputCheck:
-    value = facts.view.main.values[name]
-    maker = facts.qdq.dequantizer_of(value)
-    scale = facts.constant(maker.scale) if maker is not None and maker.scale is not None else None
+def _output_check(index: ModelIndex, baseline: ModelIndex | None, name: str) -> OutputCheck:
+    value = index.view.main.values[name]
+    maker = index.qdq.dequantizer_of(value)
+    scale = index.constant(maker.scale) if maker is not None and maker.scale is not None else None
     other = baseline.view.main.values[name] if baseline is not None else None
-    return OutputCheck(value, other, maker, scale, Deviation(maker, scale), facts.types.shape(value))
+    return OutputCheck(value, other, maker, scale, Deviation(maker, scale), index.types.shape(value))
 
 
 def nonfinite_count(array: Array) -> int:

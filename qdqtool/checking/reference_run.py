@@ -25,7 +25,7 @@ class CheckJob:
     """One check: what is observed, and what was found so far.
 
     Args:
-        facts: The model.
+        index: The model.
         baseline: The float model, if there is one.
         options: What was asked for. The limits decide nothing here, but weights are counted against theirs.
 
@@ -39,22 +39,22 @@ class CheckJob:
         nonfinite_origin: Where the first NaN or infinity comes from, in words; empty where the outputs are finite.
     """
 
-    def __init__(self, facts: ModelIndex, baseline: ModelIndex | None, options: CheckOptions) -> None:
-        self.facts = facts
+    def __init__(self, index: ModelIndex, baseline: ModelIndex | None, options: CheckOptions) -> None:
+        self.index = index
         self.baseline = baseline
         self.gates = options.gates
-        self.split = facts.split()
+        self.split = index.split()
         own = {node.entry: node.reason for node in self.split.own.values()} if self.split is not None else {}
         self.checks: dict[QdqNode, NodeCheck] = {
-            entry: NodeCheck(entry, own=own.get(entry, "")) for entry in facts.qdq.nodes
+            entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes
         }
-        self.outputs: list[OutputCheck] = output_checks(facts, baseline)
+        self.outputs: list[OutputCheck] = output_checks(index, baseline)
         self._matcher = BaselineMatcher(baseline.view) if baseline is not None else None
-        self.boundaries, self.lonely = find_boundaries(facts, self._matcher) if self._matcher is not None else ([], [])
+        self.boundaries, self.lonely = find_boundaries(index, self._matcher) if self._matcher is not None else ([], [])
         self.nonfinite_origin = ""
         self.sinks = OutputSinks(options, self.outputs)
         self._profile = options.profile
-        self._constant = ConstantNodes(facts, self.checks)
+        self._constant = ConstantNodes(index, self.checks)
         self._boundary_of = {boundary.entry: boundary for boundary in self.boundaries}
         self._running = [check for entry, check in self.checks.items() if entry not in self._constant]
 
@@ -80,15 +80,15 @@ class CheckJob:
         """The model's tensors that are read on every run."""
         values = [check.value for check in self.outputs]
         for check in self._running:
-            values.extend(value for value in inputs_of(check.entry) if not self.facts.is_constant(value))
+            values.extend(value for value in inputs_of(check.entry) if not self.index.is_constant(value))
             if check.entry.output is not None:
                 values.append(check.entry.output)
         return list(dict.fromkeys(values))
 
-    def watched_baseline(self, facts: ModelIndex) -> list[Value]:
+    def watched_baseline(self, index: ModelIndex) -> list[Value]:
         """The baseline's tensors that are read on every run."""
         values = [check.baseline for check in self.outputs if check.baseline is not None]
-        values += [boundary.baseline for boundary in self.boundaries if not facts.is_constant(boundary.baseline)]
+        values += [boundary.baseline for boundary in self.boundaries if not index.is_constant(boundary.baseline)]
         return list(dict.fromkeys(values))
 
     def _add_sample(self, sample: Sample, watcher: "_Watcher") -> None:
@@ -104,7 +104,7 @@ class CheckJob:
                     self._add_boundary(self._boundary_of[check.entry], watcher, run, floats)
         if not self.nonfinite_origin and any(output.nonfinite for output in self.outputs):
             bad = [output.value for output in self.outputs if output.nonfinite]
-            self.nonfinite_origin = first_nonfinite(self.facts, sample, bad)
+            self.nonfinite_origin = first_nonfinite(self.index, sample, bad)
 
     def _add_outputs(self, sample: Sample, watcher: "_Watcher", results: Run, floats: Run) -> None:
         found: dict[str, Array] = {}
@@ -124,17 +124,17 @@ class CheckJob:
         made = check.entry.output
         if made is None:
             return
-        quantizer = None if check.entry.is_quantize else self.facts.qdq.quantizer_of(check.entry)
-        for actual, tap, index in observer.occurrences(run, made):
-            compare(check, actual, observer.reader(run, tap, index), quantizer)
+        quantizer = None if check.entry.is_quantize else self.index.qdq.quantizer_of(check.entry)
+        for actual, tap, iterations in observer.occurrences(run, made):
+            compare(check, actual, observer.reader(run, tap, iterations), quantizer)
 
     def _add_boundary(self, boundary: Boundary, watcher: "_Watcher", run: Run, floats: Run) -> None:
         """Count a quantized activation; packed codes stored in the model are constant nodes, and not here."""
         assert watcher.baseline is not None
         assert self._matcher is not None
-        for codes, tap, index in watcher.model.occurrences(run, boundary.codes):
-            x = watcher.baseline.at(floats, boundary.baseline, self._matcher.tap(tap), index)
-            self._count(boundary, codes, x, watcher.model.reader(run, tap, index))
+        for codes, tap, iterations in watcher.model.occurrences(run, boundary.codes):
+            x = watcher.baseline.at(floats, boundary.baseline, self._matcher.tap(tap), iterations)
+            self._count(boundary, codes, x, watcher.model.reader(run, tap, iterations))
 
     def _count(
         self, boundary: Boundary, codes: Array | None, x: Array | None, read: Callable[[Value], Array | None]
@@ -153,7 +153,7 @@ class CheckJob:
             if actual is None:
                 check.problem = "its constant is larger than one model in memory may be"
                 continue
-            compare(check, actual, inputs.get, None if entry.is_quantize else self.facts.qdq.quantizer_of(entry))
+            compare(check, actual, inputs.get, None if entry.is_quantize else self.index.qdq.quantizer_of(entry))
             boundary = self._boundary_of.get(entry)
             if boundary is not None and self.baseline is not None:
                 codes = actual if entry.is_quantize else inputs.get(boundary.codes)
@@ -172,12 +172,12 @@ class _Watcher:
 
     def __init__(self, job: CheckJob, profile: Profile, stack: ExitStack, *, is_random: bool) -> None:
         self._is_random = is_random
-        self.model = stack.enter_context(Observer(job.facts, job.watched()))
+        self.model = stack.enter_context(Observer(job.index, job.watched()))
         self.outputs = self.model
         self.baseline: Observer | None = None
         if profile is not Profile.SEMANTIC:
             values = [check.value for check in job.outputs]
-            self.outputs = stack.enter_context(Observer(job.facts, values, profile))
+            self.outputs = stack.enter_context(Observer(job.index, values, profile))
         if job.baseline is not None:
             self.baseline = stack.enter_context(Observer(job.baseline, job.watched_baseline(job.baseline)))
 

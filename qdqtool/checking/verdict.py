@@ -47,7 +47,7 @@ def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> Check
     checks = list(job.checks.values())
     return CheckReport(
         passed=all(gate.passed for gate in gates),
-        model=str(job.facts.view.model.path or ""),
+        model=str(job.index.view.model.path or ""),
         baseline=str(job.baseline.view.model.path or "") if job.baseline is not None else None,
         reference=reference,
         data=data,
@@ -73,7 +73,7 @@ def _gates(
     """Every active gate, in order; the reasons of those that fail are added to ``failures``."""
     yield _own_core(job, failures)
     yield _finite(job, failures)
-    if job.facts.qdq.pairs:
+    if job.index.qdq.pairs:
         yield _pairs(job, failures)
     if job.baseline is None:
         return
@@ -122,13 +122,13 @@ def _as_in_baseline(baseline: Value | None, output: OutputCheck) -> bool:
 
 def _pairs(job: CheckJob, failures: list[str]) -> GateResult:
     wrong = 0
-    for pair in job.facts.qdq.pairs:
-        reason = _pair_fault(job.facts, pair, job.checks[pair.dequantize])
+    for pair in job.index.qdq.pairs:
+        reason = _pair_fault(job.index, pair, job.checks[pair.dequantize])
         if reason:
             wrong += 1
             node, quantize = pair.dequantize.node, pair.quantize.node
             failures.append(f"DequantizeLinear '{node.label}' does not undo '{quantize.label}': {reason}")
-    total = len(job.facts.qdq.pairs)
+    total = len(job.index.qdq.pairs)
     return GateResult(
         name="pairs",
         requires="every DQ undoes the Q before it: same scale, zero point and axis",
@@ -137,10 +137,10 @@ def _pairs(job: CheckJob, failures: list[str]) -> GateResult:
     )
 
 
-def _pair_fault(facts: ModelIndex, pair: QdqPair, check: NodeCheck) -> str:
+def _pair_fault(index: ModelIndex, pair: QdqPair, check: NodeCheck) -> str:
     """Why a DQ does not undo its Q: unequal constants, else unequal results on the data."""
     for name in ("scale", "zero_point"):
-        left, right = (_constant(facts, getattr(entry, name)) for entry in (pair.quantize, pair.dequantize))
+        left, right = (_constant(index, getattr(entry, name)) for entry in (pair.quantize, pair.dequantize))
         if name == "zero_point":
             left, right = _zero_if_absent(left, pair, right), _zero_if_absent(right, pair, left)
         if left is not None and right is not None and not _same(left, right):
@@ -150,8 +150,8 @@ def _pair_fault(facts: ModelIndex, pair: QdqPair, check: NodeCheck) -> str:
     return ""
 
 
-def _constant(facts: ModelIndex, value: Value | None) -> Array | None:
-    return facts.constant(value) if value is not None else None
+def _constant(index: ModelIndex, value: Value | None) -> Array | None:
+    return index.constant(value) if value is not None else None
 
 
 def _zero_if_absent(zero: Array | None, pair: QdqPair, other: Array | None) -> Array | None:
@@ -212,7 +212,7 @@ def _evaluated(job: CheckJob) -> Iterator[EvaluatedNode]:
         return
     for own in job.split.own.values():
         yield _evaluated_by("qdqtool", own.node, own.reason)
-    for node in job.facts.view.main.nodes:
+    for node in job.index.view.main.nodes:
         if node.key in job.split.widened:
             reason = "ONNX Runtime computes nothing in bfloat16; the float32 result is rounded to it"
             yield _evaluated_by("onnxruntime-float32", node, reason)

@@ -120,12 +120,12 @@ def calibrate_model(
     model, digests = with_fixed_shapes(source, recipe), list[bytes]()
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
     prepared = prepared_for(recipe, model, feeds, runs)
-    facts = runs.facts(prepared.model)
-    proposal = propose_for(facts, recipe)
+    index = runs.index_of(prepared.model)
+    proposal = propose_for(index, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
     slots = [entry.slot for entry in proposal.slots if entry.kind == "activation"]
-    values = [facts.view.scope(slot.scope).values[slot.tensor] for slot in slots]
-    collector = RangeCollector(facts, values, runs, histograms=calibrators.get(recipe.method).needs_histogram)
+    values = [index.view.scope(slot.scope).values[slot.tensor] for slot in slots]
+    collector = RangeCollector(index, values, runs, histograms=calibrators.get(recipe.method).needs_histogram)
     record = CalibrationRecord(
         method=recipe.method,
         samples=len(feeds),
@@ -143,8 +143,8 @@ def calibrate_model(
 def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:
     """A model prepared for what a recipe quantizes; arguments and errors as :func:`prepare`."""
 
-    def slots(facts: ModelIndex) -> Sequence[ProposedSlot]:
-        return propose_for(facts, recipe).slots
+    def slots(index: ModelIndex) -> Sequence[ProposedSlot]:
+        return propose_for(index, recipe).slots
 
     rounded = recipe.mode.integer_activations
     return prepare(model, feeds, runs, recipe.preparation, rounded_inputs=rounded, slots=slots)
@@ -153,13 +153,13 @@ def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) ->
 def runs_for(recipe: Recipe) -> FloatRuns:
     """Runs of a float model that is calibrated or quantized so."""
 
-    def read(facts: ModelIndex) -> Iterator[Value]:
-        yield from (value for value, _ in product_inputs(facts.view))
+    def read(index: ModelIndex) -> Iterator[Value]:
+        yield from (value for value, _ in product_inputs(index.view))
         if recipe.mode.weight_only:
             return
         with contextlib.suppress(UsageError):  # it is raised where the proposal counts
-            for entry in propose_for(facts, recipe).slots:
+            for entry in propose_for(index, recipe).slots:
                 if entry.kind == "activation":
-                    yield facts.view.scope(entry.slot.scope).values[entry.slot.tensor]
+                    yield index.view.scope(entry.slot.scope).values[entry.slot.tensor]
 
     return FloatRuns(read)

@@ -55,18 +55,18 @@ def check_model(
     options.require_sense(has_baseline=baseline is not None, has_data=request.path is not None)
     if options.save_outputs is not None:
         check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs))
-    facts = _facts(model)
-    compared = _facts(_like(facts.view.model, baseline)) if baseline is not None else None
-    feeds = _feeds(facts, compared, request, labels=options.metric is not None)
-    job = CheckJob(facts, compared, options)
+    index = _index_of(model)
+    compared = _index_of(_like(index.view.model, baseline)) if baseline is not None else None
+    feeds = _feeds(index, compared, request, labels=options.metric is not None)
+    job = CheckJob(index, compared, options)
     job.run(feeds, progress)
-    used = reference(facts.view.model, options.profile)
+    used = reference(index.view.model, options.profile)
     if job.split is not None:
         used = replace(used, path=f"{used.path}+qdqtool")
     return verdict(job, used, feeds.description)
 
 
-def _facts(model: str | Path | Model) -> ModelIndex:
+def _index_of(model: str | Path | Model) -> ModelIndex:
     view = GraphView(model if isinstance(model, Model) else load_model(model))
     require_sound(view)
     return ModelIndex.of(view)
@@ -84,15 +84,15 @@ def _paths(*sources: str | Path | Model | None) -> list[Path]:
     return [Path(path) for path in paths if path is not None]
 
 
-def _feeds(facts: ModelIndex, baseline: ModelIndex | None, request: DataRequest, *, labels: bool) -> Feeds:
-    specs = with_shapes(input_specs(facts.view.model), request.input_shapes)
+def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, *, labels: bool) -> Feeds:
+    specs = with_shapes(input_specs(index.view.model), request.input_shapes)
     if baseline is not None:
         _check_same_inputs(specs, input_specs(baseline.view.model))
     if request.samples is not None and request.samples < 1:
         raise UsageError(f"--samples is {request.samples}; it must be at least 1")
     if request.path is not None:
         return load_feeds(request.path, specs, request.samples, labels=labels)
-    return random_feeds(facts.view, facts.types, specs, seed=request.seed, samples=request.samples)
+    return random_feeds(index.view, index.types, specs, seed=request.seed, samples=request.samples)
 
 
 def _takes_the_same(left: InputSpec, right: InputSpec) -> bool:

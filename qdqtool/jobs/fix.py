@@ -77,8 +77,8 @@ def fix_model(model: Model, request: FixRequest) -> tuple[Model, Repaired]:
     reference(model)
     judge = Judge(request.policy)
 
-    def proposals(facts: RuleContext) -> Iterator[Proposal]:
-        for finding, fault in judge.fixable(facts):
+    def proposals(context: RuleContext) -> Iterator[Proposal]:
+        for finding, fault in judge.fixable(context):
             yield Proposal(code=finding.code, node=fault.node, fixes=fault.fixes)
 
     permission = Permission.UNSAFE if request.unsafe else Permission.SAFE

@@ -177,14 +177,14 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
     recipe = recipe or Recipe()
     source = model if isinstance(model, Model) else load_model(model)
     folded, _ = fold_batchnorm(with_fixed_shapes(source, recipe))
-    facts = ModelIndex.of(GraphView(folded))
-    proposal = propose_for(facts, recipe)
+    index = ModelIndex.of(GraphView(folded))
+    proposal = propose_for(index, recipe)
     uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.slot.uses or ()}
-    nodes = (node for node in facts.view.nodes() if (node.scope.path, node.key) in uses)
+    nodes = (node for node in index.view.nodes() if (node.scope.path, node.key) in uses)
     return MatchesReport(
         model=str(source.path or ""),
         target=recipe.target,
-        patterns=recipe.selection.matches(facts.view),
+        patterns=recipe.selection.matches(index.view),
         quantized=tuple(
             NodeToQuantize(node=node.label, op_type=node.op_type, graph=display(node.scope.path)) for node in nodes
         ),

@@ -85,29 +85,29 @@ class Judge:
             return self._report(model)
 
     def _report(self, model: Model) -> ModelReport:
-        facts = RuleContext(model)
+        context = RuleContext(model)
         chosen = self._rules_for(model.path)
-        quiet = _Quiet.of(read_suppressions(facts.view), self._node_ignores)
+        quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
         prints = Fingerprints()
-        reports = tuple(self._judge(facts, target, chosen, quiet, prints) for target in self._targets)
+        reports = tuple(self._judge(context, target, chosen, quiet, prints) for target in self._targets)
         return ModelReport(str(model.path) if model.path is not None else "<memory>", reports)
 
-    def fixable(self, facts: RuleContext) -> Iterator[tuple[Finding, Fault]]:
+    def fixable(self, context: RuleContext) -> Iterator[tuple[Finding, Fault]]:
         """Every finding that a fix is known for and that is not suppressed, target by target, with its fault."""
-        quiet = _Quiet.of(read_suppressions(facts.view), self._node_ignores)
+        quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
         for target in self._targets:
-            for rule in self._rules_for(facts.model.path):
-                for finding, fault in rule.locate(facts, target):
+            for rule in self._rules_for(context.model.path):
+                for finding, fault in rule.locate(context, target):
                     if fault.fixes and not quiet.about(finding.code, fault.node):
                         yield finding, fault
 
     def _judge(
-        self, facts: RuleContext, target: Target, chosen: tuple[Rule, ...], quiet: "_Quiet", prints: Fingerprints
+        self, context: RuleContext, target: Target, chosen: tuple[Rule, ...], quiet: "_Quiet", prints: Fingerprints
     ) -> TargetReport:
         found: list[Finding] = []
         suppressed = 0
         for rule in chosen:
-            for finding, fault in rule.locate(facts, target):
+            for finding, fault in rule.locate(context, target):
                 if quiet.about(finding.code, fault.node):
                     suppressed += 1
                 else:

@@ -80,22 +80,22 @@ def given_ranges(model: Model, path: Path, recipe: Recipe) -> Given:
 
 def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) -> Given:
     """As :func:`given_ranges`, with a file that was read already."""
-    facts, found = ModelIndex.of(GraphView(model)), read.found
+    index, found = ModelIndex.of(GraphView(model)), read.found
     if recipe.mode.weight_only and not found.constants:
         raise UsageError(
             f"quantize mode '{recipe.quantize_mode}' quantizes weights only: it has no use for ranges {path}, "
             "which are of activations"
         )
-    slots = propose_for(facts, recipe).slots
+    slots = propose_for(index, recipe).slots
     wanted = [entry.slot for entry in slots if entry.kind == "activation"]
-    weights = _Weights(facts, recipe)
+    weights = _Weights(index, recipe)
     for entry in slots:
         if entry.kind == "weight" and entry.slot.tensor in found.constants:
             weights.add(entry, found)
-    sources = {(slot.scope, slot.tensor): _source(_value(facts, slot), found) for slot in wanted}
+    sources = {(slot.scope, slot.tensor): _source(_value(index, slot), found) for slot in wanted}
     ranges = {key: found.ranges.get(source, UNSEEN) for key, source in sources.items()}
     remarks = tuple(found.remarks_of(dict.fromkeys(sources.values())))
-    known = {value.name for scope in facts.view.scopes for value in scope.values.values()}
+    known = {value.name for scope in index.view.scopes for value in scope.values.values()}
     unknown = tuple(name for name in found.names if name not in known)
     useful = any(each.count for each in ranges.values()) if wanted else weights.scales
     if slots and not useful:
@@ -112,7 +112,7 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
         notes=(
             *(f"{problem}: scaled by its values" for problem in weights.problems()),
             *remarks,
-            *_left_in_float(found, facts, recipe),
+            *_left_in_float(found, index, recipe),
         ),
     )
     return Given(Ranges(record, ranges), weights.scales, report)
@@ -139,15 +139,15 @@ def nearest_mode(model: Model, found: Encodings) -> str:
 class _Weights:
     """Scales of constants that fit, and why the others do not."""
 
-    def __init__(self, facts: ModelIndex, recipe: Recipe) -> None:
-        self._facts = facts
+    def __init__(self, index: ModelIndex, recipe: Recipe) -> None:
+        self._index = index
         self._recipe = recipe
         self._problems: dict[str, list[str]] = {}
         self.scales: dict[WeightKey, Fitted] = {}
 
     def add(self, entry: ProposedSlot, found: Encodings) -> None:
         slot = entry.slot
-        shape = self._facts.types.shape(_value(self._facts, slot))
+        shape = self._index.types.shape(_value(self._index, slot))
         try:
             fitted = fit_scales(found.constants[slot.tensor], shape, entry.scheme, self._recipe.target)
             self.scales[(slot.scope, slot.tensor), str(entry.scheme)] = fitted
@@ -160,8 +160,8 @@ class _Weights:
             yield f"weight '{tensors[0]}'{more} {problem}"
 
 
-def _value(facts: ModelIndex, slot: Slot) -> Value:
-    return facts.view.scope(slot.scope).values[slot.tensor]
+def _value(index: ModelIndex, slot: Slot) -> Value:
+    return index.view.scope(slot.scope).values[slot.tensor]
 
 
 def _source(value: Value, found: Encodings) -> str:
@@ -178,15 +178,15 @@ def _source(value: Value, found: Encodings) -> str:
     return value.name
 
 
-def _left_in_float(found: Encodings, facts: ModelIndex, recipe: Recipe) -> Iterator[str]:
-    ranges = found.ranges.keys() - _constants(facts) if recipe.mode.weight_only else ()
+def _left_in_float(found: Encodings, index: ModelIndex, recipe: Recipe) -> Iterator[str]:
+    ranges = found.ranges.keys() - _constants(index) if recipe.mode.weight_only else ()
     if ranges:
         yield f"mode '{recipe.quantize_mode}' leaves activations in float: {len(ranges)} ranges of the file have no use"
 
 
-def _constants(facts: ModelIndex) -> set[str]:
-    values = (value for scope in facts.view.scopes for value in scope.values.values())
-    return {value.name for value in values if facts.constants.is_constant(value)}
+def _constants(index: ModelIndex) -> set[str]:
+    values = (value for scope in index.view.scopes for value in scope.values.values())
+    return {value.name for value in values if index.constants.is_constant(value)}
 
 
 def _nothing_fits(path: Path, unknown: tuple[str, ...], wanted: list[str], problems: list[str]) -> UsageError:

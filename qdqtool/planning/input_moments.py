@@ -22,13 +22,13 @@ class InputMoments:
     """Moments of the activations that some weights are multiplied with, gathered pass by pass.
 
     Args:
-        facts: The float model.
+        index: The float model.
         feeds: The samples.
         progress: Told of every sample.
     """
 
-    def __init__(self, facts: ModelIndex, feeds: Feeds, progress: Progress | None = None) -> None:
-        self._facts = facts
+    def __init__(self, index: ModelIndex, feeds: Feeds, progress: Progress | None = None) -> None:
+        self._index = index
         self._feeds = feeds
         self._progress = progress
 
@@ -54,7 +54,7 @@ class InputMoments:
 
     def _inputs(self, weight: Value) -> list[Value]:
         """The activations that a matrix is multiplied with; nothing if one of its uses is no product."""
-        found = [_activation(node, self._facts) for use in weight.uses for node in computing_nodes(use.node)]
+        found = [_activation(node, self._index) for use in weight.uses for node in computing_nodes(use.node)]
         known = [value for value in found if value is not None]
         return known if len(known) == len(found) else []
 
@@ -62,7 +62,7 @@ class InputMoments:
         ordered = sorted(values, key=lambda value: (value.scope.path, value.name))
         sums: dict[Value, Moments] = {}
         inner = [value for value in ordered if not is_fed(value)]
-        with Observer(self._facts, inner, Profile.DEPLOYED) as observer:
+        with Observer(self._index, inner, Profile.DEPLOYED) as observer:
             for number, sample in enumerate(self._feeds):
                 if self._progress is not None:
                     self._progress(number, len(self._feeds))
@@ -88,11 +88,11 @@ def _is_usable(moments: Moments, channels: int) -> bool:
     return moments.shape[0] == channels and bool(np.isfinite(moments).all()) and bool(moments.any())
 
 
-def _activation(node: NodeView, facts: ModelIndex) -> Value | None:
+def _activation(node: NodeView, index: ModelIndex) -> Value | None:
     """What a product multiplies its constant right operand with, channels last."""
     value = node.input(0)
     plain = node.is_op("MatMul") or (node.is_op("Gemm") and not node.attribute("transA", 0))
-    return value if plain and value is not None and not facts.constants.is_constant(value) else None
+    return value if plain and value is not None and not index.constants.is_constant(value) else None
 
 
 def _groups(inputs: Mapping[Value, list[Value]], channels: Mapping[Value, int]) -> Iterator[list[Value]]:

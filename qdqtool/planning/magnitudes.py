@@ -30,10 +30,10 @@ def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
         UsageError: The model fails on a sample.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
-    facts = ModelIndex.of(GraphView(model))
-    values = list(_to_be_measured(facts))
+    index = ModelIndex.of(GraphView(model))
+    values = list(_to_be_measured(index))
     found: dict[TensorKey, float] = {}
-    with Observer(facts, [value for value in values if not is_fed(value)], Profile.DEPLOYED) as observer:
+    with Observer(index, [value for value in values if not is_fed(value)], Profile.DEPLOYED) as observer:
         for number, sample in enumerate(feeds.first(SAMPLES)):
             run = run_sample(observer, sample, number, feeds)
             for value in values:
@@ -47,8 +47,8 @@ def magnitudes_in(ranges: Ranges) -> dict[TensorKey, float]:
     return {key: seen.amax for key, seen in ranges.tensors.items() if seen.count}
 
 
-def _to_be_measured(facts: ModelIndex) -> Iterator[Value]:
-    for value in facts.view.values():
+def _to_be_measured(index: ModelIndex) -> Iterator[Value]:
+    for value in index.view.values():
         moved = value.producer is not None and value.producer.is_op(*KEEPING)
-        if facts.is_float(value) and not (moved or value.scope.in_function or facts.is_constant(value)):
+        if index.is_float(value) and not (moved or value.scope.in_function or index.is_constant(value)):
             yield value

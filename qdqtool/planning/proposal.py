@@ -21,7 +21,7 @@ NEVER_RUN = (
 NOT_GIVEN = "the given file has no range for it"
 
 
-def propose_for(facts: ModelIndex, recipe: Recipe) -> Proposal:
+def propose_for(index: ModelIndex, recipe: Recipe) -> Proposal:
     """Where pairs go in a prepared model.
 
     Raises:
@@ -30,9 +30,9 @@ def propose_for(facts: ModelIndex, recipe: Recipe) -> Proposal:
     mode, target = recipe.mode, targets.get(recipe.target)
     if mode.weight_only:
         goal = WeightGoal(mode, mode.block_size(recipe.block_size))
-        return propose_weights(facts.view, facts.types, facts.constants, target, recipe.selection, goal)
+        return propose_weights(index.view, index.types, index.constants, target, recipe.selection, goal)
     selection, number_format = recipe.selection, mode.activation_format
-    proposal = propose(facts.view, facts.types, facts.constants, target, selection, number_format)
+    proposal = propose(index.view, index.types, index.constants, target, selection, number_format)
     slots = (replace(slot, scheme=_scheme(slot, mode)) for slot in proposal.slots)
     return replace(proposal, slots=tuple(slots))
 

@@ -53,25 +53,25 @@ class Planner:
             UsageError: Nothing can be quantized, the ranges lack a tensor, a weight is not finite, or the target does
                 not take the format; the hint names the nearest that it takes.
         """
-        facts = ModelIndex.of(view)
-        proposal = propose_for(facts, self._recipe)
+        index = ModelIndex.of(view)
+        proposal = propose_for(index, self._recipe)
         why = NEVER_RUN if self._ranges.record.samples else NOT_GIVEN
         slots, lost = _without_unseen(proposal.slots, dict.fromkeys(self._ranges.unseen(), why), view)
         self.skipped = proposal.skipped + lost
         refuse_nothing(slots, self.skipped)
-        params = _Params(facts, self._recipe, self._ranges)
+        params = _Params(index, self._recipe, self._ranges)
         found = (Placement(entry.slot, params.of(entry, _value(view, entry.slot)), entry.reason) for entry in slots)
         self.made = QuantPlan(share_scales(slots, found))
         self.degenerate = tuple(params.degenerate)
-        require_targets(self.made, view, facts.types, [self._recipe.target])
+        require_targets(self.made, view, index.types, [self._recipe.target])
         return self.made
 
 
 class _Params:
     """Scales for one slot after another."""
 
-    def __init__(self, facts: ModelIndex, recipe: Recipe, ranges: Ranges) -> None:
-        self._facts = facts
+    def __init__(self, index: ModelIndex, recipe: Recipe, ranges: Ranges) -> None:
+        self._index = index
         self._recipe = recipe
         self._calibrator = calibrators.get(recipe.method)
         self._ranges = ranges
@@ -99,7 +99,7 @@ class _Params:
         return as_stored(scale_from_range(-amax, amax, entry.scheme, rule), self._elem_type(value))
 
     def _of_weight(self, entry: ProposedSlot, value: Value) -> QuantParams:
-        weights = self._facts.constant(value)
+        weights = self._index.constant(value)
         if weights is None:
             raise UsageError(f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it")
         if not np.isfinite(weights).all():
@@ -114,7 +114,7 @@ class _Params:
         return rule_for(self._elem_type(value), self._recipe.high_precision)
 
     def _elem_type(self, value: Value) -> int:
-        elem_type = self._facts.types.elem_type(value)
+        elem_type = self._index.types.elem_type(value)
         assert elem_type is not None
         return elem_type
 

@@ -72,46 +72,46 @@ class WeightPlanner:
             UsageError: Nothing can be quantized, a weight is not finite or cannot be read, or the target does not take
                 the result.
         """
-        facts = ModelIndex.of(view)
-        proposal = propose_for(facts, self.recipe)
+        index = ModelIndex.of(view)
+        proposal = propose_for(index, self.recipe)
         refuse_nothing(proposal.slots, proposal.skipped)
         if self.data is not None and self.recipe.mode.search and not self._known:
-            self._round_by_data(view, proposal.slots, facts, self.data)
+            self._round_by_data(view, proposal.slots, index, self.data)
         placements: list[Placement] = []
         degenerate: list[DegenerateTensor] = []
         for entry in proposal.slots:
-            found = self._derive(entry, view.scope(entry.slot.scope).values[entry.slot.tensor], facts)
+            found = self._derive(entry, view.scope(entry.slot.scope).values[entry.slot.tensor], index)
             placements.append(Placement(entry.slot, found.params, _reason(entry, found), found.codes))
             degenerate += degenerate_scales(entry, found.amax, found.rule)
         self.made, self.skipped, self.degenerate = QuantPlan(tuple(placements)), proposal.skipped, tuple(degenerate)
-        require_targets(self.made, view, facts.types, [self.recipe.target])
+        require_targets(self.made, view, index.types, [self.recipe.target])
         return self.made
 
-    def _round_by_data(self, view: GraphView, slots: Sequence[ProposedSlot], facts: ModelIndex, data: Feeds) -> None:
+    def _round_by_data(self, view: GraphView, slots: Sequence[ProposedSlot], index: ModelIndex, data: Feeds) -> None:
         """Choose the codes of every matrix whose inputs can be observed."""
         entries = {view.scope(entry.slot.scope).values[entry.slot.tensor]: entry for entry in slots}
         channels = {
             value: shape[entry.scheme.granularity.axis]
             for value, entry in entries.items()
-            if isinstance(entry.scheme.granularity, Blocked) and len(shape := _shape(value, facts)) == 2
+            if isinstance(entry.scheme.granularity, Blocked) and len(shape := _shape(value, index)) == 2
         }
-        for value, moments in InputMoments(facts, data, self.progress).of(channels):
+        for value, moments in InputMoments(index, data, self.progress).of(channels):
             entry = entries[value]
-            found, weights = self._derive(entry, value, facts), facts.constant(value)
+            found, weights = self._derive(entry, value, index), index.constant(value)
             assert weights is not None
             codes = round_weights(weights, found.params, moments)
             self._known[_key(entry)] = replace(found, codes=pack(codes, entry.scheme.format).tobytes())
 
-    def _derive(self, entry: ProposedSlot, value: Value, facts: ModelIndex) -> _Derived:
+    def _derive(self, entry: ProposedSlot, value: Value, index: ModelIndex) -> _Derived:
         key = _key(entry)
         if key not in self._known:
-            weights = facts.constant(value)
+            weights = index.constant(value)
             if weights is None:
                 raise UsageError(
                     f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it"
                 )
             try:
-                elem_type = facts.types.elem_type(value)
+                elem_type = index.types.elem_type(value)
                 assert elem_type is not None
                 self._known[key] = self._scales(weights, entry.scheme, elem_type)
             except ArgumentError:
@@ -137,12 +137,12 @@ def _key(entry: ProposedSlot) -> tuple[ScopePath, str, str]:
     return entry.slot.scope, entry.slot.tensor, str(entry.scheme)
 
 
-def _shape(value: Value, facts: ModelIndex) -> tuple[int, ...]:
+def _shape(value: Value, index: ModelIndex) -> tuple[int, ...]:
     """Extents of a constant, stored or made of stored ones; nothing where they are not known."""
-    stored = facts.constants.direct(value)
+    stored = index.constants.direct(value)
     if stored is not None:
         return tuple(stored.dims)
-    shape = facts.types.shape(value) or ()
+    shape = index.types.shape(value) or ()
     known = tuple(dim for dim in shape if isinstance(dim, int))
     return known if len(known) == len(shape) else ()
 

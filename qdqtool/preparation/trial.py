@@ -102,9 +102,9 @@ class TrialRunner:
     def _float_outputs(self, model: Model) -> Iterator[Mapping[str, Array]]:
         """Of the model without any change that was tried, sample after sample: kept from earlier runs, or run now."""
         runs, feeds = self._data.runs, self._data.feeds
-        facts = runs.facts(model)
-        main = facts.view.main
-        names = [name for name in main.output_names() if facts.is_float(main.values[name])]
+        index = runs.index_of(model)
+        main = index.view.main
+        names = [name for name in main.output_names() if index.is_float(main.values[name])]
         count = min(max(ENOUGH // max(runs.values, 1), MIN_SAMPLES), MAX_SAMPLES)
         for found in runs.first(model, feeds, count):
             yield {name: found[name] for name in names if name in found}
@@ -129,12 +129,12 @@ class _Form:
     model: Model
     seen: Mapping[TensorKey, ChannelStatistics]
 
-    def placements(self, facts: ModelIndex, slots: Slots) -> Iterator[Placement]:
+    def placements(self, index: ModelIndex, slots: Slots) -> Iterator[Placement]:
         """The pairs that can be placed."""
-        for entry in slots(facts):
-            value = facts.view.scope(entry.slot.scope).values[entry.slot.tensor]
-            array = self._range(entry, value) if entry.kind == "activation" else facts.constant(value)
-            elem_type = facts.types.elem_type(value)
+        for entry in slots(index):
+            value = index.view.scope(entry.slot.scope).values[entry.slot.tensor]
+            array = self._range(entry, value) if entry.kind == "activation" else index.constant(value)
+            elem_type = index.types.elem_type(value)
             if array is None or elem_type is None or not np.isfinite(array).all():
                 continue
             rule = rule_for(elem_type, HighPrecision.FP32)

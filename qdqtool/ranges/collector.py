@@ -37,7 +37,7 @@ class RangeCollector:
     """Ranges of some tensors of a model over data.
 
     Args:
-        facts: The model.
+        index: The model.
         values: Tensors of any scope, inputs included.
         runs: Runs it.
         histograms: Whether histograms are made as well.
@@ -47,9 +47,9 @@ class RangeCollector:
     """
 
     def __init__(
-        self, facts: ModelIndex, values: Iterable[Value], runs: FloatRuns, *, histograms: bool = False
+        self, index: ModelIndex, values: Iterable[Value], runs: FloatRuns, *, histograms: bool = False
     ) -> None:
-        self._facts = facts
+        self._index = index
         self._runs = runs
         self._values = list(dict.fromkeys(values))
         self._counter = Counter() if histograms else None
@@ -83,7 +83,7 @@ class RangeCollector:
         Raises:
             UsageError: The model fails on a sample, a tensor has NaN or infinities, or a sample changed.
         """
-        observer = self._runs.observer(self._facts.view.model, self._values)
+        observer = self._runs.observer(self._index.view.model, self._values)
         with ThreadPoolExecutor(1) as beside:
             chunk = _Chunk(self._values, self._counter, digests)
             for number, sample in islice(enumerate(feeds), part.done, part.stop):
@@ -112,7 +112,7 @@ class RangeCollector:
             return
         taken = fault.taken
         if fault.value is not None:
-            raise _nonfinite(fault.value, fault.array, taken.number, self._facts, taken.sample)
+            raise _nonfinite(fault.value, fault.array, taken.number, self._index, taken.sample)
         raise UsageError(
             f"{feeds.description.source} gave another sample {taken.number} than when it was checked",
             hint="it must give the same samples each time it is read; shuffle with a fixed seed",
@@ -156,10 +156,10 @@ class _Chunk:
         return None if counting is None else counting.result()
 
 
-def _nonfinite(value: Value, array: Array, number: int, facts: ModelIndex, sample: Mapping[str, Array]) -> UsageError:
+def _nonfinite(value: Value, array: Array, number: int, index: ModelIndex, sample: Mapping[str, Array]) -> UsageError:
     bad = array[~np.isfinite(array)]
     unseen = "no node makes such values while ONNX Runtime's optimizations are off"
-    origin = first_nonfinite(facts, sample, [value]) or unseen
+    origin = first_nonfinite(index, sample, [value]) or unseen
     places = f"{bad.size} of {array.size} elements"
     return UsageError(
         f"tensor '{value.qualified_name}' is {bad[0]} on sample {number}, in {places}; {origin}",

@@ -125,36 +125,36 @@ class Repair:
 
     def _attempt(self) -> bool:
         """One attempt at one batch; False when nothing is left to try."""
-        facts = RuleContext(self.model.fork())
-        proposals = list(self.source(facts))
+        context = RuleContext(self.model.fork())
+        proposals = list(self.source(context))
         labels: tuple[Label, ...] = ("safe",) if self.permission is Permission.SAFE else ("safe", "unsafe")
         for label in labels:
-            batch = self._batch(facts, proposals, label)
+            batch = self._batch(context, proposals, label)
             if batch:
-                self._try(facts, batch[: self._limit], label)
+                self._try(context, batch[: self._limit], label)
                 return True
         return False
 
-    def _batch(self, facts: RuleContext, proposals: Iterable[Proposal], label: Label) -> list[_Chosen]:
+    def _batch(self, context: RuleContext, proposals: Iterable[Proposal], label: Label) -> list[_Chosen]:
         """Fixes of that label that do not touch each other."""
-        namer, claims, seen = Namer(facts.view), Claims(), set[object]()
+        namer, claims, seen = Namer(context.view), Claims(), set[object]()
         batch: list[_Chosen] = []
         for proposal in proposals:
-            chosen = self._choose(facts, namer, proposal, label) if proposal.key not in seen else None
+            chosen = self._choose(context, namer, proposal, label) if proposal.key not in seen else None
             if chosen is not None and claims.add(chosen.draft.edits):
                 batch.append(chosen)
                 seen.add(proposal.key)
         raising = [chosen for chosen in batch if chosen.draft.opset]  # which may change nodes that others would edit
         return raising or batch
 
-    def _choose(self, facts: RuleContext, namer: Namer, proposal: Proposal, label: Label) -> _Chosen | None:
+    def _choose(self, context: RuleContext, namer: Namer, proposal: Proposal, label: Label) -> _Chosen | None:
         """The first alternative that fits, if it is of that label."""
         for number, fix in enumerate(proposal.fixes):
             if (proposal.key, number) in self._refused:
                 continue
             if label == "safe" and fix.offer.label != label:
                 return None
-            draft = Draft(facts, namer)
+            draft = Draft(context, namer)
             try:
                 fix.write(draft)
             except UnfitError as reason:
@@ -163,12 +163,12 @@ class Repair:
             return _Chosen(proposal, number, draft) if fix.offer.label == label else None
         return None
 
-    def _try(self, facts: RuleContext, batch: Sequence[_Chosen], label: Label) -> None:
+    def _try(self, context: RuleContext, batch: Sequence[_Chosen], label: Label) -> None:
         try:
             opset = max(chosen.draft.opset for chosen in batch)
-            raised = upgrade_opset(facts.model, opset) if opset else facts.model
+            raised = upgrade_opset(context.model, opset) if opset else context.model
             edited = apply_edits(raised, [edit for chosen in batch for edit in chosen.draft.edits])
-            candidate, removed = sweep(facts.view, edited)
+            candidate, removed = sweep(context.view, edited)
         except (EditError, QdqError) as error:
             self._fail(batch, str(error))
             return

@@ -148,13 +148,13 @@ def _twin_run(original: Model, prover: Prover) -> Run:
 
 def _with_relus(model: Model) -> Model:
     """The model with the Relus written out that its quantizer left to the Q nodes."""
-    facts = RuleContext(model.fork())
-    draft = Draft(facts, Namer(facts.view))
-    for entry in facts.qdq.quantizers():
-        if absorbs_relu(entry, facts.qdq, facts.constants):
+    context = RuleContext(model.fork())
+    draft = Draft(context, Namer(context.view))
+    for entry in context.qdq.quantizers():
+        if absorbs_relu(entry, context.qdq, context.constants):
             source = entry.node.input_name(0)
             draft.set_input(entry.node, 0, draft.add(entry.node, "Relu", (source,), source))
-    return apply_edits(facts.model, draft.edits) if draft.edits else model
+    return apply_edits(context.model, draft.edits) if draft.edits else model
 
 
 def _output_change(

@@ -78,13 +78,15 @@ class ActivationAxis(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every Q of data, and every DQ that reads data from elsewhere than a Q."""
         del target
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             if entry.granularity is None or entry.data is None or isinstance(entry.granularity, PerTensor):
                 continue
-            if (not entry.is_quantize and facts.qdq.quantizer_of(entry) is not None) or facts.is_constant(entry.data):
+            if (not entry.is_quantize and context.qdq.quantizer_of(entry) is not None) or context.is_constant(
+                entry.data
+            ):
                 continue
             assert entry.scale_shape is not None
             yield Fault(
@@ -93,20 +95,20 @@ class ActivationAxis(Rule):
                 tensor=entry.data,
                 found=f"scale of shape {dims(entry.scale_shape)}",
                 expected="one scale",
-                impact=None if _makes_float(facts, entry) else CAUTION,
+                impact=None if _makes_float(context, entry) else CAUTION,
                 fixes=(Fix(ONE_SCALE, "gives the tensor the largest of its scales", partial(_join, entry)),),
             )
 
 
-def _makes_float(facts: RuleContext, entry: QdqNode) -> bool:
+def _makes_float(context: RuleContext, entry: QdqNode) -> bool:
     """Whether an operator with int8 kernels runs in float because of the scales."""
-    dequantizers = facts.qdq.readers(entry) if entry.is_quantize else [entry]
-    readers = (reader for each in dequantizers for reader in facts.readers_of_codes.get(each, ()))
-    return any(not keeps_sum(facts, product, index) for product, index in readers)
+    dequantizers = context.qdq.readers(entry) if entry.is_quantize else [entry]
+    readers = (reader for each in dequantizers for reader in context.readers_of_codes.get(each, ()))
+    return any(not keeps_sum(context, product, index) for product, index in readers)
 
 
 def _join(entry: QdqNode, draft: Draft) -> None:
-    group = CodeGroup.of(draft.facts, entry)
+    group = CodeGroup.of(draft.context, entry)
     given, fmt = group.shared(), format_of(entry.quantized_type)
     if group.constants or fmt is None:
         raise UnfitError("stored codes are among what shares the scales")

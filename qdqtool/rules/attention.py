@@ -146,17 +146,17 @@ class Attention(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the product in front of each Softmax and the one behind it."""
-        products = {product.node: product for product in facts.products if product.node.is_op("MatMul")}
-        for node in facts.nodes:
+        products = {product.node: product for product in context.products if product.node.is_op("MatMul")}
+        for node in context.nodes:
             if not node.is_op("Softmax"):
                 continue
-            before, behind = _before(node.input(0)), _behind(facts, node.output())
+            before, behind = _before(node.input(0)), _behind(context, node.output())
             if before is None or behind is None:
                 continue
             first, second = products[before], products[behind]
-            if not _multiplies_data(facts, first, second):
+            if not _multiplies_data(context, first, second):
                 continue
             places = {"queries": first.left, "keys": first.right, "Softmax": second.left, "values": second.right}
             missing = [name for name, side in places.items() if side is None]
@@ -169,20 +169,20 @@ class Attention(Rule):
                     expected="all four, or none",
                 )
             elif not missing and target.id == "tensorrt-rtx":
-                yield from _unfused(facts, first, second)
+                yield from _unfused(context, first, second)
 
 
-def _unfused(facts: RuleContext, first: Product, second: Product) -> Iterator[Fault]:
+def _unfused(context: RuleContext, first: Product, second: Product) -> Iterator[Fault]:
     """Why four pairs of this attention end in no fused kernel, if they do."""
     assert first.left is not None
-    quantized, made = kind(first.left.dequantize.quantized_type), kind(facts.elem_type(first.node.output()))
-    shape = facts.shape(first.node.input(0))
+    quantized, made = kind(first.left.dequantize.quantized_type), kind(context.elem_type(first.node.output()))
+    shape = context.shape(first.node.input(0))
     head = shape[-1] if shape else None
     if made in SIXTEEN_BITS and isinstance(head, int) and head > MAX_HEAD:
         found, expected = f"heads of {head}", f"heads of at most {MAX_HEAD}"
     elif made in SIXTEEN_BITS and quantized == "int8" and isinstance(head, int) and head not in INT8_HEADS:
         found, expected = f"int8 heads of {head}", "heads of 16, 32 or 64, or float8e4m3fn"
-    elif _needs_codes(quantized, made) and not _is_quantized_again(facts, second.node.output()):
+    elif _needs_codes(quantized, made) and not _is_quantized_again(context, second.node.output()):
         found, expected = f"{quantized} in {made} and no pair on its result", "a pair on the result too"
     else:
         return
@@ -200,11 +200,11 @@ def _needs_codes(quantized: str, made: str) -> bool:
     return made in SIXTEEN_BITS if quantized == "int8" else made == "float32"
 
 
-def _is_quantized_again(facts: RuleContext, value: Value | None) -> bool:
+def _is_quantized_again(context: RuleContext, value: Value | None) -> bool:
     """Whether nothing but Qs read ``value``, be it behind operators that only move values."""
     for _ in range(MAX_STEPS):
         readers = [use.node for use in value.uses] if value is not None else []
-        entries = [facts.qdq.get(node) for node in readers]
+        entries = [context.qdq.get(node) for node in readers]
         if readers and all(entry is not None and entry.is_quantize for entry in entries):
             return True
         known = ops.get(readers[0]) if len(readers) == 1 else None
@@ -227,7 +227,7 @@ def _before(value: Value | None) -> NodeView | None:
     return None
 
 
-def _behind(facts: RuleContext, value: Value | None) -> NodeView | None:
+def _behind(context: RuleContext, value: Value | None) -> NodeView | None:
     """The MatMul that reads ``value``, with or without a pair on the way."""
     for _ in range(MAX_STEPS):
         if value is None or len(value.uses) != 1:
@@ -235,12 +235,12 @@ def _behind(facts: RuleContext, value: Value | None) -> NodeView | None:
         use = value.uses[0]
         if use.node.is_op("MatMul"):
             return use.node if use.index == 0 else None
-        if facts.qdq.get(use.node) is None and not use.node.is_op(*FROM_SOFTMAX):
+        if context.qdq.get(use.node) is None and not use.node.is_op(*FROM_SOFTMAX):
             return None
         value = use.node.output()
     return None
 
 
-def _multiplies_data(facts: RuleContext, *products: Product) -> bool:
+def _multiplies_data(context: RuleContext, *products: Product) -> bool:
     values = (product.node.input(index) for product in products for index in (0, 1))
-    return not any(value is not None and facts.is_constant(value) for value in values)
+    return not any(value is not None and context.is_constant(value) for value in values)

@@ -59,11 +59,11 @@ class AttentionOperator(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a DQ behind each of the three inputs."""
         del target
-        walk = Walk(facts.qdq, facts.constants)
-        for node in facts.nodes:
+        walk = Walk(context.qdq, context.constants)
+        for node in context.nodes:
             if not node.is_op("Attention"):
                 continue
             for index, role in enumerate(ROLES):

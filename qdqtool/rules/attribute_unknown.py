@@ -82,9 +82,9 @@ class AttributeUnknown(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every attribute of each Q and DQ."""
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             for attribute in entry.node.proto.attribute:
                 problem = _problem(entry, attribute)
                 if problem is not None:

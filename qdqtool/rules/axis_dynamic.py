@@ -46,11 +46,11 @@ class AxisDynamic(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for 1-D scales on a dimension without a number."""
         del target
-        for entry in facts.qdq.nodes:
-            scale, shape, axis = entry.scale_shape, facts.data_shape(entry), facts.axis(entry)
+        for entry in context.qdq.nodes:
+            scale, shape, axis = entry.scale_shape, context.data_shape(entry), context.axis(entry)
             if scale is None or len(scale) != 1 or scale == (1,) or shape is None or axis is None:
                 continue
             if not isinstance(shape[axis], int):

@@ -75,14 +75,14 @@ class AxisImplicit(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a scale of several elements on a node without the attribute."""
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             shape = entry.scale_shape
             several = shape not in {None, (), (1,)}
             if several and not entry.axis_given and entry.node.scope.opset >= FIRST_OPSET_WITH_AXIS:
                 assert shape is not None
-                impact = _impact(facts, entry, target)
+                impact = _impact(context, entry, target)
                 other = f", and {target.title} takes {target.default_axis}" if impact is not None else ""
                 yield Fault(
                     message=f"scale of shape {dims(shape)} without an axis: this {short(entry)} uses the default, 1"
@@ -96,9 +96,9 @@ class AxisImplicit(Rule):
                 )
 
 
-def _impact(facts: RuleContext, entry: QdqNode, target: Target) -> Impact | None:
+def _impact(context: RuleContext, entry: QdqNode, target: Target) -> Impact | None:
     """What another default than ONNX's does to scales in a row; None for a target that keeps to ONNX."""
-    axis, scale, shape = target.default_axis, entry.scale_shape, facts.data_shape(entry)
+    axis, scale, shape = target.default_axis, entry.scale_shape, context.data_shape(entry)
     if axis is None or axis == entry.axis or scale is None or len(scale) != 1:
         return None
     return SILENT if not shape or shape[axis] == scale[0] else REFUSED

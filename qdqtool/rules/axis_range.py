@@ -67,11 +67,11 @@ class AxisRange(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the axis with the rank, where there is more than one scale."""
         del target
-        for entry in facts.qdq.nodes:
-            shape = facts.data_shape(entry)
+        for entry in context.qdq.nodes:
+            shape = context.data_shape(entry)
             if shape is None or entry.scale_shape in {None, (), (1,)} or -len(shape) <= entry.axis < len(shape):
                 continue
             yield Fault(

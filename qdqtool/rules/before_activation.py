@@ -68,10 +68,10 @@ class BeforeActivation(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for pairs that a weighted operator feeds alone, and that feed one activation alone."""
         del target
-        for pair in facts.qdq.pairs:
+        for pair in context.qdq.pairs:
             data, uses = pair.quantize.data, pair.dequantize.uses
             if data is None or len(data.uses) != 1 or len(uses) != 1 or not _is_weighted(data.producer):
                 continue

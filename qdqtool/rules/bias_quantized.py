@@ -74,10 +74,10 @@ class BiasQuantized(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a DQ that is read as a bias and as nothing else."""
         del target
-        for entry in facts.qdq.dequantizers():
+        for entry in context.qdq.dequantizers():
             if is_bias(entry):
                 consumer, stored = entry.uses[0].node, kind(entry.quantized_type)
                 yield Fault(

@@ -98,10 +98,10 @@ class BlockShape(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the extents of each block scale with those of the data."""
-        for found in blocks(facts):
-            problem = _problem(found, facts.axis(found.entry), tensorrt=target.family == "tensorrt")
+        for found in blocks(context):
+            problem = _problem(found, context.axis(found.entry), tensorrt=target.family == "tensorrt")
             if problem is not None:
                 message, expected = problem
                 yield Fault(

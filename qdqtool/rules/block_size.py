@@ -86,10 +86,10 @@ class BlockSize(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare block_size with what the extents say, where exactly one axis is in blocks."""
         tensorrt = target.family == "tensorrt"
-        for found in blocks(facts):
+        for found in blocks(context):
             legal = _legal_sizes(found, tensorrt=tensorrt)
             size = found.entry.block_size
             if legal is None:

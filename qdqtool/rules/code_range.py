@@ -95,11 +95,11 @@ class CodeRange(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Read a sample of every stored weight, and of every float weight that a Q reads."""
         del target
-        for entry in facts.qdq.nodes:
-            sample = _sample(facts, entry)
+        for entry in context.qdq.nodes:
+            sample = _sample(context, entry)
             if sample is None or sample.codes.size < LEAST_VALUES:
                 continue
             fmt, used = sample.format, sample.used
@@ -146,26 +146,26 @@ class _Sample:
         return self.format.name == "int8" and bool(np.max(np.abs(self.codes)) in FOUR_BITS)
 
 
-def _sample(facts: RuleContext, entry: QdqNode) -> _Sample | None:
+def _sample(context: RuleContext, entry: QdqNode) -> _Sample | None:
     """What is looked at of a weight; None for everything else, and for zero points other than 0.
 
     Codes of less than a byte have to be unpacked as a whole, so only those of small weights are.
     """
     stored = entry.data.initializer if entry.data is not None else None
     fmt = format_of(entry.quantized_type)
-    if stored is None or fmt is None or fmt.low >= 0 or _has_zero_point(facts, entry):
+    if stored is None or fmt is None or fmt.low >= 0 or _has_zero_point(context, entry):
         return None
     if not entry.is_quantize and fmt.bits < 8 and element_count(stored) > MOST_UNPACKED:
         return None
     try:
-        weight = read_array(facts.model, stored)
+        weight = read_array(context.model, stored)
     except ModelError:
         return None  # told by the rule about unreadable parameters, or by load_model
     places = places_of(weight.size)
     values = np.nan_to_num(as_reals(weight.reshape(-1)[places]))
     if not entry.is_quantize:
         return _Sample(fmt, values, 0.0)
-    scale = _scales(facts, entry, weight.shape, places)
+    scale = _scales(context, entry, weight.shape, places)
     if scale is None:
         return None
     with np.errstate(all="ignore"):
@@ -174,14 +174,16 @@ def _sample(facts: RuleContext, entry: QdqNode) -> _Sample | None:
     return _Sample(fmt, codes, float(np.mean((codes < fmt.low - half) | (codes > fmt.high + half))))
 
 
-def _has_zero_point(facts: RuleContext, entry: QdqNode) -> bool:
-    zero = facts.array(entry.zero_point)
+def _has_zero_point(context: RuleContext, entry: QdqNode) -> bool:
+    zero = context.array(entry.zero_point)
     return entry.zero_point is not None and (zero is None or bool(np.any(as_reals(zero))))
 
 
-def _scales(facts: RuleContext, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]) -> Reals | None:
+def _scales(
+    context: RuleContext, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]
+) -> Reals | None:
     """The scale at each of ``places`` of the flat weight; None for block scales."""
-    scale, axis = facts.array(entry.scale), facts.axis(entry)
+    scale, axis = context.array(entry.scale), context.axis(entry)
     if scale is None or not scale.size:
         return None
     if entry.granularity == PerTensor():

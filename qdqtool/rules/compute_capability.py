@@ -83,11 +83,11 @@ class ComputeCapability(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """One fault for each GPU and each type that it lacks, at the first Q or DQ of that type."""
         if not target.compute_capabilities:
             return
-        users = _users(facts)
+        users = _users(context)
         for asked in target.compute_capabilities:
             buildable = _buildable(asked, target)
             if buildable is not None:
@@ -117,10 +117,10 @@ def _buildable(asked: int, target: Target) -> str | None:
     return f"{sm(newest)} or earlier" if newest is not None and asked > newest else None
 
 
-def _users(facts: RuleContext) -> dict[str, list[QdqNode]]:
+def _users(context: RuleContext) -> dict[str, list[QdqNode]]:
     users: dict[str, list[QdqNode]] = {}
-    for entry in facts.qdq.nodes:
+    for entry in context.qdq.nodes:
         users.setdefault(kind(entry.quantized_type), []).append(entry)
-        if TensorProto.BFLOAT16 in {facts.elem_type(entry.scale), facts.elem_type(entry.data)}:
+        if TensorProto.BFLOAT16 in {context.elem_type(entry.scale), context.elem_type(entry.data)}:
             users.setdefault("bfloat16", []).append(entry)
     return users

@@ -69,54 +69,54 @@ class ConcatScales(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the scales of each Concat that stands between DQs and Qs."""
         del target
-        for node in facts.nodes:
+        for node in context.nodes:
             if not node.is_op("Concat"):
                 continue
-            inputs = [facts.qdq.dequantizer_of(node.input(index)) for index in range(len(node.proto.input))]
+            inputs = [context.qdq.dequantizer_of(node.input(index)) for index in range(len(node.proto.input))]
             entries = [entry for entry in inputs if entry is not None]
-            if len(entries) < max(2, len(inputs)) or not _is_quantized_again(facts, node):
+            if len(entries) < max(2, len(inputs)) or not _is_quantized_again(context, node):
                 continue
             first, *others = entries
-            unlike = next((entry for entry in others if _differs(facts, first, entry)), None)
+            unlike = next((entry for entry in others if _differs(context, first, entry)), None)
             if unlike is not None:
                 yield Fault(
-                    message=f"inputs of this Concat have scales {_scale(facts, first)} and {_scale(facts, unlike)}",
+                    message=f"inputs of this Concat have scales {_scale(context, first)} and {_scale(context, unlike)}",
                     node=node,
                     tensor=unlike.output,
-                    found=_scale(facts, unlike),
-                    expected=_scale(facts, first),
+                    found=_scale(context, unlike),
+                    expected=_scale(context, first),
                     fixes=(Fix(UNIFIED, "gives inputs and output the largest scale", partial(_unify, node)),),
                 )
 
 
-def _is_quantized_again(facts: RuleContext, node: NodeView) -> bool:
+def _is_quantized_again(context: RuleContext, node: NodeView) -> bool:
     output = node.output()
-    readers = [facts.qdq.get(use.node) for use in output.uses] if output is not None else []
+    readers = [context.qdq.get(use.node) for use in output.uses] if output is not None else []
     return bool(readers) and all(entry is not None and entry.is_quantize for entry in readers)
 
 
-def _differs(facts: RuleContext, first: QdqNode, second: QdqNode) -> bool:
-    return same_constant(first.scale, second.scale, facts.constants) is False
+def _differs(context: RuleContext, first: QdqNode, second: QdqNode) -> bool:
+    return same_constant(first.scale, second.scale, context.constants) is False
 
 
-def _scale(facts: RuleContext, entry: QdqNode) -> str:
-    values = facts.array(entry.scale)
+def _scale(context: RuleContext, entry: QdqNode) -> str:
+    values = context.array(entry.scale)
     if values is None or values.size != 1:
         return f"'{entry.node.input_name(1)}'"
     return number(values.reshape(()))
 
 
 def _unify(node: NodeView, draft: Draft) -> None:
-    index = draft.facts.qdq
+    index = draft.context.qdq
     sources = [index.dequantizer_of(node.input(number)) for number in range(len(node.proto.input))]
     output = node.output()
     behind = [index.get(use.node) for use in output.uses] if output is not None else []
-    groups = [CodeGroup.of(draft.facts, entry) for entry in (*sources, *behind) if entry is not None]
+    groups = [CodeGroup.of(draft.context, entry) for entry in (*sources, *behind) if entry is not None]
     entries = list(dict.fromkeys(entry for group in groups for entry in group.entries))
-    given = [parameters(draft.facts, entry) for entry in entries]
+    given = [parameters(draft.context, entry) for entry in entries]
     fmt = format_of(entries[0].quantized_type)
     if fmt is None or any(group.constants for group in groups) or len({each.quantized_type for each in entries}) > 1:
         raise UnfitError("stored codes, or codes of several types, are among them")

@@ -69,14 +69,18 @@ class ConstantIndirect(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for constant codes that another operator hands on."""
         del target
-        for entry in facts.qdq.dequantizers():
+        for entry in context.qdq.dequantizers():
             data = entry.data
             if data is None or data.producer is None or data.producer.is_op("Constant", "QuantizeLinear"):
                 continue
-            if facts.qdq.maker(data) is None and facts.constants.is_constant(data) and not _folds(facts, data.producer):
+            if (
+                context.qdq.maker(data) is None
+                and context.constants.is_constant(data)
+                and not _folds(context, data.producer)
+            ):
                 yield Fault(
                     message=f"stored codes reach this DQ through {data.producer.op_type} '{data.producer.label}'",
                     node=entry.node,
@@ -89,7 +93,7 @@ class ConstantIndirect(Rule):
 
 def _store(entry: QdqNode, draft: Draft) -> None:
     assert entry.data is not None
-    codes, onnx_type = draft.facts.constants.array(entry.data), entry.quantized_type
+    codes, onnx_type = draft.context.constants.array(entry.data), entry.quantized_type
     if codes is None or onnx_type is None:
         raise UnfitError("the constant is too large to fold, or its type is unknown")
     like = onnx.TensorProto(data_type=onnx_type, dims=codes.shape)
@@ -97,8 +101,8 @@ def _store(entry: QdqNode, draft: Draft) -> None:
     draft.set_input(entry.node, 0, name)
 
 
-def _folds(facts: RuleContext, cast: NodeView) -> bool:
+def _folds(context: RuleContext, cast: NodeView) -> bool:
     """Whether TensorRT makes the codes itself: it folds a Cast to int8 of a constant that is no quantized type."""
     if not cast.is_op("Cast") or cast.attribute("to") != TensorProto.INT8:
         return False
-    return kind(facts.elem_type(cast.input(0))) not in get_target("tensorrt").quantize_types
+    return kind(context.elem_type(cast.input(0))) not in get_target("tensorrt").quantize_types

@@ -63,9 +63,9 @@ class ConvTranspose(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for ConvTranspose with both operands quantized (one-sided ones have a rule of their own)."""
-        for product in facts.products:
+        for product in context.products:
             node, right = product.node, product.right
             if not node.is_op("ConvTranspose") or product.left is None or right is None:
                 continue

@@ -57,10 +57,10 @@ class DataType(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the type of what each Q reads with the target's table."""
-        for entry in facts.qdq.quantizers():
-            given = facts.elem_type(entry.data)
+        for entry in context.qdq.quantizers():
+            given = context.elem_type(entry.data)
             if given is not None and kind(given) not in target.data_types:
                 yield Fault(
                     message=f"this Q reads {kind(given)}",

@@ -70,13 +70,13 @@ class DoubleQuantization(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a Q that reads a DQ."""
         del target
-        for entry in facts.qdq.quantizers():
-            before = facts.qdq.dequantizer_of(entry.data)
+        for entry in context.qdq.quantizers():
+            before = context.qdq.dequantizer_of(entry.data)
             if before is not None:
-                same = _same_scale(facts, before, entry)
+                same = _same_scale(context, before, entry)
                 yield Fault(
                     message=f"this Q reads DQ '{before.node.label}' with {'the same' if same else 'another'} scale",
                     node=entry.node,
@@ -89,7 +89,7 @@ class DoubleQuantization(Rule):
 
 
 def _merge(entry: QdqNode, draft: Draft) -> None:
-    index, constants = draft.facts.qdq, draft.facts.constants
+    index, constants = draft.context.qdq, draft.context.constants
     before = index.dequantizer_of(entry.data)
     if before is None or before.output is None or entry.output is None or entry.output.is_output:
         raise UnfitError("its codes are an output")
@@ -103,8 +103,8 @@ def _merge(entry: QdqNode, draft: Draft) -> None:
         draft.replace(reader.output, before.output.name)
 
 
-def _same_scale(facts: RuleContext, before: QdqNode, after: QdqNode) -> bool:
+def _same_scale(context: RuleContext, before: QdqNode, after: QdqNode) -> bool:
     if before.scale is after.scale:
         return True
-    first, second = facts.array(before.scale), facts.array(after.scale)
+    first, second = context.array(before.scale), context.array(after.scale)
     return first is not None and second is not None and np.array_equal(first.reshape(-1), second.reshape(-1))

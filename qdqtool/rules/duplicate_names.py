@@ -52,10 +52,10 @@ class DuplicateNames(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the names within each graph."""
         del target
-        for scope in facts.view.scopes:
+        for scope in context.view.scopes:
             first: dict[str, str] = {}
             for node in scope.nodes:
                 name = node.proto.name

@@ -78,15 +78,15 @@ class FloatTypes(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the float types of every Q and DQ of a narrow type."""
         del target
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             quantized = kind(entry.quantized_type)
             if quantized not in NARROW:
                 continue
-            side = facts.elem_type(entry.data) if entry.is_quantize else facts.output_type(entry)
-            given, wanted = kind(facts.elem_type(entry.scale)), kind(side)
+            side = context.elem_type(entry.data) if entry.is_quantize else context.output_type(entry)
+            given, wanted = kind(context.elem_type(entry.scale)), kind(side)
             if given == wanted or not {given, wanted} <= FLOATS or _converts(quantized, given, entry):
                 continue
             yield Fault(

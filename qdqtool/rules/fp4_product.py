@@ -56,13 +56,13 @@ class Fp4Product(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for MatMul and Gemm with per-tensor fp4 on both sides."""
         del target
-        for product in facts.products:
+        for product in context.products:
             node = product.node
             both = all(map(_is_fp4, (product.left, product.right)))
-            if not both or product.left is None or not node.is_op("MatMul", "Gemm") or wrong_axis(facts, product):
+            if not both or product.left is None or not node.is_op("MatMul", "Gemm") or wrong_axis(context, product):
                 continue
             if product.left.dequantize.granularity == PerTensor():
                 yield Fault(

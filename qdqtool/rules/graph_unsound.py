@@ -64,10 +64,10 @@ class GraphUnsound(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look through every scope."""
         del target
-        for scope in facts.view.scopes:
+        for scope in context.view.scopes:
             for found in unsound(scope):
                 yield Fault(
                     message=f"tensor '{found.tensor}' {found.problem}",

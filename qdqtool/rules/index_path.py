@@ -83,13 +83,13 @@ class IndexPath(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Walk back from every shape and index input; a DQ is reported once."""
         del target
         seen: set[Value] = set()
-        for node in facts.nodes:
+        for node in context.nodes:
             for index in INDEX_INPUTS.get(node.op_type, ()) if not node.domain else ():
-                for entry in _quantized(facts, node.input(index), seen, MAX_STEPS):
+                for entry in _quantized(context, node.input(index), seen, MAX_STEPS):
                     yield Fault(
                         message=f"this DQ makes what {node.op_type} '{node.label}' reads as {_role(node, index)}",
                         node=entry.node,
@@ -100,21 +100,21 @@ class IndexPath(Rule):
                     )
 
 
-def _quantized(facts: RuleContext, value: Value | None, seen: set[Value], steps: int) -> Iterator[QdqNode]:
+def _quantized(context: RuleContext, value: Value | None, seen: set[Value], steps: int) -> Iterator[QdqNode]:
     if value is None or value in seen or value.producer is None or not steps:
         return
     seen.add(value)
-    entry = facts.qdq.dequantizer_of(value)
+    entry = context.qdq.dequantizer_of(value)
     if entry is not None:
         yield entry
         return
     node = value.producer
     known = ops.get(node)
     if known is not None and known.commutes:
-        yield from _quantized(facts, node.input(0), seen, steps - 1)
+        yield from _quantized(context, node.input(0), seen, steps - 1)
     elif node.is_op(*ARITHMETIC):
         for index in range(len(node.proto.input)):
-            yield from _quantized(facts, node.input(index), seen, steps - 1)
+            yield from _quantized(context, node.input(index), seen, steps - 1)
 
 
 def _role(node: NodeView, index: int) -> str:

@@ -53,14 +53,14 @@ class InitializerType(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every initializer; those that a Q or DQ reads are reported there."""
         legal = target.initializer_types
         if legal is None:
             return
-        for value in facts.view.values():
+        for value in context.view.values():
             tensor = value.initializer
-            if tensor is None or kind(tensor.data_type) in legal or _reported(facts, value):
+            if tensor is None or kind(tensor.data_type) in legal or _reported(context, value):
                 continue
             yield Fault(
                 message=f"initializer '{value.qualified_name}' has type {kind(tensor.data_type)}"
@@ -83,5 +83,5 @@ def _take_out(value: Value, draft: Draft) -> None:
     draft.edits.append(RemoveInitializer(value.scope.path, value.name))
 
 
-def _reported(facts: RuleContext, value: Value) -> bool:
-    return any(facts.qdq.get(use.node) is not None for use in value.uses)
+def _reported(context: RuleContext, value: Value) -> bool:
+    return any(context.qdq.get(use.node) is not None for use in value.uses)

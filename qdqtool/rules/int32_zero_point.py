@@ -57,13 +57,13 @@ class Int32ZeroPoint(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the zero point of every DQ of int32 that folds to a constant."""
         del target
-        for entry in facts.qdq.dequantizers():
+        for entry in context.qdq.dequantizers():
             if entry.quantized_type != TensorProto.INT32 or entry.zero_point is None:
                 continue
-            zero = facts.array(entry.zero_point)
+            zero = context.array(entry.zero_point)
             if zero is not None and zero.any():
                 first = number(zero[zero != 0].flat[0])
                 yield Fault(
@@ -77,7 +77,7 @@ class Int32ZeroPoint(Rule):
 
 
 def _shift(entry: QdqNode, draft: Draft) -> None:
-    constant = stored(draft.facts, entry)
+    constant = stored(draft.context, entry)
     codes = _shifted(constant)
     limits = np.iinfo(np.int32)
     if codes.size and (codes.min() < limits.min or codes.max() > limits.max):

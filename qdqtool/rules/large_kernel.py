@@ -73,13 +73,13 @@ class LargeKernel(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Ask each quantized product whether kernels of its format take its weight."""
         del target
-        for product in facts.products:
+        for product in context.products:
             number_format = _format(product)
             weight = product.node.input(product.weight_index)
-            shape = facts.shape(weight) if weight is not None else None
+            shape = context.shape(weight) if weight is not None else None
             if number_format is None or shape is None:
                 continue
             missing = product.op.missing_kernel(product.node, shape, number_format)

@@ -72,12 +72,12 @@ class LaterRelease(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look every operator and every attribute up among what came later."""
         if not target.later:
             return
-        for node in facts.nodes:
-            if (node.proto.domain, node.op_type, node.proto.overload) in facts.functions:
+        for node in context.nodes:
+            if (node.proto.domain, node.op_type, node.proto.overload) in context.functions:
                 continue
             for name in _names(node):
                 if name in target.later:

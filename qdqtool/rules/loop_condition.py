@@ -81,10 +81,10 @@ class LoopCondition(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every body of a Loop without condition."""
         del target
-        for scope in facts.view.scopes:
+        for scope in context.view.scopes:
             loop = scope.owner
             if loop is None or not loop.is_op("Loop") or loop.input_name(CONDITION):
                 continue

@@ -55,10 +55,10 @@ class MalformedNode(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Count the inputs and outputs."""
         del target
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             found = _problem(entry)
             if found is not None:
                 yield Fault(

@@ -56,10 +56,10 @@ class MicrosoftDomain(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the domain of every Q and DQ."""
         del target
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             if entry.node.domain:
                 yield Fault(
                     message=f"this {short(entry)} is of domain {entry.node.domain}",
@@ -73,7 +73,7 @@ class MicrosoftDomain(Rule):
 def _move(entry: QdqNode, draft: Draft) -> None:
     opset, standard = entry.node.scope.opset, get_target("onnx")
     legal = standard.quantize_types if entry.is_quantize else standard.dequantize_types
-    what, first = max(needs(draft.facts, entry), key=lambda need: need[1])
+    what, first = max(needs(draft.context, entry), key=lambda need: need[1])
     if kind(entry.quantized_type) not in legal or opset < first:
         raise UnfitError(f"opset {opset} has no {short(entry)} with {what}")
     draft.edits.append(SetDomain(entry.node.scope.path, entry.node.key, ""))

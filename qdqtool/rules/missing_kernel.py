@@ -93,14 +93,14 @@ class MissingKernel(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look up the operator and the type of what each layer makes."""
         turing = TURING in target.compute_capabilities
-        for node in facts.nodes:
+        for node in context.nodes:
             lacking = LACKING_ON_TURING.get(node.op_type, ()) if turing else ()
             if (not lacking and node.op_type not in LACKING) or node.domain:
                 continue
-            made = facts.elem_type(node.output())
+            made = context.elem_type(node.output())
             nowhere = LACKING.get(node.op_type) == made
             if made is not None and (nowhere or made in lacking):
                 where = target.title if nowhere else "compute capability 7.5"

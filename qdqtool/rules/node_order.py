@@ -63,10 +63,10 @@ class NodeOrder(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the place of each maker with those of its readers."""
         del target
-        for scope in facts.view.scopes:
+        for scope in context.view.scopes:
             for found in out_of_order(scope):
                 yield Fault(
                     message=f"tensor '{found.tensor}' {found.problem}",

@@ -61,12 +61,12 @@ class OddCount(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Count the elements of every 4-bit tensor that a Q makes or a DQ reads."""
-        for entry in facts.qdq.nodes:
-            if kind(entry.quantized_type) not in FOUR_BIT or facts.qdq.quantizer_of(entry) is not None:
+        for entry in context.qdq.nodes:
+            if kind(entry.quantized_type) not in FOUR_BIT or context.qdq.quantizer_of(entry) is not None:
                 continue
-            shape = facts.data_shape(entry)
+            shape = context.data_shape(entry)
             extents = [dim for dim in shape or () if isinstance(dim, int)]
             if shape is None or len(extents) != len(shape):
                 continue

@@ -72,30 +72,31 @@ class OneSided(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the two operands of each weighted operator."""
         del target
-        for product in facts.products:
-            if (product.left is None) != (product.right is None) and not _weight_only(facts, product):
+        for product in context.products:
+            if (product.left is None) != (product.right is None) and not _weight_only(context, product):
                 order = (0, product.weight_index)
                 quantized, other = order if product.left is not None else reversed(order)
+                pair, without = _side(context, product, quantized), _side(context, product, other)
                 yield Fault(
-                    message=f"{_side(facts, product, quantized)} is quantized, {_side(facts, product, other)} is not",
+                    message=f"{pair} is quantized, {without} is not",
                     node=product.node,
                     tensor=product.node.input(other),
                     found="one operand quantized",
                     expected="both or neither",
-                    fixes=pairing_fixes(facts, product),
+                    fixes=pairing_fixes(context, product),
                 )
 
 
-def _weight_only(facts: RuleContext, product: Product) -> bool:
+def _weight_only(context: RuleContext, product: Product) -> bool:
     found = product.left or product.right
-    return product.node.is_op("MatMul", "Gemm") and found is not None and facts.qdq.is_weight(found.dequantize)
+    return product.node.is_op("MatMul", "Gemm") and found is not None and context.qdq.is_weight(found.dequantize)
 
 
-def _side(facts: RuleContext, product: Product, index: int) -> str:
+def _side(context: RuleContext, product: Product, index: int) -> str:
     node, found = product.node, product.right if index else product.left
     value = node.input(index)
-    constant = facts.qdq.is_weight(found.dequantize) if found else value is not None and facts.is_constant(value)
+    constant = context.qdq.is_weight(found.dequantize) if found else value is not None and context.is_constant(value)
     return f"the {'weight' if constant else 'activation'} '{node.input_name(index)}'"

@@ -93,10 +93,10 @@ class OperandFormats(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look up the two types, unless a wrong weight axis makes the layer run in float anyway."""
-        for product in facts.products:
-            if product.left is None or product.right is None or wrong_axis(facts, product):
+        for product in context.products:
+            if product.left is None or product.right is None or wrong_axis(context, product):
                 continue
             left, right = (kind(side.dequantize.quantized_type) for side in (product.left, product.right))
             known = {left, right} <= target.quantize_types

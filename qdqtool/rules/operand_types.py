@@ -56,14 +56,14 @@ class OperandTypes(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the known types of the operands, bias included."""
         del target
         quantized = get_target("onnx").quantize_types
-        for product in facts.products:
+        for product in context.products:
             node, bias = product.node, product.op.bias_input
             indexes = [0, product.weight_index, *([] if bias is None else [bias])]
-            typed = ((index, facts.elem_type(node.input(index))) for index in indexes)
+            typed = ((index, context.elem_type(node.input(index))) for index in indexes)
             types = {index: kind(onnx_type) for index, onnx_type in typed if onnx_type is not None}
             odd = next((index for index in types if types[index] in quantized), None)
             if odd is None:

@@ -66,10 +66,10 @@ class OpsetTooLow(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Find the newest thing that each Q or DQ uses; the first fault carries the fix for all."""
         del target
-        low = [(entry, what, first) for entry in facts.qdq.nodes for what, first in _too_new(facts, entry)]
+        low = [(entry, what, first) for entry in context.qdq.nodes for what, first in _too_new(context, entry)]
         highest = max((first for _, _, first in low), default=0)
         for number, (entry, what, first) in enumerate(low):
             opset = entry.node.scope.opset
@@ -83,9 +83,9 @@ class OpsetTooLow(Rule):
             )
 
 
-def _too_new(facts: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
+def _too_new(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
     if not entry.node.domain:
-        what, first = max(needs(facts, entry), key=lambda need: need[1])
+        what, first = max(needs(context, entry), key=lambda need: need[1])
         if first > entry.node.scope.opset:
             yield what, first
 

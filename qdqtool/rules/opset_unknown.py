@@ -48,10 +48,10 @@ class OpsetUnknown(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare with the newest opset that the installed onnx package defines."""
         del target
-        opset, newest = facts.model.default_opset(), onnx.defs.onnx_opset_version()
+        opset, newest = context.model.default_opset(), onnx.defs.onnx_opset_version()
         if opset > newest:
             yield Fault(
                 message=f"the model imports opset {opset}, which ONNX {onnx.__version__} does not have",

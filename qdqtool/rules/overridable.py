@@ -64,13 +64,13 @@ class Overridable(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the scale and zero point of every Q and DQ, and at stored codes; each tensor is reported once."""
         del target
-        if facts.model.proto.ir_version < FIRST_IR_WITH_PLAIN_INITIALIZERS:
+        if context.model.proto.ir_version < FIRST_IR_WITH_PLAIN_INITIALIZERS:
             return
         seen: set[Value] = set()
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             codes = None if entry.is_quantize else entry.data  # float weights are defaults in any old model
             for what, value in (("scale", entry.scale), ("zero point", entry.zero_point), ("weight", codes)):
                 if value is None or not value.is_input or value.initializer is None or value in seen:

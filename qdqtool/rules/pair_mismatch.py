@@ -69,20 +69,20 @@ class PairMismatch(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the constants of every pair."""
         del target
-        for pair in facts.qdq.pairs:
-            yield from _scales(facts, pair)
-            yield from _zero_points(facts, pair)
-            yield from _axes(facts, pair)
+        for pair in context.qdq.pairs:
+            yield from _scales(context, pair)
+            yield from _zero_points(context, pair)
+            yield from _axes(context, pair)
 
 
-def _scales(facts: RuleContext, pair: QdqPair) -> Iterator[Fault]:
+def _scales(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     quantize, dequantize = pair.quantize, pair.dequantize
     if quantize.scale is dequantize.scale:
         return
-    made, read = facts.array(quantize.scale), facts.array(dequantize.scale)
+    made, read = context.array(quantize.scale), context.array(dequantize.scale)
     if made is None or read is None:
         return
     difference = _difference(made, read)
@@ -90,11 +90,11 @@ def _scales(facts: RuleContext, pair: QdqPair) -> Iterator[Fault]:
         yield _fault(pair, "scale", dequantize.scale, difference)
 
 
-def _zero_points(facts: RuleContext, pair: QdqPair) -> Iterator[Fault]:
+def _zero_points(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     made, read = pair.quantize.zero_point, pair.dequantize.zero_point
     if made is read:
         return
-    values = [np.zeros((), np.int64) if each is None else facts.array(each) for each in (made, read)]
+    values = [np.zeros((), np.int64) if each is None else context.array(each) for each in (made, read)]
     if values[0] is None or values[1] is None:
         return
     first, second = (as_reals(np.asarray(each)) for each in values)
@@ -106,11 +106,11 @@ def _zero_points(facts: RuleContext, pair: QdqPair) -> Iterator[Fault]:
         yield _fault(pair, "zero point", read or made, difference)
 
 
-def _axes(facts: RuleContext, pair: QdqPair) -> Iterator[Fault]:
+def _axes(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     quantize, dequantize = pair.quantize, pair.dequantize
     if quantize.scale_shape in {None, (), (1,)}:
         return
-    made, read = facts.axis(quantize), facts.axis(dequantize)
+    made, read = context.axis(quantize), context.axis(dequantize)
     if made is not None and read is not None and made != read:
         yield _fault(pair, "axis", dequantize.data, (str(made), str(read)))
     if quantize.block_size != dequantize.block_size:

@@ -51,12 +51,12 @@ class PrecisionAttribute(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the attribute with the type of the scale."""
         del target
-        for entry in facts.qdq.quantizers():
+        for entry in context.qdq.quantizers():
             asked = integer_attribute(entry.node, "precision") if entry.node.proto.attribute else None
-            given = facts.elem_type(entry.scale) if asked else None
+            given = context.elem_type(entry.scale) if asked else None
             if asked and given is not None and asked != given:
                 yield Fault(
                     message=f"precision is {kind(asked)}, the scale of this Q is {kind(given)}",

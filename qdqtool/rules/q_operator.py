@@ -93,11 +93,11 @@ class QOperator(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for the operators by name, unless a local function defines them."""
         foreign = _is_microsoft if target.family == "tensorrt" else _is_tensorrt
-        for node in facts.nodes:
-            if foreign(node) and (node.proto.domain, node.op_type, node.proto.overload) not in facts.functions:
+        for node in context.nodes:
+            if foreign(node) and (node.proto.domain, node.op_type, node.proto.overload) not in context.functions:
                 full = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
                 yield Fault(
                     message=f"operator {full} is unknown to {target.title}",

@@ -106,12 +106,12 @@ class QuantizedType(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the quantized type of every Q and DQ with the target's table."""
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             quantized = kind(entry.quantized_type)
             legal = target.quantize_types if entry.is_quantize else target.dequantize_types
-            if entry.quantized_type is None or quantized in legal or not _told_here(facts, entry):
+            if entry.quantized_type is None or quantized in legal or not _told_here(context, entry):
                 continue
             yield Fault(
                 message=f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}",
@@ -120,17 +120,17 @@ class QuantizedType(Rule):
                 found=quantized,
                 expected=legal_types(legal, quantized, target),
                 impact=_impact(entry, target),
-                fixes=symmetric_fixes(facts, entry) if target.family == "tensorrt" else (),
+                fixes=symmetric_fixes(context, entry) if target.family == "tensorrt" else (),
             )
 
 
-def _told_here(facts: RuleContext, entry: QdqNode) -> bool:
+def _told_here(context: RuleContext, entry: QdqNode) -> bool:
     """Whether no other rule, and no earlier node, reports the type."""
     if entry.is_quantize:
         if entry.zero_point is None:
             return bool(entry.output_dtype)
         return kind(entry.quantized_type) in get_target("onnx").quantize_types
-    if facts.qdq.quantizer_of(entry) is not None:
+    if context.qdq.quantizer_of(entry) is not None:
         return False
     return not (entry.quantized_type == TensorProto.INT32 and is_bias(entry))
 

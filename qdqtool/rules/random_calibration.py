@@ -38,10 +38,10 @@ class RandomCalibration(Rule):
     VALID = (Example("real samples", _TEXT % r"{\"method\": \"max\", \"samples\": 64, \"random\": false}"),)
     INVALID = (Example("random samples", _TEXT % r"{\"method\": \"max\", \"samples\": 4, \"random\": true}"),)
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Read the metadata entry; one that is no JSON object says nothing."""
         del target
-        note = read_metadata(facts.model, CALIBRATION_KEY)
+        note = read_metadata(context.model, CALIBRATION_KEY)
         if note is None:
             return
         try:

@@ -49,12 +49,12 @@ class Rank(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Count the dimensions of what each Q and each DQ without Q reads."""
         del target
-        for entry in facts.qdq.nodes:
-            shape = facts.data_shape(entry)
-            if shape is not None and len(shape) > MAX_RANK and facts.qdq.quantizer_of(entry) is None:
+        for entry in context.qdq.nodes:
+            shape = context.data_shape(entry)
+            if shape is not None and len(shape) > MAX_RANK and context.qdq.quantizer_of(entry) is None:
                 yield Fault(
                     message=f"this {short(entry)} reads a tensor of shape {dims(shape)}",
                     node=entry.node,

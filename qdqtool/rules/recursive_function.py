@@ -59,12 +59,12 @@ class RecursiveFunction(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Follow the calls from each function; one that comes back to itself is at fault."""
         del target
-        calls: dict[FunctionId, set[FunctionId]] = {identity: set() for identity in facts.functions}
-        roots = {scope.path[0]: identity for identity, scope in facts.functions.items()}
-        for node in facts.nodes:
+        calls: dict[FunctionId, set[FunctionId]] = {identity: set() for identity in context.functions}
+        roots = {scope.path[0]: identity for identity, scope in context.functions.items()}
+        for node in context.nodes:
             called = (node.proto.domain, node.op_type, node.proto.overload)
             caller = roots.get(node.scope.path[0]) if node.scope.path and node.scope.in_function else None
             if caller is not None and called in calls:

@@ -75,23 +75,23 @@ class ResidualBranch(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at each Add of a quantized Conv that nothing else reads."""
         del target
-        quantized = {product.node for product in facts.products if product.left and product.right}
-        for node in facts.nodes:
+        quantized = {product.node for product in context.products if product.left and product.right}
+        for node in context.nodes:
             if not node.is_op("Add"):
                 continue
             joined = [index for index in (0, 1) if _fused_conv(node.input(index)) in quantized]
             other = node.input(1 - joined[0]) if joined else None
-            if other is not None and len(joined) == 1 and _is_float_branch(facts, node, other):
+            if other is not None and len(joined) == 1 and _is_float_branch(context, node, other):
                 yield Fault(
                     message=f"the Add reads '{other.name}' as float beside a quantized Conv",
                     node=node,
                     tensor=other,
                     found="a float skip branch",
                     expected="a pair on the skip branch",
-                    fixes=_fixes(facts, node, 1 - joined[0], other),
+                    fixes=_fixes(context, node, 1 - joined[0], other),
                 )
 
 
@@ -101,19 +101,19 @@ def _fused_conv(value: Value | None) -> NodeView | None:
     return value.producer if value.producer.is_op("Conv") else None
 
 
-def _is_float_branch(facts: RuleContext, node: NodeView, value: Value) -> bool:
+def _is_float_branch(context: RuleContext, node: NodeView, value: Value) -> bool:
     """Whether ``value`` is data of the Add's full shape, of which another reader takes the codes."""
-    shapes = [facts.shape(node.input(index)) for index in (0, 1)]
-    joined = operand(Walk(facts.qdq, facts.constants), value)
-    if facts.is_constant(value) or joined is not None or None in shapes or shapes[0] != shapes[1]:
+    shapes = [context.shape(node.input(index)) for index in (0, 1)]
+    joined = operand(Walk(context.qdq, context.constants), value)
+    if context.is_constant(value) or joined is not None or None in shapes or shapes[0] != shapes[1]:
         return False
-    return any((entry := facts.qdq.get(use.node)) is not None and entry.is_quantize for use in value.uses)
+    return any((entry := context.qdq.get(use.node)) is not None and entry.is_quantize for use in value.uses)
 
 
-def _fixes(facts: RuleContext, node: NodeView, index: int, value: Value) -> tuple[Fix, ...]:
-    quantizers = (entry for use in value.uses if (entry := facts.qdq.get(use.node)) is not None and entry.is_quantize)
-    made = [reader.output for entry in quantizers for reader in facts.qdq.readers(entry) if reader.output is not None]
-    same = next((each for each in made if facts.elem_type(each) == facts.elem_type(value)), None)
+def _fixes(context: RuleContext, node: NodeView, index: int, value: Value) -> tuple[Fix, ...]:
+    quantizers = (entry for use in value.uses if (entry := context.qdq.get(use.node)) is not None and entry.is_quantize)
+    made = [reader.output for entry in quantizers for reader in context.qdq.readers(entry) if reader.output is not None]
+    same = next((each for each in made if context.elem_type(each) == context.elem_type(value)), None)
     if same is None:
         return ()
     return (Fix(SHARED, f"reads '{same.name}' instead of '{value.name}'", partial(_share, node, index, same)),)

@@ -52,10 +52,10 @@ class SaturateOff(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the attribute of each Q to fp8."""
         del target
-        for entry in facts.qdq.quantizers():
+        for entry in context.qdq.quantizers():
             if kind(entry.quantized_type).startswith("float8") and entry.node.attribute("saturate", 1) == 0:
                 yield Fault(
                     message="saturate is 0",

@@ -51,17 +51,17 @@ class ScaleComputed(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for scales that fold but are not stored; each is reported once."""
         del target
         seen: set[Value] = set()
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             scale = entry.scale
-            if scale is None or scale in seen or scale.producer is None or facts.constants.direct(scale) is not None:
+            if scale is None or scale in seen or scale.producer is None or context.constants.direct(scale) is not None:
                 continue
             seen.add(scale)
-            made_by_dq = facts.qdq.maker(scale) is not None  # scales in two levels, as NVFP4 has them
-            if made_by_dq or scale.producer.is_op("Constant") or not facts.constants.is_constant(scale):
+            made_by_dq = context.qdq.maker(scale) is not None  # scales in two levels, as NVFP4 has them
+            if made_by_dq or scale.producer.is_op("Constant") or not context.constants.is_constant(scale):
                 continue
             yield Fault(
                 message=f"scale '{scale.name}' of this {short(entry)} is computed by {scale.producer.op_type}",
@@ -69,5 +69,5 @@ class ScaleComputed(Rule):
                 tensor=scale,
                 found=scale.producer.op_type,
                 expected="an initializer",
-                fixes=folded_fixes(facts, entry, 1),
+                fixes=folded_fixes(context, entry, 1),
             )

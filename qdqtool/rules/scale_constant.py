@@ -50,12 +50,12 @@ class ScaleConstant(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for scales that do not fold."""
         del target
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             scale = entry.scale
-            if scale is None or facts.is_constant(scale):
+            if scale is None or context.is_constant(scale):
                 continue
             maker = f"made by {scale.producer.op_type}" if scale.producer is not None else "an input"
             yield Fault(

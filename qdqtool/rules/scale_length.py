@@ -57,11 +57,11 @@ class ScaleLength(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the length of each 1-D scale with the extent of the axis."""
         del target
-        for entry in facts.qdq.nodes:
-            scale, shape, axis = entry.scale_shape, facts.data_shape(entry), facts.axis(entry)
+        for entry in context.qdq.nodes:
+            scale, shape, axis = entry.scale_shape, context.data_shape(entry), context.axis(entry)
             if scale is None or len(scale) != 1 or scale == (1,) or not isinstance(scale[0], int):
                 continue
             extent = shape[axis] if shape is not None and axis is not None else None

@@ -84,23 +84,23 @@ class ScaleRange(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every finite positive scale, in the type it is used in."""
-        for entry in facts.qdq.nodes:
-            scale = facts.array(entry.scale)
+        for entry in context.qdq.nodes:
+            scale = context.array(entry.scale)
             if scale is None or entry.scale is None or scale.dtype not in FLOATS:
                 continue
-            yield from _tiny(facts, entry, scale, target)
-            yield from _huge(facts, entry, scale)
+            yield from _tiny(context, entry, scale, target)
+            yield from _huge(context, entry, scale)
 
 
-def _tiny(facts: RuleContext, entry: QdqNode, scale: Array, target: Target) -> Iterator[Fault]:
+def _tiny(context: RuleContext, entry: QdqNode, scale: Array, target: Target) -> Iterator[Fault]:
     dtype = scale.dtype
-    if target.family == "tensorrt" and _cast_to_float16(facts, entry):
+    if target.family == "tensorrt" and _cast_to_float16(context, entry):
         dtype = np.dtype(np.float16)
     smallest, _ = _limits(dtype)
     assert entry.scale is not None
-    if facts.bounds(entry.scale, scale).low >= smallest:
+    if context.bounds(entry.scale, scale).low >= smallest:
         return
     values = as_reals(scale)
     bad = (values > 0) & (values < smallest)
@@ -120,11 +120,11 @@ def _tiny(facts: RuleContext, entry: QdqNode, scale: Array, target: Target) -> I
         )
 
 
-def _huge(facts: RuleContext, entry: QdqNode, scale: Array) -> Iterator[Fault]:
+def _huge(context: RuleContext, entry: QdqNode, scale: Array) -> Iterator[Fault]:
     fmt = format_of(entry.quantized_type)
     _, largest = _limits(scale.dtype)
     assert entry.scale is not None
-    if fmt is None or facts.bounds(entry.scale, scale).high * fmt.high <= largest:
+    if fmt is None or context.bounds(entry.scale, scale).high * fmt.high <= largest:
         return
     values = as_reals(scale)
     bad = np.isfinite(values) & (values * fmt.high > largest)
@@ -141,12 +141,12 @@ def _huge(facts: RuleContext, entry: QdqNode, scale: Array) -> Iterator[Fault]:
         )
 
 
-def _cast_to_float16(facts: RuleContext, entry: QdqNode) -> bool:
+def _cast_to_float16(context: RuleContext, entry: QdqNode) -> bool:
     """Below opset 19 TensorRT casts the scale to the type of the data, after it has checked that it is positive."""
     return (
         entry.node.scope.opset < FIRST_OPSET_WITH_FLOAT16
         and entry.is_quantize
-        and facts.elem_type(entry.data) == TensorProto.FLOAT16
+        and context.elem_type(entry.data) == TensorProto.FLOAT16
     )
 
 

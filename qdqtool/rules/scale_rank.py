@@ -49,10 +49,10 @@ class ScaleRank(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the ranks of scale and data."""
-        for entry in facts.qdq.nodes:
-            scale, shape = entry.scale_shape, facts.data_shape(entry)
+        for entry in context.qdq.nodes:
+            scale, shape = entry.scale_shape, context.data_shape(entry)
             if scale is None or shape is None or len(scale) in {0, len(shape)}:
                 continue
             if len(scale) == 1 and (shape or target.family != "tensorrt"):

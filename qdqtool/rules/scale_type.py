@@ -87,13 +87,13 @@ class ScaleType(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the type of each scale with the target's table and with the float side."""
-        for entry in facts.qdq.nodes:
-            given = facts.elem_type(entry.scale)
+        for entry in context.qdq.nodes:
+            given = context.elem_type(entry.scale)
             if given is None:
                 continue
-            expected = _expected(facts, entry, target, kind(given))
+            expected = _expected(context, entry, target, kind(given))
             if expected is not None:
                 yield Fault(
                     message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} has type {kind(given)}",
@@ -105,15 +105,15 @@ class ScaleType(Rule):
                 )
 
 
-def _expected(facts: RuleContext, entry: QdqNode, target: Target, given: str) -> str | None:
+def _expected(context: RuleContext, entry: QdqNode, target: Target, given: str) -> str | None:
     if given not in target.scale_types:
         return listed(target.scale_types)
     if target.family == "tensorrt":
         return None
     if entry.is_quantize:
-        data, opset = kind(facts.elem_type(entry.data)), entry.node.scope.opset
+        data, opset = kind(context.elem_type(entry.data)), entry.node.scope.opset
         free = target.id == "onnx" and opset >= FIRST_OPSET_WITH_FREE_TYPES
         bound = data in FLOATS or (data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES)
         return data if bound and data != given and not free else None
-    bfloat16 = target.id == "ort-cpu" and facts.output_type(entry) == TensorProto.BFLOAT16
+    bfloat16 = target.id == "ort-cpu" and context.output_type(entry) == TensorProto.BFLOAT16
     return "an output type other than bfloat16" if bfloat16 else None

@@ -101,18 +101,18 @@ class ScaleValue(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every scale that folds to a constant, at each of its uses."""
-        for entry in facts.qdq.nodes:
-            scale = facts.array(entry.scale)
+        for entry in context.qdq.nodes:
+            scale = context.array(entry.scale)
             if scale is None or entry.scale is None:
                 continue
-            bounds = facts.bounds(entry.scale, scale)
+            bounds = context.bounds(entry.scale, scale)
             if bounds.low > 0 and np.isfinite(bounds.high):
                 continue
             values = as_reals(scale)
             bad = ~(np.isfinite(values) & (values > 0))
-            if _takes_negative(facts, entry, values, target):
+            if _takes_negative(context, entry, values, target):
                 continue
             yield Fault(
                 message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}",
@@ -120,30 +120,30 @@ class ScaleValue(Rule):
                 tensor=entry.scale,
                 found=offenders(values, bad),
                 expected="finite and greater than 0",
-                impact=_impact(facts, entry, values, target),
-                fixes=zero_scale_fixes(facts, entry) if _only_zeros(values) else (),
+                impact=_impact(context, entry, values, target),
+                fixes=zero_scale_fixes(context, entry) if _only_zeros(values) else (),
             )
 
 
-def _takes_negative(facts: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> bool:
+def _takes_negative(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> bool:
     """Whether these are block scales of stored codes, finite and not 0, of a type of which the target takes them."""
     in_blocks = values.ndim > 1 and bool(np.all(np.isfinite(values) & (values != 0)))
-    return in_blocks and _is_stored(facts, entry) and kind(entry.quantized_type) in target.negative_scale_types
+    return in_blocks and _is_stored(context, entry) and kind(entry.quantized_type) in target.negative_scale_types
 
 
-def _is_stored(facts: RuleContext, entry: QdqNode) -> bool:
-    return not entry.is_quantize and facts.qdq.quantizer_of(entry) is None
+def _is_stored(context: RuleContext, entry: QdqNode) -> bool:
+    return not entry.is_quantize and context.qdq.quantizer_of(entry) is None
 
 
-def _impact(facts: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
+def _impact(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
     """What the values mean to the target.
 
     A negative scale of stored codes is what it says, code times scale: only a Q turns signs. Where TensorRT takes those
     of some type in blocks, its parser does not look at the scales of that type at all.
     """
-    stored = _is_stored(facts, entry)
+    stored = _is_stored(context, entry)
     unchecked = stored and kind(entry.quantized_type) in target.negative_scale_types
-    if target.family == "tensorrt" and not unchecked and _parser_refuses(facts, entry, values):
+    if target.family == "tensorrt" and not unchecked and _parser_refuses(context, entry, values):
         return None
     return CAUTION if stored and bool(np.all(np.isfinite(values) & (values != 0))) else SILENT
 
@@ -153,12 +153,12 @@ def _only_zeros(values: npt.NDArray[np.float64]) -> bool:
     return bool(np.all(np.isfinite(values) & (values >= 0)))
 
 
-def _parser_refuses(facts: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:
+def _parser_refuses(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:
     """TensorRT's parser looks at a constant that is wired directly and that no earlier node made a layer of."""
     scale = entry.scale
     assert scale is not None
-    passed = facts.argument(scale)
+    passed = context.argument(scale)
     direct = passed.initializer is not None or (passed.producer is not None and passed.producer.is_op("Constant"))
     first = scale.uses[0]
-    as_parameter = facts.qdq.get(first.node) is not None and first.index == 1
+    as_parameter = context.qdq.get(first.node) is not None and first.index == 1
     return direct and as_parameter and not bool(np.all(values > 0))

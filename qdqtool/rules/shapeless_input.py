@@ -46,13 +46,13 @@ class ShapelessInput(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the inputs of the main graph."""
         del target
-        graph = facts.view.main.container
+        graph = context.view.main.container
         assert isinstance(graph, onnx.GraphProto)
         for info in graph.input:
-            stored = facts.view.main.values[info.name].initializer is not None
+            stored = context.view.main.values[info.name].initializer is not None
             if info.type.HasField("tensor_type") and not info.type.tensor_type.HasField("shape") and not stored:
                 yield Fault(
                     message=f"input '{info.name}' has no shape",

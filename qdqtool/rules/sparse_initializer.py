@@ -36,10 +36,10 @@ class SparseInitializer(Rule):
     )
     INVALID = ()  # ONNX text has no sparse initializers; tests/jobs/test_validate.py makes one
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for sparse initializers that a node reads."""
         del target
-        for scope in facts.view.scopes:
+        for scope in context.view.scopes:
             if not isinstance(scope.container, onnx.GraphProto):
                 continue
             for sparse in scope.container.sparse_initializer:

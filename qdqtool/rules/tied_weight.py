@@ -78,17 +78,17 @@ class TiedWeight(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the readers of every initializer that a Q or DQ reads as data, and at those of its copies."""
         del target
         seen: set[Value] = set()
-        yield from _copies(facts)
-        for entry in facts.qdq.nodes:
+        yield from _copies(context)
+        for entry in context.qdq.nodes:
             value = entry.data
             if value is None or value.initializer is None or value in seen or len(value.uses) == 1:
                 continue
             seen.add(value)
-            problem = _problem(facts, value)
+            problem = _problem(context, value)
             if problem is not None:
                 yield Fault(
                     message=f"the weight '{value.name}' {problem}",
@@ -99,48 +99,48 @@ class TiedWeight(Rule):
                 )
 
 
-def _problem(facts: RuleContext, value: Value) -> str | None:
-    entries = [entry for use in value.uses if use.index == 0 and (entry := facts.qdq.get(use.node)) is not None]
-    others = [use.node for use in value.uses if facts.qdq.get(use.node) is None]
-    if others and facts.elem_type(value) != onnx.TensorProto.INT8:
+def _problem(context: RuleContext, value: Value) -> str | None:
+    entries = [entry for use in value.uses if use.index == 0 and (entry := context.qdq.get(use.node)) is not None]
+    others = [use.node for use in value.uses if context.qdq.get(use.node) is None]
+    if others and context.elem_type(value) != onnx.TensorProto.INT8:
         return f"is quantized for one reader and float for {others[0].op_type} '{others[0].label}'"
     first = entries[0]
-    if any(_same_axis(facts, first, entry) and _differs(facts, first, entry) for entry in entries[1:]):
+    if any(_same_axis(context, first, entry) and _differs(context, first, entry) for entry in entries[1:]):
         return "is quantized twice along one axis, with different scales"
     return None
 
 
-def _same_axis(facts: RuleContext, first: QdqNode, second: QdqNode) -> bool:
+def _same_axis(context: RuleContext, first: QdqNode, second: QdqNode) -> bool:
     whole = first.granularity == second.granularity == PerTensor()
-    return whole or (first.scale_shape == second.scale_shape and facts.axis(first) == facts.axis(second))
+    return whole or (first.scale_shape == second.scale_shape and context.axis(first) == context.axis(second))
 
 
-def _differs(facts: RuleContext, first: QdqNode, second: QdqNode) -> bool:
-    return same_constant(first.scale, second.scale, facts.constants) is False
+def _differs(context: RuleContext, first: QdqNode, second: QdqNode) -> bool:
+    return same_constant(first.scale, second.scale, context.constants) is False
 
 
-def _copies(facts: RuleContext) -> Iterator[Fault]:
+def _copies(context: RuleContext) -> Iterator[Fault]:
     """Float weights of the same values as another one, of which one is quantized and the other is not."""
     alike: dict[tuple[object, ...], list[Value]] = defaultdict(list)
-    for value in facts.view.values():
+    for value in context.view.values():
         stored = value.initializer
         if stored is None or stored.data_type not in FLOAT_TYPES or element_count(stored) < LEAST_COUNT:
             continue
-        if any(_reads_weight(facts, use) for use in value.uses):
+        if any(_reads_weight(context, use) for use in value.uses):
             alike[stored.data_type, tuple(stored.dims)].append(value)
-    for group in (each for each in alike.values() if len(each) > 1 and any(_quantized(facts, one) for one in each)):
+    for group in (each for each in alike.values() if len(each) > 1 and any(_quantized(context, one) for one in each)):
         same: dict[bytes, list[Value]] = defaultdict(list)
         for value in group:
-            print_ = _digest(facts, value)
+            print_ = _digest(context, value)
             if print_ is not None:
                 same[print_].append(value)
-        yield from (fault for values in same.values() for fault in _unlike(facts, values))
+        yield from (fault for values in same.values() for fault in _unlike(context, values))
 
 
-def _unlike(facts: RuleContext, values: list[Value]) -> Iterator[Fault]:
-    first = next((value for value in values if _quantized(facts, value)), None)
+def _unlike(context: RuleContext, values: list[Value]) -> Iterator[Fault]:
+    first = next((value for value in values if _quantized(context, value)), None)
     for value in values:
-        if first is not None and not _quantized(facts, value):
+        if first is not None and not _quantized(context, value):
             reader = value.uses[0].node
             yield Fault(
                 message=f"the weight '{value.name}' has the values of '{first.name}', which is quantized",
@@ -151,22 +151,22 @@ def _unlike(facts: RuleContext, values: list[Value]) -> Iterator[Fault]:
             )
 
 
-def _quantized(facts: RuleContext, value: Value) -> bool:
-    return any(use.index == 0 and facts.qdq.get(use.node) is not None for use in value.uses)
+def _quantized(context: RuleContext, value: Value) -> bool:
+    return any(use.index == 0 and context.qdq.get(use.node) is not None for use in value.uses)
 
 
-def _reads_weight(facts: RuleContext, use: Use) -> bool:
+def _reads_weight(context: RuleContext, use: Use) -> bool:
     """Whether a Q reads a tensor, or an operator as its weight or table."""
     known = ops.get(use.node)
     weight = known is not None and known.weight_input == use.index
-    return weight or (use.index == 0 and (facts.qdq.get(use.node) is not None or use.node.is_op("Gather")))
+    return weight or (use.index == 0 and (context.qdq.get(use.node) is not None or use.node.is_op("Gather")))
 
 
-def _digest(facts: RuleContext, value: Value) -> bytes | None:
+def _digest(context: RuleContext, value: Value) -> bytes | None:
     """What equal weights share: a hash of a sample; None for unreadable weights and those of one number throughout."""
     assert value.initializer is not None
     try:
-        weight = read_array(facts.model, value.initializer).reshape(-1)
+        weight = read_array(context.model, value.initializer).reshape(-1)
     except ModelError:
         return None
     sample = weight[places(weight.size)]

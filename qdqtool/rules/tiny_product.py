@@ -62,10 +62,10 @@ class TinyProduct(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the weight of each quantized product; grouped convolutions have kernels of their own."""
         del target
-        known = {product: sides for product in facts.products if (sides := _sides(facts, product)) is not None}
+        known = {product: sides for product in context.products if (sides := _sides(context, product)) is not None}
         tiny = {product: sides for product, sides in known.items() if max(sides) < LEAST_CHANNELS}
         for product, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
             yield Fault(
@@ -78,8 +78,10 @@ class TinyProduct(Rule):
             )
 
 
-def _sides(facts: RuleContext, product: Product) -> tuple[int, int] | None:
+def _sides(context: RuleContext, product: Product) -> tuple[int, int] | None:
     weight = product.node.input(product.weight_index)
-    quantized = product.left is not None and product.right is not None and facts.qdq.is_weight(product.right.dequantize)
-    shape = facts.shape(weight) if quantized else None
+    quantized = (
+        product.left is not None and product.right is not None and context.qdq.is_weight(product.right.dequantize)
+    )
+    shape = context.shape(weight) if quantized else None
     return product.op.channels(product.node, shape) if shape is not None else None

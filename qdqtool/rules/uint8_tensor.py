@@ -67,11 +67,11 @@ class Uint8Tensor(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at what reads the uint8 inputs of the model."""
         del target
-        for value in facts.view.main.values.values():
-            if not value.is_input or facts.elem_type(value) != TensorProto.UINT8:
+        for value in context.view.main.values.values():
+            if not value.is_input or context.elem_type(value) != TensorProto.UINT8:
                 continue
             for use in value.uses:
                 if use.node.is_op(*REFUSING):

@@ -44,10 +44,10 @@ class UndefinedTensor(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Resolve every input of every node."""
         del target
-        for scope in facts.view.scopes:
+        for scope in context.view.scopes:
             for node in scope.nodes:
                 for name in filter(None, node.proto.input):
                     if name not in scope.values and scope.resolve(name) is None:

@@ -48,12 +48,12 @@ class UnknownDomain(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for the names in other domains."""
-        for node in facts.nodes:
+        for node in context.nodes:
             if node.op_type not in {QUANTIZE, DEQUANTIZE}:
                 continue
-            local = (node.proto.domain, node.op_type, node.proto.overload) in facts.functions
+            local = (node.proto.domain, node.op_type, node.proto.overload) in context.functions
             if (node.domain in DOMAINS and not local) or (local and target.family != "tensorrt"):
                 continue
             origin = "a local function" if local else f"domain '{node.domain}'"

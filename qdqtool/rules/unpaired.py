@@ -116,16 +116,16 @@ class Unpaired(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the readers of each Q and at the maker of what each DQ reads."""
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             if entry.is_quantize:
-                yield from _quantize_faults(facts, entry, target)
+                yield from _quantize_faults(context, entry, target)
             else:
-                yield from _dequantize_faults(facts, entry)
+                yield from _dequantize_faults(context, entry)
 
 
-def _quantize_faults(facts: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
+def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
     output = entry.output
     if output is None:
         return
@@ -140,7 +140,7 @@ def _quantize_faults(facts: RuleContext, entry: QdqNode, target: Target) -> Iter
     for use in output.uses:
         known = ops.get(use.node)
         weighted = known is not None and known.weighted  # an error of its own: placement.operand-types
-        if facts.qdq.get(use.node) is not None or weighted or _hands_on(use.node):
+        if context.qdq.get(use.node) is not None or weighted or _hands_on(use.node):
             continue
         refused = _refuses(use, entry, target)
         if _keeps_meaning(use.node) and not refused:
@@ -176,8 +176,8 @@ def _hands_on(node: NodeView) -> bool:
     return bool(node.domain) or node.is_op("If", "Loop", "Scan", "Concat")
 
 
-def _dequantize_faults(facts: RuleContext, entry: QdqNode) -> Iterator[Fault]:
-    maker = _maker(facts, entry.data)
+def _dequantize_faults(context: RuleContext, entry: QdqNode) -> Iterator[Fault]:
+    maker = _maker(context, entry.data)
     if maker is not None:
         yield Fault(
             message=f"this DQ reads what {maker.op_type} '{maker.label}' makes",
@@ -188,14 +188,14 @@ def _dequantize_faults(facts: RuleContext, entry: QdqNode) -> Iterator[Fault]:
         )
 
 
-def _maker(facts: RuleContext, value: Value | None) -> NodeView | None:
+def _maker(context: RuleContext, value: Value | None) -> NodeView | None:
     """The operator that computes what a DQ reads; None where that is no computation."""
     for _ in range(MAX_STEPS):
         producer = value.producer if value is not None else None
-        if producer is None or facts.qdq.get(producer) is not None or _hands_on(producer) or not producer.proto.input:
+        if producer is None or context.qdq.get(producer) is not None or _hands_on(producer) or not producer.proto.input:
             return None
         if not _keeps_meaning(producer):
-            is_constant = value is not None and facts.constants.is_constant(value)
+            is_constant = value is not None and context.constants.is_constant(value)
             return None if is_constant or producer.is_op("Cast") or "Integer" in producer.op_type else producer
         value = producer.input(0)
     return None

@@ -47,18 +47,18 @@ class UnreadableParameter(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Read every scale and zero point once."""
         del target
         seen: set[Value] = set()
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             for value in (entry.scale, entry.zero_point):
                 if value is None or value in seen:
                     continue
                 seen.add(value)
-                if facts.array(value) is None and value in facts.unreadable:
+                if context.array(value) is None and value in context.unreadable:
                     yield Fault(
-                        message=facts.unreadable[value],
+                        message=context.unreadable[value],
                         node=entry.node,
                         tensor=value,
                         found="bytes that do not fit",

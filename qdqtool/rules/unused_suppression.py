@@ -57,18 +57,18 @@ class UnusedSuppression(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Apply each rule that a note names, for every target, and see whether it reports anything there."""
         del target
         places: dict[str, list[NodeView | None]] = {}
-        for suppression in read_suppressions(facts.view):
+        for suppression in read_suppressions(context.view):
             for prefix in suppression.prefixes:
                 if prefix not in places:
-                    places[prefix] = list(self._places(facts, prefix))
+                    places[prefix] = list(self._places(context, prefix))
                 if not any(map(suppression.covers, places[prefix])):
                     yield _fault(suppression, prefix)
 
-    def _places(self, facts: RuleContext, prefix: str) -> Iterator[NodeView | None]:
+    def _places(self, context: RuleContext, prefix: str) -> Iterator[NodeView | None]:
         from qdqtool import rules  # the package walks its modules, this one too
 
         try:
@@ -78,7 +78,7 @@ class UnusedSuppression(Rule):
         for rule in named:
             if rule.code != self.code:
                 for name in targets.names():
-                    yield from (fault.node for _, fault in rule.locate(facts, targets.get(name)))
+                    yield from (fault.node for _, fault in rule.locate(context, targets.get(name)))
 
 
 def _fault(suppression: Suppression, prefix: str) -> Fault:

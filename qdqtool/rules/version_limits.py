@@ -56,9 +56,9 @@ class VersionLimits(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare both numbers with the target's limits."""
-        opset, ir_version = facts.model.default_opset(), facts.model.proto.ir_version
+        opset, ir_version = context.model.default_opset(), context.model.proto.ir_version
         if target.max_opset is not None and opset > target.max_opset:
             yield Fault(
                 message=f"the model uses opset {opset}", found=str(opset), expected=f"at most {target.max_opset}"

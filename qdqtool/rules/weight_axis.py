@@ -97,16 +97,16 @@ class WeightAxis(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Follow each weight operand back to its DQ and carry the axis through the Transposes between."""
         del target
-        for product in facts.products:
-            axes = wrong_axis(facts, product)
-            if axes is None or product.right is None or not facts.qdq.is_weight(product.right.dequantize):
+        for product in context.products:
+            axes = wrong_axis(context, product)
+            if axes is None or product.right is None or not context.qdq.is_weight(product.right.dequantize):
                 continue
             here, wanted = axes
             entry = product.right.dequantize
-            shared = _other_reader(facts, product)
+            shared = _other_reader(context, product)
             fits = f", which fits {shared.node.op_type} '{shared.node.label}' alone" if shared is not None else ""
             yield Fault(
                 message=(
@@ -116,14 +116,14 @@ class WeightAxis(Rule):
                 tensor=entry.data,
                 found=str(here),
                 expected=f"axis {wanted}",
-                fixes=axis_fixes(facts, product, wanted) if shared is None else (),
+                fixes=axis_fixes(context, product, wanted) if shared is None else (),
             )
 
 
-def _other_reader(facts: RuleContext, product: Product) -> Product | None:
+def _other_reader(context: RuleContext, product: Product) -> Product | None:
     """Another operator that reads the same DQ, and that its axis fits."""
     assert product.right is not None
-    for other, index in facts.readers_of_codes[product.right.dequantize]:
-        if index and other is not product and wrong_axis(facts, other) is None:
+    for other, index in context.readers_of_codes[product.right.dequantize]:
+        if index and other is not product and wrong_axis(context, other) is None:
             return other
     return None

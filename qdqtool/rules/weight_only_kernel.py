@@ -77,15 +77,15 @@ class WeightOnlyKernel(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at each MatMul and Gemm of which the weight alone is quantized."""
         del target
-        for product in facts.products:
+        for product in context.products:
             right = product.right
             if product.left is not None or right is None or not product.node.is_op("MatMul", "Gemm"):
                 continue
             entry = right.dequantize
-            if facts.qdq.is_weight(entry) and entry.granularity is not None and not _is_read(facts, entry):
+            if context.qdq.is_weight(entry) and entry.granularity is not None and not _is_read(context, entry):
                 yield Fault(
                     message=f"no kernel reads {kind(entry.quantized_type)} weights {entry.granularity}",
                     node=product.node,
@@ -95,9 +95,9 @@ class WeightOnlyKernel(Rule):
                 )
 
 
-def _is_read(facts: RuleContext, entry: QdqNode) -> bool:
+def _is_read(context: RuleContext, entry: QdqNode) -> bool:
     """Whether the layer dump of TensorRT for RTX 1.7.1 shows the codes at the matrix kernel."""
-    quantized, axis = kind(entry.quantized_type), facts.axis(entry)
+    quantized, axis = kind(entry.quantized_type), context.axis(entry)
     if not isinstance(entry.granularity, Blocked):
         return quantized in WHOLE
     counts = entry.scale_shape or ()

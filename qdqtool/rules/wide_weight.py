@@ -50,10 +50,10 @@ class WideWeight(Rule):
     )
     INVALID = ()  # a weight that is worth it is too large for a text
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Add up the sizes of all such weights; they are reported together, at the largest."""
         del target
-        sizes = {entry: size for entry in facts.qdq.quantizers() if (size := _stored(entry)) is not None}
+        sizes = {entry: size for entry in context.qdq.quantizers() if (size := _stored(entry)) is not None}
         wide, narrow = (sum(pair[index] for pair in sizes.values()) for index in (0, 1))
         if wide - narrow < LEAST_SAVED:
             return
@@ -83,7 +83,7 @@ def _pack(entries: Sequence[QdqNode], draft: Draft) -> None:
 
 
 def _store_codes(entry: QdqNode, draft: Draft) -> None:
-    model, fmt, given = draft.facts.model, format_of(entry.quantized_type), parameters(draft.facts, entry)
+    model, fmt, given = draft.context.model, format_of(entry.quantized_type), parameters(draft.context, entry)
     weight = entry.data.initializer if entry.data is not None else None
     if weight is None or fmt is None or entry.output is None:
         raise UnfitError("it reads no stored weight")

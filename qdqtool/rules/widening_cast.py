@@ -83,18 +83,18 @@ class WideningCast(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at what stands between each operand and its DQ, where both operands have one."""
         del target
-        for product in facts.products:
+        for product in context.products:
             if product.left is None or product.right is None:
                 continue
             for side in (product.left, product.right):
-                cast = _widening(facts, side)
+                cast = _widening(context, side)
                 if cast is not None:
                     yield Fault(
                         message=(
-                            f"Cast '{cast.label}' from {kind(facts.elem_type(cast.input(0)))} to float32 "
+                            f"Cast '{cast.label}' from {kind(context.elem_type(cast.input(0)))} to float32 "
                             f"stands between this DQ and {product.node.op_type} '{product.node.label}'"
                         ),
                         node=side.dequantize.node,
@@ -105,10 +105,10 @@ class WideningCast(Rule):
                     )
 
 
-def _widening(facts: RuleContext, side: Operand) -> NodeView | None:
+def _widening(context: RuleContext, side: Operand) -> NodeView | None:
     for node in side.between:
         widens = node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT
-        if widens and facts.elem_type(node.input(0)) in NARROW:
+        if widens and context.elem_type(node.input(0)) in NARROW:
             return node
     return None
 
@@ -120,7 +120,7 @@ def _fixes(side: Operand, cast: NodeView) -> tuple[Fix, ...]:
 
 
 def _widen(entry: QdqNode, cast: NodeView, draft: Draft) -> None:
-    made, scale, wide = entry.output, draft.facts.array(entry.scale), cast.output()
+    made, scale, wide = entry.output, draft.context.array(entry.scale), cast.output()
     if made is None or wide is None or scale is None or entry.output_dtype is not None:
         raise UnfitError("its scale is not constant, or output_dtype says what it makes")
     if len(made.uses) != 1:

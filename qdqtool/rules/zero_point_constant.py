@@ -60,13 +60,13 @@ class ZeroPointConstant(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Follow each zero point back through Identity and Cast."""
         del target
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             zero = entry.zero_point
             origin = _origin(zero)
-            if zero is None or origin is None or facts.constants.direct(origin) is not None:
+            if zero is None or origin is None or context.constants.direct(origin) is not None:
                 continue
             if origin.is_input and origin.scope.is_function:
                 continue
@@ -77,7 +77,7 @@ class ZeroPointConstant(Rule):
                 tensor=zero,
                 found=maker,
                 expected="an initializer or a Constant",
-                fixes=folded_fixes(facts, entry, 2),
+                fixes=folded_fixes(context, entry, 2),
             )
 
 

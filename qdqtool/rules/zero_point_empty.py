@@ -52,10 +52,10 @@ class ZeroPointEmpty(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a third input without a name."""
         del target
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             if len(entry.node.proto.input) > 2 and not entry.node.proto.input[2]:
                 yield Fault(
                     message=f"the zero point of this {short(entry)} is the empty name ''",

@@ -90,16 +90,16 @@ class ZeroPointMismatch(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare each zero point with output_dtype or the data, and with the scale."""
-        for entry in facts.qdq.nodes:
+        for entry in context.qdq.nodes:
             if entry.zero_point is not None:
-                yield from _type_faults(facts, entry, target)
-                yield from _shape_faults(facts, entry, target)
+                yield from _type_faults(context, entry, target)
+                yield from _shape_faults(context, entry, target)
 
 
-def _type_faults(facts: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
-    given = facts.elem_type(entry.zero_point)
+def _type_faults(context: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
+    given = context.elem_type(entry.zero_point)
     if given is None:
         return
     stated = entry.output_dtype if entry.is_quantize else entry.quantized_type
@@ -129,8 +129,8 @@ def _type_fixes(entry: QdqNode, stated: int | None) -> tuple[Fix, ...]:
     return (Fix(CAST, f"stores the zero point as {kind(onnx_type)}", partial(_cast, entry, onnx_type)),)
 
 
-def _shape_faults(facts: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
-    given, wanted = facts.shape(entry.zero_point), entry.scale_shape
+def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
+    given, wanted = context.shape(entry.zero_point), entry.scale_shape
     if given is None or wanted is None or given == wanted:
         return
     counts = [prod(dim for dim in shape if isinstance(dim, int)) for shape in (given, wanted)]
@@ -149,8 +149,8 @@ def _shape_faults(facts: RuleContext, entry: QdqNode, target: Target) -> Iterato
 
 
 def _spread(entry: QdqNode, draft: Draft) -> None:
-    zero = draft.facts.array(entry.zero_point)
-    onnx_type = draft.facts.elem_type(entry.zero_point)
+    zero = draft.context.array(entry.zero_point)
+    onnx_type = draft.context.elem_type(entry.zero_point)
     shape = tuple(dim for dim in entry.scale_shape or () if isinstance(dim, int))
     if zero is None or onnx_type is None or not zero.size or np.any(as_reals(zero) != as_reals(zero).reshape(-1)[0]):
         raise UnfitError("the zero points differ, or are not constant")
@@ -158,7 +158,7 @@ def _spread(entry: QdqNode, draft: Draft) -> None:
 
 
 def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
-    zero, fmt = draft.facts.array(entry.zero_point), format_of(onnx_type)
+    zero, fmt = draft.context.array(entry.zero_point), format_of(onnx_type)
     if zero is None or fmt is None or fmt.kind != "integer" or not _holds(fmt, as_reals(zero)):
         raise UnfitError("the zero point is not constant, or is no value of that type")
     _store(entry, as_reals(zero).astype(fmt.dtype), onnx_type, draft)

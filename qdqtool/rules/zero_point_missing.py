@@ -64,10 +64,10 @@ class ZeroPointMissing(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a Q with neither."""
         del target
-        for entry in facts.qdq.quantizers():
+        for entry in context.qdq.quantizers():
             if not entry.node.input_name(2) and not entry.output_dtype:
                 yield Fault(
                     message="neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8",
@@ -75,13 +75,13 @@ class ZeroPointMissing(Rule):
                     tensor=entry.output,
                     found="absent",
                     expected="a zero point or output_dtype",
-                    fixes=_fixes(facts, entry),
+                    fixes=_fixes(context, entry),
                 )
 
 
-def _fixes(facts: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
-    typed = next((reader for reader in facts.qdq.readers(entry) if reader.zero_point is not None), None)
-    if typed is not None and typed.zero_point is not None and facts.elem_type(typed.zero_point) != TensorProto.UINT8:
+def _fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
+    typed = next((reader for reader in context.qdq.readers(entry) if reader.zero_point is not None), None)
+    if typed is not None and typed.zero_point is not None and context.elem_type(typed.zero_point) != TensorProto.UINT8:
         name = typed.node.input_name(2)
         return (Fix(TYPED, f"reads the zero point '{name}' of its DQ", partial(_share, entry, name)),)
     return (Fix(UINT8, "writes the zero point 0 of type uint8", partial(_write, entry)),)

@@ -73,14 +73,14 @@ class ZeroPointValue(Rule):
         ),
     )
 
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every zero point that folds to a constant."""
-        for entry in facts.qdq.nodes:
-            zero = facts.array(entry.zero_point)
+        for entry in context.qdq.nodes:
+            zero = context.array(entry.zero_point)
             quantized = kind(entry.quantized_type)
             if zero is None or entry.zero_point is None or not _must_be_zero(entry, target):
                 continue
-            bounds = facts.bounds(entry.zero_point, zero)
+            bounds = context.bounds(entry.zero_point, zero)
             if bounds.low == bounds.high == 0 or not zero.size:
                 continue
             values = as_reals(zero)
@@ -93,7 +93,7 @@ class ZeroPointValue(Rule):
                 found=offenders(values, bad),
                 expected=f"0 for {quantized}",
                 impact=SILENT if ignored else None,
-                fixes=symmetric_fixes(facts, entry),
+                fixes=symmetric_fixes(context, entry),
             )
 
 

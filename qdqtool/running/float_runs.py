@@ -58,10 +58,10 @@ class FloatRuns:
             self._open.observer.close()
             self._open = None
 
-    def facts(self, model: Model) -> ModelIndex:
+    def index_of(self, model: Model) -> ModelIndex:
         """What is known of a model: of the one that is open what it was opened with."""
         is_open = self._open is not None and self._open.model is model
-        return self._open.facts if self._open is not None and is_open else ModelIndex.of(GraphView(model))
+        return self._open.index if self._open is not None and is_open else ModelIndex.of(GraphView(model))
 
     def observer(self, model: Model, values: Iterable[Value]) -> Observer:
         """A session that returns some tensors, and the outputs of the model; the one before it is closed.
@@ -76,9 +76,9 @@ class FloatRuns:
         """
         wanted = [value for value in values if not is_fed(value)]
         if self._open is None or self._open.model is not model or not self._open.has(wanted):
-            facts = self.facts(model)
+            index = self.index_of(model)
             self.close()
-            self._open = _Open(model, facts, [*_outputs(facts), *self._read(facts), *wanted])
+            self._open = _Open(model, index, [*_outputs(index), *self._read(index), *wanted])
         return self._open.observer
 
     def run(self, sample: Mapping[str, Array], number: int, feeds: Feeds) -> Run:
@@ -120,15 +120,15 @@ class _Open:
 
     Args:
         model: Of this model.
-        facts: Of the model.
+        index: Of the model.
         values: What it returns.
     """
 
-    def __init__(self, model: Model, facts: ModelIndex, values: Iterable[Value]) -> None:
-        self.model, self.facts = model, facts
+    def __init__(self, model: Model, index: ModelIndex, values: Iterable[Value]) -> None:
+        self.model, self.index = model, index
         inner = {tensor_key(value): value for value in values if not is_fed(value)}
         self._tapped: set[TensorKey] = set(inner)
-        self.observer = Observer(facts, inner.values(), _profile(facts))
+        self.observer = Observer(index, inner.values(), _profile(index))
 
     def has(self, values: Iterable[Value]) -> bool:
         """Whether all of these are returned."""
@@ -138,7 +138,7 @@ class _Open:
         """The outputs of the model in a run, copied: one array of a session keeps all its memory alive."""
         return {
             value.name: array.copy()
-            for value in _outputs(self.facts)
+            for value in _outputs(self.index)
             for array in self.observer.arrays(run, sample, value)
         }
 
@@ -165,10 +165,10 @@ def run_sample(
         raise UsageError(f"the model does not run on sample {number}: {error.message}", hint=hint) from None
 
 
-def _outputs(facts: ModelIndex) -> list[Value]:
-    main = facts.view.main
+def _outputs(index: ModelIndex) -> list[Value]:
+    main = index.view.main
     return [main.values[name] for name in main.output_names()]
 
 
-def _profile(facts: ModelIndex) -> Profile:
-    return Profile.SEMANTIC if facts.qdq.nodes else Profile.DEPLOYED
+def _profile(index: ModelIndex) -> Profile:
+    return Profile.SEMANTIC if index.qdq.nodes else Profile.DEPLOYED

@@ -22,11 +22,11 @@ _Good = Callable[[Array], npt.NDArray[np.bool_]]
 """Which elements of an array are as they should be."""
 
 
-def first_nonfinite(facts: ModelIndex, sample: Mapping[str, Array], values: Iterable[Value]) -> str:
+def first_nonfinite(index: ModelIndex, sample: Mapping[str, Array], values: Iterable[Value]) -> str:
     """Where a NaN or an infinity that a tensor holds comes from, in words.
 
     Args:
-        facts: The model.
+        index: The model.
         sample: What to feed.
         values: Tensors of any scope, of which at least one holds such a value.
 
@@ -35,7 +35,7 @@ def first_nonfinite(facts: ModelIndex, sample: Mapping[str, Array], values: Iter
         where the reference session, which optimizes nothing, makes no such value.
     """
     try:
-        with _Reading(facts, sample, (_Frame(facts.view.main),)) as reading:
+        with _Reading(index, sample, (_Frame(index.view.main),)) as reading:
             return next(filter(None, (_behind(reading, value) for value in values)), "")
     except QdqError:
         return ""
@@ -60,16 +60,16 @@ class _Reading:
     """A run in which every float tensor can be read that the scopes of some frames make.
 
     Args:
-        facts: The model.
+        index: The model.
         sample: What to feed.
         frames: From the main graph inwards.
     """
 
-    def __init__(self, facts: ModelIndex, sample: Mapping[str, Array], frames: tuple[_Frame, ...]) -> None:
-        self.facts = facts
+    def __init__(self, index: ModelIndex, sample: Mapping[str, Array], frames: tuple[_Frame, ...]) -> None:
+        self.index = index
         self.sample = sample
         self.frames = frames
-        self._observer = Observer(facts, [value for frame in frames for value in _made(facts, frame.scope)])
+        self._observer = Observer(index, [value for frame in frames for value in _made(index, frame.scope)])
         self._run: Run = {}
 
     def __enter__(self) -> Self:
@@ -85,7 +85,7 @@ class _Reading:
         return tuple(frame.hop for frame in self.frames if frame.hop)
 
     @property
-    def index(self) -> tuple[int, ...]:
+    def iterations(self) -> tuple[int, ...]:
         return tuple(frame.iteration for frame in self.frames if frame.iteration is not None)
 
     def holds(self, value: Value, is_good: _Good) -> bool:
@@ -96,13 +96,13 @@ class _Reading:
     def enter_first(self) -> Value | None:
         """Go to the first iteration in which the innermost scope makes such a value; the first tensor that is one."""
         found: list[tuple[int, int, Value, bool]] = []
-        for order, value in enumerate(_made(self.facts, self.frames[-1].scope)):
+        for order, value in enumerate(_made(self.index, self.frames[-1].scope)):
             for tap in self._observer.taps(value):
                 whole = self._run[tap.output]
                 if tap.hops != self.hops or not whole.size:
                     continue
-                loops = tap.stacked > len(self.index)
-                part = whole[self.index] if loops else whole[self.index][np.newaxis]
+                loops = tap.stacked > len(self.iterations)
+                part = whole[self.iterations] if loops else whole[self.iterations][np.newaxis]
                 bad = [number for number, each in enumerate(part) if not np.isfinite(each).all()]
                 found += [(number, order, value, loops) for number in bad[:1]]
         if not found:
@@ -115,7 +115,7 @@ class _Reading:
     def _array(self, value: Value) -> Array | None:
         if is_fed(value):
             return self.sample[value.name]
-        return self._observer.at(self._run, value, Tap("", self.hops), self.index)
+        return self._observer.at(self._run, value, Tap("", self.hops), self.iterations)
 
 
 def _behind(reading: _Reading, value: Value) -> str:
@@ -126,7 +126,7 @@ def _behind(reading: _Reading, value: Value) -> str:
     owner = None
     while scope.owner is not None:
         owner, scope = scope.owner, scope.owner.scope
-    around = [owner] if owner is not None and not scope.path else reading.facts.view.main.nodes
+    around = [owner] if owner is not None and not scope.path else reading.index.view.main.nodes
     return next(filter(None, (_inside(reading, node) for node in around)), "")
 
 
@@ -149,11 +149,11 @@ def _bad_input(reading: _Reading, node: NodeView, is_good: _Good) -> Value | Non
 
 def _inside(reading: _Reading, node: NodeView) -> str:
     """What made the first such value in the bodies of a node or the function that it calls; empty if nothing did."""
-    view = reading.facts.view
+    view = reading.index.view
     around = next(number for number, frame in enumerate(reading.frames, 1) if frame.scope is node.scope)
     for scope in called_scopes(view, node) or [scope for scope in view.scopes if scope.owner is node]:
         frames = (*reading.frames[:around], _Frame(scope, hop_into(scope, node)))
-        with _Reading(reading.facts, reading.sample, frames) as inner:
+        with _Reading(reading.index, reading.sample, frames) as inner:
             value = inner.enter_first()
             if value is not None:
                 return _origin(inner, value)
@@ -163,17 +163,17 @@ def _inside(reading: _Reading, node: NodeView) -> str:
 def _told(reading: _Reading, value: Value, *, is_nan: bool) -> str:
     node = value.producer
     assert node is not None
-    iteration = f" in iteration {', '.join(map(str, reading.index))}" if reading.index else ""
+    iteration = f" in iteration {', '.join(map(str, reading.iterations))}" if reading.iterations else ""
     cause = _bad_input(reading, node, _is_finite) if is_nan else None
     made_of = f", of the infinities in '{cause.name}'" if cause is not None else ""
     return f"first made by {node.op_type} '{node.label}', tensor '{value.qualified_name}'{iteration}{made_of}"
 
 
-def _made(facts: ModelIndex, scope: Scope) -> Iterator[Value]:
+def _made(index: ModelIndex, scope: Scope) -> Iterator[Value]:
     """The float tensors that the nodes of a scope make."""
     for node in scope.nodes:
-        outputs = (node.output(index) for index in range(len(node.proto.output)))
-        yield from (value for value in outputs if value is not None and facts.is_float(value))
+        outputs = (node.output(number) for number in range(len(node.proto.output)))
+        yield from (value for value in outputs if value is not None and index.is_float(value))
 
 
 def _is_finite(array: Array) -> npt.NDArray[np.bool_]:

@@ -79,13 +79,13 @@ class Observer:
     """A session that also returns inner tensors.
 
     Args:
-        facts: The model.
+        index: The model.
         values: The tensors to return.
         profile: How to run it.
     """
 
-    def __init__(self, facts: ModelIndex, values: Iterable[Value], profile: Profile = Profile.SEMANTIC) -> None:
-        self._facts = facts
+    def __init__(self, index: ModelIndex, values: Iterable[Value], profile: Profile = Profile.SEMANTIC) -> None:
+        self._index = index
         self._values = list(values)
         self._profile = profile
         self._open(self._values)
@@ -125,27 +125,27 @@ class Observer:
         """Why a tensor cannot be read, or not everywhere."""
         return self._unreachable.get(tensor_key(value))
 
-    def reader(self, run: Run, tap: Tap, index: tuple[int, ...]) -> Callable[[Value], Array | None]:
+    def reader(self, run: Run, tap: Tap, iterations: tuple[int, ...]) -> Callable[[Value], Array | None]:
         """:meth:`at` for one node, as a function of the tensor alone."""
-        return lambda value: self.at(run, value, tap, index)
+        return lambda value: self.at(run, value, tap, iterations)
 
-    def at(self, run: Run, value: Value, tap: Tap, index: tuple[int, ...]) -> Array | None:
-        """``value`` as a node saw it that made the tensor of ``tap`` in iteration ``index``.
+    def at(self, run: Run, value: Value, tap: Tap, iterations: tuple[int, ...]) -> Array | None:
+        """``value`` as a node saw it that made the tensor of ``tap`` in those iterations.
 
         Args:
             run: What the run returned.
             value: A tensor of the node's scope or of one around it.
             tap: Where the node's own output is read.
-            index: Iteration of each loop around the node.
+            iterations: Iteration of each loop around the node.
         """
-        constant = self._facts.constant(value)
+        constant = self._index.constant(value)
         if constant is not None:
             return constant
         around = [own for own in self.taps(value) if own.hops == tap.hops[: len(own.hops)]]
         if not around:
             return None
         nearest = max(around, key=lambda own: len(own.hops))
-        return np.asarray(run[nearest.output][index[: nearest.stacked]])
+        return np.asarray(run[nearest.output][iterations[: nearest.stacked]])
 
     def output(self, run: Run, value: Value) -> Array | None:
         """What an output of the model was in a run."""
@@ -156,8 +156,8 @@ class Observer:
         for tap in self.taps(value):
             whole = run[tap.output]
             if whole.size:
-                for index in np.ndindex(whole.shape[: tap.stacked]):
-                    yield np.asarray(whole[index]), tap, index
+                for iterations in np.ndindex(whole.shape[: tap.stacked]):
+                    yield np.asarray(whole[iterations]), tap, iterations
 
     def arrays(self, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
         """Every array that ``value`` was in a run, iterations stacked: what was fed for an input of the model."""
@@ -168,9 +168,9 @@ class Observer:
             yield run[tap.output]
 
     def _open(self, values: Iterable[Value]) -> None:
-        tapped = tap_tensors(self._facts.view, values, self._facts.elem_type)
+        tapped = tap_tensors(self._index.view, values, self._index.elem_type)
         self._taps, self._unreachable = tapped.taps, tapped.unreachable
-        self._session = open_session(tapped.model, self._facts.split(), self._profile)
+        self._session = open_session(tapped.model, self._index.split(), self._profile)
         self._outputs = tuple(dict.fromkeys(tap.output for taps in self._taps.values() for tap in taps))
 
     def _stacked(self) -> list[Value]:

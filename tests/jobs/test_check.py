@@ -142,8 +142,8 @@ def test_a_loop_that_changes_shape_is_skipped_with_the_reason_and_the_rest_is_ch
 
 @pytest.mark.parametrize("op", ["QuantizeLinear", "DequantizeLinear"])
 def test_one_wrong_bit_in_the_reference_is_a_difference(op: str) -> None:
-    facts = ModelIndex.of(GraphView(pair_model(T.INT8, scale=0.5)))
-    entry = next(entry for entry in facts.qdq.nodes if entry.node.op_type == op)
+    index = ModelIndex.of(GraphView(pair_model(T.INT8, scale=0.5)))
+    entry = next(entry for entry in index.qdq.nodes if entry.node.op_type == op)
     x, q, y = np.array([0.6, -1.0], np.float32), np.array([1, -2], np.int8), np.array([0.5, -1.0], np.float32)
     values = {"x": x, "q": q, "s": np.float32(0.5), "z": np.int8(0)}
     good, bad = (q, np.array([2, -2], np.int8)) if op == "QuantizeLinear" else (y, np.nextafter(y, np.float32(9)))

@@ -324,9 +324,9 @@ class TestEngine:
     """The engine with fixes that lie about themselves."""
 
     @staticmethod
-    def proposals(facts: RuleContext) -> Iterator[Proposal]:
+    def proposals(context: RuleContext) -> Iterator[Proposal]:
         """For every initializer ``k*``: give its readers the double, which claims to be safe."""
-        for value in facts.view.main.values.values():
+        for value in context.view.main.values.values():
             if value.initializer is not None and value.name.startswith("k"):
                 factor = 2 if value.name == "k3" else 1
 

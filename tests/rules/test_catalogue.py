@@ -79,10 +79,10 @@ def test_examples_keep_the_model_as_it_is():
         for example in (*rule.VALID, *rule.INVALID):
             model = example.model()
             before = model.SerializeToString(deterministic=True)
-            facts = RuleContext(Model(model))
+            context = RuleContext(Model(model))
             for target in targets.names():
                 for every in rules.catalogue():
-                    list(every.run(facts, targets.get(target)))
+                    list(every.run(context, targets.get(target)))
             assert model.SerializeToString(deterministic=True) == before
 
 

@@ -40,8 +40,8 @@ def oracle() -> Iterator[TrtOracle]:
 
 
 def we_refuse(case: Case, target: str) -> bool:
-    facts, judge = RuleContext(Model(case.model)), targets.get(target).on(case.compute_capabilities)
-    return any(finding.effect == "refused" for rule in rules.catalogue() for finding in rule.run(facts, judge))
+    context, judge = RuleContext(Model(case.model)), targets.get(target).on(case.compute_capabilities)
+    return any(finding.effect == "refused" for rule in rules.catalogue() for finding in rule.run(context, judge))
 
 
 def chosen(group: str) -> list[Case]:

@@ -33,10 +33,13 @@ def oracle() -> Iterator[TrtOracle]:
 
 
 def refusals(example: Example, target: str) -> set[str]:
-    facts = RuleContext(Model(example.model()))
+    context = RuleContext(Model(example.model()))
     judge = targets.get(target).on(example.compute_capabilities)
     return {
-        finding.code for rule in rules.catalogue() for finding in rule.run(facts, judge) if finding.effect == "refused"
+        finding.code
+        for rule in rules.catalogue()
+        for finding in rule.run(context, judge)
+        if finding.effect == "refused"
     }
 
 

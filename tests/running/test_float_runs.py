@@ -31,12 +31,12 @@ def feeds(tmp_path: Path) -> Feeds:
 
 @pytest.fixture
 def runs() -> Iterator[FloatRuns]:
-    with FloatRuns(lambda facts: (facts.view.main.values["m"],)) as opened:
+    with FloatRuns(lambda index: (index.view.main.values["m"],)) as opened:
         yield opened
 
 
 def tensor(runs: FloatRuns, model: Model, name: str) -> Value:
-    return runs.facts(model).view.main.values[name]
+    return runs.index_of(model).view.main.values[name]
 
 
 def test_one_session_serves_all_that_was_announced(runs: FloatRuns) -> None:

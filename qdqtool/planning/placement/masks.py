@@ -31,13 +31,13 @@ def feeds_softmax(node: NodeView) -> bool:
     return False
 
 
-def carries_mask(value: Value | None, facts: PlacementContext) -> bool:
+def carries_mask(value: Value | None, context: PlacementContext) -> bool:
     """Whether masking constants were put into ``value`` and not removed by a Softmax since."""
     for _ in range(MAX_STEPS):
         node = value.producer if value is not None else None
         if node is None:
             return False
-        if node.is_op(*_MASKING_OPS) and adds_mask(node, facts):
+        if node.is_op(*_MASKING_OPS) and adds_mask(node, context):
             return True
         if not _keeps_values(node) and not node.is_op(*_MASKING_OPS):
             return False
@@ -45,24 +45,24 @@ def carries_mask(value: Value | None, facts: PlacementContext) -> bool:
     return False
 
 
-def adds_mask(node: NodeView, facts: PlacementContext) -> bool:
+def adds_mask(node: NodeView, context: PlacementContext) -> bool:
     """Whether one operand stands for minus infinity: a constant, or what exporters compute from a mask of 0 and 1."""
     operands = (node.input(index) for index in range(len(node.proto.input)))
-    return any(value is not None and facts.is_float(value) and _is_mask(value, facts) for value in operands)
+    return any(value is not None and context.is_float(value) and _is_mask(value, context) for value in operands)
 
 
-def _is_mask(value: Value, facts: PlacementContext, joins: int = MAX_JOINS) -> bool:
+def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) -> bool:
     """A masking constant, ``(1 - mask) * -1e4`` or ``Where(mask, 0, -inf)``, moved, broadcast and joined at will."""
     for _ in range(MAX_STEPS):
-        minimum = facts.constant_minimum(value)
+        minimum = context.constant_minimum(value)
         node = value.producer
         if minimum is not None or node is None:
             return minimum is not None and minimum <= MASKING
         if node.is_op("Mul", "Where"):
-            return _masks_with_constant(node, facts)
+            return _masks_with_constant(node, context)
         if node.is_op("Add"):  # with a position bias
             operands = (node.input(0), node.input(1)) if joins else ()
-            return any(operand is not None and _is_mask(operand, facts, joins - 1) for operand in operands)
+            return any(operand is not None and _is_mask(operand, context, joins - 1) for operand in operands)
         family = ops.get(node)
         onward = node.input(0)
         if onward is None or not (node.is_op("Cast", "Trilu") or (family is not None and family.commutes)):
@@ -71,24 +71,24 @@ def _is_mask(value: Value, facts: PlacementContext, joins: int = MAX_JOINS) -> b
     return False
 
 
-def _masks_with_constant(node: NodeView, facts: PlacementContext) -> bool:
+def _masks_with_constant(node: NodeView, context: PlacementContext) -> bool:
     """A Where that selects such a constant, or a Mul of something by one, or by minus one such."""
     operands = [value for index in range(len(node.proto.input)) if (value := node.input(index)) is not None]
-    minima = [facts.constant_minimum(value) for value in operands if facts.is_float(value)]
+    minima = [context.constant_minimum(value) for value in operands if context.is_float(value)]
     largest = max((abs(minimum) for minimum in minima if minimum is not None), default=0.0)
     below = any(minimum is not None and minimum <= MASKING for minimum in minima)
     return below or (
-        node.op_type == "Mul" and largest >= -MASKING and any(_is_flag(value, facts) for value in operands)
+        node.op_type == "Mul" and largest >= -MASKING and any(_is_flag(value, context) for value in operands)
     )
 
 
-def _is_flag(value: Value, facts: PlacementContext) -> bool:
+def _is_flag(value: Value, context: PlacementContext) -> bool:
     """``1 - mask`` or ``mask - 1``."""
     node = value.producer
     if node is None or not node.is_op("Sub"):
         return False
     sides = (node.input(0), node.input(1))
-    return any(side is not None and facts.constant_minimum(side) == 1.0 for side in sides)
+    return any(side is not None and context.constant_minimum(side) == 1.0 for side in sides)
 
 
 def _keeps_values(node: NodeView) -> bool:

@@ -57,50 +57,50 @@ def propose(
         UsageError: A pattern of ``selection`` matches nothing.
     """
     selection.matches(view)
-    facts = PlacementContext(view, types, constants, target, selection)
+    context = PlacementContext(view, types, constants, target, selection)
     candidates = [(node, family) for node in view.nodes() if (family := ops.get(node)) is not None]
     decisions = {
-        node: _decide(node, family, facts, number_format) for node, family in candidates if node.op_type != "Add"
+        node: _decide(node, family, context, number_format) for node, family in candidates if node.op_type != "Add"
     }
-    leave_tiny(decisions, facts)
-    residuals = Residuals(facts, {node for node, decision in decisions.items() if isinstance(decision, tuple)})
+    leave_tiny(decisions, context)
+    residuals = Residuals(context, {node for node, decision in decisions.items() if isinstance(decision, tuple)})
     for node, _ in candidates:
         if node.op_type == "Add":
-            decisions[node] = _decide_add(node, facts, residuals)
+            decisions[node] = _decide_add(node, context, residuals)
     ordered = [(node, decisions[node]) for node, _ in candidates]
     scheme = functools.partial(QuantScheme, number_format)
     slots = [with_bound(slot, view) for slot in share(_claims(ordered), scheme)]
-    concats = [node for node, decision in ordered if decision is None and _is_joined(node, facts)]
+    concats = [node for node, decision in ordered if decision is None and _is_joined(node, context)]
     shared, alone = share_ranges(slots, concats, view)
     decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
     return Proposal(shared, collect_skipped([(node, decisions[node]) for node, _ in candidates]))
 
 
-def _decide(node: NodeView, family: QuantizableOp, facts: PlacementContext, number_format: NumberFormat) -> Decision:
-    if family.commutes or not is_computed_in_float(node, facts):
+def _decide(node: NodeView, family: QuantizableOp, context: PlacementContext, number_format: NumberFormat) -> Decision:
+    if family.commutes or not is_computed_in_float(node, context):
         return None
-    reason = reason_to_leave(node, facts)
+    reason = reason_to_leave(node, context)
     if reason is not None:
         return Skip(reason)
     if node.is_op("Concat"):
         return None  # asked for: a matter of scales
-    return decide_weighted(node, family, facts, number_format) if family.weighted else _claim_input(node, facts)
+    return decide_weighted(node, family, context, number_format) if family.weighted else _claim_input(node, context)
 
 
-def _is_joined(node: NodeView, facts: PlacementContext) -> bool:
-    return node.is_op("Concat") and is_computed_in_float(node, facts)
+def _is_joined(node: NodeView, context: PlacementContext) -> bool:
+    return node.is_op("Concat") and is_computed_in_float(node, context)
 
 
-def _decide_add(node: NodeView, facts: PlacementContext, residuals: Residuals) -> Decision:
-    if not is_computed_in_float(node, facts):
+def _decide_add(node: NodeView, context: PlacementContext, residuals: Residuals) -> Decision:
+    if not is_computed_in_float(node, context):
         return None
-    reason = reason_to_leave(node, facts)
+    reason = reason_to_leave(node, context)
     return Skip(reason) if reason is not None else residuals.decide(node)
 
 
-def reason_to_leave(node: NodeView, facts: PlacementContext) -> str | None:
+def reason_to_leave(node: NodeView, context: PlacementContext) -> str | None:
     """Why a node stays float whatever its tensors are."""
-    refusal = facts.selection.refusal(node)
+    refusal = context.selection.refusal(node)
     if refusal is not None:
         return refusal
     if node.is_parametric:
@@ -110,20 +110,20 @@ def reason_to_leave(node: NodeView, facts: PlacementContext) -> str | None:
         return None
     if not family.on_request:
         return family.stays_float
-    return None if facts.selection.asks_for(node) else f"{family.stays_float}; {ASK}"
+    return None if context.selection.asks_for(node) else f"{family.stays_float}; {ASK}"
 
 
-def is_computed_in_float(node: NodeView, facts: PlacementContext) -> bool:
+def is_computed_in_float(node: NodeView, context: PlacementContext) -> bool:
     """Whether the question arises: not for integers, and not for what is folded before the network runs."""
     value, output = node.input(0), node.output()
-    return (value is None or facts.is_float(value)) and not (output is not None and facts.is_constant(output))
+    return (value is None or context.is_float(value)) and not (output is not None and context.is_constant(output))
 
 
-def _claim_input(node: NodeView, facts: PlacementContext) -> Decision:
+def _claim_input(node: NodeView, context: PlacementContext) -> Decision:
     value = node.input(0)
     if value is None:
         return Skip("an operand is missing")
-    obstacle = "its input is constant" if facts.is_constant(value) else facts.obstacle(value)
+    obstacle = "its input is constant" if context.is_constant(value) else context.obstacle(value)
     if obstacle is not None:
         return Skip(obstacle)
     return (Claim(node, 0, value, "activation", PerTensor(), f"input of {node.op_type}, as asked"),)

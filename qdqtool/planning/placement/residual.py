@@ -22,27 +22,27 @@ class Residuals:
     """Decides on the Adds of one model.
 
     Args:
-        facts: The model.
+        context: The model.
         quantized: The weighted nodes that are quantized.
     """
 
-    def __init__(self, facts: PlacementContext, quantized: Collection[NodeView]) -> None:
-        self._facts = facts
+    def __init__(self, context: PlacementContext, quantized: Collection[NodeView]) -> None:
+        self._context = context
         self._quantized = quantized
         self._depths: dict[ScopePath, dict[str, int]] = {}
 
     def decide(self, node: NodeView) -> Decision:
         """A claim on the skip input of a residual Add, or why the Add stays float; None for the Add of a bias."""
-        facts, left, right = self._facts, node.input(0), node.input(1)
+        context, left, right = self._context, node.input(0), node.input(1)
         if left is None or right is None:
             return Skip("an operand is missing")
-        if not (facts.is_float(left) and facts.is_float(right)):
+        if not (context.is_float(left) and context.is_float(right)):
             return None
-        if (facts.is_constant(left) or facts.is_constant(right)) and not adds_mask(node, facts):
+        if (context.is_constant(left) or context.is_constant(right)) and not adds_mask(node, context):
             return None
-        obstacle = _obstacle(node, facts)
+        obstacle = _obstacle(node, context)
         skip = Skip(obstacle) if obstacle is not None else self._skip_input(node)
-        return skip if isinstance(skip, Skip) else _claim_skip(node, skip, facts)
+        return skip if isinstance(skip, Skip) else _claim_skip(node, skip, context)
 
     def _skip_input(self, node: NodeView) -> int | Skip:
         """Index of the skip branch."""
@@ -67,24 +67,24 @@ class Residuals:
         return self._depths[path].get(value.name, 0)
 
 
-def _obstacle(node: NodeView, facts: PlacementContext) -> str | None:
-    if adds_mask(node, facts):
+def _obstacle(node: NodeView, context: PlacementContext) -> str | None:
+    if adds_mask(node, context):
         return "it adds an attention mask: beside minus infinity, one scale rounds every score to 0"
     if feeds_softmax(node):
         return "it makes the scores of a Softmax, which may be masked and are read in float"
     return None
 
 
-def _claim_skip(node: NodeView, index: int, facts: PlacementContext) -> Decision:
+def _claim_skip(node: NodeView, index: int, context: PlacementContext) -> Decision:
     value, other = node.input(index), node.input(1 - index)
     assert value is not None
     assert other is not None
-    shapes = facts.shape(value), facts.shape(other)
+    shapes = context.shape(value), context.shape(other)
     if None not in shapes and shapes[0] != shapes[1]:
         return Skip("its inputs have different shapes: it is no residual branch")
-    if carries_mask(value, facts):
+    if carries_mask(value, context):
         return Skip(f"'{value.name}' carries an attention mask, which one scale would not survive")
-    obstacle = facts.obstacle(value)
+    obstacle = context.obstacle(value)
     if obstacle is not None:
         return Skip(obstacle)
     return (Claim(node, index, value, "activation", PerTensor(), "skip input of a residual Add"),)

@@ -57,65 +57,65 @@ def propose_weights(
         UsageError: A pattern of ``selection`` matches nothing.
     """
     selection.matches(view)
-    facts = PlacementContext(view, types, constants, target, selection)
+    context = PlacementContext(view, types, constants, target, selection)
     candidates = [(node, family) for node in view.nodes() if (family := ops.get(node)) is not None]
-    decisions = {node: _decide(node, family, facts, goal) for node, family in candidates}
-    leave_tiny(decisions, facts)
+    decisions = {node: _decide(node, family, context, goal) for node, family in candidates}
+    leave_tiny(decisions, context)
     ordered = [(node, decisions[node]) for node, _ in candidates]
     claims = [claim for _, decision in ordered if isinstance(decision, tuple) for claim in decision]
     return Proposal(share(claims, goal.mode.weight_scheme), collect_skipped(ordered))
 
 
-def _decide(node: NodeView, family: QuantizableOp, facts: PlacementContext, goal: WeightGoal) -> Decision:
+def _decide(node: NodeView, family: QuantizableOp, context: PlacementContext, goal: WeightGoal) -> Decision:
     if node.op_type == "Gather":
-        return _decide_table(node, facts)
-    if not is_computed_in_float(node, facts):
+        return _decide_table(node, context)
+    if not is_computed_in_float(node, context):
         return None
     if family.weight_input is None:
-        return _decide_other(node, family, facts)
+        return _decide_other(node, family, context)
     weight = node.input(family.weight_input)
-    reason = reason_to_leave(node, facts) or _obstacle(node, family, weight, facts, goal)
+    reason = reason_to_leave(node, context) or _obstacle(node, family, weight, context, goal)
     if reason is not None or weight is None:
         return Skip(reason or "an operand is missing")
-    granularity, note = _granularity(node, family, weight, facts, goal)
+    granularity, note = _granularity(node, family, weight, context, goal)
     if granularity is None:
         return Skip(note)
     return (Claim(node, family.weight_input, weight, "weight", granularity, f"weight of {node.op_type}{note}"),)
 
 
-def _decide_other(node: NodeView, family: QuantizableOp, facts: PlacementContext) -> Decision:
+def _decide_other(node: NodeView, family: QuantizableOp, context: PlacementContext) -> Decision:
     """Recurrent layers and foreign products have weights that no pair can stand on; the rest has none."""
     if family.stays_float is None or family.on_request:
         return None
-    return Skip(reason_to_leave(node, facts) or family.stays_float)
+    return Skip(reason_to_leave(node, context) or family.stays_float)
 
 
-def _decide_table(node: NodeView, facts: PlacementContext) -> Decision:
+def _decide_table(node: NodeView, context: PlacementContext) -> Decision:
     table = node.input(0)
-    shape = facts.shape(table) if table is not None and facts.is_constant(table) else None
-    if table is None or shape is None or len(shape) != 2 or not facts.is_float(table):
+    shape = context.shape(table) if table is not None and context.is_constant(table) else None
+    if table is None or shape is None or len(shape) != 2 or not context.is_float(table):
         return None
-    refusal = facts.selection.refusal(node)
+    refusal = context.selection.refusal(node)
     return Skip(refusal or "it looks rows up in a table: a few rows are read, so few bits would save no time")
 
 
 def _obstacle(
-    node: NodeView, family: QuantizableOp, weight: Value | None, facts: PlacementContext, goal: WeightGoal
+    node: NodeView, family: QuantizableOp, weight: Value | None, context: PlacementContext, goal: WeightGoal
 ) -> str | None:
     """Why a product stays float whatever the shape of its weight; None where nothing stands in the way."""
     if weight is None:
         return "an operand is missing"
-    if not facts.is_constant(weight):
-        return _without_weight(node.input(family.activation_inputs[0]), weight, facts)
+    if not context.is_constant(weight):
+        return _without_weight(node.input(family.activation_inputs[0]), weight, context)
     if node.op_type not in goal.mode.op_types:
         return f"no kernel takes {goal.mode.weights} weights of {node.op_type}"
     if is_dequantized(weight):
         return "it is quantized already"
-    return facts.type_obstacle(weight)
+    return context.type_obstacle(weight)
 
 
-def _without_weight(left: Value | None, weight: Value, facts: PlacementContext) -> str:
-    if left is not None and facts.is_constant(left):
+def _without_weight(left: Value | None, weight: Value, context: PlacementContext) -> str:
+    if left is not None and context.is_constant(left):
         return "its constant is the left operand, on which no kernel takes a quantized weight"
     if weight.is_input and weight.scope.is_function:
         return f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell"
@@ -123,10 +123,10 @@ def _without_weight(left: Value | None, weight: Value, facts: PlacementContext) 
 
 
 def _granularity(
-    node: NodeView, family: QuantizableOp, weight: Value, facts: PlacementContext, goal: WeightGoal
+    node: NodeView, family: QuantizableOp, weight: Value, context: PlacementContext, goal: WeightGoal
 ) -> tuple[Granularity | None, str]:
     """Over what scales are shared, with a note for the report; None where there is no way, with the reason."""
-    shape = facts.shape(weight)
+    shape = context.shape(weight)
     if shape is None or not all(isinstance(extent, int) for extent in shape):
         return None, f"the shape of its weight '{weight.name}' is unknown"
     if len(shape) < 2:
@@ -138,7 +138,7 @@ def _granularity(
     assert axis is not None
     extent = shape[axis]
     assert isinstance(extent, int)
-    size = fitting_block(extent, goal.block_size, facts.target)
+    size = fitting_block(extent, goal.block_size, context.target)
     if size is None:
         return None, f"its {extent} input channels divide into no two whole blocks of {SMALLEST_BLOCK} or more"
     return Blocked(axis, size), "" if size == goal.block_size else f"; {extent} input channels take blocks of {size}"

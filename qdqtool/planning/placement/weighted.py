@@ -14,78 +14,80 @@ from qdqtool.planning.placement.masks import carries_mask
 
 
 def decide_weighted(
-    node: NodeView, family: QuantizableOp, facts: PlacementContext, number_format: NumberFormat
+    node: NodeView, family: QuantizableOp, context: PlacementContext, number_format: NumberFormat
 ) -> Decision:
     """Claims on both operands of a weighted operator, or why it stays float."""
     assert family.weight_input is not None
     data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
     if data is None or weight is None:
         return Skip("an operand is missing")
-    if not (facts.is_float(data) and facts.is_float(weight)):
+    if not (context.is_float(data) and context.is_float(weight)):
         return None
-    obstacle = _obstacle(node, data, weight, facts) or _missing_kernel(node, weight, facts, number_format)
+    obstacle = _obstacle(node, data, weight, context) or _missing_kernel(node, weight, context, number_format)
     if obstacle is not None:
         return Skip(obstacle)
     operands = ((family.activation_inputs[0], data), (family.weight_input, weight))
-    return tuple(_claim(node, index, value, family, facts) for index, value in operands)
+    return tuple(_claim(node, index, value, family, context) for index, value in operands)
 
 
-def leave_tiny(decisions: dict[NodeView, Decision], facts: PlacementContext) -> None:
+def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -> None:
     """Turn claims of layers that are too small to gain into skips, in place.
 
     Grouped convolutions have kernels of their own, and a model of nothing but tiny layers is made to try things out:
     both keep theirs. So do operators that the user asked for.
     """
     claimed = (node for node, decision in decisions.items() if isinstance(decision, tuple))
-    known = {node: sides for node in claimed if (sides := _channels(node, facts)) is not None}
+    known = {node: sides for node in claimed if (sides := _channels(node, context)) is not None}
     tiny = {node: sides for node, sides in known.items() if (family := ops.get(node)) and not family.gains(sides)}
     for node, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
-        if not facts.selection.asks_for(node):
+        if not context.selection.asks_for(node):
             decisions[node] = Skip(
                 f"it has {inner} input and {outer} output channels, and no kernel gains below {LEAST_CHANNELS};"
                 " name the operator in --op-types-to-quantize to quantize it all the same"
             )
 
 
-def _channels(node: NodeView, facts: PlacementContext) -> tuple[int, int] | None:
+def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | None:
     family = ops.get(node)
     weight = node.input(family.weight_input) if family is not None and family.weight_input is not None else None
-    shape = facts.shape(weight) if weight is not None and facts.is_constant(weight) else None
+    shape = context.shape(weight) if weight is not None and context.is_constant(weight) else None
     return family.channels(node, shape) if family is not None and shape is not None else None
 
 
-def _obstacle(node: NodeView, data: Value, weight: Value, facts: PlacementContext) -> str | None:
-    if facts.is_constant(data) and facts.is_constant(weight):
+def _obstacle(node: NodeView, data: Value, weight: Value, context: PlacementContext) -> str | None:
+    if context.is_constant(data) and context.is_constant(weight):
         return "all its inputs are constant"
     family = ops.get(node)
     if family is None or not family.two_activations:
-        if facts.is_constant(data):
+        if context.is_constant(data):
             return f"its input '{data.name}' is constant"
-        if not facts.is_constant(weight):
+        if not context.is_constant(weight):
             return f"its weight '{weight.name}' is not constant; quantizing its input alone would gain nothing"
-    if weight.is_input and weight.scope.is_function and not facts.is_constant(weight):
+    if weight.is_input and weight.scope.is_function and not context.is_constant(weight):
         return f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell"
     for value in (data, weight):
-        found = _operand_obstacle(value, facts)
+        found = _operand_obstacle(value, context)
         if found is not None:
             return found
     return None
 
 
-def _missing_kernel(node: NodeView, weight: Value, facts: PlacementContext, number_format: NumberFormat) -> str | None:
-    family, shape = ops.get(node), facts.shape(weight)
-    if family is None or shape is None or facts.selection.asks_for(node):
+def _missing_kernel(
+    node: NodeView, weight: Value, context: PlacementContext, number_format: NumberFormat
+) -> str | None:
+    family, shape = ops.get(node), context.shape(weight)
+    if family is None or shape is None or context.selection.asks_for(node):
         return None
     return family.missing_kernel(node, shape, number_format)
 
 
-def _operand_obstacle(value: Value, facts: PlacementContext) -> str | None:
-    if facts.is_constant(value):
+def _operand_obstacle(value: Value, context: PlacementContext) -> str | None:
+    if context.is_constant(value):
         quantized = is_dequantized(value)
-        return "it is quantized already" if quantized else facts.type_obstacle(value)
-    if carries_mask(value, facts):
+        return "it is quantized already" if quantized else context.type_obstacle(value)
+    if carries_mask(value, context):
         return f"'{value.name}' carries an attention mask, which one scale would not survive"
-    return facts.obstacle(value)
+    return context.obstacle(value)
 
 
 def is_dequantized(value: Value | None) -> bool:
@@ -97,17 +99,17 @@ def is_dequantized(value: Value | None) -> bool:
     return False
 
 
-def _claim(node: NodeView, index: int, value: Value, family: QuantizableOp, facts: PlacementContext) -> Claim:
-    if not facts.is_constant(value):
+def _claim(node: NodeView, index: int, value: Value, family: QuantizableOp, context: PlacementContext) -> Claim:
+    if not context.is_constant(value):
         return Claim(node, index, value, "activation", PerTensor(), f"input of {node.op_type}")
-    granularity = _weight_granularity(node, index, value, family, facts)
+    granularity = _weight_granularity(node, index, value, family, context)
     return Claim(node, index, value, "weight", granularity, f"weight of {node.op_type}")
 
 
 def _weight_granularity(
-    node: NodeView, index: int, value: Value, family: QuantizableOp, facts: PlacementContext
+    node: NodeView, index: int, value: Value, family: QuantizableOp, context: PlacementContext
 ) -> Granularity:
     """A scale for each output channel, where the operator has such an axis and the weight stands at its usual place."""
-    shape = facts.shape(value)
+    shape = context.shape(value)
     axis = family.weight_axis(node, len(shape)) if shape is not None and index == family.weight_input else None
     return PerAxis(axis) if axis is not None else PerTensor()

@@ -1,6 +1,6 @@
 """Foreign forms of quantization, into Q/DQ as ONNX has it: one form a module, found by walking the package.
 
-A module holds a function ``find(facts)`` that yields a :class:`qdqtool.repair.fix_loop.Proposal` for each place.
+A module holds a function ``find(context)`` that yields a :class:`qdqtool.repair.fix_loop.Proposal` for each place.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def names() -> tuple[str, ...]:
     return tuple(name.replace("_", "-") for name in sorted(unit_names(_package)))
 
 
-def find_all(facts: RuleContext) -> Iterator[Proposal]:
+def find_all(context: RuleContext) -> Iterator[Proposal]:
     """Every foreign form of a model."""
     for name in sorted(unit_names(_package)):
-        yield from load_unit(_package, name).find(facts)
+        yield from load_unit(_package, name).find(context)

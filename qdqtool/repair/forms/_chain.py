@@ -58,21 +58,21 @@ class Chain:
     narrow: bool
 
 
-def chains(facts: RuleContext) -> Iterator[Chain]:
+def chains(context: RuleContext) -> Iterator[Chain]:
     """Every decomposed fake quantization of a model."""
-    for node in facts.nodes:
+    for node in context.nodes:
         if node.is_op("Round"):
             try:
-                yield _chain(facts, node)
+                yield _chain(context, node)
             except UnfitError:
                 continue
 
 
-def _chain(facts: RuleContext, node: NodeView) -> Chain:
+def _chain(context: RuleContext, node: NodeView) -> Chain:
     divided = _producer(node.input(0), "Div", "Mul")
-    source, factor = _operands(facts, divided)
+    source, factor = _operands(context, divided)
     reciprocal = as_reals(factor) if divided.is_op("Mul") else 1 / _positive(factor)
-    walk = _Walk(facts, next_node(node))
+    walk = _Walk(context, next_node(node))
     before = walk.take_offset("Add")
     low, fmt = walk.take_range()
     walk.skip_cast()
@@ -84,7 +84,7 @@ def _chain(facts: RuleContext, node: NodeView) -> Chain:
     else:
         _require(np.array_equal(zero.reshape(-1), after.reshape(-1)), "the two zero points differ")
     _require(np.allclose(reciprocal.reshape(-1) * as_reals(scale).reshape(-1), 1, rtol=1e-5, atol=0), "two scales")
-    shape = facts.shape(source)
+    shape = context.shape(source)
     narrow = low == -fmt.high
     return Chain(node, source, result, scale, zero, fmt, scale_axis(scale, shape), narrow)
 
@@ -109,21 +109,21 @@ def scale_axis(scale: Array, shape: tuple[int | str | None, ...] | None) -> int 
 class _Walk:
     """From the Round forwards, one operator at a time; each has one reader."""
 
-    def __init__(self, facts: RuleContext, node: NodeView) -> None:
-        self._facts = facts
+    def __init__(self, context: RuleContext, node: NodeView) -> None:
+        self._context = context
         self._node = node
 
     def take_offset(self, op_type: str) -> npt.NDArray[np.float64] | None:
         """A zero point that is added or taken away, and the step behind it; None where there is none."""
         if not self._node.is_op(op_type):
             return None
-        _, constant = _operands(self._facts, self._node)
+        _, constant = _operands(self._context, self._node)
         self._node = next_node(self._node)
         return as_reals(constant)
 
     def take_range(self) -> tuple[float, NumberFormat]:
         """The lowest code that a Clip leaves, and the format that has the range."""
-        low, high = _clip_range(self._facts, self._node)
+        low, high = _clip_range(self._context, self._node)
         self._node = next_node(self._node)
         name = FORMATS.get((low, high))
         _require(name is not None, f"no integer format has the codes {low:g} to {high:g}")
@@ -140,18 +140,18 @@ class _Walk:
     def take_scale(self) -> tuple[Value, Array]:
         """The Mul at the end: its result and the scale."""
         _require(self._node.is_op("Mul"), "no Mul ends the chain")
-        _, scale = _operands(self._facts, self._node)
+        _, scale = _operands(self._context, self._node)
         result = self._node.output()
         _require(result is not None, "nothing is made")
         assert result is not None
         return result, scale
 
 
-def _clip_range(facts: RuleContext, node: NodeView) -> tuple[float, float]:
+def _clip_range(context: RuleContext, node: NodeView) -> tuple[float, float]:
     _require(node.is_op("Clip"), "no Clip follows")
     if node.scope.opset < FIRST_OPSET_WITH_CLIP_INPUTS:
         return float(node.attribute("min", -np.inf)), float(node.attribute("max", np.inf))
-    bounds = [facts.array(node.input(index)) for index in (1, 2)]
+    bounds = [context.array(node.input(index)) for index in (1, 2)]
     _require(all(bound is not None and bound.size == 1 for bound in bounds), "the range is not constant")
     low, high = (float(as_reals(bound).reshape(())) for bound in bounds if bound is not None)
     return low, high
@@ -160,13 +160,13 @@ def _clip_range(facts: RuleContext, node: NodeView) -> tuple[float, float]:
 FIRST_OPSET_WITH_CLIP_INPUTS = 11
 
 
-def _operands(facts: RuleContext, node: NodeView) -> tuple[Value, Array]:
+def _operands(context: RuleContext, node: NodeView) -> tuple[Value, Array]:
     """The tensor and the constant of an operator of two; the constant stands right of Div and Sub."""
     order = ((0, 1),) if node.is_op("Div", "Sub") else ((0, 1), (1, 0))
     for left, right in order:
         source, value = node.input(left), node.input(right)
-        constant = facts.array(value)
-        if source is not None and constant is not None and facts.array(source) is None:
+        constant = context.array(value)
+        if source is not None and constant is not None and context.array(source) is None:
             return source, constant
     raise UnfitError("no constant operand")
 

@@ -67,7 +67,7 @@ def float_bias(draft: Draft, node: NodeView, index: int, scales: tuple[int, int]
     value = node.input(index)
     if not node.input_name(index):
         return ""
-    codes, first, second = (draft.facts.array(node.input(each)) for each in (index, *scales))
+    codes, first, second = (draft.context.array(node.input(each)) for each in (index, *scales))
     if value is None or codes is None or first is None or second is None:
         raise UnfitError("its bias or a scale is not constant")
     bias = (as_reals(codes) * as_reals(first).reshape(-1) * as_reals(second).reshape(-1)).astype(np.float32)
@@ -77,7 +77,7 @@ def float_bias(draft: Draft, node: NodeView, index: int, scales: tuple[int, int]
 def _dequantized(draft: Draft, node: NodeView, codes: Codes) -> str:
     assert codes.data is not None
     names = _parameters(draft, node, codes)
-    scale = draft.facts.array(node.input(codes.scale))
+    scale = draft.context.array(node.input(codes.scale))
     attributes: dict[str, Any] = {}
     if scale is not None and scale.size > 1:
         if codes.axis is None or scale.ndim != 1 or node.scope.opset < FIRST_OPSET_WITH_AXIS:
@@ -89,6 +89,6 @@ def _dequantized(draft: Draft, node: NodeView, codes: Codes) -> str:
 
 def _parameters(draft: Draft, node: NodeView, codes: Codes) -> tuple[str, str]:
     for index in (codes.scale, codes.zero_point):
-        if draft.facts.array(node.input(index)) is None:
+        if draft.context.array(node.input(index)) is None:
             raise UnfitError("a scale or zero point is not constant")
     return node.input_name(codes.scale), node.input_name(codes.zero_point)

@@ -7,16 +7,16 @@ from qdqtool.repair.fix_loop import Proposal
 from qdqtool.rules import RuleContext
 
 
-def fixes_of(facts: RuleContext, form: str, code: str) -> Iterator[Proposal]:
+def fixes_of(context: RuleContext, form: str, code: str) -> Iterator[Proposal]:
     """What a rule finds for TensorRT and can fix safely by the first of its offers.
 
     Args:
-        facts: The model.
+        context: The model.
         form: Name of the form.
         code: Code of the rule.
     """
     rule = rules.get(code)
-    for _, fault in rule.locate(facts, targets.get("tensorrt")):
+    for _, fault in rule.locate(context, targets.get("tensorrt")):
         chosen = tuple(fix for fix in fault.fixes if fix.offer is rule.offers[0] and fix.offer.label == "safe")
         if chosen:
             yield Proposal(code=form, node=fault.node, fixes=chosen)

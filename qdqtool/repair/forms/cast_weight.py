@@ -33,29 +33,29 @@ class _Weight:
     axis: int | None
 
 
-def find(facts: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[Proposal]:
     """Every such chain of a stored constant."""
-    for node in facts.nodes:
+    for node in context.nodes:
         if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT:
             try:
-                weight = _weight(facts, node)
+                weight = _weight(context, node)
             except UnfitError:
                 continue
-            words = f"writes Cast and Mul of the {_format(facts, weight.codes)} constant as a DQ"
+            words = f"writes Cast and Mul of the {_format(context, weight.codes)} constant as a DQ"
             yield Proposal(code="cast-weight", node=node, fixes=(Fix(DEQUANTIZED, words, partial(_write, weight)),))
 
 
-def _weight(facts: RuleContext, cast: NodeView) -> _Weight:
+def _weight(context: RuleContext, cast: NodeView) -> _Weight:
     codes = cast.input(0)
-    tensor = facts.constants.direct(codes) if codes is not None else None
+    tensor = context.constants.direct(codes) if codes is not None else None
     if codes is None or tensor is None or tensor.data_type not in CODES:
         raise UnfitError("no stored codes")
     zero, node = np.zeros(()), next_node(cast)
     if node.is_op("Sub"):
-        zero, node = as_reals(_constant(facts, node, cast)), next_node(node)
+        zero, node = as_reals(_constant(context, node, cast)), next_node(node)
     if not node.is_op("Mul"):
         raise UnfitError("no Mul ends the chain")
-    scale = next((array for array in map(facts.array, _inputs(node)) if array is not None and _is_scale(array)), None)
+    scale = next((array for array in map(context.array, _inputs(node)) if array is not None and _is_scale(array)), None)
     result = node.output()
     if scale is None or result is None or (zero.size not in {1, scale.size}):
         raise UnfitError("no constant scale")
@@ -70,21 +70,21 @@ def _is_scale(array: Array) -> bool:
     return array.dtype == np.float32 and sum(extent != 1 for extent in array.shape) <= 1
 
 
-def _constant(facts: RuleContext, node: NodeView, before: NodeView) -> Array:
-    array = facts.array(node.input(1))
+def _constant(context: RuleContext, node: NodeView, before: NodeView) -> Array:
+    array = context.array(node.input(1))
     if array is None or node.input(0) is not before.output():
         raise UnfitError("the zero point is not constant")
     return array
 
 
-def _format(facts: RuleContext, codes: Value) -> NumberFormat | None:
-    onnx_type = facts.elem_type(codes)
+def _format(context: RuleContext, codes: Value) -> NumberFormat | None:
+    onnx_type = context.elem_type(codes)
     return formats.by_onnx_type(onnx_type) if onnx_type is not None else None
 
 
 def _write(weight: _Weight, draft: Draft) -> None:
     scope = weight.end.scope
-    fmt = _format(draft.facts, weight.codes)
+    fmt = _format(draft.context, weight.codes)
     if fmt is None or scope.opset < max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_AXIS):
         raise UnfitError(f"opset {scope.opset} has no such DQ")
     shape = () if weight.axis is None else (weight.scale.size,)

@@ -7,6 +7,6 @@ from qdqtool.repair.forms._rules import fixes_of
 from qdqtool.rules import RuleContext
 
 
-def find(facts: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[Proposal]:
     """What rule QP111 reports."""
-    yield from fixes_of(facts, "computed-scale", "QP111")
+    yield from fixes_of(context, "computed-scale", "QP111")

@@ -22,9 +22,9 @@ FIRST_OPSET_WITH_PAIRS = 10
 FIRST_OPSET_WITH_AXIS = 13
 
 
-def find(facts: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[Proposal]:
     """Every decomposed fake quantization."""
-    for chain in chains(facts):
+    for chain in chains(context):
         scale = (
             f"{float(as_reals(chain.scale).reshape(())):.6g}" if chain.scale.size == 1 else f"{chain.scale.size} scales"
         )
@@ -36,7 +36,7 @@ def _write(chain: Chain, draft: Draft) -> None:
     scope, fmt = chain.round.scope, chain.format
     axis = chain.axis
     first = max(fmt.first_opset.quantize or 0, FIRST_OPSET_WITH_PAIRS if axis is None else FIRST_OPSET_WITH_AXIS)
-    if scope.opset < first or draft.facts.elem_type(chain.source) not in {TensorProto.FLOAT, None}:
+    if scope.opset < first or draft.context.elem_type(chain.source) not in {TensorProto.FLOAT, None}:
         raise UnfitError(f"opset {scope.opset} has no such pair, or the data is not float32")
     producer = chain.result.producer
     assert producer is not None

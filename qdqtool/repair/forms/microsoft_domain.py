@@ -7,6 +7,6 @@ from qdqtool.repair.forms._rules import fixes_of
 from qdqtool.rules import RuleContext
 
 
-def find(facts: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[Proposal]:
     """What rule QS010 reports."""
-    yield from fixes_of(facts, "microsoft-domain", "QS010")
+    yield from fixes_of(context, "microsoft-domain", "QS010")

@@ -15,9 +15,9 @@ from qdqtool.rules import Draft, Fix, RuleContext
 BIAS = 8
 
 
-def find(facts: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[Proposal]:
     """Every QLinearConv."""
-    for node in facts.nodes:
+    for node in context.nodes:
         if node.is_op("QLinearConv"):
             fix = Fix(FLOATED, "writes QLinearConv as Conv between DQ and Q", partial(_write, node))
             yield Proposal(code="qlinear-conv", node=node, fixes=(fix,))

@@ -9,16 +9,16 @@ from qdqtool.repair.forms._q_operator import FLOATED, Codes, write_float
 from qdqtool.rules import Draft, Fix, RuleContext
 
 
-def find(facts: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[Proposal]:
     """Every QLinearMatMul."""
-    for node in facts.nodes:
+    for node in context.nodes:
         if node.is_op("QLinearMatMul"):
             fix = Fix(FLOATED, "writes QLinearMatMul as MatMul between DQ and Q", partial(_write, node))
             yield Proposal(code="qlinear-matmul", node=node, fixes=(fix,))
 
 
 def _write(node: NodeView, draft: Draft) -> None:
-    right = draft.facts.shape(node.input(3))
+    right = draft.context.shape(node.input(3))
     columns = len(right) - 1 if right else None
     operands = (Codes(0, 1, 2), Codes(3, 4, 5, axis=columns))
     write_float(draft, node, "MatMul", operands, Codes(None, 6, 7))

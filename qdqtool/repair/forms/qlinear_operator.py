@@ -32,9 +32,9 @@ OF_TWO = frozenset({"QLinearAdd", "QLinearMul"})
 FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS = 13
 
 
-def find(facts: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[Proposal]:
     """Every such operator."""
-    for node in facts.nodes:
+    for node in context.nodes:
         if node.domain == DOMAIN and node.op_type in OPERATORS:
             words = f"writes {node.op_type} as {OPERATORS[node.op_type]} between DQ and Q"
             yield Proposal(code="qlinear-operator", node=node, fixes=(Fix(FLOATED, words, partial(_write, node)),))
@@ -76,7 +76,7 @@ def _check_softmax(node: NodeView, draft: Draft) -> None:
     Raises:
         UnfitError: It sums over several axes, or the model's Softmax would.
     """
-    shape, first = draft.facts.shape(node.input(0)), FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS
+    shape, first = draft.context.shape(node.input(0)), FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS
     along_one = node.attribute("opset", first) >= first
     last = shape is not None and node.attribute("axis", -1) in {-1, len(shape) - 1}
     if along_one != (node.scope.opset >= first) and not last:

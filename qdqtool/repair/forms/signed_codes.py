@@ -7,7 +7,7 @@ from qdqtool.repair.forms._rules import fixes_of
 from qdqtool.rules import RuleContext
 
 
-def find(facts: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[Proposal]:
     """What rules QP102 and QP103 report and can fix exactly."""
-    yield from fixes_of(facts, "signed-codes", "QP102")
-    yield from fixes_of(facts, "signed-codes", "QP103")
+    yield from fixes_of(context, "signed-codes", "QP102")
+    yield from fixes_of(context, "signed-codes", "QP103")

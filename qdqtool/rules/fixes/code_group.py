@@ -17,26 +17,26 @@ class CodeGroup:
     """All that shares the codes of one tensor.
 
     Attributes:
-        facts: The model.
+        context: The model.
         entries: Every Q that makes and every DQ that reads such codes.
         tensors: The tensors that hold codes, made by nodes.
         constants: Stored codes.
     """
 
-    facts: RuleContext
+    context: RuleContext
     entries: list[QdqNode] = field(default_factory=list)
     tensors: list[Value] = field(default_factory=list)
     constants: list[Value] = field(default_factory=list)
     _seen: set[Value] = field(default_factory=set)
 
     @classmethod
-    def of(cls, facts: RuleContext, entry: QdqNode) -> "CodeGroup":
+    def of(cls, context: RuleContext, entry: QdqNode) -> "CodeGroup":
         """The group of what a Q makes or a DQ reads.
 
         Raises:
             UnfitError: Codes come from or go to where they cannot be changed.
         """
-        group = cls(facts)
+        group = cls(context)
         pending = [entry.output if entry.is_quantize else entry.data]
         while pending:
             value = pending.pop()
@@ -51,7 +51,7 @@ class CodeGroup:
         if value.is_output or (value.is_input and value.initializer is None):
             raise UnfitError(f"the codes '{value.name}' are an input or output")
         found: list[Value | None] = []
-        if self.facts.constants.direct(value) is not None:
+        if self.context.constants.direct(value) is not None:
             self.constants.append(value)
         else:
             self.tensors.append(value)
@@ -61,7 +61,7 @@ class CodeGroup:
         return found
 
     def _made(self, value: Value) -> list[Value | None]:
-        entry = self.facts.qdq.maker(value)
+        entry = self.context.qdq.maker(value)
         if entry is not None and entry.is_quantize:
             self._enter(entry)
             return []
@@ -69,7 +69,7 @@ class CodeGroup:
         return self._moved(value.producer)
 
     def _used(self, value: Value, use: Use) -> list[Value | None]:
-        entry = self.facts.qdq.get(use.node)
+        entry = self.context.qdq.get(use.node)
         if entry is not None and not entry.is_quantize and use.index == 0:
             self._enter(entry)
             return []
@@ -101,13 +101,13 @@ class CodeGroup:
         first = self.entries[0]
         for entry in self.entries:
             same = (
-                same_constant(first.scale, entry.scale, self.facts.constants)
-                and same_constant(first.zero_point, entry.zero_point, self.facts.constants)
+                same_constant(first.scale, entry.scale, self.context.constants)
+                and same_constant(first.zero_point, entry.zero_point, self.context.constants)
                 and first.granularity == entry.granularity
             )
             if not same:
                 raise UnfitError("nodes that share the codes have different scales or zero points")
-        return parameters(self.facts, first)
+        return parameters(self.context, first)
 
     def set_types(self, draft: Draft, onnx_type: int) -> None:
         """State the new type of every tensor of codes."""

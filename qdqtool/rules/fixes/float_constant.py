@@ -17,6 +17,6 @@ def float_fix(entry: QdqNode) -> Fix:
 def _store(entry: QdqNode, draft: Draft) -> None:
     if entry.output is None:
         raise UnfitError("nothing reads it")
-    constant = stored(draft.facts, entry)
+    constant = stored(draft.context, entry)
     name = draft.weights(entry.node.scope, f"{constant.name}_float", constant.like, constant.reals)
     draft.replace(entry.output, name)

@@ -9,20 +9,20 @@ from qdqtool.rules.support.rule_context import RuleContext
 STORED = Offer("safe", "stores the value that the constant operators compute")
 
 
-def folded_fixes(facts: RuleContext, entry: QdqNode, index: int) -> tuple[Fix, ...]:
+def folded_fixes(context: RuleContext, entry: QdqNode, index: int) -> tuple[Fix, ...]:
     """Store input ``index`` of a Q or DQ, where it folds."""
     value = entry.node.input(index)
-    if value is None or not facts.constants.is_constant(value):
+    if value is None or not context.constants.is_constant(value):
         return ()
     return (Fix(STORED, f"stores '{value.name}' as an initializer", partial(_store, entry, index)),)
 
 
 def _store(entry: QdqNode, index: int, draft: Draft) -> None:
     value = entry.node.input(index)
-    array, onnx_type = draft.facts.array(value), draft.facts.elem_type(value)
+    array, onnx_type = draft.context.array(value), draft.context.elem_type(value)
     if value is None or array is None or onnx_type is None:
         raise UnfitError("it does not fold")
     name = draft.constant(value.scope, value.name, array, onnx_type)
     for use in value.uses:
-        if use.index == index and draft.facts.qdq.get(use.node) is not None:
+        if use.index == index and draft.context.qdq.get(use.node) is not None:
             draft.set_input(use.node, index, name)

@@ -33,17 +33,17 @@ _FORMATS = {
 """The format of a weight, by that of the activation."""
 
 
-def pairing_fixes(facts: RuleContext, product: Product) -> tuple[Fix, ...]:
+def pairing_fixes(context: RuleContext, product: Product) -> tuple[Fix, ...]:
     """A second pair, or no pair, for an operator of which one operand is quantized."""
     found = product.left or product.right
     assert found is not None
     index = 0 if product.left is not None else product.weight_index
-    if facts.qdq.is_weight(found.dequantize):
+    if context.qdq.is_weight(found.dequantize):
         return (float_fix(found.dequantize),)
     unpaired = Fix(UNPAIRED, f"takes the pair away from input {index}", partial(_bypass, product, index, found))
     weight = product.node.input(product.weight_index)
     name = next((name for onnx_type, name in _FORMATS.items() if onnx_type == found.dequantize.quantized_type), None)
-    if index or weight is None or name is None or facts.constants.direct(weight) is None:
+    if index or weight is None or name is None or context.constants.direct(weight) is None:
         return (unpaired,)
     fmt = formats.get(name)
     quantized = Fix(QUANTIZED, f"quantizes the weight '{weight.name}' to {fmt}", partial(_add, product, weight, fmt))
@@ -51,30 +51,30 @@ def pairing_fixes(facts: RuleContext, product: Product) -> tuple[Fix, ...]:
 
 
 def _bypass(product: Product, index: int, found: Operand, draft: Draft) -> None:
-    facts, entry = draft.facts, found.dequantize
-    quantizer = facts.qdq.quantizer_of(entry)
+    context, entry = draft.context, found.dequantize
+    quantizer = context.qdq.quantizer_of(entry)
     if quantizer is None or quantizer.data is None or found.between:
         raise UnfitError("there is no float tensor that it could read instead")
-    if facts.elem_type(quantizer.data) != facts.elem_type(entry.output):
+    if context.elem_type(quantizer.data) != context.elem_type(entry.output):
         raise UnfitError("the pair changes the type of the tensor")
     source = quantizer.node.input_name(0)
     if product.node.scope.resolve(source) is not quantizer.data:
         raise UnfitError(f"'{source}' cannot be read here")
-    if absorbs_relu(quantizer, facts.qdq, facts.constants):
+    if absorbs_relu(quantizer, context.qdq, context.constants):
         source = draft.add(product.node, "Relu", (source,), source)
     draft.set_input(product.node, index, source)
 
 
 def _add(product: Product, weight: Value, fmt: NumberFormat, draft: Draft) -> None:
-    tensor = draft.facts.constants.direct(weight)
+    tensor = draft.context.constants.direct(weight)
     assert tensor is not None
     axis = product.op.weight_axis(product.node, len(tensor.dims))
     granularity: Granularity = PerTensor() if axis is None else PerAxis(axis)
-    values = read_array(draft.facts.model, tensor)
+    values = read_array(draft.context.model, tensor)
     if values.dtype not in REAL_TYPES or kind(tensor.data_type) == "float64":
         raise UnfitError(f"the weight is {kind(tensor.data_type)}")
     params = scale_from_tensor(values, QuantScheme(fmt, granularity), ScaleRule(dtype=values.dtype))
-    model, scope = draft.facts.model, product.node.scope
+    model, scope = draft.context.model, product.node.scope
 
     def make() -> Array:
         return quantize(read_array(model, tensor), params.scale, fmt, granularity)

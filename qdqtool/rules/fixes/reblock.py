@@ -80,7 +80,7 @@ def _split(found: Blocks, size: int, draft: Draft) -> None:
 
 
 def _spread(draft: Draft, value: Value, axis: int, times: int) -> Array:
-    array = draft.facts.array(value)
+    array = draft.context.array(value)
     if array is None:
         raise UnfitError(f"'{value.name}' is not constant")
     return np.repeat(array, times, axis=axis)
@@ -91,7 +91,7 @@ def _first(axis: int, count: int) -> tuple[slice, ...]:
 
 
 def _again(entry: QdqNode, axis: int, size: int, draft: Draft) -> None:
-    constant = stored(draft.facts, entry)
+    constant = stored(draft.context, entry)
     scheme = QuantScheme(constant.format, Blocked(axis, size))
     params = scale_from_tensor(constant.reals(), scheme, ScaleRule(dtype=constant.parameters.scale.dtype))
     draft.set_input(entry.node, 0, constant.write_codes(draft, params))

@@ -23,15 +23,15 @@ def _write(entry: QdqNode, draft: Draft) -> None:
     for index, value in ((1, entry.scale), (2, entry.zero_point)):
         if value is None:
             continue
-        array = _one(draft.facts, entry, index)
+        array = _one(draft.context, entry, index)
         onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
         draft.set_input(entry.node, index, draft.constant(entry.node.scope, value.name, array, onnx_type))
     if entry.block_size:
         draft.set_attribute(entry.node, "block_size", None)
 
 
-def _one(facts: RuleContext, entry: QdqNode, index: int) -> Array:
-    array = facts.array(entry.node.input(index))
+def _one(context: RuleContext, entry: QdqNode, index: int) -> Array:
+    array = context.array(entry.node.input(index))
     if array is None or array.size != 1:
         raise UnfitError("its scale or zero point is not constant, or has more than one element")
     return array.reshape(())

@@ -26,8 +26,8 @@ def scale_type_fixes(entry: QdqNode, wanted: str | None) -> tuple[Fix, ...]:
 
 
 def _write(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
-    facts = draft.facts
-    scale = facts.array(entry.scale)
+    context = draft.context
+    scale = context.array(entry.scale)
     if scale is None:
         raise UnfitError("its scale is not constant")
     given = as_reals(scale)
@@ -38,17 +38,17 @@ def _write(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
         raise UnfitError(f"its scale is no number of {kind(onnx_type)}")
     _store(draft, entry, rounded, onnx_type)
     for other in _other_half(draft, entry):
-        kept = facts.elem_type(other.scale)
+        kept = context.elem_type(other.scale)
         if kept is not None and kind(kept) in FLOATS:
             _store(draft, other, rounded.astype(onnx.helper.tensor_dtype_to_np_dtype(kept)), kept)
 
 
 def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:
     """The DQs of a Q, or the Q of a DQ with its other DQs."""
-    quantizer = entry if entry.is_quantize else draft.facts.qdq.quantizer_of(entry)
+    quantizer = entry if entry.is_quantize else draft.context.qdq.quantizer_of(entry)
     if quantizer is None:
         return []
-    return [other for other in (quantizer, *draft.facts.qdq.readers(quantizer)) if other is not entry]
+    return [other for other in (quantizer, *draft.context.qdq.readers(quantizer)) if other is not entry]
 
 
 def _store(draft: Draft, entry: QdqNode, scale: Array, onnx_type: int) -> None:

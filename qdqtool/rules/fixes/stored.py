@@ -36,7 +36,7 @@ class Stored:
     """A DQ that reads a constant: codes, or a float constant through a Q.
 
     Attributes:
-        facts: The model.
+        context: The model.
         entry: The DQ.
         quantizer: The Q in front of it, if the constant is float.
         tensor: The constant as it is stored.
@@ -44,7 +44,7 @@ class Stored:
         parameters: The constants of the DQ.
     """
 
-    facts: RuleContext
+    context: RuleContext
     entry: QdqNode
     quantizer: QdqNode | None
     tensor: onnx.TensorProto
@@ -59,15 +59,15 @@ class Stored:
     @property
     def like(self) -> onnx.TensorProto:
         """Type and shape of what the DQ makes, without data."""
-        onnx_type = self.facts.output_type(self.entry) or onnx.TensorProto.FLOAT
+        onnx_type = self.context.output_type(self.entry) or onnx.TensorProto.FLOAT
         return shaped(self.tensor, onnx_type)
 
     def codes(self) -> Array:
         """The codes, read from the file or made as the Q makes them."""
-        array = read_array(self.facts.model, self.tensor)
+        array = read_array(self.context.model, self.tensor)
         if self.quantizer is None:
             return array
-        made = parameters(self.facts, self.quantizer)
+        made = parameters(self.context, self.quantizer)
         return quantize(array, made.scale, self.format, made.granularity, made.zero_point)
 
     def reals(self) -> Array:
@@ -89,21 +89,21 @@ class Stored:
     @property
     def name(self) -> str:
         """The constant's name, without the words that quantizers add."""
-        source = self.facts.qdq.source(self.entry)
+        source = self.context.qdq.source(self.entry)
         name = source.name if source is not None else self.tensor.name
         return name.removesuffix("_quantized") or name
 
 
-def parameters(facts: RuleContext, entry: QdqNode) -> Parameters:
+def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
     """The constants of a Q or DQ.
 
     Raises:
         UnfitError: They are not constant, or their shapes are not what ONNX asks for.
     """
-    scale, zero, granularity = facts.array(entry.scale), facts.array(entry.zero_point), entry.granularity
+    scale, zero, granularity = context.array(entry.scale), context.array(entry.zero_point), entry.granularity
     if scale is None or granularity is None or (zero is None and entry.node.input_name(2)):
         raise UnfitError("its scale or zero point is not constant, or has a shape without a meaning")
-    shape = facts.data_shape(entry)
+    shape = context.data_shape(entry)
     extents = tuple(dim for dim in shape or () if isinstance(dim, int))
     fits = shape is not None and len(extents) == len(shape) and scale.shape == granularity.scale_shape(extents)
     if (scale.size != 1 and not fits) or (zero is not None and zero.size != scale.size):
@@ -111,21 +111,21 @@ def parameters(facts: RuleContext, entry: QdqNode) -> Parameters:
     return Parameters(scale, zero.reshape(scale.shape) if zero is not None else None, granularity)
 
 
-def stored(facts: RuleContext, entry: QdqNode) -> Stored:
+def stored(context: RuleContext, entry: QdqNode) -> Stored:
     """The constant that a DQ reads.
 
     Raises:
         UnfitError: It reads none, or one whose scale or zero point is not constant.
     """
-    quantizer = facts.qdq.quantizer_of(entry)
+    quantizer = context.qdq.quantizer_of(entry)
     source = quantizer.data if quantizer is not None else entry.data
-    tensor = facts.constants.direct(source) if source is not None else None
+    tensor = context.constants.direct(source) if source is not None else None
     fmt = format_of(entry.quantized_type)
     if tensor is None or fmt is None:
         raise UnfitError("it reads no stored constant")
     if quantizer is not None:
-        parameters(facts, quantizer)
-    return Stored(facts, entry, quantizer, tensor, fmt, parameters(facts, entry))
+        parameters(context, quantizer)
+    return Stored(context, entry, quantizer, tensor, fmt, parameters(context, entry))
 
 
 def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:

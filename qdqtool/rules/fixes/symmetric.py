@@ -42,30 +42,30 @@ SIGNED: dict[int, int] = {
 ASYMMETRIC = frozenset(SIGNED) | {TensorProto.INT16, TensorProto.UINT16}
 
 
-def symmetric_fixes(facts: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
+def symmetric_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
     """Ways to a zero point of 0 at a Q or DQ, and at all that share its codes."""
     if entry.quantized_type not in ASYMMETRIC:
         return (float_fix(entry),) if entry.quantized_type == TensorProto.INT32 and not entry.is_quantize else ()
     old = kind(entry.quantized_type)
     signed = SIGNED.get(entry.quantized_type) if entry.quantized_type is not None else None
-    if not entry.is_quantize and not _keeps_codes(facts, entry):
+    if not entry.is_quantize and not _keeps_codes(context, entry):
         return (float_fix(entry),)
     exact = Fix(EXACT, f"stores the {old} codes as {kind(signed)} with zero point 0, exactly", partial(_exact, entry))
     wide = Fix(EXACT, f"stores the {old} codes as int8 with zero point 0, exactly", partial(_exact_as_int8, entry))
-    symmetric = Fix(SYMMETRIC, _described(facts, entry), partial(_symmetric, entry))
+    symmetric = Fix(SYMMETRIC, _described(context, entry), partial(_symmetric, entry))
     narrow = signed is not None and signed != TensorProto.INT8
     return (exact, *([wide] if narrow else []), symmetric) if signed is not None else (symmetric,)
 
 
-def _keeps_codes(facts: RuleContext, entry: QdqNode) -> bool:
+def _keeps_codes(context: RuleContext, entry: QdqNode) -> bool:
     """Whether a DQ stands for an activation, or for a constant that kernels multiply with."""
     known = [ops.get(use.node) for use in entry.uses]
     weighted = any(op is not None and (op.weighted or op.commutes) for op in known)
-    return weighted or not facts.qdq.is_weight(entry) or (entry.output is not None and entry.output.is_output)
+    return weighted or not context.qdq.is_weight(entry) or (entry.output is not None and entry.output.is_output)
 
 
 def _exact(entry: QdqNode, draft: Draft) -> None:
-    group = CodeGroup.of(draft.facts, entry)
+    group = CodeGroup.of(draft.context, entry)
     assert entry.quantized_type is not None
     signed = formats.by_onnx_type(SIGNED[entry.quantized_type])
     assert signed is not None
@@ -76,7 +76,7 @@ def _exact(entry: QdqNode, draft: Draft) -> None:
 
 
 def _exact_as_int8(entry: QdqNode, draft: Draft) -> None:
-    group = CodeGroup.of(draft.facts, entry)
+    group = CodeGroup.of(draft.context, entry)
     if group.tensors or len(group.constants) != 1:
         raise UnfitError("the codes are not stored, or reach their DQ through another operator")
     _recode(group, draft, formats.get("int8"))
@@ -86,7 +86,7 @@ def _shift(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
     """All codes less half their range: exact where every zero point is that half."""
     half = -signed.low
     for entry in group.entries:
-        zero = parameters(draft.facts, entry).zero_point
+        zero = parameters(draft.context, entry).zero_point
         if entry.quantized_type == signed.onnx_type or zero is None or np.any(as_reals(zero) != half):
             raise UnfitError(f"no {signed} codes hold its values with the same scale: its zero point is not {half:g}")
     for value in group.constants:
@@ -100,11 +100,11 @@ def _recode(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
     """Stored codes less their zero points: exact where the differences are in range."""
     given = group.shared()
     (value,) = group.constants
-    tensor = draft.facts.constants.direct(value)
+    tensor = draft.context.constants.direct(value)
     assert tensor is not None
     shape = tuple(tensor.dims)
     zero = np.asarray(0) if given.zero_point is None else expand(given.zero_point, shape, given.granularity)
-    codes = as_reals(read_array(draft.facts.model, tensor)) - as_reals(zero)
+    codes = as_reals(read_array(draft.context.model, tensor)) - as_reals(zero)
     if codes.size and (codes.min() < signed.low or codes.max() > signed.high):
         raise UnfitError(f"codes less zero point reach from {codes.min():g} to {codes.max():g}, beyond {signed}")
     _store(group, draft, value, signed, as_reals(zero))
@@ -113,9 +113,9 @@ def _recode(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
 
 
 def _store(group: CodeGroup, draft: Draft, value: Value, signed: NumberFormat, less: npt.NDArray[np.float64]) -> None:
-    tensor = group.facts.constants.direct(value)
+    tensor = group.context.constants.direct(value)
     assert tensor is not None
-    model = draft.facts.model
+    model = draft.context.model
     like = shaped(tensor, signed.onnx_type)
 
     def make() -> Array:
@@ -128,7 +128,7 @@ def _store(group: CodeGroup, draft: Draft, value: Value, signed: NumberFormat, l
 
 
 def _zero(draft: Draft, entry: QdqNode, signed: NumberFormat) -> None:
-    shape = parameters(draft.facts, entry).scale.shape
+    shape = parameters(draft.context, entry).scale.shape
     base = entry.zero_point.name if entry.zero_point is not None else f"{entry.node.input_name(1)}_zero_point"
     name = draft.constant(entry.node.scope, base, np.zeros(shape, signed.dtype), signed.onnx_type)
     draft.set_input(entry.node, 2, name)
@@ -137,7 +137,7 @@ def _zero(draft: Draft, entry: QdqNode, signed: NumberFormat) -> None:
 
 
 def _symmetric(entry: QdqNode, draft: Draft) -> None:
-    group = CodeGroup.of(draft.facts, entry)
+    group = CodeGroup.of(draft.context, entry)
     given = group.shared()
     if group.constants and group.tensors:
         _requantize_moved(group, given, draft)
@@ -148,14 +148,14 @@ def _symmetric(entry: QdqNode, draft: Draft) -> None:
     params = QuantParams(QuantScheme(formats.get("int8"), given.granularity), _scale(entry, given))
     for each in group.entries:
         write_parameters(draft, each, params)
-        if absorbs_relu(each, draft.facts.qdq, draft.facts.constants):
+        if absorbs_relu(each, draft.context.qdq, draft.context.constants):
             source = each.node.input_name(0)
             draft.set_input(each.node, 0, draft.add(each.node, "Relu", (source,), source))
     group.set_types(draft, TensorProto.INT8)
 
 
 def _requantize(group: CodeGroup, draft: Draft) -> None:
-    first = stored(draft.facts, group.entries[0])
+    first = stored(draft.context, group.entries[0])
     scheme = QuantScheme(formats.get("int8"), first.parameters.granularity)
     params = scale_from_tensor(first.reals(), scheme, ScaleRule(dtype=first.parameters.scale.dtype))
     name = first.write_codes(draft, params)
@@ -173,7 +173,7 @@ def _requantize_moved(group: CodeGroup, given: Parameters, draft: Draft) -> None
     reach = max((float(np.abs(codes).max()) for codes in stored_codes if codes.size), default=0) or 127
     scale = np.asarray(as_reals(given.scale).reshape(()) * reach / 127).astype(given.scale.dtype)
     for value in group.constants:
-        tensor = draft.facts.constants.direct(value)
+        tensor = draft.context.constants.direct(value)
         assert tensor is not None
 
         def make(value: Value = value) -> Array:
@@ -188,9 +188,9 @@ def _requantize_moved(group: CodeGroup, given: Parameters, draft: Draft) -> None
 
 
 def _codes(group: CodeGroup, value: Value) -> npt.NDArray[np.float64]:
-    tensor = group.facts.constants.direct(value)
+    tensor = group.context.constants.direct(value)
     assert tensor is not None
-    return as_reals(read_array(group.facts.model, tensor))
+    return as_reals(read_array(group.context.model, tensor))
 
 
 def _scale(entry: QdqNode, given: Parameters) -> Array:
@@ -202,12 +202,12 @@ def _scale(entry: QdqNode, given: Parameters) -> Array:
     return np.asarray(as_reals(given.scale) * reach / 127).astype(given.scale.dtype)
 
 
-def _described(facts: RuleContext, entry: QdqNode) -> str:
+def _described(context: RuleContext, entry: QdqNode) -> str:
     words = f"quantizes {kind(entry.quantized_type)} symmetrically to int8"
-    if not entry.is_quantize and facts.qdq.quantizer_of(entry) is None:
+    if not entry.is_quantize and context.qdq.quantizer_of(entry) is None:
         return words
     try:
-        given = parameters(facts, entry)
+        given = parameters(context, entry)
         if given.scale.size != 1:
             return words
         zero = number(given.zero_point.reshape(())) if given.zero_point is not None else "0"
@@ -216,7 +216,7 @@ def _described(facts: RuleContext, entry: QdqNode) -> str:
             wider = float(as_reals(new) / as_reals(old))
     except (UnfitError, ValueError):
         return words
-    relu = " behind a Relu, as it clips at 0" if absorbs_relu(entry, facts.qdq, facts.constants) else ""
+    relu = " behind a Relu, as it clips at 0" if absorbs_relu(entry, context.qdq, context.constants) else ""
     return (
         f"{words}: scale {number(old)}, zero point {zero} becomes scale {number(new)}, {wider:.3g} times as wide{relu}"
     )

@@ -23,16 +23,16 @@ def float_tensor(entry: QdqNode) -> Fix:
     return Fix(FLOAT_TENSOR, "lets what reads the pair read the tensor in front of it", partial(_tensor, entry))
 
 
-def source_of(facts: RuleContext, entry: QdqNode) -> str:
+def source_of(context: RuleContext, entry: QdqNode) -> str:
     """The name of the float tensor in front of the Q of a DQ.
 
     Raises:
         UnfitError: There is none, or it has another type than the DQ makes.
     """
-    quantizer = facts.qdq.quantizer_of(entry)
+    quantizer = context.qdq.quantizer_of(entry)
     if quantizer is None or quantizer.data is None:
         raise UnfitError("there is no float tensor that could be read instead")
-    if facts.elem_type(quantizer.data) != facts.elem_type(entry.output):
+    if context.elem_type(quantizer.data) != context.elem_type(entry.output):
         raise UnfitError("the pair changes the type of the tensor")
     name = quantizer.node.input_name(0)
     if entry.node.scope.resolve(name) is not quantizer.data:
@@ -42,9 +42,9 @@ def source_of(facts: RuleContext, entry: QdqNode) -> str:
 
 def float_source(draft: Draft, entry: QdqNode) -> str:
     """What to read in place of a DQ: :func:`source_of`, behind the Relu that its Q did the work of."""
-    facts = draft.facts
-    name, quantizer = source_of(facts, entry), facts.qdq.quantizer_of(entry)
-    if quantizer is not None and absorbs_relu(quantizer, facts.qdq, facts.constants):
+    context = draft.context
+    name, quantizer = source_of(context, entry), context.qdq.quantizer_of(entry)
+    if quantizer is not None and absorbs_relu(quantizer, context.qdq, context.constants):
         return draft.add(quantizer.node, "Relu", (name,), name)
     return name
 
@@ -59,9 +59,9 @@ def _operand(draft: Draft, side: Operand, product: Product) -> str:
     entry = side.dequantize
     if side.between:
         raise UnfitError("other operators stand between the pair and its reader")
-    if not draft.facts.qdq.is_weight(entry):
+    if not draft.context.qdq.is_weight(entry):
         return float_source(draft, entry)
-    constant = stored(draft.facts, entry)
+    constant = stored(draft.context, entry)
     return draft.weights(product.node.scope, f"{constant.name}_float", constant.like, constant.reals)
 
 

@@ -21,11 +21,11 @@ def wider_fixes(entry: QdqNode) -> tuple[Fix, ...]:
 
 
 def _widen(entry: QdqNode, draft: Draft) -> None:
-    constant = stored(draft.facts, entry)
+    constant = stored(draft.context, entry)
     like = shaped(constant.tensor, TensorProto.INT8)
     name = draft.weights(entry.node.scope, constant.tensor.name, like, lambda: constant.codes().astype(np.int8))
     draft.set_input(entry.node, 0, name)
-    zero = draft.facts.array(entry.zero_point)
+    zero = draft.context.array(entry.zero_point)
     if zero is not None:
         base, widened = entry.node.input_name(2), zero.astype(np.int8)
         draft.set_input(entry.node, 2, draft.constant(entry.node.scope, base, widened, TensorProto.INT8))

@@ -18,21 +18,21 @@ DEAD = Offer("safe", "gives channels of a weight that are 0 throughout the scale
 ONE = Offer("unsafe", "gives a scale of 0 the value 1: what was 0 whatever came in is rounded to whole numbers")
 
 
-def zero_scale_fixes(facts: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
+def zero_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
     """Scale 1 for a scale of 0. Negative, infinite and undefined scales need a new calibration: nothing tells them."""
-    if entry.is_quantize and entry.data is not None and facts.is_constant(entry.data):
+    if entry.is_quantize and entry.data is not None and context.is_constant(entry.data):
         return ()  # fixed together with its DQ
-    if not entry.is_quantize and facts.qdq.is_weight(entry):
+    if not entry.is_quantize and context.qdq.is_weight(entry):
         return (Fix(DEAD, "gives channels of zeros the scale 1", partial(_dead_channels, entry)),)
     return (Fix(ONE, "gives the scale the value 1", partial(_one, entry)),)
 
 
 def _dead_channels(entry: QdqNode, draft: Draft) -> None:
-    constant = stored(draft.facts, entry)
+    constant = stored(draft.context, entry)
     if constant.quantizer is None:
         _silence(constant, draft)
     else:
-        weight = as_reals(read_array(draft.facts.model, constant.tensor))
+        weight = as_reals(read_array(draft.context.model, constant.tensor))
         if np.any(weight[_spread_zeros(constant)] != 0):
             raise UnfitError("the weight is not 0 where its scale is")
         _write(draft, constant.quantizer)
@@ -43,7 +43,7 @@ def _silence(constant: Stored, draft: Draft) -> None:
     """Codes of 0 where the scale is 0: all of them stood for 0."""
     if constant.parameters.zero_point is not None and np.any(as_reals(constant.parameters.zero_point)):
         raise UnfitError("it has zero points")
-    zeros, model, tensor = _spread_zeros(constant), draft.facts.model, constant.tensor
+    zeros, model, tensor = _spread_zeros(constant), draft.context.model, constant.tensor
 
     def make() -> Array:
         codes = read_array(model, tensor).copy()
@@ -61,14 +61,14 @@ def _spread_zeros(constant: Stored) -> npt.NDArray[np.bool_]:
 
 
 def _one(entry: QdqNode, draft: Draft) -> None:
-    group = CodeGroup.of(draft.facts, entry)
+    group = CodeGroup.of(draft.context, entry)
     group.shared()
     for each in group.entries:
         _write(draft, each)
 
 
 def _write(draft: Draft, entry: QdqNode) -> None:
-    scale = draft.facts.array(entry.scale)
+    scale = draft.context.array(entry.scale)
     if scale is None:
         raise UnfitError("its scale is not constant")
     values = as_reals(scale)

@@ -37,10 +37,10 @@ class Blocks:
         return smallest, (-(-extent // (count - 1)) - 1 if count > 1 else sys.maxsize)
 
 
-def blocks(facts: RuleContext) -> Iterator[Blocks]:
+def blocks(context: RuleContext) -> Iterator[Blocks]:
     """Every Q and DQ with block scales."""
-    for entry in facts.qdq.nodes:
-        scale, shape = entry.scale_shape, facts.data_shape(entry)
+    for entry in context.qdq.nodes:
+        scale, shape = entry.scale_shape, context.data_shape(entry)
         if scale is None or shape is None or len(scale) < 2 or len(scale) != len(shape):
             continue
         extents = tuple(dim for dim in shape if isinstance(dim, int))

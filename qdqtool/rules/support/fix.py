@@ -42,13 +42,13 @@ class Draft:
     """Where a fix writes its edits.
 
     Attributes:
-        facts: The model. It must be a fork of its own: constants that a fix makes are registered in it.
+        context: The model. It must be a fork of its own: constants that a fix makes are registered in it.
         namer: Names that nothing in the model has yet.
         edits: The edits so far.
         opset: The least opset of the default domain that the model is to have; 0 where it stays.
     """
 
-    facts: RuleContext
+    context: RuleContext
     namer: Namer
     edits: list[Edit] = field(default_factory=list)
     opset: int = 0
@@ -76,7 +76,7 @@ class Draft:
         onnx_type, shape = like.data_type, tuple(like.dims)
         size = len(make_tensor("", np.zeros(2), onnx_type).raw_data) * int(np.prod(shape, dtype=np.int64)) / 2
         payload = Payload(int(np.ceil(size)), lambda: make_tensor("codes", make(), onnx_type).raw_data)
-        tensor = pending_tensor(self.facts.model, fresh, shape, onnx_type, payload)
+        tensor = pending_tensor(self.context.model, fresh, shape, onnx_type, payload)
         _carry(like, tensor)
         self.edits.append(AddInitializer(scope.path, tensor))
         return fresh

@@ -1,6 +1,6 @@
 """Faults of one model, found once for all targets that look alike to a rule.
 
-A check is a function of the facts and of the fields of the target that it reads. Targets with equal values in all of
+A check is a function of the context and of the fields of the target that it reads. Targets with equal values in all of
 those have the same faults: most rules read none, and run once however many targets are asked for.
 """
 

@@ -15,14 +15,14 @@ FIRST_OPSET_OF_ATTRIBUTE = {
 }
 
 
-def needs(facts: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
+def needs(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
     """What a Q or DQ uses, in words, each with the first opset that has it."""
     yield "Q/DQ", FIRST_OPSET
     fmt = format_of(entry.quantized_type)
     if fmt is not None:
         role = fmt.first_opset.quantize if entry.is_quantize else fmt.first_opset.dequantize
         yield str(fmt), role or FIRST_OPSET
-    scale = kind(facts.elem_type(entry.scale))
+    scale = kind(context.elem_type(entry.scale))
     yield f"a {scale} scale", FIRST_OPSET_OF_SCALE.get(scale, FIRST_OPSET)
     shape = entry.scale_shape
     if shape is not None and shape not in {(), (1,)}:

@@ -5,7 +5,7 @@ from qdqtool.rules.support.reach import Product
 from qdqtool.rules.support.rule_context import RuleContext
 
 
-def wrong_axis(facts: RuleContext, product: Product) -> tuple[int, int] | None:
+def wrong_axis(context: RuleContext, product: Product) -> tuple[int, int] | None:
     """The axis of per-axis weight scales and the one that kernels take, where the two differ.
 
     Such a layer runs in float. The axis is carried through the Transposes between DQ and product.
@@ -13,14 +13,14 @@ def wrong_axis(facts: RuleContext, product: Product) -> tuple[int, int] | None:
     right = product.right
     if right is None or not isinstance(right.dequantize.granularity, PerAxis):
         return None
-    shape, axis = facts.data_shape(right.dequantize), facts.axis(right.dequantize)
+    shape, axis = context.data_shape(right.dequantize), context.axis(right.dequantize)
     if shape is None or axis is None:
         return None
     here, wanted = right.axis_here(axis, len(shape)), product.op.weight_axis(product.node, len(shape))
     return (here, wanted) if here is not None and wanted is not None and here != wanted else None
 
 
-def keeps_sum(facts: RuleContext, product: Product, index: int) -> bool:
+def keeps_sum(context: RuleContext, product: Product, index: int) -> bool:
     """Whether the scales of an operand are the same for every product of each sum, so that codes can be multiplied.
 
     Convolutions have no kernel for per-axis activations, whatever the axis.
@@ -29,7 +29,7 @@ def keeps_sum(facts: RuleContext, product: Product, index: int) -> bool:
     if side is None or side.dequantize.granularity == PerTensor():
         return True
     node, entry = product.node, side.dequantize
-    shape, axis = facts.data_shape(entry), facts.axis(entry)
+    shape, axis = context.data_shape(entry), context.axis(entry)
     if not node.is_op("MatMul", "Gemm") or not isinstance(entry.granularity, PerAxis) or shape is None or axis is None:
         return False
     here = side.axis_here(axis, len(shape))

@@ -115,24 +115,24 @@ class Rule(ABC):
     INVALID: ClassVar[tuple[Example, ...]]
 
     @abstractmethod
-    def check(self, facts: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Every fault of the model for ``target``, which is one that the rule affects."""
 
     def impact(self, target: Target) -> Impact | None:
         """What a fault usually means to ``target``; None where it means nothing."""
         return self.affects.get(target.id) or self.affects.get(target.family)
 
-    def run(self, facts: RuleContext, target: Target) -> Iterator[Finding]:
+    def run(self, context: RuleContext, target: Target) -> Iterator[Finding]:
         """The findings of the model for ``target``."""
-        return (finding for finding, _ in self.locate(facts, target))
+        return (finding for finding, _ in self.locate(context, target))
 
-    def locate(self, facts: RuleContext, target: Target) -> Iterator[tuple[Finding, Fault]]:
+    def locate(self, context: RuleContext, target: Target) -> Iterator[tuple[Finding, Fault]]:
         """The findings of the model for ``target``, each with the fault that it tells of."""
         usual = self.impact(target)
         if usual is None:
             return
-        memo: Memo[Fault] = facts.memo(self.code)
-        for fault in memo.recall(target, lambda watched: self.check(facts, watched)):
+        memo: Memo[Fault] = context.memo(self.code)
+        for fault in memo.recall(target, lambda watched: self.check(context, watched)):
             yield self._finding(fault, fault.impact or usual), fault
 
     def _finding(self, fault: Fault, impact: Impact) -> Finding:
