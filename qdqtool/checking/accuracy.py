@@ -7,7 +7,8 @@ import numpy as np
 
 from qdqtool.data import Feeds
 from qdqtool.errors import QdqError
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.tensors import element_count
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
@@ -15,8 +16,9 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.running.fake_quantize import rounded
 from qdqtool.running.float_runs import FloatRuns
-from qdqtool.running.observe import ModelIndex, Observer
+from qdqtool.running.observe import Observer
 from qdqtool.running.own_evaluator import open_session
+from qdqtool.running.own_support import plan_split
 from qdqtool.running.running_error import RunningError
 
 SLICE = 32
@@ -224,7 +226,7 @@ def _expected(observer: Observer, results: list[Value], pairs: list[_Pair], feed
 def _compared(expected: list[Mapping[str, Array]], after: Model, feeds: Feeds) -> tuple[OutputAccuracy, ...]:
     names = dict.fromkeys(name for outputs in expected for name in outputs)
     errors = {name: RunningError() for name in names}
-    split = ModelIndex.of(GraphView(after)).split()
+    split = plan_split(ModelIndex.of(after))
     with open_session(after, split) as quantized:
         for outputs, sample in zip(expected, feeds.first(len(expected)), strict=True):
             found = quantized.run(sample, list(errors))

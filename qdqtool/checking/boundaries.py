@@ -11,6 +11,7 @@ from qdqtool.checking.gptq_metadata import noted_rounding
 from qdqtool.checking.qdq_reference import format_of
 from qdqtool.checking.report import BoundaryResult
 from qdqtool.errors import ArgumentError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.scope import display
@@ -18,7 +19,6 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.running.observe import ModelIndex
 from qdqtool.running.own_nodes import granularity_of
 from qdqtool.running.running_error import RunningError
 

@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator
 import onnx
 
 from qdqtool.checking.qdq_reference import format_of, inputs_of
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import MAIN
 from qdqtool.numerics.dtypes import Array
-from qdqtool.running.observe import ModelIndex
 from qdqtool.running.own_evaluator import open_session
+from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import tap_tensors
 
 LARGEST_MODEL = (1 << 31) - (1 << 20)
@@ -78,7 +79,7 @@ class ConstantNodes:
         elem_type = self._index.elem_type(entry.output) if entry.output is not None else None
         tapped = tap_tensors(view, [made], lambda _: elem_type)
         name = tapped.taps[MAIN, made.name][0].output
-        with open_session(tapped.model, ModelIndex.of(view).split()) as session:
+        with open_session(tapped.model, plan_split(ModelIndex.of(view))) as session:
             return session.run({}, [name])[name]
 
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.metadata import ROUNDING_KEY, drop_metadata, read_metadata, write_metadata
 from qdqtool.graph.model import Model
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.numerics.packing import unpack
 from qdqtool.plan import Placement, QuantPlan, ScopePath
-from qdqtool.running.observe import ModelIndex
 from qdqtool.running.running_error import RunningError
 
 MAX_NOTE_BYTES = 1 << 26
@@ -51,9 +50,7 @@ def note_rounding(quantized: Model, before: Model, plan: QuantPlan) -> None:
         before: The float model, as it was prepared.
         plan: What was put in.
     """
-    entries = list(
-        _entries(ModelIndex.of(GraphView(before)), [placement for placement in plan if placement.codes is not None])
-    )
+    entries = list(_entries(ModelIndex.of(before), [placement for placement in plan if placement.codes is not None]))
     if entries:
         write_metadata(quantized, ROUNDING_KEY, msgspec.json.encode(entries).decode())
     else:

@@ -6,13 +6,13 @@ import numpy as np
 
 from qdqtool.checking.report import OutputResult
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.types import Shape
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.metrics import max_steps
-from qdqtool.running.observe import ModelIndex
 from qdqtool.running.own_nodes import granularity_of
 from qdqtool.running.running_error import RunningError
 

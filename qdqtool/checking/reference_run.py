@@ -13,12 +13,14 @@ from qdqtool.checking.qdq_reference import NodeCheck, compare, inputs_of
 from qdqtool.data import Feeds, Sample
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import GateError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.nonfinite import first_nonfinite
-from qdqtool.running.observe import ModelIndex, Observer, Run
+from qdqtool.running.observe import Observer, Run
 from qdqtool.running.ort_cpu import Profile
+from qdqtool.running.own_support import plan_split
 
 
 class CheckJob:
@@ -43,7 +45,7 @@ class CheckJob:
         self.index = index
         self.baseline = baseline
         self.gates = options.gates
-        self.split = index.split()
+        self.split = plan_split(index)
         own = {node.entry: node.reason for node in self.split.own.values()} if self.split is not None else {}
         self.checks: dict[QdqNode, NodeCheck] = {
             entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes

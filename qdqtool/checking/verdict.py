@@ -21,11 +21,11 @@ from qdqtool.checking.report import (
     QdqCount,
 )
 from qdqtool.data import DataDescription
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqPair
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.scope import display
 from qdqtool.numerics.dtypes import FLOAT64, Array
-from qdqtool.running.observe import ModelIndex
 from qdqtool.running.ort_cpu import Reference
 
 FEW_BITS = 4

@@ -8,6 +8,7 @@ from qdqtool.data import Feeds, data_digest, sample_digest
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import CalibrationData, open_feeds
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.digest import model_digest
 from qdqtool.graph.io.load import load_model
@@ -30,7 +31,6 @@ from qdqtool.ranges.shard import Shard
 from qdqtool.ranges.types import CalibrationRecord, Ranges
 from qdqtool.running.channel_statistics import product_inputs
 from qdqtool.running.float_runs import FloatRuns
-from qdqtool.running.observe import ModelIndex
 
 
 def calibrate(

@@ -11,6 +11,7 @@ from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
@@ -18,7 +19,6 @@ from qdqtool.graph.io.save import check_output
 from qdqtool.graph.model import Model
 from qdqtool.insertion.split_qkv import separated_like
 from qdqtool.preparation.preparation_metadata import prepared_like
-from qdqtool.running.observe import ModelIndex
 from qdqtool.running.ort_cpu import reference
 
 

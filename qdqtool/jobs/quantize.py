@@ -10,7 +10,7 @@ from qdqtool.data.feeds import Progress
 from qdqtool.data.request import CalibrationData, RandomData, open_feeds
 from qdqtool.errors import GateError, UsageError
 from qdqtool.findings import Finding
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model, write_atomically
@@ -46,7 +46,6 @@ from qdqtool.ranges.file import encode_ranges
 from qdqtool.ranges.types import Ranges
 from qdqtool.running.channel_statistics import ChannelData
 from qdqtool.running.float_runs import FloatRuns
-from qdqtool.running.observe import ModelIndex
 from qdqtool.transforms.batchnorm import fold_batchnorm
 
 
@@ -177,7 +176,7 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
     recipe = recipe or Recipe()
     source = model if isinstance(model, Model) else load_model(model)
     folded, _ = fold_batchnorm(with_fixed_shapes(source, recipe))
-    index = ModelIndex.of(GraphView(folded))
+    index = ModelIndex.of(folded)
     proposal = propose_for(index, recipe)
     uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.slot.uses or ()}
     nodes = (node for node in index.view.nodes() if (node.scope.path, node.key) in uses)

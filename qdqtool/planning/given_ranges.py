@@ -6,7 +6,8 @@ from pathlib import Path
 
 from qdqtool import ops
 from qdqtool.errors import UsageError
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.plan import Slot
 from qdqtool.planning import modes
@@ -17,7 +18,6 @@ from qdqtool.planning.recipe import Recipe
 from qdqtool.ranges.encodings import Encodings, ReadEncodings, read_encodings
 from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorKey
 from qdqtool.registry import suggestion
-from qdqtool.running.observe import ModelIndex
 
 SHOWN = 3
 MAX_MOVES = 64
@@ -80,7 +80,7 @@ def given_ranges(model: Model, path: Path, recipe: Recipe) -> Given:
 
 def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) -> Given:
     """As :func:`given_ranges`, with a file that was read already."""
-    index, found = ModelIndex.of(GraphView(model)), read.found
+    index, found = ModelIndex.of(model), read.found
     if recipe.mode.weight_only and not found.constants:
         raise UsageError(
             f"quantize mode '{recipe.quantize_mode}' quantizes weights only: it has no use for ranges {path}, "
@@ -126,7 +126,7 @@ def nearest_mode(model: Model, found: Encodings) -> str:
     """
     if not found.formats:
         return modes.DEFAULT
-    constants = _constants(ModelIndex.of(GraphView(model)))
+    constants = _constants(ModelIndex.of(model))
     weights = {name for tensor, name in found.formats.items() if tensor in constants}
     activations = {name for tensor, name in found.formats.items() if tensor not in constants}
     if activations & {"int8", "uint8"}:

@@ -6,12 +6,13 @@ import numpy as np
 
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.gptq import Moments
 from qdqtool.planning.range_planner import computing_nodes
 from qdqtool.running.float_runs import run_sample
-from qdqtool.running.observe import ModelIndex, Observer, is_fed
+from qdqtool.running.observe import Observer, is_fed
 from qdqtool.running.ort_cpu import Profile
 
 MOST_BYTES = 1 << 30

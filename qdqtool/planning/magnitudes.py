@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from qdqtool.data import Feeds
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.ranges.types import CHUNK, Ranges
 from qdqtool.running.float_runs import run_sample
-from qdqtool.running.observe import ModelIndex, Observer, is_fed
+from qdqtool.running.observe import Observer, is_fed
 from qdqtool.running.ort_cpu import Profile
 from qdqtool.transforms.float16 import KEEPING
 from qdqtool.transforms.float16.magnitudes import largest
@@ -30,7 +31,7 @@ def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
         UsageError: The model fails on a sample.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
-    index = ModelIndex.of(GraphView(model))
+    index = ModelIndex.of(model)
     values = list(_to_be_measured(index))
     found: dict[TensorKey, float] = {}
     with Observer(index, [value for value in values if not is_fed(value)], Profile.DEPLOYED) as observer:

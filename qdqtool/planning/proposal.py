@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from qdqtool import targets
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.planning import modes
 from qdqtool.planning.placement import Proposal, ProposedSlot, SkippedNode, WeightGoal, propose, propose_weights
 from qdqtool.planning.placement.propose import ASK
 from qdqtool.planning.recipe import Recipe
-from qdqtool.running.observe import ModelIndex
 
 NEVER_RUN = (
     "it was never computed on the calibration data: its branch or loop body did not run, it had no elements, or "

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.scope import display
 from qdqtool.numerics.derive import ScaleRule, scale_from_range, scale_from_tensor
@@ -23,7 +24,6 @@ from qdqtool.planning.shared_scales import share_scales
 from qdqtool.planning.target_fit import require_targets
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.types import Ranges, TensorKey, TensorRange
-from qdqtool.running.observe import ModelIndex
 
 
 class Planner:

@@ -9,6 +9,7 @@ from qdqtool import targets
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.numerics import search
 from qdqtool.numerics.derive import ScaleRule, scale_from_range
@@ -26,7 +27,6 @@ from qdqtool.planning.proposal import propose_for, refuse_nothing
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
 from qdqtool.planning.target_fit import require_targets
-from qdqtool.running.observe import ModelIndex
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,7 @@ from math import inf, log10
 import numpy as np
 
 from qdqtool.errors import QdqError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
@@ -28,8 +29,8 @@ from qdqtool.preparation.bias_correction import correct_biases
 from qdqtool.preparation.step import Change
 from qdqtool.ranges.types import Trial, TrialOutput
 from qdqtool.running.channel_statistics import ChannelData, ChannelStatistics
-from qdqtool.running.observe import ModelIndex
 from qdqtool.running.own_evaluator import open_session
+from qdqtool.running.own_support import plan_split
 from qdqtool.running.running_error import RunningError
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
@@ -92,7 +93,7 @@ class TrialRunner:
         errors = {name: RunningError() for name in self._expected[0]}
         self._data.runs.close()  # one model at a time: the float outputs are kept
         quantized = self._quantized(form)
-        with open_session(quantized, ModelIndex.of(GraphView(quantized)).split()) as session:
+        with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
             for expected, sample in zip(self._expected, feeds, strict=True):
                 found = session.run(sample, list(errors))
                 for name, array in expected.items():

@@ -13,6 +13,7 @@ import numpy as np
 from qdqtool.data import Feeds, sample_digest
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
@@ -20,7 +21,7 @@ from qdqtool.ranges.tensor_statistics import TensorStatistics
 from qdqtool.ranges.types import CHUNK, UNSEEN, Part, Ranges, TensorKey, TensorRange
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.nonfinite import first_nonfinite
-from qdqtool.running.observe import ModelIndex, Observer, is_fed
+from qdqtool.running.observe import Observer, is_fed
 from qdqtool.transforms.taps import tensor_key
 
 

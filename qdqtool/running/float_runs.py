@@ -8,10 +8,11 @@ from typing import Self
 
 from qdqtool.data import Feeds
 from qdqtool.errors import GateError, UsageError
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
-from qdqtool.running.observe import ModelIndex, Observer, Run, is_fed
+from qdqtool.running.observe import Observer, Run, is_fed
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
@@ -61,7 +62,7 @@ class FloatRuns:
     def index_of(self, model: Model) -> ModelIndex:
         """What is known of a model: of the one that is open what it was opened with."""
         is_open = self._open is not None and self._open.model is model
-        return self._open.index if self._open is not None and is_open else ModelIndex.of(GraphView(model))
+        return self._open.index if self._open is not None and is_open else ModelIndex.of(model)
 
     def observer(self, model: Model, values: Iterable[Value]) -> Observer:
         """A session that returns some tensors, and the outputs of the model; the one before it is closed.

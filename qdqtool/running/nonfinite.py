@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.errors import QdqError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.numerics.dtypes import Array
-from qdqtool.running.observe import ModelIndex, Observer, Run, is_fed
+from qdqtool.running.observe import Observer, Run, is_fed
 from qdqtool.transforms.taps import Tap, called_scopes, hop_into
 
 _Good = Callable[[Array], npt.NDArray[np.bool_]]

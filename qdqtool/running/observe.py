@@ -1,73 +1,23 @@
 """Inner tensors of a model while it runs: what is read from constants, what from taps, and how both line up."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from onnx import TensorProto
 
 from qdqtool.errors import GateError
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.qdq import QdqIndex
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.ort_cpu import Profile
 from qdqtool.running.own_evaluator import open_session
-from qdqtool.running.own_support import Split, plan_split
+from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import Tap, tap_tensors, tensor_key
 
 Run = Mapping[str, Array]
 """What one run returned, by output name."""
 
 _SHAPE_CHANGES = "Inconsistent shape"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelIndex:
-    """All that is known of a model before it runs."""
-
-    view: GraphView
-    types: TensorTypes
-    constants: Constants
-    qdq: QdqIndex
-
-    @classmethod
-    def of(cls, view: GraphView) -> Self:
-        """Index a model."""
-        types, constants = TensorTypes(view), Constants(view)
-        return cls(view, types, constants, QdqIndex(view, types, constants))
-
-    def split(self) -> Split | None:
-        """How the model is divided between ONNX Runtime and our own core; None where ONNX Runtime runs all of it.
-
-        Raises:
-            CapabilityError: A node can be run by neither.
-        """
-        return plan_split(self.view, self.types, self.qdq, self.constants)
-
-    def elem_type(self, value: Value) -> int | None:
-        """The ``TensorProto.DataType`` of a tensor, as its Q or DQ says, else as inferred."""
-        maker = self.qdq.maker(value)
-        if maker is not None and maker.is_quantize:
-            return maker.quantized_type
-        return self.types.elem_type(value)
-
-    def is_float(self, value: Value) -> bool:
-        """Whether a tensor is known to hold float32, float16, bfloat16 or float64."""
-        floats = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
-        return self.elem_type(value) in floats
-
-    def is_constant(self, value: Value) -> bool:
-        """Whether a tensor can be read without running the model."""
-        if not self.constants.is_constant(value):
-            return False
-        return self.constants.direct(value) is not None or self.constants.array(value) is not None
-
-    def constant(self, value: Value) -> Array | None:
-        """The constant that ``value`` holds; None where it has to be observed."""
-        return self.constants.array(value) if self.constants.is_constant(value) else None
 
 
 def is_fed(value: Value) -> bool:
@@ -170,7 +120,7 @@ class Observer:
     def _open(self, values: Iterable[Value]) -> None:
         tapped = tap_tensors(self._index.view, values, self._index.elem_type)
         self._taps, self._unreachable = tapped.taps, tapped.unreachable
-        self._session = open_session(tapped.model, self._index.split(), self._profile)
+        self._session = open_session(tapped.model, plan_split(self._index), self._profile)
         self._outputs = tuple(dict.fromkeys(tap.output for taps in self._taps.values() for tap in taps))
 
     def _stacked(self) -> list[Value]:

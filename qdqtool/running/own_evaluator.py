@@ -116,19 +116,19 @@ class SplitSession:
     def _evaluate(self, own: OwnNode, known: dict[str, Array]) -> None:
         def read(value: Value) -> Array | None:
             found = known.get(value.name)
-            return found if found is not None else self._split.constants.array(value)
+            return found if found is not None else self._split.index.constants.array(value)
 
         output = own.node.output()
         assert output is not None
-        constant = self._split.constants.array(output) if own.entry is None else None
+        constant = self._split.index.constants.array(output) if own.entry is None else None
         known[output.name] = constant if constant is not None else evaluate(own.node, own.entry, read)
 
     def _result(self, name: str, known: Mapping[str, Array]) -> Array:
         if name in known:
             return known[name]
         stored = next(tensor for tensor in self._model.proto.graph.initializer if tensor.name == name)
-        value = Value(name, self._split.view.main, initializer=stored)
-        array = self._split.constants.array(value)
+        value = Value(name, self._split.index.view.main, initializer=stored)
+        array = self._split.index.constants.array(value)
         assert array is not None
         return array
 

@@ -62,7 +62,7 @@ class _Builder:
     def __init__(self, model: Model, split: Split, stage: Stage) -> None:
         self.made = produced(stage.nodes)
         self._split = split
-        self._names = {value.name for value in split.view.values()} | self.made
+        self._names = {value.name for value in split.index.view.values()} | self.made
         proto = onnx.ModelProto(ir_version=min(model.proto.ir_version, NEWEST_IR))
         proto.opset_import.extend(model.proto.opset_import)
         proto.functions.extend(model.proto.functions)

@@ -101,8 +101,8 @@ class _Planner:
 
     def _is_known(self, name: str) -> bool:
         """Whether a tensor is a constant that our own core can read by itself."""
-        value = self._split.view.main.values.get(name)
-        constants = self._split.constants
+        value = self._split.index.view.main.values.get(name)
+        constants = self._split.index.constants
         if value is None or not constants.is_constant(value):
             return False
         return constants.direct(value) is not None or constants.array(value) is not None

@@ -13,10 +13,10 @@ from onnx import TensorProto, defs
 from qdqtool import targets
 from qdqtool.errors import CapabilityError
 from qdqtool.graph.edits.edit import NodeKey
-from qdqtool.graph.index.constants import FOLDABLE, Constants
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.constants import FOLDABLE
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import GraphView, NodeView
 from qdqtool.graph.scope import node_bodies
 from qdqtool.targets import type_name
 
@@ -51,91 +51,81 @@ class Split:
         own: Nodes that our own core evaluates.
         widened: Nodes that compute in bfloat16: they run in float32, and each result is rounded to bfloat16.
         types: ``TensorProto.DataType`` of the tensors, as far as known.
-        view: The index of the model.
-        constants: Its constants.
+        index: Of the model.
     """
 
     own: Mapping[NodeKey, OwnNode]
     widened: frozenset[NodeKey]
     types: Mapping[str, int]
-    view: GraphView
-    constants: Constants
+    index: ModelIndex
 
 
-def plan_split(view: GraphView, types: TensorTypes, index: QdqIndex, constants: Constants) -> Split | None:
+def plan_split(index: ModelIndex) -> Split | None:
     """How a model is to be divided between ONNX Runtime and our own core; None where ONNX Runtime runs all of it.
 
     Raises:
         CapabilityError: A node can be run by neither.
     """
-    known = {name: found for name, value in view.main.values.items() if (found := _type(value, types, index))}
+    main = index.view.main
+    known = {name: found for name, value in main.values.items() if (found := index.elem_type(value))}
     own = {
         entry.node.key: OwnNode(entry.node, entry, reason)
-        for entry in index.nodes
-        if entry.node.scope is view.main and (reason := obstacle(entry, types, index))
+        for entry in index.qdq.nodes
+        if entry.node.scope is main and (reason := obstacle(entry, index))
     }
     present = set(known.values())
     if present & ABSENT_TYPES:
-        own |= {carrier.node.key: carrier for carrier in _carriers(view, known, own, constants)}
+        own |= {carrier.node.key: carrier for carrier in _carriers(index, known, own)}
     widened = frozenset[NodeKey]()
     if TensorProto.BFLOAT16 in present:
-        widened = frozenset(node.key for node in view.main.nodes if _needs_widening(node, known)) - own.keys()
-    declared = any(known.get(name) == TensorProto.BFLOAT16 for name in view.main.input_names())
-    if not own and not widened and not declared and view.main.opset <= NEWEST_OPSET:
+        widened = frozenset(node.key for node in main.nodes if _needs_widening(node, known)) - own.keys()
+    declared = any(known.get(name) == TensorProto.BFLOAT16 for name in main.input_names())
+    if not own and not widened and not declared and main.opset <= NEWEST_OPSET:
         return None
-    _check_schemas(view, own)
-    return Split(own, widened, known, view, constants)
+    _check_schemas(index.view, own)
+    return Split(own, widened, known, index)
 
 
-def obstacle(entry: QdqNode, types: TensorTypes, index: QdqIndex) -> str | None:
+def obstacle(entry: QdqNode, index: ModelIndex) -> str | None:
     """Why ONNX Runtime cannot run a Q or DQ as ONNX means it; None where it can."""
-    return None if entry.node.domain else next(_obstacles(entry, types, index), None)
+    return None if entry.node.domain else next(_obstacles(entry, index), None)
 
 
-def _obstacles(entry: QdqNode, types: TensorTypes, index: QdqIndex) -> Iterator[str]:
+def _obstacles(entry: QdqNode, index: ModelIndex) -> Iterator[str]:
     if _since(entry.node) > NEWEST_OPSET:
         yield f"ONNX Runtime has no opset above {NEWEST_OPSET}"
-    for what, found, legal in _types_of(entry, types, index):
+    for what, found, legal in _types_of(entry, index):
         if found is not None and type_name(found) not in legal:
             yield f"ONNX Runtime has no kernel for {what} of type {type_name(found)}"
     if not entry.is_quantize:
         return
-    data, scale = (_type(value, types, index) if value is not None else None for value in (entry.data, entry.scale))
+    data, scale = (index.elem_type(value) if value is not None else None for value in (entry.data, entry.scale))
     if data is not None and scale is not None and data != scale:
         yield f"ONNX Runtime has no QuantizeLinear of {type_name(data)} with a scale of type {type_name(scale)}"
     if entry.node.attribute("precision", 0) not in {0, TensorProto.FLOAT}:
         yield "ONNX Runtime ignores precision"
 
 
-def _types_of(entry: QdqNode, types: TensorTypes, index: QdqIndex) -> Iterator[tuple[str, int | None, frozenset[str]]]:
+def _types_of(entry: QdqNode, index: ModelIndex) -> Iterator[tuple[str, int | None, frozenset[str]]]:
     target = targets.get("ort-cpu")
     real = entry.data if entry.is_quantize else entry.output
     yield "codes", entry.quantized_type, target.quantize_types if entry.is_quantize else target.dequantize_types
-    yield "a scale", _type(entry.scale, types, index) if entry.scale is not None else None, target.scale_types
-    yield "data", _type(real, types, index) if real is not None else None, target.data_types
+    yield "a scale", index.elem_type(entry.scale) if entry.scale is not None else None, target.scale_types
+    yield "data", index.elem_type(real) if real is not None else None, target.data_types
 
 
-def _type(value: Value, types: TensorTypes, index: QdqIndex) -> int | None:
-    maker = index.maker(value)
-    if maker is not None and maker.is_quantize:
-        return maker.quantized_type
-    return types.elem_type(value)
-
-
-def _carriers(
-    view: GraphView, known: Mapping[str, int], own: Mapping[NodeKey, OwnNode], constants: Constants
-) -> Iterator[OwnNode]:
+def _carriers(index: ModelIndex, known: Mapping[str, int], own: Mapping[NodeKey, OwnNode]) -> Iterator[OwnNode]:
     """Nodes that hand on tensors of types that ONNX Runtime lacks, such as a Reshape of fp4 codes.
 
     Raises:
         CapabilityError: Such a node computes something that our own core does not know.
     """
-    for node in view.main.nodes:
+    for node in index.view.main.nodes:
         absent = [known[name] for name in (*node.proto.input, *node.proto.output) if known.get(name) in ABSENT_TYPES]
         if node.key in own or not absent:
             continue
         name = type_name(absent[0])
-        if not _is_carried(node, known, constants):
+        if not _is_carried(node, known, index):
             raise CapabilityError(
                 f"node '{node.label}' ({node.op_type}) reads or makes {name}, which neither ONNX Runtime nor qdqtool's "
                 "own evaluator can run",
@@ -144,9 +134,9 @@ def _carriers(
         yield OwnNode(node, None, f"ONNX Runtime has no type {name}")
 
 
-def _is_carried(node: NodeView, known: Mapping[str, int], constants: Constants) -> bool:
+def _is_carried(node: NodeView, known: Mapping[str, int], index: ModelIndex) -> bool:
     output = node.output()
-    if output is not None and constants.is_constant(output):
+    if output is not None and index.constants.is_constant(output):
         return True
     makes_codes = node.is_op("Cast") and output is not None and known.get(output.name) in ABSENT_TYPES
     return node.is_op(*FOLDABLE) and not makes_codes

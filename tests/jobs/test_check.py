@@ -13,11 +13,10 @@ from qdqtool.checking.qdq_reference import NodeCheck, compare
 from qdqtool.checking.report import BoundaryResult, CheckReport
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import CapabilityError, GateError
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.tensors import pending_tensor
 from qdqtool.graph.model import Model, Payload
 from qdqtool.jobs.check import check_model
-from qdqtool.running.observe import ModelIndex
 
 T = TensorProto
 LONG = DataRequest(input_shapes={"x": (4000,)}, samples=2)
@@ -142,7 +141,7 @@ def test_a_loop_that_changes_shape_is_skipped_with_the_reason_and_the_rest_is_ch
 
 @pytest.mark.parametrize("op", ["QuantizeLinear", "DequantizeLinear"])
 def test_one_wrong_bit_in_the_reference_is_a_difference(op: str) -> None:
-    index = ModelIndex.of(GraphView(pair_model(T.INT8, scale=0.5)))
+    index = ModelIndex.of(pair_model(T.INT8, scale=0.5))
     entry = next(entry for entry in index.qdq.nodes if entry.node.op_type == op)
     x, q, y = np.array([0.6, -1.0], np.float32), np.array([1, -2], np.int8), np.array([0.5, -1.0], np.float32)
     values = {"x": x, "q": q, "s": np.float32(0.5), "z": np.int8(0)}

@@ -10,19 +10,18 @@ from support.qdq import LOOP_AND_BRANCHES, constant, pair_model, text_model
 from support.small import conv_model, make_model, run
 
 from qdqtool.errors import CapabilityError
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
-from qdqtool.running.observe import ModelIndex
 from qdqtool.running.ort_cpu import Session
 from qdqtool.running.own_evaluator import SplitSession, open_session
-from qdqtool.running.own_support import Split
+from qdqtool.running.own_support import Split, plan_split
 
 T = TensorProto
 X = np.random.default_rng(4).normal(size=(4, 32)).astype(np.float32) * 2
 
 
 def split_of(model: Model) -> Split | None:
-    return ModelIndex.of(GraphView(model)).split()
+    return plan_split(ModelIndex.of(model))
 
 
 def evaluate(model: Model, feeds: dict[str, np.ndarray], outputs: list[str] | None = None) -> dict[str, np.ndarray]:
