@@ -1,13 +1,13 @@
 """A task metric over all samples: of the model, of its baseline, and of outputs saved elsewhere."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from qdqtool.checking import task_metrics
-from qdqtool.checking.report import GateResult, MetricResult
+from qdqtool.checking.report import MetricResult
 from qdqtool.checking.task_metrics import TaskMetric
 from qdqtool.data import Sample
 from qdqtool.errors import UsageError
@@ -126,21 +126,3 @@ class MetricCheck:
 def _extents(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape without its axes of length 1, which exporters add and take away."""
     return tuple(extent for extent in shape if extent != 1)
-
-
-def metric_gates(result: MetricResult, limit: float, failures: list[str]) -> Iterator[GateResult]:
-    """The gates on how much worse a metric is; reasons of those that fail are added to ``failures``."""
-    compared = (
-        ("max-metric-loss", "the baseline", result.loss),
-        ("outputs-max-metric-loss", "the model", result.saved_loss),
-    )
-    for name, reference, loss in compared:
-        if loss is None:
-            continue
-        passed, detail = loss <= limit, f"{loss:.6g} {result.loss_unit}"
-        if not passed:
-            failures.append(
-                f"{name} is {limit:g} {result.loss_unit}: {result.name} is worse than {reference} by {detail}"
-            )
-        wanted = f"{result.name} is at most {limit:g} {result.loss_unit} worse than that of {reference}"
-        yield GateResult(name=name, requires=wanted, passed=passed, detail=detail)

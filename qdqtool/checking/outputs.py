@@ -82,6 +82,11 @@ class OutputCheck:
     is_float: bool = False
     nonfinite: int = 0
 
+    @property
+    def nonfinite_as_in_baseline(self) -> bool:
+        """Whether there is a baseline, and it has its NaN and infinities at the same places."""
+        return self.baseline is not None and self.deviation.error.nonfinite_mismatches == 0
+
     def add(self, actual: Array | None, expected: Array | None) -> None:
         """Count one sample: the output, and the baseline's.
 

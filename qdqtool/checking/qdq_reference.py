@@ -1,14 +1,14 @@
 """Every Q and DQ of a model evaluated by our own core, on the values that the reference session really had there."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from qdqtool import formats
 from qdqtool.checking.code_steps import code_steps
-from qdqtool.checking.report import NodeDifference
+from qdqtool.checking.report import NodeDifference, QdqCount
 from qdqtool.errors import ArgumentError
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
@@ -53,6 +53,11 @@ class NodeCheck:
     problem: str = "it did not run on this data"
     own: str = ""
 
+    @property
+    def was_checked(self) -> bool:
+        """Whether anything was compared."""
+        return bool(self.elements or self.different)
+
     def difference(self) -> NodeDifference:
         """The finding for the report."""
         node = self.entry.node
@@ -65,6 +70,14 @@ class NodeCheck:
             max_steps=self.max_steps,
             example=self.example,
         )
+
+
+def qdq_count(checks: Iterable[NodeCheck]) -> QdqCount:
+    """How many Q and DQ nodes there are, and who evaluated them."""
+    every = list(checks)
+    ran = [check for check in every if check.was_checked]
+    own = sum(bool(check.own) for check in ran)
+    return QdqCount(total=len(every), checked=len(ran) - own, own=own)
 
 
 def inputs_of(entry: QdqNode) -> Iterator[Value]:

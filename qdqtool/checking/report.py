@@ -1,5 +1,6 @@
 """What ``check`` found, as data: the JSON report is these classes, key by key."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from qdqtool.data import DataDescription
@@ -46,12 +47,20 @@ class GateResult:
         requires: What it asks for, in words.
         passed: Whether it held.
         detail: What was found.
+        failures: Why it did not hold, one line each; empty where it held.
     """
 
     name: str
     requires: str
     passed: bool
     detail: str
+    failures: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, *, name: str, requires: str, failures: Iterable[str], detail: str) -> "GateResult":
+        """The result of a gate that holds where nothing failed."""
+        lines = tuple(failures)
+        return cls(name=name, requires=requires, passed=not lines, detail=detail, failures=lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

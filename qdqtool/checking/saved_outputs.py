@@ -1,14 +1,11 @@
 """Outputs that were computed elsewhere, such as an engine's on its GPU, against those of the reference."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from qdqtool.checking.distance_gates import distance_gates
 from qdqtool.checking.output_file import OutputReader, storable
 from qdqtool.checking.outputs import Deviation, OutputCheck, nonfinite_count
-from qdqtool.checking.report import GateResult, Gates, OutputResult, SavedOutputs
+from qdqtool.checking.report import SavedOutputs
 from qdqtool.numerics.dtypes import Array
-
-WHAT = "saved output"
 
 
 class SavedCheck:
@@ -56,18 +53,6 @@ class SavedCheck:
             ),
         )
 
-    def gates(self, report: SavedOutputs, limits: Gates, failures: list[str]) -> Iterator[GateResult]:
-        """The gates on the comparison; reasons of those that fail are added to ``failures``."""
-        yield self._finite(report.outputs, failures)
-        floats = [result for result, check in zip(report.outputs, self._checks, strict=True) if check.is_float]
-        yield from distance_gates(floats, report.outputs, limits, failures, what=WHAT)
-
-    def _finite(self, results: Sequence[OutputResult], failures: list[str]) -> GateResult:
-        bad = [each for each in results if each.nonfinite and self._deviations[each.name].error.nonfinite_mismatches]
-        failures.extend(f"{WHAT} '{each.name}' has {each.nonfinite} NaN or infinite elements" for each in bad)
-        return GateResult(
-            name="outputs-finite",
-            requires="no saved output has NaN or infinities where the reference has none",
-            passed=not bad,
-            detail=f"{len(bad)} of {len(results)} outputs have them" if bad else f"{len(results)} outputs",
-        )
+    def has_new_nonfinite(self, output: str) -> bool:
+        """Whether a saved output has NaN or infinities where that of the reference has other values."""
+        return bool(self._deviations[output].error.nonfinite_mismatches)

@@ -1,0 +1,15 @@
+"""The gates of a check, one a module with a function ``results``, in the order in which a report lists them."""
+
+from collections.abc import Iterator
+
+from qdqtool.checking.evidence import Evidence
+from qdqtool.checking.gates import distances, finite, metric, own_core, pairs, saved_outputs, weights
+from qdqtool.checking.report import GateResult
+
+GATES = (own_core, finite, pairs, weights, distances, saved_outputs, metric)
+
+
+def gate_results(evidence: Evidence) -> Iterator[GateResult]:
+    """The result of every gate that is active in a check."""
+    for gate in GATES:
+        yield from gate.results(evidence)

@@ -1,0 +1,28 @@
+"""The gates on a task metric: how much worse the model is than its baseline, and saved outputs are than the model."""
+
+from collections.abc import Iterator
+
+from qdqtool.checking.evidence import Evidence
+from qdqtool.checking.report import GateResult
+
+
+def results(evidence: Evidence) -> Iterator[GateResult]:
+    """Active with a metric and a limit, for each comparison that was made."""
+    metric, limit = evidence.metric, evidence.job.gates.max_metric_loss
+    if metric is None or limit is None:
+        return
+    compared = (
+        ("max-metric-loss", "the baseline", metric.loss),
+        ("outputs-max-metric-loss", "the model", metric.saved_loss),
+    )
+    for name, reference, loss in compared:
+        if loss is None:
+            continue
+        found, allowed = f"{loss:.6g} {metric.loss_unit}", f"{limit:g} {metric.loss_unit}"
+        held = loss <= limit  # NaN does not hold
+        yield GateResult.of(
+            name=name,
+            requires=f"{metric.name} is at most {allowed} worse than that of {reference}",
+            failures=[] if held else [f"{name} is {allowed}: {metric.name} is worse than {reference} by {found}"],
+            detail=found,
+        )

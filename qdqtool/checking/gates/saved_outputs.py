@@ -1,0 +1,26 @@
+"""The gates on outputs that were saved elsewhere, such as those of an engine, against those of the reference."""
+
+from collections.abc import Iterator
+
+from qdqtool.checking.evidence import Evidence
+from qdqtool.checking.gates.distances import distance_gates
+from qdqtool.checking.report import GateResult
+
+WHAT = "saved output"
+
+
+def results(evidence: Evidence) -> Iterator[GateResult]:
+    """Active where saved outputs were given."""
+    job, saved = evidence.job, evidence.job.sinks.saved
+    if saved is None or evidence.saved is None:
+        return
+    outputs = evidence.saved.outputs
+    bad = [each for each in outputs if each.nonfinite and saved.has_new_nonfinite(each.name)]
+    yield GateResult.of(
+        name="outputs-finite",
+        requires="no saved output has NaN or infinities where the reference has none",
+        failures=(f"{WHAT} '{each.name}' has {each.nonfinite} NaN or infinite elements" for each in bad),
+        detail=f"{len(bad)} of {len(outputs)} outputs have them" if bad else f"{len(outputs)} outputs",
+    )
+    floats = [result for result, check in zip(outputs, job.outputs, strict=True) if check.is_float]
+    yield from distance_gates(floats, outputs, job.gates, what=WHAT)
