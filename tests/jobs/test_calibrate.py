@@ -276,7 +276,7 @@ def test_real_data_is_on_record_as_such(tmp_path):
 
 
 def test_an_unknown_target_method_or_mode_is_refused():
-    for words in ({"target": "tensort"}, {"method": "maxx"}, {"mode": "int9"}):
+    for words in ({"target": "tensort"}, {"method": "maxx"}, {"quantize_mode": "int9"}):
         with pytest.raises(ArgumentError, match="is unknown; legal: "):
             Recipe(**words)
 
