@@ -15,6 +15,16 @@ Anything else that escapes is a bug of ours and ends with exit code 5.
 
 from typing import ClassVar
 
+__all__ = [
+    "ArgumentError",
+    "CapabilityError",
+    "GateError",
+    "ModelError",
+    "OutputError",
+    "QdqError",
+    "UsageError",
+]
+
 
 class QdqError(Exception):
     """An expected failure: one message for the user and, where we know it, the way out.
@@ -64,3 +74,7 @@ class GateError(QdqError):
     """A gate was missed, or the builder refused the model, crashed or timed out."""
 
     exit_code = 1
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,22 +1,22 @@
 """Quantize and dequantize as other systems mean them: one module a system, with its own signatures and words.
 
-Nothing of those systems is needed to run these. Each module also gives the ONNX nodes that mean the same.
+Nothing of those systems is needed to run these. Each module but ``onnx`` also gives the ONNX nodes that mean the same,
+as a :class:`GraphPiece`.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from qdqtool.interop import onnx as onnx
-    from qdqtool.interop import pypto as pypto
-    from qdqtool.interop import tensorrt as tensorrt
-    from qdqtool.interop import torch as torch
-    from qdqtool.interop import tripy as tripy
+    from qdqtool.interop import onnx, pypto, tensorrt, torch, tripy
+    from qdqtool.interop._graph import GraphPiece
 
-__all__ = ["onnx", "pypto", "tensorrt", "torch", "tripy"]
+__all__ = ["GraphPiece", "onnx", "pypto", "tensorrt", "torch", "tripy"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "GraphPiece":
+        return importlib.import_module("qdqtool.interop._graph").GraphPiece
     if name in __all__:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
@@ -15,13 +15,13 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import check_scale_values
 
 
-def real_side(x: npt.ArrayLike, argument: str) -> Array:
+def real_side(x: ArrayLike, argument: str) -> Array:
     """``x`` as float32, float16 or bfloat16; other real types are rounded to float32."""
     values = real_array(x, argument)
     return values if values.dtype in REAL_TYPES else values.astype(FLOAT32)
 
 
-def scale_like(scale: npt.ArrayLike, dtype: np.dtype[Any]) -> Array:
+def scale_like(scale: ArrayLike, dtype: np.dtype[Any]) -> Array:
     """A positive scale of type ``dtype``: numbers, lists and float64 are rounded to it, other arrays must have it.
 
     Raises:
@@ -36,7 +36,7 @@ def scale_like(scale: npt.ArrayLike, dtype: np.dtype[Any]) -> Array:
     return array
 
 
-def codes_of(q: npt.ArrayLike, argument: str, legal: Iterable[str]) -> tuple[Array, NumberFormat]:
+def codes_of(q: ArrayLike, argument: str, legal: Iterable[str]) -> tuple[Array, NumberFormat]:
     """``q`` as an array of one of the ``legal`` formats, with its format.
 
     Raises:

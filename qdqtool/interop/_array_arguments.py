@@ -4,7 +4,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
@@ -13,10 +13,8 @@ from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTenso
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.registry import suggestion
 
-DTypeName = str | npt.DTypeLike
 
-
-def format_of(dtype: DTypeName, argument: str = "dtype") -> NumberFormat:
+def format_of(dtype: DTypeLike, argument: str = "dtype") -> NumberFormat:
     """The quantized format of an ONNX name or a NumPy/ml_dtypes type.
 
     Raises:
@@ -31,7 +29,7 @@ def format_of(dtype: DTypeName, argument: str = "dtype") -> NumberFormat:
     return found
 
 
-def real_type(dtype: DTypeName, argument: str) -> np.dtype[Any]:
+def real_type(dtype: DTypeLike, argument: str) -> np.dtype[Any]:
     """float32, float16 or bfloat16 by name or type.
 
     Raises:
@@ -43,7 +41,7 @@ def real_type(dtype: DTypeName, argument: str) -> np.dtype[Any]:
     return chosen
 
 
-def real_array(x: npt.ArrayLike, argument: str) -> Array:
+def real_array(x: ArrayLike, argument: str) -> Array:
     """``x`` as an array of float32, float16, bfloat16 or int32; what has another real type is rounded to float32.
 
     Raises:
@@ -58,7 +56,7 @@ def real_array(x: npt.ArrayLike, argument: str) -> Array:
         return array.astype(FLOAT32)
 
 
-def scale_array(scale: npt.ArrayLike) -> Array:
+def scale_array(scale: ArrayLike) -> Array:
     """``scale`` as an array of a type that ONNX has for scales; other real types are rounded to float32.
 
     Raises:
@@ -70,7 +68,7 @@ def scale_array(scale: npt.ArrayLike) -> Array:
     return real_array(array.astype(FLOAT64) if array.dtype.kind in "iu" else array, "scale")
 
 
-def code_array(q: npt.ArrayLike) -> Array:
+def code_array(q: ArrayLike) -> Array:
     """``q`` as an array of codes.
 
     Raises:
@@ -84,7 +82,7 @@ def code_array(q: npt.ArrayLike) -> Array:
     return array
 
 
-def zero_point_array(zero_point: npt.ArrayLike, scale_shape: tuple[int, ...]) -> Array:
+def zero_point_array(zero_point: ArrayLike, scale_shape: tuple[int, ...]) -> Array:
     """``zero_point`` as an array of the scale's shape; of one element, shapes ``[]`` and ``[1]`` are the same.
 
     Raises:
@@ -123,7 +121,7 @@ def granularity_of(
     )
 
 
-def _numpy_type(dtype: npt.DTypeLike, argument: str) -> np.dtype[Any]:
+def _numpy_type(dtype: DTypeLike, argument: str) -> np.dtype[Any]:
     try:
         return np.dtype(dtype)
     except TypeError:

@@ -5,11 +5,14 @@ element is per-tensor. A blocked scale has the rank of the tensor, with ``axis``
 Other systems mean other things by the same words; their dialects are in :mod:`qdqtool.interop`.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.interop._array_arguments import (
-    DTypeName,
     code_array,
     format_of,
     granularity_of,
@@ -20,22 +23,24 @@ from qdqtool.interop._array_arguments import (
 )
 from qdqtool.numerics import affine, derive
 from qdqtool.numerics.derive import DEFAULT_RULE, ScaleRule
-from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, REAL_TYPES, Array
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, REAL_TYPES
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantScheme, check_scale_values
 
+__all__ = ["dequantize", "fake_quantize", "quantize", "scale_from_range", "scale_from_tensor"]
+
 
 def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
-    x: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    dtype: DTypeName,
+    x: ArrayLike,
+    scale: ArrayLike,
+    dtype: DTypeLike,
     *,
     axis: int | None = None,
     block_size: int | None = None,
-    zero_point: npt.ArrayLike | None = None,
+    zero_point: ArrayLike | None = None,
     saturate: bool = True,
-    precision: DTypeName | None = None,
-) -> Array:
+    precision: DTypeLike | None = None,
+) -> NDArray[Any]:
     """Quantize: ``saturate(round_half_even(x / scale) + zero_point)``.
 
     Args:
@@ -67,14 +72,14 @@ def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
 
 
 def dequantize(
-    q: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    dtype: DTypeName = "float32",
+    q: ArrayLike,
+    scale: ArrayLike,
+    dtype: DTypeLike = "float32",
     *,
     axis: int | None = None,
     block_size: int | None = None,
-    zero_point: npt.ArrayLike | None = None,
-) -> Array:
+    zero_point: ArrayLike | None = None,
+) -> NDArray[Any]:
     """Dequantize: ``(q - zero_point) * scale`` in float32, rounded once to the result's type.
 
     Args:
@@ -98,14 +103,14 @@ def dequantize(
 
 
 def fake_quantize(
-    x: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    dtype: DTypeName,
+    x: ArrayLike,
+    scale: ArrayLike,
+    dtype: DTypeLike,
     *,
     axis: int | None = None,
     block_size: int | None = None,
-    zero_point: npt.ArrayLike | None = None,
-) -> Array:
+    zero_point: ArrayLike | None = None,
+) -> NDArray[Any]:
     """Quantize and dequantize again: what a model with a Q/DQ pair computes with.
 
     Args:
@@ -129,13 +134,13 @@ def fake_quantize(
 
 
 def scale_from_range(
-    low: npt.ArrayLike,
-    high: npt.ArrayLike,
-    dtype: DTypeName,
+    low: ArrayLike,
+    high: ArrayLike,
+    dtype: DTypeLike,
     *,
     symmetric: bool = True,
     rule: ScaleRule = DEFAULT_RULE,
-) -> tuple[Array, Array | None]:
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Scales (and zero points) that cover real values from ``low`` to ``high``.
 
     Args:
@@ -158,15 +163,15 @@ def scale_from_range(
 
 
 def scale_from_tensor(  # noqa: PLR0913 -- the granularity is spelled as in quantize
-    x: npt.ArrayLike,
-    dtype: DTypeName,
+    x: ArrayLike,
+    dtype: DTypeLike,
     *,
     axis: int | None = None,
     block_size: int | None = None,
     symmetric: bool = True,
     search: bool = False,
     rule: ScaleRule = DEFAULT_RULE,
-) -> tuple[Array, Array | None]:
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Scales (and zero points) for the finite values of ``x``.
 
     Args:
@@ -192,3 +197,7 @@ def scale_from_tensor(  # noqa: PLR0913 -- the granularity is spelled as in quan
     scheme = QuantScheme(format_of(dtype), granularity, symmetric)
     params = (derive.scale_by_mse if search else derive.scale_from_tensor)(values, scheme, rule)
     return params.scale, params.zero_point
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,16 +4,17 @@ These are the operators as written: a scale of zero divides like IEEE 754 has it
 What an opset does not have is refused with the opset that brought it. Source: the operators' texts and changelogs.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._array_arguments import (
-    DTypeName,
     code_array,
     format_of,
     real_array,
@@ -25,6 +26,8 @@ from qdqtool.numerics import affine
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, REAL_TYPES, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
+
+__all__ = ["dequantize_linear", "quantize_linear"]
 
 LATEST_OPSET = 28
 TENSOR_TYPES: dict[int, np.dtype[Any]] = dict(zip((1, 10, 16), REAL_TYPES, strict=True))
@@ -60,17 +63,17 @@ class _Rules:
 
 
 def quantize_linear(  # noqa: PLR0913 -- the operator's inputs and attributes
-    x: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    zero_point: npt.ArrayLike | None = None,
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
     *,
     axis: int = 1,
     block_size: int = 0,
-    output_dtype: DTypeName | int | None = None,
+    output_dtype: DTypeLike | int | None = None,
     saturate: int = 1,
-    precision: DTypeName | int | None = None,
+    precision: DTypeLike | int | None = None,
     opset: int = LATEST_OPSET,
-) -> Array:
+) -> NDArray[Any]:
     """QuantizeLinear: ``saturate(round(x / scale) + zero_point)``.
 
     Args:
@@ -108,15 +111,15 @@ def quantize_linear(  # noqa: PLR0913 -- the operator's inputs and attributes
 
 
 def dequantize_linear(  # noqa: PLR0913 -- the operator's inputs and attributes
-    x: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    zero_point: npt.ArrayLike | None = None,
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike | None = None,
     *,
     axis: int = 1,
     block_size: int = 0,
-    output_dtype: DTypeName | int | None = None,
+    output_dtype: DTypeLike | int | None = None,
     opset: int = LATEST_OPSET,
-) -> Array:
+) -> NDArray[Any]:
     """DequantizeLinear: ``(x - zero_point) * scale``.
 
     Args:
@@ -156,7 +159,7 @@ def _rules(opset: int) -> _Rules:
     return _Rules(opset)
 
 
-def _real(dtype: DTypeName | int, argument: str) -> np.dtype[Any]:
+def _real(dtype: DTypeLike | int, argument: str) -> np.dtype[Any]:
     if isinstance(dtype, int):
         if dtype not in TENSOR_TYPES:
             raise ArgumentError(f"{argument} is {dtype}; legal: {', '.join(map(str, TENSOR_TYPES))}")
@@ -165,7 +168,7 @@ def _real(dtype: DTypeName | int, argument: str) -> np.dtype[Any]:
 
 
 def _result_format(
-    zero_point: npt.ArrayLike | None, output_dtype: DTypeName | int | None, shape: tuple[int, ...], rules: _Rules
+    zero_point: ArrayLike | None, output_dtype: DTypeLike | int | None, shape: tuple[int, ...], rules: _Rules
 ) -> tuple[Array | None, NumberFormat]:
     """The zero point and the format of Q's result: that of the zero point, else ``output_dtype``, else uint8."""
     asked = None
@@ -185,7 +188,7 @@ def _result_format(
     return zero_point_array(zero_point, shape), fmt
 
 
-def _zero_point(zero_point: npt.ArrayLike | None, fmt: NumberFormat, shape: tuple[int, ...]) -> Array | None:
+def _zero_point(zero_point: ArrayLike | None, fmt: NumberFormat, shape: tuple[int, ...]) -> Array | None:
     if zero_point is None:
         return None
     zero = zero_point_array(zero_point, shape)
@@ -221,3 +224,7 @@ def _blocked(scale_shape: tuple[int, ...], shape: tuple[int, ...], axis: int, bl
             legal = f"at least {least}" if most is None else f"{least} to {most}"
             raise ArgumentError(f"block_size is {block_size}; {blocks} blocks on an axis of {length} need {legal}")
     return Blocked(axis, block_size)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

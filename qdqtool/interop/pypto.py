@@ -8,21 +8,25 @@ Source: the reference page. It contradicts pypto's own kernel comments and tests
 unless ``zero_point_sign="subtract"``.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._arguments import codes_of, scale_like
-from qdqtool.interop._array_arguments import DTypeName, real_type
+from qdqtool.interop._array_arguments import real_type
 from qdqtool.interop._canonical import Dequantize
 from qdqtool.interop._graph import GraphPiece, Part
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.number_format import NumberFormat
+
+__all__ = ["FORMULAS", "dequantize", "dequantize_graph"]
 
 Sign = Literal["add", "subtract"]
 
@@ -36,14 +40,14 @@ MAX_ELEMENTS = 2**31 - 1
 
 
 def dequantize(
-    input: npt.ArrayLike,  # noqa: A002
-    scale: npt.ArrayLike,
-    otype: DTypeName,
+    input: ArrayLike,  # noqa: A002
+    scale: ArrayLike,
+    otype: DTypeLike,
     axis: int,
-    zero_points: npt.ArrayLike | None = None,
+    zero_points: ArrayLike | None = None,
     *,
-    zero_point_sign: Sign = "add",
-) -> Array:
+    zero_point_sign: Literal["add", "subtract"] = "add",
+) -> NDArray[Any]:
     """Dequantize: ``(float(input) + zero_points) * scale``, each operation rounded to float32.
 
     Args:
@@ -72,13 +76,13 @@ def dequantize(
 
 
 def dequantize_graph(
-    input: npt.ArrayLike,  # noqa: A002
-    scale: npt.ArrayLike,
-    otype: DTypeName,
+    input: ArrayLike,  # noqa: A002
+    scale: ArrayLike,
+    otype: DTypeLike,
     axis: int,
-    zero_points: npt.ArrayLike | None = None,
+    zero_points: ArrayLike | None = None,
     *,
-    zero_point_sign: Sign = "add",
+    zero_point_sign: Literal["add", "subtract"] = "add",
 ) -> GraphPiece:
     """The ONNX nodes of the same :func:`dequantize` call; of ``input`` only shape and type count.
 
@@ -109,7 +113,7 @@ def _linear(codes: Array, fmt: NumberFormat, collapsed: int, scale: Array, zero:
     return Dequantize(codes, scale, granularity, FLOAT32, fmt, zero).graph()
 
 
-def _codes(q: npt.ArrayLike) -> tuple[Array, NumberFormat]:
+def _codes(q: ArrayLike) -> tuple[Array, NumberFormat]:
     codes, fmt = codes_of(q, "input", ("int8", "int16"))
     if not 2 <= codes.ndim <= 4:
         raise ArgumentError(f"input has rank {codes.ndim}; legal: 2 to 4")
@@ -118,7 +122,7 @@ def _codes(q: npt.ArrayLike) -> tuple[Array, NumberFormat]:
     return codes, fmt
 
 
-def _check_otype(otype: DTypeName) -> None:
+def _check_otype(otype: DTypeLike) -> None:
     if real_type(otype, "otype") != FLOAT32:
         raise ArgumentError(f"otype is {otype}; legal: float32")
 
@@ -129,7 +133,7 @@ def _axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def _zero(zero_points: npt.ArrayLike, shape: tuple[int, ...], collapsed: int, sign: Sign) -> Array:
+def _zero(zero_points: ArrayLike, shape: tuple[int, ...], collapsed: int, sign: Sign) -> Array:
     """The zero point to be added, as float32 without the collapsed axis."""
     if sign not in {"add", "subtract"}:
         raise ArgumentError(f"zero_point_sign is {sign}; legal: add, subtract")
@@ -151,3 +155,7 @@ def _parameter(array: Array, name: str, shape: tuple[int, ...], collapsed: int) 
     if array.shape not in {without, kept}:
         raise ArgumentError(f"{name} has shape {list(array.shape)}; legal: {list(without)}, {list(kept)}")
     return array.reshape(without)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,19 +8,25 @@ Source: the reference pages of the operators; blocks along either of the last tw
 int4, and float16 and bfloat16 scales, as newer pages have them.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._arguments import codes_of, real_side
-from qdqtool.interop._array_arguments import DTypeName, real_type, scale_array
+from qdqtool.interop._array_arguments import real_type, scale_array
 from qdqtool.interop._canonical import Dequantize, Quantize
 from qdqtool.interop._graph import GraphPiece
 from qdqtool.numerics.dtypes import REAL_TYPES, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import check_scale_values
+
+__all__ = ["dequantize", "dequantize_graph", "quantize", "quantize_graph"]
 
 FORMATS = ("int8", "int4", "float8e4m3fn", "float4e2m1")
 ALIASES = {"fp8": "float8e4m3fn", "fp4": "float4e2m1"}
@@ -29,12 +35,12 @@ FP4_BLOCK = 16
 
 
 def quantize(
-    input: npt.ArrayLike,  # noqa: A002
-    scale: npt.ArrayLike,
-    dtype: DTypeName,
+    input: ArrayLike,  # noqa: A002
+    scale: ArrayLike,
+    dtype: DTypeLike,
     axis: int | None = None,
-    zero_point: npt.ArrayLike | None = None,
-) -> Array:
+    zero_point: ArrayLike | None = None,
+) -> NDArray[Any]:
     """Quantize: ``clamp(round(input / scale))``.
 
     Args:
@@ -54,12 +60,12 @@ def quantize(
 
 
 def dequantize(
-    input: npt.ArrayLike,  # noqa: A002
-    scale: npt.ArrayLike,
-    dtype: DTypeName = "float32",
+    input: ArrayLike,  # noqa: A002
+    scale: ArrayLike,
+    dtype: DTypeLike = "float32",
     axis: int | None = None,
-    zero_point: npt.ArrayLike | None = None,
-) -> Array:
+    zero_point: ArrayLike | None = None,
+) -> NDArray[Any]:
     """Dequantize: ``(input - zero_point) * scale``, where the zero point is zero.
 
     Args:
@@ -79,29 +85,29 @@ def dequantize(
 
 
 def quantize_graph(
-    input: npt.ArrayLike,  # noqa: A002
-    scale: npt.ArrayLike,
-    dtype: DTypeName,
+    input: ArrayLike,  # noqa: A002
+    scale: ArrayLike,
+    dtype: DTypeLike,
     axis: int | None = None,
-    zero_point: npt.ArrayLike | None = None,
+    zero_point: ArrayLike | None = None,
 ) -> GraphPiece:
     """The ONNX nodes of the same :func:`quantize` call; of ``input`` only shape and type count."""
     return _quantize(input, scale, dtype, axis, zero_point).graph()
 
 
 def dequantize_graph(
-    input: npt.ArrayLike,  # noqa: A002
-    scale: npt.ArrayLike,
-    dtype: DTypeName = "float32",
+    input: ArrayLike,  # noqa: A002
+    scale: ArrayLike,
+    dtype: DTypeLike = "float32",
     axis: int | None = None,
-    zero_point: npt.ArrayLike | None = None,
+    zero_point: ArrayLike | None = None,
 ) -> GraphPiece:
     """The ONNX nodes of the same :func:`dequantize` call; of ``input`` only shape and type count."""
     return _dequantize(input, scale, dtype, axis, zero_point).graph()
 
 
 def _quantize(
-    x: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, axis: int | None, zero_point: npt.ArrayLike | None
+    x: ArrayLike, scale: ArrayLike, dtype: DTypeLike, axis: int | None, zero_point: ArrayLike | None
 ) -> Quantize:
     values, fmt, step = real_side(x, "input"), _format(dtype), _scale(scale)
     _check_zero_point(zero_point, step.shape)
@@ -109,7 +115,7 @@ def _quantize(
 
 
 def _dequantize(
-    q: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, axis: int | None, zero_point: npt.ArrayLike | None
+    q: ArrayLike, scale: ArrayLike, dtype: DTypeLike, axis: int | None, zero_point: ArrayLike | None
 ) -> Dequantize:
     output, step = real_type(dtype, "dtype"), _scale(scale)
     codes, fmt = codes_of(q, "input", FORMATS)
@@ -117,7 +123,7 @@ def _dequantize(
     return Dequantize(codes, step, _granularity(step.shape, codes.shape, fmt, axis), output, fmt)
 
 
-def _format(dtype: DTypeName) -> NumberFormat:
+def _format(dtype: DTypeLike) -> NumberFormat:
     name = str(dtype) if isinstance(dtype, str) else str(formats.by_dtype(np.dtype(dtype)))
     name = ALIASES.get(name, name)
     if name not in FORMATS:
@@ -126,7 +132,7 @@ def _format(dtype: DTypeName) -> NumberFormat:
     return formats.get(name)
 
 
-def _scale(scale: npt.ArrayLike) -> Array:
+def _scale(scale: ArrayLike) -> Array:
     step = scale_array(scale)
     if step.dtype not in REAL_TYPES:
         raise ArgumentError(f"scale has type {step.dtype}; legal: {', '.join(map(str, REAL_TYPES))}")
@@ -134,7 +140,7 @@ def _scale(scale: npt.ArrayLike) -> Array:
     return step
 
 
-def _check_zero_point(zero_point: npt.ArrayLike | None, scale_shape: tuple[int, ...]) -> None:
+def _check_zero_point(zero_point: ArrayLike | None, scale_shape: tuple[int, ...]) -> None:
     if zero_point is None:
         return
     zero = np.asarray(zero_point).astype(np.float64)
@@ -177,3 +183,7 @@ def _blocks(scale_shape: tuple[int, ...], shape: tuple[int, ...], fmt: NumberFor
     if fmt.name == "float4e2m1" and size != FP4_BLOCK:
         raise ArgumentError(f"block size is {size}; float4e2m1 has blocks of {FP4_BLOCK} only")
     return Blocked(axis, size)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

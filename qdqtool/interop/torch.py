@@ -8,21 +8,31 @@ ONNX's. ``dequantize`` takes a per-tensor scale as float32, per-channel ones as 
 Source: measured on PyTorch 2.13 for x86-64; PyTorch's own text gives ONNX's formula.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.interop._array_arguments import DTypeName
 from qdqtool.interop._canonical import Dequantize
 from qdqtool.interop._graph import GraphPiece, Part, tensor_type
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor, expand
 from qdqtool.numerics.number_format import NumberFormat
+
+__all__ = [
+    "QuantizedArray",
+    "dequantize",
+    "dequantize_graph",
+    "quantize_graph",
+    "quantize_per_channel",
+    "quantize_per_tensor",
+]
 
 FORMATS = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
 """PyTorch's names of the quantized types, and ours; both are taken."""
@@ -39,9 +49,9 @@ class QuantizedArray:
         granularity: Per-tensor or per-axis.
     """
 
-    codes: Array
-    scales: Array
-    zero_points: Array
+    codes: NDArray[Any]
+    scales: NDArray[Any]
+    zero_points: NDArray[Any]
     granularity: Granularity
 
     @property
@@ -49,11 +59,11 @@ class QuantizedArray:
         """The shape of the array."""
         return self.codes.shape
 
-    def int_repr(self) -> Array:
+    def int_repr(self) -> NDArray[Any]:
         """The codes."""
         return self.codes
 
-    def dequantize(self) -> Array:
+    def dequantize(self) -> NDArray[Any]:
         """``(code - zero_point) * scale`` as float32: in float32 per-tensor, in double and then rounded per-channel."""
         if isinstance(self.granularity, PerTensor):
             return self._canonical().run()
@@ -71,12 +81,12 @@ class QuantizedArray:
         self._only(PerTensor, "q_zero_point")
         return int(self.zero_points)
 
-    def q_per_channel_scales(self) -> Array:
+    def q_per_channel_scales(self) -> NDArray[Any]:
         """The scales of a per-channel array, float64."""
         self._only(PerAxis, "q_per_channel_scales")
         return self.scales
 
-    def q_per_channel_zero_points(self) -> Array:
+    def q_per_channel_zero_points(self) -> NDArray[Any]:
         """The zero points of a per-channel array, int64."""
         self._only(PerAxis, "q_per_channel_zero_points")
         return self.zero_points
@@ -98,7 +108,7 @@ class QuantizedArray:
         return Dequantize(self.codes, self.scales.astype(FLOAT32), self.granularity, FLOAT32, fmt, zero)
 
 
-def quantize_per_tensor(input: npt.ArrayLike, scale: float, zero_point: int, dtype: DTypeName) -> QuantizedArray:  # noqa: A002
+def quantize_per_tensor(input: ArrayLike, scale: float, zero_point: int, dtype: DTypeLike) -> QuantizedArray:  # noqa: A002
     """Quantize with one scale: ``clamp(round(fma(input, float32(1 / scale), zero_point)))``.
 
     Args:
@@ -121,11 +131,11 @@ def quantize_per_tensor(input: npt.ArrayLike, scale: float, zero_point: int, dty
 
 
 def quantize_per_channel(
-    input: npt.ArrayLike,  # noqa: A002
-    scales: npt.ArrayLike,
-    zero_points: npt.ArrayLike,
+    input: ArrayLike,  # noqa: A002
+    scales: ArrayLike,
+    zero_points: ArrayLike,
     axis: int,
-    dtype: DTypeName,
+    dtype: DTypeLike,
 ) -> QuantizedArray:
     """Quantize with one scale for each index of ``axis``: ``clamp(round(input * float32(1 / scale) + zero_point))``.
 
@@ -155,10 +165,10 @@ def quantize_per_channel(
 
 
 @overload
-def dequantize(tensor: QuantizedArray | npt.ArrayLike) -> Array: ...
+def dequantize(tensor: QuantizedArray | ArrayLike) -> NDArray[Any]: ...
 @overload
-def dequantize(tensor: list[QuantizedArray]) -> list[Array]: ...
-def dequantize(tensor: QuantizedArray | npt.ArrayLike | list[QuantizedArray]) -> Array | list[Array]:
+def dequantize(tensor: list[QuantizedArray]) -> list[NDArray[Any]]: ...
+def dequantize(tensor: QuantizedArray | ArrayLike | list[QuantizedArray]) -> NDArray[Any] | list[NDArray[Any]]:
     """The real values of a quantized array, or of each of a list; a plain array is returned as float32."""
     if isinstance(tensor, QuantizedArray):
         return tensor.dequantize()
@@ -232,7 +242,7 @@ def _round(transformed: Array, fmt: NumberFormat, nan: float) -> Array:
     return np.asarray(np.clip(rounded, fmt.low, fmt.high).astype(fmt.dtype))
 
 
-def _input(x: npt.ArrayLike) -> Array:
+def _input(x: ArrayLike) -> Array:
     values = np.asarray(x)
     if not isinstance(x, np.ndarray | np.generic) and values.dtype.kind in "iuf":
         values = values.astype(FLOAT32)
@@ -241,7 +251,7 @@ def _input(x: npt.ArrayLike) -> Array:
     return values
 
 
-def _format(dtype: DTypeName) -> NumberFormat:
+def _format(dtype: DTypeLike) -> NumberFormat:
     name = str(dtype) if isinstance(dtype, str) else str(np.dtype(dtype))
     name = FORMATS.get(name, name)
     if name not in FORMATS.values():
@@ -249,7 +259,7 @@ def _format(dtype: DTypeName) -> NumberFormat:
     return formats.get(name)
 
 
-def _scales(scales: npt.ArrayLike, rank: int) -> Array:
+def _scales(scales: ArrayLike, rank: int) -> Array:
     steps = np.asarray(scales, FLOAT64)
     if steps.ndim != rank:
         raise ArgumentError(f"scale has rank {steps.ndim}; legal: {rank}")
@@ -260,7 +270,7 @@ def _scales(scales: npt.ArrayLike, rank: int) -> Array:
     return steps
 
 
-def _zero_points(zero_points: npt.ArrayLike, fmt: NumberFormat, shape: tuple[int, ...]) -> Array:
+def _zero_points(zero_points: ArrayLike, fmt: NumberFormat, shape: tuple[int, ...]) -> Array:
     zeros = np.asarray(zero_points)
     if zeros.shape != shape:
         raise ArgumentError(f"zero_point has shape {list(zeros.shape)}; it must be that of scale, {list(shape)}")
@@ -270,3 +280,7 @@ def _zero_points(zero_points: npt.ArrayLike, fmt: NumberFormat, shape: tuple[int
     if outside.any():
         raise ArgumentError(f"zero_point is {zeros[outside].flat[0]}; {fmt} allows {fmt.low:.0f} to {fmt.high:.0f}")
     return zeros.astype(np.int64)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,24 +8,29 @@ Source: the reference pages of the two functions. They give no formula; both low
 to nearest, ties to even. bfloat16, which the page of ``dequantize`` leaves out, is accepted as tripy's code accepts it.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._arguments import codes_of, real_side, scale_like
-from qdqtool.interop._array_arguments import DTypeName, real_type
+from qdqtool.interop._array_arguments import real_type
 from qdqtool.interop._canonical import Dequantize, Quantize
 from qdqtool.interop._graph import GraphPiece
-from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
+
+__all__ = ["dequantize", "dequantize_graph", "quantize", "quantize_graph"]
 
 FORMATS = {"int8": "int8", "int4": "int4", "float8": "float8e4m3fn"}
 """tripy's names of the quantized types, and ours."""
 
 
-def quantize(input: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None = None) -> Array:  # noqa: A002
+def quantize(input: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | None = None) -> NDArray[Any]:  # noqa: A002
     """Quantize: ``clamp(round(input / scale))``.
 
     Args:
@@ -44,7 +49,7 @@ def quantize(input: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: 
     return _quantize(input, scale, dtype, dim).run()
 
 
-def dequantize(input: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None = None) -> Array:  # noqa: A002
+def dequantize(input: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | None = None) -> NDArray[Any]:  # noqa: A002
     """Dequantize: ``input * scale``.
 
     Args:
@@ -62,35 +67,35 @@ def dequantize(input: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim
     return _dequantize(input, scale, dtype, dim).run()
 
 
-def quantize_graph(input: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None = None) -> GraphPiece:  # noqa: A002
+def quantize_graph(input: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | None = None) -> GraphPiece:  # noqa: A002
     """The ONNX nodes of the same :func:`quantize` call; of ``input`` only shape and type count."""
     return _quantize(input, scale, dtype, dim).graph()
 
 
 def dequantize_graph(
-    input: npt.ArrayLike,  # noqa: A002
-    scale: npt.ArrayLike,
-    dtype: DTypeName,
+    input: ArrayLike,  # noqa: A002
+    scale: ArrayLike,
+    dtype: DTypeLike,
     dim: int | None = None,
 ) -> GraphPiece:
     """The ONNX nodes of the same :func:`dequantize` call; of ``input`` only shape and type count."""
     return _dequantize(input, scale, dtype, dim).graph()
 
 
-def _quantize(x: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None) -> Quantize:
+def _quantize(x: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | None) -> Quantize:
     values, fmt = real_side(x, "input"), _format(dtype)
     step = scale_like(scale, values.dtype)
     return Quantize(values, step, fmt, _granularity(step.shape, values.shape, fmt, dim))
 
 
-def _dequantize(q: npt.ArrayLike, scale: npt.ArrayLike, dtype: DTypeName, dim: int | None) -> Dequantize:
+def _dequantize(q: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | None) -> Dequantize:
     output = real_type(dtype, "dtype")
     codes, fmt = codes_of(q, "input", FORMATS.values())
     step = scale_like(scale, output)
     return Dequantize(codes, step, _granularity(step.shape, codes.shape, fmt, dim), output, fmt)
 
 
-def _format(dtype: DTypeName) -> NumberFormat:
+def _format(dtype: DTypeLike) -> NumberFormat:
     name = str(dtype) if isinstance(dtype, str) else str(formats.by_dtype(np.dtype(dtype)))
     name = FORMATS.get(name, name)
     if name not in FORMATS.values():
@@ -127,3 +132,7 @@ def _blocks(scale_shape: tuple[int, ...], shape: tuple[int, ...], fmt: NumberFor
     if not scale_shape[0] or shape[0] % scale_shape[0]:
         raise ArgumentError(f"scale has shape {list(scale_shape)}; its first dimension must divide {shape[0]}")
     return Blocked(0, max(1, shape[0] // scale_shape[0]))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
