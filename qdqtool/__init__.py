@@ -1,6 +1,7 @@
 """Insert, validate and check ONNX QuantizeLinear/DequantizeLinear nodes, and build TensorRT engines from them.
 
-Importing this package is instant: every public name is loaded when it is first used.
+What users may import is in ``__all__`` here, in :mod:`qdqtool.interop` and in :mod:`qdqtool.errors`; every other module
+may change without notice. Importing this package is instant: every public name is loaded when it is first used.
 """
 
 import importlib
@@ -9,64 +10,165 @@ from typing import TYPE_CHECKING, Any
 from qdqtool.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from qdqtool import interop as interop
-    from qdqtool.interop.arrays import dequantize as dequantize
-    from qdqtool.interop.arrays import fake_quantize as fake_quantize
-    from qdqtool.interop.arrays import quantize as quantize
-    from qdqtool.interop.arrays import scale_from_range as scale_from_range
-    from qdqtool.interop.arrays import scale_from_tensor as scale_from_tensor
-    from qdqtool.jobs.build import build_engine as build_engine
-    from qdqtool.jobs.calibrate import calibrate as calibrate
-    from qdqtool.jobs.check import check_model as check_model
-    from qdqtool.jobs.convert_ranges import convert_ranges as convert_ranges
-    from qdqtool.jobs.diff import diff_models as diff_models
-    from qdqtool.jobs.fix import fix_models as fix_models
-    from qdqtool.jobs.insert import insert_encodings as insert_encodings
-    from qdqtool.jobs.insert import insert_plan as insert_plan
-    from qdqtool.jobs.inspect import inspect_model as inspect_model
-    from qdqtool.jobs.normalize import normalize_model as normalize_model
-    from qdqtool.jobs.quantize import quantize_model as quantize_model
-    from qdqtool.jobs.strip import strip_model as strip_model
-    from qdqtool.jobs.validate import validate_model as validate_model
+    from qdqtool import errors, interop
+    from qdqtool.checking.options import CheckOptions
+    from qdqtool.checking.report import CheckReport, Gates
+    from qdqtool.data.feeds import Progress
+    from qdqtool.data.request import DataRequest, FileData, RandomData
+    from qdqtool.diff.report import DiffReport
+    from qdqtool.engine.options import BuildOptions
+    from qdqtool.engine.precision_gate import PrecisionGate
+    from qdqtool.engine.profiles import ShapeOptions
+    from qdqtool.engine.report import EngineReport
+    from qdqtool.findings import Finding
+    from qdqtool.graph.io.load import load_model
+    from qdqtool.graph.io.save import ExternalData
+    from qdqtool.graph.model import Model
+    from qdqtool.insertion.pair_edits import WeightStorage
+    from qdqtool.interop.arrays import dequantize, fake_quantize, quantize, scale_from_range, scale_from_tensor
+    from qdqtool.jobs.build import build_engine
+    from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
+    from qdqtool.jobs.calibrate_report import CalibrateReport
+    from qdqtool.jobs.check import check_model
+    from qdqtool.jobs.convert_ranges import ConvertReport, convert_ranges
+    from qdqtool.jobs.diff import diff_models
+    from qdqtool.jobs.fix import FixRequest, fix_models
+    from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_encodings, insert_plan
+    from qdqtool.jobs.inspect import inspect_model
+    from qdqtool.jobs.inspect_report import InspectReport
+    from qdqtool.jobs.merge import MergeReport, merge_to_file
+    from qdqtool.jobs.normalize import normalize_model
+    from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+    from qdqtool.jobs.quantize_report import QuantizeReport
+    from qdqtool.jobs.strip import StripReport, strip_model
+    from qdqtool.jobs.validate import validate_model
+    from qdqtool.linting.policy import Policy
+    from qdqtool.linting.report import ValidateReport
+    from qdqtool.numerics.derive import PowerOfTwo, ScaleRule
+    from qdqtool.planning.placement.selection import Selection
+    from qdqtool.planning.recipe import Preparation, Recipe
+    from qdqtool.planning.scale_type import HighPrecision
+    from qdqtool.preparation.cached_ranges import CachedRanges
+    from qdqtool.ranges.file import read_ranges
+    from qdqtool.ranges.merge import merge_ranges
+    from qdqtool.ranges.shard import Shard
+    from qdqtool.ranges.types import Ranges
+    from qdqtool.repair.report import FixReport, NormalizeReport
+    from qdqtool.running.ort_cpu import Profile
 
 _HOMES = {
-    "build_engine": "qdqtool.jobs.build",
-    "calibrate": "qdqtool.jobs.calibrate",
-    "check_model": "qdqtool.jobs.check",
-    "convert_ranges": "qdqtool.jobs.convert_ranges",
-    "dequantize": "qdqtool.interop.arrays",
-    "diff_models": "qdqtool.jobs.diff",
-    "fake_quantize": "qdqtool.interop.arrays",
-    "fix_models": "qdqtool.jobs.fix",
-    "insert_encodings": "qdqtool.jobs.insert",
-    "insert_plan": "qdqtool.jobs.insert",
-    "inspect_model": "qdqtool.jobs.inspect",
-    "normalize_model": "qdqtool.jobs.normalize",
-    "quantize": "qdqtool.interop.arrays",
-    "quantize_model": "qdqtool.jobs.quantize",
-    "scale_from_range": "qdqtool.interop.arrays",
-    "scale_from_tensor": "qdqtool.interop.arrays",
-    "strip_model": "qdqtool.jobs.strip",
-    "validate_model": "qdqtool.jobs.validate",
+    "qdqtool.checking.options": ("CheckOptions",),
+    "qdqtool.checking.report": ("CheckReport", "Gates"),
+    "qdqtool.data.feeds": ("Progress",),
+    "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
+    "qdqtool.diff.report": ("DiffReport",),
+    "qdqtool.engine.options": ("BuildOptions",),
+    "qdqtool.engine.precision_gate": ("PrecisionGate",),
+    "qdqtool.engine.profiles": ("ShapeOptions",),
+    "qdqtool.engine.report": ("EngineReport",),
+    "qdqtool.findings": ("Finding",),
+    "qdqtool.graph.io.load": ("load_model",),
+    "qdqtool.graph.io.save": ("ExternalData",),
+    "qdqtool.graph.model": ("Model",),
+    "qdqtool.insertion.pair_edits": ("WeightStorage",),
+    "qdqtool.interop.arrays": ("dequantize", "fake_quantize", "quantize", "scale_from_range", "scale_from_tensor"),
+    "qdqtool.jobs.build": ("build_engine",),
+    "qdqtool.jobs.calibrate": ("calibrate", "calibrate_to_file"),
+    "qdqtool.jobs.calibrate_report": ("CalibrateReport",),
+    "qdqtool.jobs.check": ("check_model",),
+    "qdqtool.jobs.convert_ranges": ("ConvertReport", "convert_ranges"),
+    "qdqtool.jobs.diff": ("diff_models",),
+    "qdqtool.jobs.fix": ("FixRequest", "fix_models"),
+    "qdqtool.jobs.insert": ("InsertOptions", "InsertReport", "insert_encodings", "insert_plan"),
+    "qdqtool.jobs.inspect": ("inspect_model",),
+    "qdqtool.jobs.inspect_report": ("InspectReport",),
+    "qdqtool.jobs.merge": ("MergeReport", "merge_to_file"),
+    "qdqtool.jobs.normalize": ("normalize_model",),
+    "qdqtool.jobs.quantize": ("QuantizeOptions", "quantize_model"),
+    "qdqtool.jobs.quantize_report": ("QuantizeReport",),
+    "qdqtool.jobs.strip": ("StripReport", "strip_model"),
+    "qdqtool.jobs.validate": ("validate_model",),
+    "qdqtool.linting.policy": ("Policy",),
+    "qdqtool.linting.report": ("ValidateReport",),
+    "qdqtool.numerics.derive": ("PowerOfTwo", "ScaleRule"),
+    "qdqtool.planning.placement.selection": ("Selection",),
+    "qdqtool.planning.recipe": ("Preparation", "Recipe"),
+    "qdqtool.planning.scale_type": ("HighPrecision",),
+    "qdqtool.preparation.cached_ranges": ("CachedRanges",),
+    "qdqtool.ranges.file": ("read_ranges",),
+    "qdqtool.ranges.merge": ("merge_ranges",),
+    "qdqtool.ranges.shard": ("Shard",),
+    "qdqtool.ranges.types": ("Ranges",),
+    "qdqtool.repair.report": ("FixReport", "NormalizeReport"),
+    "qdqtool.running.ort_cpu": ("Profile",),
 }
+"""The public names of each module that defines some."""
+
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "BuildOptions",
+    "CachedRanges",
+    "CalibrateReport",
+    "CheckOptions",
+    "CheckReport",
+    "ConvertReport",
+    "DataRequest",
+    "DiffReport",
+    "EngineReport",
+    "ExternalData",
+    "FileData",
+    "Finding",
+    "FixReport",
+    "FixRequest",
+    "Gates",
+    "HighPrecision",
+    "InsertOptions",
+    "InsertReport",
+    "InspectReport",
+    "MergeReport",
+    "Model",
+    "NormalizeReport",
+    "Policy",
+    "PowerOfTwo",
+    "PrecisionGate",
+    "Preparation",
+    "Profile",
+    "Progress",
+    "QuantizeOptions",
+    "QuantizeReport",
+    "RandomData",
+    "Ranges",
+    "Recipe",
+    "ScaleRule",
+    "Selection",
+    "ShapeOptions",
+    "Shard",
+    "StripReport",
+    "ValidateReport",
+    "WeightStorage",
     "__version__",
     "build_engine",
     "calibrate",
+    "calibrate_to_file",
     "check_model",
     "convert_ranges",
     "dequantize",
     "diff_models",
+    "errors",
     "fake_quantize",
     "fix_models",
     "insert_encodings",
     "insert_plan",
     "inspect_model",
     "interop",
+    "load_model",
+    "merge_ranges",
+    "merge_to_file",
     "normalize_model",
     "quantize",
     "quantize_model",
+    "read_ranges",
     "scale_from_range",
     "scale_from_tensor",
     "strip_model",
@@ -75,10 +177,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "interop":
-        return importlib.import_module("qdqtool.interop")
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in {"errors", "interop"}:
+        return importlib.import_module(f"qdqtool.{name}")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module 'qdqtool' has no attribute '{name}'")
 
 

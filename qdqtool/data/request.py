@@ -55,11 +55,8 @@ class RandomData:
     samples: int | None = None
 
 
-CalibrationData = FileData | RandomData
-
-
 def open_feeds(
-    model: Model, data: str | Path | CalibrationData, each: Callable[[Mapping[str, Array]], None] | None = None
+    model: Model, data: str | Path | FileData | RandomData, each: Callable[[Mapping[str, Array]], None] | None = None
 ) -> Feeds:
     """The samples, every one of them checked against the inputs of the model.
 

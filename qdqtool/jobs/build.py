@@ -1,5 +1,7 @@
 """The build job: validate, settle shapes and targets, parse and build in a child process, report the precisions."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import shlex

@@ -1,12 +1,14 @@
 """The calibrate job: run a float model over data, and keep the range of every tensor that is to be quantized."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from qdqtool.data import Feeds, data_digest, sample_digest
 from qdqtool.data.feeds import Progress
-from qdqtool.data.request import CalibrationData, open_feeds
+from qdqtool.data.request import FileData, RandomData, open_feeds
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
@@ -35,7 +37,7 @@ from qdqtool.running.float_runs import FloatRuns
 
 def calibrate(
     model: str | Path | Model,
-    data: str | Path | CalibrationData,
+    data: str | Path | FileData | RandomData,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
     shard: Shard | None = None,
@@ -61,7 +63,7 @@ def calibrate(
 
 def calibrate_to_file(
     model: str | Path | Model,
-    data: str | Path | CalibrationData,
+    data: str | Path | FileData | RandomData,
     output: str | Path,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
@@ -102,7 +104,7 @@ def calibrate_to_file(
 
 def calibrate_model(
     source: Model,
-    data: str | Path | CalibrationData,
+    data: str | Path | FileData | RandomData,
     recipe: Recipe,
     runs: FloatRuns,
     progress: Progress | None = None,

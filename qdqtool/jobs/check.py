@@ -1,5 +1,7 @@
 """The check job: a model's numbers against our own core, the ONNX Runtime CPU reference and, if given, a baseline."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """The convert-ranges job: ranges, ours or those of another tool, into a file format of another tool."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The diff job: what changed in Q/DQ between two models, whatever their tensors and nodes are called."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from qdqtool.diff.comparison import Comparison

@@ -1,5 +1,7 @@
 """The fix job: what the linter found is repaired, proven, and looked at again until nothing is left to do."""
 
+from __future__ import annotations
+
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence

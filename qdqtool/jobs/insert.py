@@ -1,5 +1,7 @@
 """The insert job: put the Q/DQ pairs of a plan file, or of ranges that another tool found, into a model."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -148,7 +150,7 @@ def _open(model: str | Path | Model, output: str | Path) -> Model:
     return source
 
 
-def _insert(source: Model, planner: "_Planner", output: Path, options: InsertOptions) -> InsertReport:
+def _insert(source: Model, planner: _Planner, output: Path, options: InsertOptions) -> InsertReport:
     quantized, done = apply_plan(source, planner, options.weights)
     verified = verify_upgrade(source, quantized.default_opset(), options.verify) if options.verify else None
     saved = save_model(quantized, output, external_data=options.external_data)

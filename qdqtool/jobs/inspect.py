@@ -1,5 +1,7 @@
 """The inspect job: what is quantized in a model and what is not."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

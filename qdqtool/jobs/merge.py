@@ -1,5 +1,7 @@
 """The merge job: ranges files of shards in, the ranges file of all samples out."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

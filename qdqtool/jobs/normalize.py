@@ -1,5 +1,7 @@
 """The normalize job: foreign forms of quantization become Q/DQ, and what that does to the outputs is stated."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from qdqtool.data.request import DataRequest

@@ -1,5 +1,7 @@
 """The quantize job: a float model and data (or ranges) in, the Q/DQ model for a target out."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -7,7 +9,7 @@ from qdqtool.checking.accuracy import measure
 from qdqtool.checking.gptq_metadata import note_rounding
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
-from qdqtool.data.request import CalibrationData, RandomData, open_feeds
+from qdqtool.data.request import FileData, RandomData, open_feeds
 from qdqtool.errors import GateError, UsageError
 from qdqtool.findings import Finding
 from qdqtool.graph.index.model_index import ModelIndex
@@ -91,7 +93,7 @@ class _Job:
 
 def quantize_model(
     model: str | Path | Model,
-    data: str | Path | CalibrationData | CachedRanges | None,
+    data: str | Path | FileData | RandomData | CachedRanges | None,
     output: str | Path,
     options: QuantizeOptions | None = None,
     progress: Progress | None = None,
@@ -121,7 +123,7 @@ def quantize_model(
         return _quantized(source, job, output, options)
 
 
-def _quantized(source: Model, job: "_Job", output: Path, options: QuantizeOptions) -> QuantizeReport:
+def _quantized(source: Model, job: _Job, output: Path, options: QuantizeOptions) -> QuantizeReport:
     if options.ranges_file is not None and job.ranges is None:
         raise UsageError("there are no ranges to write: those of another tool say less", hint="qdqtool convert-ranges")
     planner, before = job.planner, job.prepared.model
@@ -192,7 +194,10 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
 
 
 def _check_outputs(
-    source: Model, data: str | Path | CalibrationData | CachedRanges | None, output: Path, options: QuantizeOptions
+    source: Model,
+    data: str | Path | FileData | RandomData | CachedRanges | None,
+    output: Path,
+    options: QuantizeOptions,
 ) -> None:
     if options.ranges_file is not None and options.recipe.mode.weight_only:
         raise UsageError(
@@ -221,11 +226,11 @@ def _save_extras(options: QuantizeOptions, ranges: Ranges | None, plan: QuantPla
 
 def _make_job(
     source: Model,
-    data: str | Path | CalibrationData | CachedRanges | None,
+    data: str | Path | FileData | RandomData | CachedRanges | None,
     options: QuantizeOptions,
     progress: Progress | None,
     runs: FloatRuns,
-) -> "_Job":
+) -> _Job:
     recipe = options.recipe
     if isinstance(data, CachedRanges) and encodings.recognize(data.path) is not None:
         return _given_job(source, data, recipe, runs)
@@ -248,11 +253,11 @@ def _make_job(
 
 def _weights_job(
     source: Model,
-    data: str | Path | CalibrationData | CachedRanges | None,
+    data: str | Path | FileData | RandomData | CachedRanges | None,
     options: QuantizeOptions,
     progress: Progress | None,
     runs: FloatRuns,
-) -> "_Job":
+) -> _Job:
     """The model of a weight-only mode: prepared as far as there is data to prove that preparing changes nothing.
 
     Weights that stay float behind a Q are rounded to the nearest code by whoever runs the model, so data chooses none.
@@ -271,7 +276,7 @@ def _weights_job(
     return _Job(runs, prepared, WeightPlanner(recipe, feeds if stored else None, progress, stored), feeds)
 
 
-def _given_job(source: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRuns) -> "_Job":
+def _given_job(source: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRuns) -> _Job:
     """What another tool found is of the model as it is, so nothing is prepared; data serves to correct biases."""
     model = with_fixed_shapes(source, recipe)
     given = given_ranges(model, cache.path, recipe)

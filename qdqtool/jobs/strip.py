@@ -1,5 +1,7 @@
 """The strip job: take Q/DQ out of a model again."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """The linter as one job: models and a policy in, findings out."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

@@ -3,6 +3,8 @@
 The same ranges give the same bytes, and reading them gives the same ranges. Files of schema version 1 are still read.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from math import isfinite, ldexp
 from pathlib import Path

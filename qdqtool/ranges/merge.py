@@ -1,5 +1,7 @@
 """Joining the ranges of shards: the result is what one run over all samples gives, bit for bit."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -10,11 +12,11 @@ Named = tuple[str, Ranges]
 """Where ranges come from, in words, and the ranges."""
 
 
-def merge_ranges(shards: Sequence[Named]) -> Ranges:
+def merge_ranges(shards: Sequence[tuple[str, Ranges]]) -> Ranges:
     """The ranges of all samples, from shards that cover each sample once.
 
     Args:
-        shards: In any order.
+        shards: Where the ranges of each come from, in words, and the ranges; in any order.
 
     Raises:
         UsageError: They are of different models, data, methods or tensors; one is no shard or was interrupted; samples

@@ -1,5 +1,7 @@
 """Reading a model file: everything that can be wrong with one gets its own message."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import onnx

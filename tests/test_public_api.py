@@ -1,0 +1,175 @@
+"""What users may import: the package, its errors and the dialects name it in ``__all__``, and name nothing else."""
+
+import ast
+import builtins
+import dataclasses
+import importlib
+import inspect
+import re
+import typing
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+from support.paths import ROOT
+
+import qdqtool
+from qdqtool import errors, interop
+
+DIALECTS = tuple(
+    importlib.import_module(f"qdqtool.interop.{path.stem}")
+    for path in sorted((ROOT / "qdqtool/interop").glob("[a-z]*.py"))
+)
+MODULES = (qdqtool, errors, interop, *DIALECTS)
+PUBLIC = [
+    pytest.param(module, name, id=f"{module.__name__}.{name}") for module in MODULES for name in sorted(module.__all__)
+]
+FUNCTIONS = [case for case in PUBLIC if isinstance(getattr(*case.values), FunctionType)]
+OUTSIDE = {"Any", "ArrayLike", "DTypeLike", "Iterable", "Literal", "NDArray", "Path", "Sequence"}
+"""Names of NumPy and of Python's library that signatures may show."""
+LONGEST_SIGNATURE = 330
+"""Characters of the longest signature that `help` may print: some four lines of a terminal."""
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(?:qdq|qdqtool)\.(\w+)\(")
+
+
+def test_every_dialect_is_named_or_is_the_array_api_of_the_package():
+    named = {module.__name__.rpartition(".")[2] for module in DIALECTS}
+    assert named - {"arrays"} == {name for name in interop.__all__ if isinstance(getattr(interop, name), ModuleType)}
+    assert set(importlib.import_module("qdqtool.interop.arrays").__all__) <= set(qdqtool.__all__)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_dir_shows_what_may_be_imported_and_nothing_else(module: ModuleType):
+    assert len(module.__all__) == len(set(module.__all__)) > 0
+    assert dir(module) == sorted(module.__all__)
+
+
+@pytest.mark.parametrize("module", [qdqtool, interop], ids=lambda module: module.__name__)
+def test_a_name_that_does_not_exist_is_an_attribute_error(module: ModuleType):
+    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'quantise'"):
+        module.quantise  # noqa: B018
+
+
+def test_type_checkers_and_python_find_each_name_in_the_same_module():
+    tree = ast.parse((ROOT / "qdqtool/__init__.py").read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {name.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    loaded = qdqtool._HOME | dict.fromkeys(("errors", "interop"), "qdqtool")
+    assert seen == loaded
+    assert {*loaded, "__version__"} == set(qdqtool.__all__)
+
+
+@pytest.mark.parametrize(("module", "name"), PUBLIC)
+def test_everything_public_can_be_had_and_is_documented(module: ModuleType, name: str):
+    found = getattr(module, name)
+    if isinstance(found, type | FunctionType | ModuleType):
+        text = found.__dict__.get("__doc__") or "" if isinstance(found, type) else found.__doc__ or ""
+        assert text
+        assert not text.startswith(f"{name}("), "the text that dataclass makes up"
+    else:
+        home = getattr(qdqtool, "_HOME", {}).get(name, module.__name__) if module is qdqtool else module.__name__
+        assert name == "__version__" or name in _documented_constants(home)
+
+
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+def test_signatures_are_short_and_name_only_what_is_public(module: ModuleType, name: str):
+    function = getattr(module, name)
+    signature = inspect.signature(function)
+    assert len(str(signature)) <= LONGEST_SIGNATURE
+    known = {name for module in MODULES for name in module.__all__} | OUTSIDE | set(dir(builtins))
+    parts = [*(parameter.annotation for parameter in signature.parameters.values()), signature.return_annotation]
+    shown = {node.id for part in parts for node in ast.walk(ast.parse(part)) if isinstance(node, ast.Name)}
+    assert shown
+    assert shown <= known
+
+
+@pytest.mark.parametrize(("module", "name"), FUNCTIONS)
+def test_what_a_function_takes_and_returns_is_public(module: ModuleType, name: str):
+    public = [getattr(*case.values) for case in PUBLIC]
+    returned = {found for case in FUNCTIONS for found in _classes(_hints(*case.values)["return"])}
+    hints = _hints(module, name)
+    result = hints.pop("return")
+    assert [found for found in _classes(result) if found not in public] == []
+    assert [found for found in _arguments(hints.values(), returned) if found not in public] == []
+
+
+def test_private_modules_do_not_show_through():
+    """``GraphPiece`` is the one public name that lives in a module of the dialects' own."""
+    homes = {
+        f"{module.__name__}.{name}": getattr(getattr(module, name), "__module__", "")
+        for module in MODULES
+        for name in module.__all__
+    }
+    private = {name: home for name, home in homes.items() if re.search(r"\._", home)}
+    assert private == {"qdqtool.interop.GraphPiece": "qdqtool.interop._graph"}
+
+
+@pytest.mark.parametrize("function", [qdqtool.quantize, interop.tensorrt.quantize], ids=["qdqtool", "tensorrt"])
+def test_help_shows_the_names_of_numpy(function: Any):
+    shown = str(inspect.signature(function))
+    assert "scale: 'ArrayLike'" in shown
+    assert "dtype: 'DTypeLike'" in shown
+    assert shown.endswith("-> 'NDArray[Any]'")
+
+
+def test_pages_import_only_what_is_public():
+    blocks = [(page, match[1]) for page in PAGES for match in PYTHON.finditer(page.read_text())]
+    used = {(page.name, name) for page, block in blocks for name in _used(ast.parse(block))}
+    used |= {(page.name, match[1]) for page in PAGES for match in INLINE.finditer(page.read_text())}
+    assert {("README.md", "quantize"), ("calibration.md", "QuantizeOptions")} <= used
+    assert {(page, name) for page, name in used if name not in qdqtool.__all__} == set()
+
+
+def _used(tree: ast.Module) -> Iterator[str]:
+    """Names that a block of a page takes from the package, its deeper modules with the dotted name."""
+    package = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "qdqtool":
+            assert node.module is not None
+            yield from (name.name if node.module == "qdqtool" else f"{node.module}.{name.name}" for name in node.names)
+        if isinstance(node, ast.Import):
+            ours = [name for name in node.names if name.name.split(".")[0] == "qdqtool"]
+            package |= {name.asname or name.name for name in ours}
+            yield from (name.name for name in ours if "." in name.name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in package:
+            yield node.attr
+
+
+def _documented_constants(module: str) -> set[str]:
+    """Names of a module whose assignment is followed by a text."""
+    path = Path(importlib.import_module(module).__file__ or "")
+    body = ast.parse(path.read_text()).body
+    documented = set()
+    for before, after in pairwise(body):
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+            targets = before.targets if isinstance(before, ast.Assign) else [getattr(before, "target", None)]
+            documented |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return documented
+
+
+def _classes(hint: Any) -> Iterator[type]:
+    """Our classes in a type hint, enumerations and their values included."""
+    if isinstance(hint, type) and hint.__module__.startswith("qdqtool"):
+        yield hint
+    for argument in typing.get_args(hint):
+        for each in argument if isinstance(argument, list) else [argument]:
+            yield from _classes(each)
+
+
+def _arguments(hints: Iterable[Any], returned: set[type]) -> Iterator[type]:
+    """Our classes that a caller has to make: those of the hints and of their fields, but not what functions return."""
+    for hint in hints:
+        for found in _classes(hint):
+            yield found
+            if dataclasses.is_dataclass(found) and found not in returned:
+                yield from _arguments(typing.get_type_hints(found).values(), returned)
+
+
+def _hints(module: ModuleType, name: str) -> dict[str, Any]:
+    return typing.get_type_hints(getattr(module, name))
