@@ -78,7 +78,7 @@ class ConstantNodes:
         made = view.main.values[entry.node.proto.output[0]]
         elem_type = self._index.elem_type(entry.output) if entry.output is not None else None
         tapped = tap_tensors(view, [made], lambda _: elem_type)
-        name = tapped.taps[MAIN, made.name][0].output
+        name = tapped.report.places[MAIN, made.name][0].output
         with open_session(tapped.model, plan_split(ModelIndex.of(view))) as session:
             return session.run({}, [name])[name]
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.io.metadata import ROUNDING_KEY, drop_metadata, read_metadata, write_metadata
+from qdqtool.graph.io.metadata import ROUNDING_KEY, Notes, read_metadata
 from qdqtool.graph.model import Model
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, Array
@@ -42,19 +42,17 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     error: float
 
 
-def note_rounding(quantized: Model, before: Model, plan: QuantPlan) -> None:
-    """Note the weights whose codes data chose, in place; a note of an earlier quantization goes.
+def rounding_note(before: Model, plan: QuantPlan) -> Notes:
+    """What the metadata of a quantized model say of weights whose codes data chose.
+
+    Where there is no such weight, the note of an earlier quantization is removed.
 
     Args:
-        quantized: The result.
         before: The float model, as it was prepared.
         plan: What was put in.
     """
     entries = list(_entries(ModelIndex.of(before), [placement for placement in plan if placement.codes is not None]))
-    if entries:
-        write_metadata(quantized, ROUNDING_KEY, msgspec.json.encode(entries).decode())
-    else:
-        drop_metadata(quantized, ROUNDING_KEY)
+    return {ROUNDING_KEY: msgspec.json.encode(entries).decode() if entries else None}
 
 
 def noted_rounding(quantized: Model) -> Mapping[tuple[ScopePath, str], NotedRounding]:

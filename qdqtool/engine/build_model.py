@@ -11,12 +11,11 @@ from qdqtool.data import Feeds, input_specs, load_feeds
 from qdqtool.engine.builder import InputProfile
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import check_shapes, resolve_profiles
-from qdqtool.engine.report import Specialized
-from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
-from qdqtool.transforms.specialize import specialize
+from qdqtool.graph.transformed import Transformed
+from qdqtool.transforms.specialize import Specialized, specialize
 
 _Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -48,15 +47,14 @@ def prepared(model: Model, options: BuildOptions) -> Iterator[Prepared]:
     """
     check_shapes(model.proto, options.shapes)
     fixed = dict(options.shapes.fixed)
-    special = specialize(model, fixed) if fixed else model
-    measured = measure(load_feeds(options.calib_data, input_specs(special))) if options.calib_data is not None else {}
-    profiles = resolve_profiles(special.proto, options.shapes, measured)
-    if not fixed:
+    special = specialize(model, fixed) if fixed else Transformed(model, None)
+    feeds = load_feeds(options.calib_data, input_specs(special.model)) if options.calib_data is not None else None
+    profiles = resolve_profiles(special.model.proto, options.shapes, measure(feeds) if feeds is not None else {})
+    if special.report is None:
         yield Prepared(model, model, None, profiles)
         return
-    done = Specialized(input_shapes=fixed, nodes_before=_nodes(model), nodes_after=_nodes(special))
-    with stored(special) as file:
-        yield Prepared(special, file, done, profiles)
+    with stored(special.model) as file:
+        yield Prepared(special.model, file, special.report, profiles)
 
 
 @contextmanager
@@ -79,7 +77,3 @@ def measure(feeds: Feeds) -> dict[str, InputProfile]:
 def _profile(name: str, best: tuple[int, ...], seen: Iterable[_Shapes]) -> InputProfile:
     extents = list(zip(*(dict(shapes)[name] for shapes in seen), strict=True))
     return InputProfile(name, tuple(map(min, extents)), best, tuple(map(max, extents)))
-
-
-def _nodes(model: Model) -> int:
-    return sum(1 for _ in GraphView(model).nodes())

@@ -44,9 +44,9 @@ def _try_float(builder: EngineBuilder, request: EngineRequest) -> tuple[bool, st
     """Whether the float model fails, and what to say of it."""
     try:
         stripped = strip_from(request.model)
-        if stripped.kept:
+        if stripped.report.kept:
             return False, ""
-        if not stripped.removed:
+        if not stripped.report.removed:
             return True, f"this is a float model: {_NOT_THE_CAUSE}"
         with stored(stripped.model) as model, tempfile.TemporaryDirectory(prefix="qdqtool-engine-") as folder:
             builder.build(replace(request, model=model, engine=Path(folder) / "engine", verbose_log=None))
@@ -64,7 +64,7 @@ def _folding_option(request: EngineRequest) -> str:
     model = request.model
     shapes = {profile.name: profile.opt for profile in request.profiles} or _declared(model)
     before = _branches(model)
-    if not shapes or not before or _branches(specialize(model, shapes)) >= before:
+    if not shapes or not before or _branches(specialize(model, shapes).model) >= before:
         return ""
     return f"--input-shapes {shlex.quote(spell_shapes(shapes))}"
 

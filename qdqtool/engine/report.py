@@ -6,21 +6,7 @@ from pathlib import Path
 from qdqtool.engine.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.linting.report import Summary
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Specialized:
-    """What fixing input shapes made of a model before it was built.
-
-    Attributes:
-        input_shapes: The shapes that were fixed, by input name.
-        nodes_before: Nodes of the model, in all bodies.
-        nodes_after: The same once shape arithmetic and decided ``If`` nodes were folded.
-    """
-
-    input_shapes: dict[str, tuple[int, ...]]
-    nodes_before: int
-    nodes_after: int
+from qdqtool.transforms.specialize import Specialized
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

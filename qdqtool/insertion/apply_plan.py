@@ -72,7 +72,7 @@ def apply_plan(
     plan = make_plan(view)
     missing = [needed for place in plan if (needed := needed_opset(place)) > view.scope(place.slot.scope).opset]
     if missing:
-        view = GraphView(upgrade_opset(source, max(missing)))
+        view = GraphView(upgrade_opset(source, max(missing)).model)
         plan = make_plan(view)
     builder = PlacementEdits(view, Constants(view), weights)
     builder.add_plan(plan)

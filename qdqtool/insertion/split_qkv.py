@@ -24,6 +24,7 @@ from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
 from qdqtool.graph.model import Model, Payload
 from qdqtool.graph.scope import ScopePath
+from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.fused_qkv import PARTS, is_joint_projection
 
 WEIGHT, BIAS = 1, 2
@@ -35,7 +36,7 @@ _KEEPING_OPS = ("DequantizeLinear", "Identity", "QuantizeLinear", "Transpose")
 """What may stand between a stored weight and its product."""
 
 
-def separate_projections(quantized: Model, target: str) -> tuple[Model, tuple[str, ...]]:
+def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str, ...]]:
     """Cut every quantized product that makes queries, keys and values at once into one for each.
 
     Args:
@@ -43,23 +44,26 @@ def separate_projections(quantized: Model, target: str) -> tuple[Model, tuple[st
         target: What it is for. Only TensorRT wants this.
 
     Returns:
-        The model, and the labels of the products that were cut. The first part keeps the name.
+        The model, with the labels of the products that were cut. The first part keeps the name.
     """
     if targets.get(target).family != "tensorrt" or not any(_quantized_sites(GraphView(quantized))):
-        return quantized, ()
-    separated, done = _cut(spilled(quantized), _quantized_sites)  # spilled: codes are made once, not for each part
-    return (separated if done else quantized), done
+        return Transformed(quantized, ())
+    separated = _cut(spilled(quantized), _quantized_sites)  # spilled: codes are made once, not for each part
+    return separated if separated.report else Transformed(quantized, ())
 
 
-def separated_like(quantized: Model, baseline: Model) -> Model:
-    """The baseline with those products cut that are cut in ``quantized``, so that weights can be compared by part.
+def separate_like(quantized: Model, baseline: Model) -> Transformed[tuple[str, ...]]:
+    """Cut those products of a float model that are cut in ``quantized``, so that weights can be compared by part.
 
     Args:
         quantized: The quantized model.
         baseline: Its float model; it is not changed.
+
+    Returns:
+        The float model, with the labels of the products that were cut.
     """
     joined = {(node.scope.path, node.key) for node in GraphView(quantized).nodes() if _joins_parts(node)}
-    return _cut(baseline, lambda view: _float_sites(view, joined))[0] if joined else baseline
+    return _cut(baseline, lambda view: _float_sites(view, joined)) if joined else Transformed(baseline, ())
 
 
 def _joins_parts(node: NodeView) -> bool:
@@ -70,11 +74,11 @@ def _joins_parts(node: NodeView) -> bool:
     return names and all(maker is not None and maker.is_op("Gemm", "MatMul") for maker in made)
 
 
-def _cut(model: Model, find: Callable[[GraphView], Iterator["_Site"]]) -> tuple[Model, tuple[str, ...]]:
+def _cut(model: Model, find: Callable[[GraphView], Iterator["_Site"]]) -> Transformed[tuple[str, ...]]:
     view = GraphView(model.fork())
     surgery = _Surgery(view)
     done = tuple(site.product.label for site in find(view) if surgery.cut(site))
-    return (apply_edits(view.model, surgery.edits + surgery.dead.edits()) if done else model), done
+    return Transformed(apply_edits(view.model, surgery.edits + surgery.dead.edits()) if done else model, done)
 
 
 def _quantized_sites(view: GraphView) -> Iterator["_Site"]:

@@ -10,6 +10,7 @@ from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
+from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.strip_edits import StripEdits
 from qdqtool.transforms.opset import require_known_opset
 
@@ -49,24 +50,22 @@ class KeptNode:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Stripped:
-    """A model without its Q/DQ.
+    """What was taken out of a quantized model.
 
     Attributes:
-        model: The model.
         removed: Every DQ that was taken out.
         kept: Every Q or DQ that stays, with the reason.
         warnings: What the float model lacks that the quantized one did.
     """
 
-    model: Model
     removed: tuple[RemovedNode, ...]
     kept: tuple[KeptNode, ...]
     warnings: tuple[str, ...]
 
 
-def strip_from(source: Model) -> Stripped:
+def strip_from(source: Model) -> Transformed[Stripped]:
     """Take every Q/DQ out of a model in memory, which is not changed."""
     require_known_opset(source)
     view = GraphView(source.fork())
@@ -91,4 +90,4 @@ def strip_from(source: Model) -> Stripped:
         f"{node.label} clips at zero what may be negative: a Relu that a quantizer left out there is lost"
         for node in builder.clipping
     )
-    return Stripped(apply_edits(view.model, builder.edits), removed, kept, warnings)
+    return Transformed(apply_edits(view.model, builder.edits), Stripped(removed, kept, warnings))

@@ -19,7 +19,7 @@ from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import check_output
 from qdqtool.graph.model import Model
-from qdqtool.insertion.split_qkv import separated_like
+from qdqtool.insertion.split_qkv import separate_like
 from qdqtool.preparation.preparation_metadata import prepared_like
 from qdqtool.running.ort_cpu import reference
 
@@ -78,7 +78,7 @@ def _like(model: Model, baseline: str | Path | Model) -> Model:
     """The baseline, with its weights prepared and cut as those of the model were."""
     given = baseline if isinstance(baseline, Model) else load_model(baseline)
     require_sound(GraphView(given))
-    return separated_like(model, prepared_like(model, given).model)
+    return separate_like(model, prepared_like(model, given).model).model
 
 
 def _paths(*sources: str | Path | Model | None) -> list[Path]:

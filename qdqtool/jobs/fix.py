@@ -14,6 +14,7 @@ from qdqtool.findings import SEVERITIES, Severity
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import ExternalData, SavedFiles, check_output, save_model
 from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
 from qdqtool.linting.policy import Judge, Policy
 from qdqtool.linting.report import ModelReport, validate_report
 from qdqtool.repair.fix_loop import Permission, Proposal, Repair
@@ -68,7 +69,7 @@ def fix_models(paths: Sequence[Path], request: FixRequest) -> FixReport:
     return FixReport(models=models, summary=left.summary)
 
 
-def fix_model(model: Model, request: FixRequest) -> tuple[Model, Repaired]:
+def fix_model(model: Model, request: FixRequest) -> Transformed[Repaired]:
     """Fix a model in memory, which is not changed; nothing is written.
 
     Raises:
@@ -86,7 +87,7 @@ def fix_model(model: Model, request: FixRequest) -> tuple[Model, Repaired]:
     permission = Permission.UNSAFE if request.unsafe else Permission.SAFE
     repair = Repair(model, proposals, Prover(model, request.data), permission)
     repaired = repair.run()
-    return repair.model, repaired
+    return Transformed(repair.model, repaired)
 
 
 def reaches(report: FixReport, severity: Severity) -> bool:
@@ -113,16 +114,16 @@ def _fix_file(path: Path, request: FixRequest) -> FixedModel:
         return FixedModel(path=str(path), error=f"{error.message}; {error.hint}" if error.hint else error.message)
     if request.output is not None:
         check_output(request.output, [path])
-    fixed, repaired = fix_model(model, request)
-    left = Judge(request.policy).model(fixed)
-    saved = _write(fixed, path, request, changed=bool(repaired.changes))
+    fixed = fix_model(model, request)
+    left = Judge(request.policy).model(fixed.model)
+    saved = _write(fixed.model, path, request, changed=bool(fixed.report.changes))
     return FixedModel(
         path=str(path),
         targets=left.targets,
         output=str(saved.model) if saved else None,
         external_data=str(saved.data) if saved and saved.data else None,
-        repaired=repaired,
-        diff=unified_diff(model, fixed, str(path)) if request.diff else None,
+        repaired=fixed.report,
+        diff=unified_diff(model, fixed.model, str(path)) if request.diff else None,
     )
 
 

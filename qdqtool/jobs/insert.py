@@ -205,7 +205,7 @@ def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:
     """
     if opset == source.default_opset():
         return f"opset {opset} was kept: nothing to verify"
-    report = check_model(upgrade_opset(source, opset), baseline=source, data=request)
+    report = check_model(upgrade_opset(source, opset).model, baseline=source, data=request)
     changed = [output.name for output in report.outputs if not output.exact]
     if changed:
         raise GateError(

@@ -8,6 +8,7 @@ from qdqtool.data.request import DataRequest
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import ExternalData, check_output, save_model
 from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
 from qdqtool.repair import forms
 from qdqtool.repair.fix_loop import Permission, Repair
 from qdqtool.repair.proof import Prover
@@ -38,19 +39,19 @@ def normalize_model(
     """
     source = model if isinstance(model, Model) else load_model(Path(model))
     check_output(Path(output), [source.path] if source.path else [])
-    normalized, repaired = normalized_model(source, data or DataRequest())
-    saved = save_model(normalized, output, external_data=external_data)
+    normalized = normalized_model(source, data or DataRequest())
+    saved = save_model(normalized.model, output, external_data=external_data)
     return NormalizeReport(
         model=str(source.path or "<memory>"),
         output=str(saved.model),
         external_data=str(saved.data) if saved.data else None,
-        repaired=repaired,
+        repaired=normalized.report,
     )
 
 
-def normalized_model(model: Model, data: DataRequest) -> tuple[Model, Repaired]:
+def normalized_model(model: Model, data: DataRequest) -> Transformed[Repaired]:
     """As :func:`normalize_model` for a model in memory, which is not changed; nothing is written."""
     reference(model)
     repair = Repair(model, forms.find_all, Prover(model, data), Permission.REWRITE)
     repaired = repair.run()
-    return repair.model, repaired
+    return Transformed(repair.model, repaired)

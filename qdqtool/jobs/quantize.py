@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qdqtool.checking.accuracy import measure
-from qdqtool.checking.gptq_metadata import note_rounding
+from qdqtool.checking.gptq_metadata import rounding_note
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData, open_feeds
@@ -15,10 +15,12 @@ from qdqtool.findings import Finding
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.metadata import with_metadata
 from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model, write_atomically
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
+from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.insertion.split_qkv import separate_projections
@@ -30,7 +32,7 @@ from qdqtool.planning.calibration_used import CalibrationUsed, data_of_weights, 
 from qdqtool.planning.degenerate import with_measured
 from qdqtool.planning.given_planner import GivenPlanner
 from qdqtool.planning.given_ranges import given_ranges
-from qdqtool.planning.high_precision import HighPrecisionReport, known_magnitudes, lower, ready_for
+from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, known_magnitudes, lower, ready_for
 from qdqtool.planning.plan_write import encode_plan
 from qdqtool.planning.proposal import propose_for
 from qdqtool.planning.range_planner import Planner
@@ -39,8 +41,8 @@ from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.planning.weight_planner import WeightPlanner
 from qdqtool.preparation.bias_correction import correct_biases
 from qdqtool.preparation.cached_ranges import CachedRanges, ranges_from_cache
-from qdqtool.preparation.data_metadata import note_data
-from qdqtool.preparation.preparation_metadata import note_preparation
+from qdqtool.preparation.data_metadata import data_note
+from qdqtool.preparation.preparation_metadata import preparation_note
 from qdqtool.preparation.prepare import Prepared
 from qdqtool.ranges import encodings
 from qdqtool.ranges.calibration_run import CalibrationScope
@@ -128,17 +130,21 @@ def _quantized(source: Model, job: _Job, output: Path, options: QuantizeOptions)
         raise UsageError("there are no ranges to write: those of another tool say less", hint="qdqtool convert-ranges")
     planner, before = job.planner, job.prepared.model
     high_precision = options.recipe.high_precision
-    quantized, done = apply_plan(ready_for(before, high_precision), planner.plan, options.weights)
-    quantized, corrected = correct_biases(quantized, before, planner.made, job.prepared.means)
-    quantized, separated = separate_projections(quantized, options.recipe.target)
-    lowered: HighPrecisionReport | None = None
+    placed, done = apply_plan(ready_for(before, high_precision).model, planner.plan, options.weights)
+    corrected = correct_biases(placed, before, planner.made, job.prepared.means)
+    separated = separate_projections(corrected.model, options.recipe.target)
+    lowered: Transformed[HighPrecisionReport | None] = Transformed(separated.model, None)
     if high_precision is HighPrecision.FP16:
-        quantized, lowered = lower(quantized, known_magnitudes(before, job.feeds, job.ranges))
-    quantized = spilled(quantized)  # codes are made once, and not for the linter, the session and the file each
-    note_preparation(quantized, job.prepared.record)
-    note_rounding(quantized, before, planner.made)
+        lowered = lower(separated.model, known_magnitudes(before, job.feeds, job.ranges))
     used = _used(job)
-    note_data(quantized, used, job.prepared, corrected)
+    notes = {
+        **high_precision_note(lowered.report),
+        **preparation_note(job.prepared.record),
+        **rounding_note(before, planner.made),
+        **data_note(used, job.prepared, corrected.report),
+    }
+    # spilled: codes are made once, and not for the linter, the session and the file each
+    quantized = with_metadata(spilled(lowered.model), notes)
     findings = _validated(quantized, source, options.recipe.target)
     cost = measure(before, quantized, planner.made, job.feeds, job.runs) if job.feeds is not None else None
     saved = save_model(quantized, output, external_data=options.external_data)
@@ -153,12 +159,12 @@ def _quantized(source: Model, job: _Job, output: Path, options: QuantizeOptions)
         opset_after=quantized.default_opset(),
         calibration=used,
         preparation=job.prepared.reports,
-        corrected=corrected,
-        separated=separated,
+        corrected=corrected.report,
+        separated=separated.report,
         quantized=done,
         skipped=planner.skipped,
         degenerate=with_measured(planner.degenerate, cost),
-        high_precision=lowered,
+        high_precision=lowered.report,
         findings=findings,
         accuracy=cost,
         ranges_file=str(options.ranges_file) if options.ranges_file else None,
@@ -177,7 +183,7 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
     """
     recipe = recipe or Recipe()
     source = model if isinstance(model, Model) else load_model(model)
-    folded, _ = fold_batchnorm(with_fixed_shapes(source, recipe))
+    folded = fold_batchnorm(with_fixed_shapes(source, recipe)).model
     index = ModelIndex.of(folded)
     proposal = propose_for(index, recipe)
     uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.slot.uses or ()}

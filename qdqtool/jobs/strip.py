@@ -60,8 +60,8 @@ def strip_model(
         model=str(source.path or ""),
         output=str(saved.model),
         external_data=str(saved.data) if saved.data else None,
-        removed=stripped.removed,
-        kept=stripped.kept,
-        warnings=stripped.warnings,
+        removed=stripped.report.removed,
+        kept=stripped.report.kept,
+        warnings=stripped.report.warnings,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
     )

@@ -6,14 +6,16 @@ float16 from the beginning: Q, DQ and codes must agree on them to the last bit.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from onnx import TensorProto
 
 from qdqtool.data import Feeds
-from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, write_metadata
+from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.graph.io.tensors import iter_tensors
 from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
 from qdqtool.planning.magnitudes import magnitudes_in, measure_magnitudes
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.ranges.types import Ranges
@@ -52,26 +54,35 @@ class HighPrecisionReport:
     note: str = ""
 
 
-def ready_for(model: Model, high_precision: HighPrecision) -> Model:
-    """The float model, for float16 at an opset whose pairs take it."""
-    return upgrade_opset(model, OPSET_WITH_HALF_PAIRS) if high_precision is HighPrecision.FP16 else model
+def ready_for(model: Model, high_precision: HighPrecision) -> Transformed[None]:
+    """Raise the opset of a float model to one whose pairs take float16, if its float part is to become that."""
+    if high_precision is HighPrecision.FP16:
+        return upgrade_opset(model, OPSET_WITH_HALF_PAIRS)
+    return Transformed(model, None)
 
 
-def lower(quantized: Model, measured: dict[TensorKey, float]) -> tuple[Model, HighPrecisionReport]:
-    """A quantized model whose float part is float16, and what became of it.
+def lower(quantized: Model, measured: Mapping[TensorKey, float]) -> Transformed[HighPrecisionReport]:
+    """Convert the float part of a quantized model to float16.
 
     Args:
         quantized: The model with its pairs; it is not changed.
         measured: How large its tensors become.
     """
     dtype = HighPrecision.FP16.value
-    done = convert_to_float16(quantized, measured)
+    half = convert_to_float16(quantized, measured)
+    done = half.report
     if not done.nodes and not done.kept:
-        return quantized, HighPrecisionReport(dtype=dtype, note=f"nothing was float32{_types(quantized)}")
-    write_metadata(done.model, HIGH_PRECISION_KEY, dtype)
-    return done.model, HighPrecisionReport(
-        dtype=dtype, nodes=done.nodes, kept=done.kept, casts=done.casts, measured=len(measured)
+        note = f"nothing was float32{_types(quantized)}"
+        return Transformed(quantized, HighPrecisionReport(dtype=dtype, note=note))
+    return Transformed(
+        half.model,
+        HighPrecisionReport(dtype=dtype, nodes=done.nodes, kept=done.kept, casts=done.casts, measured=len(measured)),
     )
+
+
+def high_precision_note(report: HighPrecisionReport | None) -> Notes:
+    """What the metadata of a quantized model say of its float part; empty where it was not converted."""
+    return {HIGH_PRECISION_KEY: report.dtype} if report is not None and not report.note else {}
 
 
 def known_magnitudes(model: Model, feeds: Feeds | None, ranges: Ranges | None) -> dict[TensorKey, float]:

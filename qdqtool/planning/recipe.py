@@ -88,4 +88,4 @@ def with_fixed_shapes(source: Model, recipe: Recipe) -> Model:
     Raises:
         UsageError: They do not fit the model.
     """
-    return specialize(source, recipe.input_shapes) if recipe.input_shapes else source
+    return specialize(source, recipe.input_shapes).model if recipe.input_shapes else source

@@ -17,6 +17,7 @@ from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.index.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.plan import Placement, QuantPlan
@@ -80,7 +81,7 @@ def decode_means(parameters: Mapping[str, Any]) -> Means:
     return {(tuple(entry.scope), entry.tensor): np.array(entry.means) for entry in entries}
 
 
-def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Means) -> tuple[Model, tuple[str, ...]]:
+def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Means) -> Transformed[tuple[str, ...]]:
     """Correct the biases of a quantized model.
 
     A Conv or Gemm without a bias gets one; a MatMul takes it up in the Add of a stored vector behind it, and stays as
@@ -93,7 +94,7 @@ def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Mean
         means: Of ``before``.
 
     Returns:
-        The model, and the labels of the products whose bias was corrected.
+        The model, with the labels of the products whose bias was corrected.
     """
     view, after = GraphView(before), GraphView(quantized.fork())
     constants, namer, dead = Constants(view), Namer(after), DeadCode(after)
@@ -106,7 +107,7 @@ def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Mean
             edits += _corrected(site, _shift(site, placement, before, found), namer, constants)
             dead.drop_use(nodes[site.holder.scope.path, site.holder.key], site.index)
             done.append(site.weight.node.label)
-    return (apply_edits(after.model, edits + dead.edits()) if edits else quantized), tuple(done)
+    return Transformed(apply_edits(after.model, edits + dead.edits()) if edits else quantized, tuple(done))
 
 
 def _planned(view: GraphView, plan: QuantPlan, constants: Constants) -> Iterator[tuple[_Site, Placement]]:

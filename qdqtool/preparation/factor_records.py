@@ -13,7 +13,6 @@ from qdqtool.numerics.product import Factors
 from qdqtool.preparation.step import Site
 from qdqtool.running.channel_statistics import ChannelStatistics
 from qdqtool.transforms.joints import Joint
-from qdqtool.transforms.taps import TensorKey, tensor_key
 
 _Positive = Annotated[float, msgspec.Meta(gt=0, le=1e30)]
 
@@ -61,15 +60,6 @@ def decode_factors(parameters: Mapping[str, Any], joints: tuple[Joint, ...], ste
             )
         found[joint] = np.array(entry.factors)
     return found
-
-
-def rescaled_inputs(factors: Mapping[Joint, Factors]) -> dict[TensorKey, Factors]:
-    """What the channels of every tensor that a reader reads are divided by."""
-    return {
-        tensor_key(reader.tensor): np.repeat(by, reader.repeat)
-        for joint, by in factors.items()
-        for reader in joint.readers
-    }
 
 
 def with_statistics(joints: Sequence[Joint], seen: Mapping[Value, ChannelStatistics]) -> list[Joint]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.metadata import PREPARATION_KEY, read_metadata, write_metadata
+from qdqtool.graph.io.metadata import PREPARATION_KEY, Notes, read_metadata
 from qdqtool.graph.model import Model
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.bias_correction import STEP as MEANS
@@ -24,15 +24,14 @@ class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     parameters: dict[str, Any]
 
 
-def note_preparation(quantized: Model, record: Sequence[PreparationStep]) -> None:
-    """Note the steps that changed weights, in place; nothing where there was none."""
+def preparation_note(record: Sequence[PreparationStep]) -> Notes:
+    """What the metadata of a quantized model say of the steps that changed weights; empty where there was none."""
     made = [
         _Note(step=step.step, parameters=dict(step.parameters))
         for step in record
         if step.step != MEANS and step.was_made
     ]
-    if made:
-        write_metadata(quantized, PREPARATION_KEY, msgspec.json.encode(made).decode())
+    return {PREPARATION_KEY: msgspec.json.encode(made).decode()} if made else {}
 
 
 def prepared_like(quantized: Model, baseline: Model) -> Prepared:

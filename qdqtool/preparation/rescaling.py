@@ -9,7 +9,7 @@ from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.numerics.product import Factors
-from qdqtool.preparation.factor_records import decode_factors, encode_factors, joint_site, rescaled_inputs
+from qdqtool.preparation.factor_records import decode_factors, encode_factors, joint_site
 from qdqtool.preparation.factors.equalization import powers_of_two
 from qdqtool.preparation.step import Change, Site
 from qdqtool.transforms.joints import Joint, JointKind, find_joints
@@ -29,12 +29,13 @@ def rescalings(
         return
     factors = {joint: np.clip(by, 1 / LARGEST_FACTOR, LARGEST_FACTOR) for joint, by in factors.items()}
     for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
+        rescaled = rescale(view, by)
         yield Change(
-            model=rescale(view, by),
+            model=rescaled.model,
             parameters=encode_factors(by),
             done=tuple(done),
             left=tuple(left),
-            rescaled=rescaled_inputs(by),
+            rescaled=rescaled.report,
             on_trial=True,
         )
 
@@ -49,4 +50,4 @@ def rescaled_again(model: Model, kind: JointKind, parameters: Mapping[str, Any],
     joints, _ = find_joints(view, Constants(view), kind)
     factors = decode_factors(parameters, joints, step)
     done = tuple(joint_site(joint, "as recorded") for joint in factors)
-    return Change(model=rescale(view, factors), parameters=parameters, done=done)
+    return Change(model=rescale(view, factors).model, parameters=parameters, done=done)

@@ -120,7 +120,7 @@ class TrialRunner:
 
         quantized, _ = apply_plan(form.model, make)
         means = {key: found.mean for key, found in form.seen.items()} if self._correct else {}
-        return correct_biases(quantized, form.model, plan, means)[0]
+        return correct_biases(quantized, form.model, plan, means).model
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,13 +166,13 @@ class Repair:
     def _try(self, context: RuleContext, batch: Sequence[_Chosen], label: Label) -> None:
         try:
             opset = max(chosen.draft.opset for chosen in batch)
-            raised = upgrade_opset(context.model, opset) if opset else context.model
+            raised = upgrade_opset(context.model, opset).model if opset else context.model
             edited = apply_edits(raised, [edit for chosen in batch for edit in chosen.draft.edits])
-            candidate, removed = sweep(context.view, edited)
+            swept = sweep(context.view, edited)
         except (EditError, QdqError) as error:
             self._fail(batch, str(error))
             return
-        run = self.prover.run(candidate)
+        run = self.prover.run(swept.model)
         problem = self._problem(run, label)
         if problem is not None:
             self._fail(batch, problem)
@@ -181,8 +181,8 @@ class Repair:
         self._changes += [self._change(chosen, run) for chosen in batch]
         for chosen in batch:
             self._unfit.pop(chosen.proposal.key, None)
-        self._removed += removed
-        self.model, self._now = candidate, run
+        self._removed += swept.report
+        self.model, self._now = swept.model, run
 
     def _problem(self, run: Run, label: Label) -> str | None:
         """Why a batch cannot be kept."""

@@ -9,10 +9,11 @@ from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, node_bodies, walk
+from qdqtool.graph.transformed import Transformed
 
 
-def sweep(before: GraphView, after: Model) -> tuple[Model, list[str]]:
-    """``after`` without what only ``before`` still read, and the names of what was taken out.
+def sweep(before: GraphView, after: Model) -> Transformed[tuple[str, ...]]:
+    """Remove from ``after`` what only ``before`` still read; the report names what was removed.
 
     What nothing read before stays, and so do graph inputs and what training information or annotations name.
     """
@@ -29,7 +30,7 @@ def sweep(before: GraphView, after: Model) -> tuple[Model, list[str]]:
         }
         edits = list(_removals(view, dead))
         if not edits:
-            return after, removed
+            return Transformed(after, tuple(removed))
         removed += [_name(edit) for edit in edits]
         after = apply_edits(after, edits)
         read |= {(value.scope.path, value.name) for value in view.values() if value.uses}

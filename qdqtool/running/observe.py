@@ -119,7 +119,7 @@ class Observer:
 
     def _open(self, values: Iterable[Value]) -> None:
         tapped = tap_tensors(self._index.view, values, self._index.elem_type)
-        self._taps, self._unreachable = tapped.taps, tapped.unreachable
+        self._taps, self._unreachable = tapped.report.places, dict(tapped.report.unreachable)
         self._session = open_session(tapped.model, plan_split(self._index), self._profile)
         self._outputs = tuple(dict.fromkeys(tap.output for taps in self._taps.values() for tap in taps))
 

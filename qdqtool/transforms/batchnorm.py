@@ -15,6 +15,7 @@ from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
 from qdqtool.graph.model import Model, Payload
 from qdqtool.graph.scope import display
+from qdqtool.graph.transformed import Transformed
 from qdqtool.transforms.batchnorm_arithmetic import folded_weight
 from qdqtool.transforms.batchnorm_match import Match, Matcher
 
@@ -39,7 +40,7 @@ class FoldedNode:
     op_type: str
 
 
-def fold_batchnorm(model: Model) -> tuple[Model, tuple[FoldedNode, ...]]:
+def fold_batchnorm(model: Model) -> Transformed[tuple[FoldedNode, ...]]:
     """Fold every BatchNormalization that directly follows a Conv, ConvTranspose or Gemm with a stored weight.
 
     Folded is one in inference mode with constant parameters whose input nothing else reads, in every scope. An
@@ -50,8 +51,9 @@ def fold_batchnorm(model: Model) -> tuple[Model, tuple[FoldedNode, ...]]:
         model: The model; it is not changed.
 
     Returns:
-        The model, and what was folded in it. Outputs keep their names and change by rounding only. A node without a
-        name gets that of its output, which the normalization's replaces: by it others still know the node.
+        The model, with every BatchNormalization that was folded. Outputs keep their names and change by rounding only.
+        The output of a node takes the name of the normalization's output; a node without a name of its own is named
+        after the output that it had before, by which others still know it.
     """
     done: list[FoldedNode] = []
     for _ in range(MAX_PASSES):
@@ -61,7 +63,7 @@ def fold_batchnorm(model: Model) -> tuple[Model, tuple[FoldedNode, ...]]:
             break
         model = apply_edits(view.model, _edits(view, matches))
         done += [_folded(match) for match in matches]
-    return model, tuple(done)
+    return Transformed(model, tuple(done))
 
 
 def _edits(view: GraphView, matches: tuple[Match, ...]) -> list[Edit]:

@@ -13,15 +13,11 @@ from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.index.view import DEFAULT_DOMAINS, GraphView, Scope
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display, function_path
+from qdqtool.graph.transformed import Transformed
 from qdqtool.transforms.opset_conversion import convert_scope
 
 NEWEST_IR = 13
 """The newest IR version that ONNX Runtime loads (measured with 1.31)."""
-
-
-def require_ir(model: Model, version: int) -> None:
-    """Raise the IR version of ``model``, in place, where it is lower."""
-    model.proto.ir_version = max(model.proto.ir_version, version)
 
 
 def require_known_opset(model: Model) -> None:
@@ -38,8 +34,8 @@ def require_known_opset(model: Model) -> None:
         )
 
 
-def upgrade_opset(model: Model, version: int) -> Model:
-    """The model with its default domain at ``version``; ``model`` itself where that is no higher than it has.
+def upgrade_opset(model: Model, version: int) -> Transformed[None]:
+    """Raise the default domain of a model to ``version``; the given model is the result where it has that already.
 
     onnx's version converter decides what happens to each node; only these changes are taken over, so that everything
     it would drop stays: local functions, metadata, annotations, training information (which is carried over as it
@@ -48,7 +44,7 @@ def upgrade_opset(model: Model, version: int) -> Model:
     version is raised to what the opset needs, and no higher than ONNX Runtime loads.
 
     Args:
-        model: The model.
+        model: The model; it is not changed.
         version: The version of the default domain that is needed.
 
     Raises:
@@ -59,14 +55,14 @@ def upgrade_opset(model: Model, version: int) -> Model:
     if version > newest:
         raise UsageError(f"opset {version} is unknown; the onnx package installed here knows versions up to {newest}")
     if version <= model.default_opset():
-        return model
+        return Transformed(model, None)
     view = GraphView(model)
     _check_distinct_scopes(view)
     _check_dense(view)
     result = apply_edits(model, _conversion_edits(view, version))
     _raise_imports(result.proto, version)
-    require_ir(result, min(_ir_needed(version), NEWEST_IR))
-    return result
+    result.proto.ir_version = max(result.proto.ir_version, min(_ir_needed(version), NEWEST_IR))
+    return Transformed(result, None)
 
 
 def _conversion_edits(view: GraphView, version: int) -> list[Edit]:

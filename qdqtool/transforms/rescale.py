@@ -18,8 +18,10 @@ from qdqtool.graph.index.view import GraphView, NodeView
 from qdqtool.graph.index.weights import StoredWeight
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
 from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.transformed import Transformed
 from qdqtool.numerics.product import Factors
 from qdqtool.transforms.joints import Joint
+from qdqtool.transforms.taps import TensorKey, tensor_key
 
 SUFFIX = "_rescaled"
 
@@ -39,12 +41,15 @@ class WeightFactors:
     outputs: Factors | None = None
 
 
-def rescale(view: GraphView, factors: Mapping[Joint, Factors]) -> Model:
-    """The model with the factors moved.
+def rescale(view: GraphView, factors: Mapping[Joint, Factors]) -> Transformed[Mapping[TensorKey, Factors]]:
+    """Divide the channels of tensors by factors, and multiply the weights that read them.
 
     Args:
         view: The index of the model that the joints were found in. Its model is not changed.
         factors: Positive, finite, one for each channel of the joint.
+
+    Returns:
+        The model, with the factors by which the channels of every tensor are divided that a reader reads.
     """
     model = view.model.fork()
     edits: list[Edit] = []
@@ -55,7 +60,15 @@ def rescale(view: GraphView, factors: Mapping[Joint, Factors]) -> Model:
     for node, index, by in _vectors(factors):
         edits += _new_vector(constants, node, index, by, namer)
         dead.drop_use(node, index)
-    return apply_edits(model, edits + dead.edits())
+    return Transformed(apply_edits(model, edits + dead.edits()), _divided(factors))
+
+
+def _divided(factors: Mapping[Joint, Factors]) -> dict[TensorKey, Factors]:
+    return {
+        tensor_key(reader.tensor): np.repeat(by, reader.repeat)
+        for joint, by in factors.items()
+        for reader in joint.readers
+    }
 
 
 def weight_factors(factors: Mapping[Joint, Factors]) -> tuple[WeightFactors, ...]:

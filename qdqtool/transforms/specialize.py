@@ -1,12 +1,15 @@
 """Fixing the input shapes of a model, and what follows from them: constant shape arithmetic, branches never taken."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import onnx
 
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
+from qdqtool.graph.scope import walk
+from qdqtool.graph.transformed import Transformed
 from qdqtool.transforms.specialize_branches import inline_branches
 from qdqtool.transforms.specialize_folding import fold_shape_arithmetic
 from qdqtool.transforms.specialize_inputs import fix_inputs
@@ -15,8 +18,23 @@ MAX_ROUNDS = 64
 """Each round takes in one level of nested branches and what it made constant; deeper nests stay as they are."""
 
 
-def specialize(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Model:
-    """The model for inputs of these shapes only.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Specialized:
+    """What fixing input shapes made of a model.
+
+    Attributes:
+        input_shapes: The shapes that were fixed, by input name.
+        nodes_before: Nodes of the model, in all bodies.
+        nodes_after: The same once shape arithmetic and decided ``If`` nodes were folded.
+    """
+
+    input_shapes: dict[str, tuple[int, ...]]
+    nodes_before: int
+    nodes_after: int
+
+
+def specialize(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Transformed[Specialized]:
+    """Fix the input shapes of a model, and fold what becomes constant by that.
 
     The dimensions are written into the inputs, outputs and inferred types. Shape arithmetic that becomes constant is
     replaced by its value, and an ``If`` whose condition becomes constant by the branch that is taken, in every scope,
@@ -30,14 +48,19 @@ def specialize(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Mod
     Raises:
         UsageError: A name is no input, or a shape contradicts the model.
     """
-    model = fix_inputs(model, input_shapes)
+    special = fix_inputs(model, input_shapes).model
     for _ in range(MAX_ROUNDS):
-        model = fold_shape_arithmetic(model)
-        inlined = inline_branches(model)
-        if inlined is None:
+        inlined = inline_branches(fold_shape_arithmetic(special).model)
+        special = inlined.model
+        if not inlined.report:
             break
-        model = inlined
-    return _with_inferred_shapes(model)
+    special = _with_inferred_shapes(special)
+    counts = {"nodes_before": _count_nodes(model), "nodes_after": _count_nodes(special)}
+    return Transformed(special, Specialized(input_shapes=dict(input_shapes), **counts))
+
+
+def _count_nodes(model: Model) -> int:
+    return sum(len(container.node) for _, container in walk(model.proto))
 
 
 def _with_inferred_shapes(model: Model) -> Model:

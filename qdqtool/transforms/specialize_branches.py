@@ -19,6 +19,7 @@ from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Scope, Value
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, body_path
+from qdqtool.graph.transformed import Transformed
 
 TensorKey = tuple[ScopePath, str]
 
@@ -33,24 +34,27 @@ class _Site:
     dropped: str
 
 
-def inline_branches(model: Model) -> Model | None:
-    """The model without the outermost If nodes whose conditions are constant; None where there are none.
+def inline_branches(model: Model) -> Transformed[int]:
+    """Replace the outermost If nodes whose conditions are constant by the branches that they take.
 
     Nodes of the branch that is taken stand where the If stood and keep names, doc strings and metadata. A tensor name
     that another scope has too gets a suffix. What only served the condition or the other branch goes.
 
     Args:
         model: The model; it is not changed.
+
+    Returns:
+        The model, with the number of If nodes that were replaced.
     """
     view = GraphView(model)
     sites = list(_decided(view, Constants(view, TensorTypes(view))))
     if not sites:
-        return None
+        return Transformed(model, 0)
     suspects = [key for site in sites for key in _read_by_dropped(view, site)]
     result = Model(onnx.ModelProto(), model.path, dict(model.payloads))
     result.proto.CopyFrom(model.proto)
     _Inliner(GraphView(result)).run(sites)
-    return _without_dead_code(result, suspects)
+    return Transformed(_without_dead_code(result, suspects), len(sites))
 
 
 def _decided(view: GraphView, constants: Constants) -> Iterator[_Site]:

@@ -12,13 +12,14 @@ from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
 
 MAX_ELEMENTS = 1024
 """Shapes, axes and pads are far smaller; what is larger is data."""
 
 
-def fold_shape_arithmetic(model: Model) -> Model:
-    """The model with an initializer for each constant result of shape arithmetic that something else reads.
+def fold_shape_arithmetic(model: Model) -> Transformed[None]:
+    """Put an initializer in the place of each constant result of shape arithmetic that something else reads.
 
     Args:
         model: The model; it is not changed.
@@ -27,7 +28,7 @@ def fold_shape_arithmetic(model: Model) -> Model:
         view = GraphView(model)
         edits = _edits(view, Constants(view, TensorTypes(view)))
         if not edits:
-            return model
+            return Transformed(model, None)
         model = apply_edits(model, edits)
 
 

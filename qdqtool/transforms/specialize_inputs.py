@@ -6,11 +6,12 @@ import onnx
 
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
 from qdqtool.registry import suggestion
 
 
-def fix_inputs(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Model:
-    """A copy of the model with the dimensions of its inputs fixed.
+def fix_inputs(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Transformed[None]:
+    """Write fixed dimensions into the inputs of a model, which is not changed.
 
     Raises:
         UsageError: A name is no input, or a shape contradicts the model.
@@ -28,7 +29,7 @@ def fix_inputs(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Mod
         _fix(inputs[name], shape, extents)
     for value in inputs.values():
         _fix_shared(value, extents)
-    return Model(proto, model.path, dict(model.payloads))
+    return Transformed(Model(proto, model.path, dict(model.payloads)), None)
 
 
 def _fix(value: onnx.ValueInfoProto, shape: tuple[int, ...], extents: dict[str, set[int]]) -> None:

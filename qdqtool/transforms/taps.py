@@ -6,8 +6,8 @@ local function leaves through one more output of the function, at every call. No
 """
 
 import itertools
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx
@@ -16,6 +16,7 @@ from onnx import TensorProto
 from qdqtool.graph.index.view import DEFAULT_DOMAINS, GraphView, NodeView, Scope, Value
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, body_path, display, node_bodies
+from qdqtool.graph.transformed import Transformed
 
 TensorKey = tuple[ScopePath, str]
 """Scope and name of a tensor."""
@@ -55,50 +56,52 @@ class Tap:
     stacked: int = 0
 
 
-@dataclass(slots=True)
-class TappedModel:
-    """A model that returns inner tensors.
+@dataclass(frozen=True, slots=True)
+class Taps:
+    """Where inner tensors of a model can be read.
 
     Attributes:
-        model: The copy; its external data is that of the original.
-        taps: Where each tensor is read; a tensor of a function has one tap for each way it is called.
+        places: Where each tensor is read; a tensor of a function has one tap for each way it is called.
         unreachable: Why a tensor (or one of its places) cannot be read.
     """
 
-    model: Model
-    taps: dict[TensorKey, tuple[Tap, ...]] = field(default_factory=dict)
-    unreachable: dict[TensorKey, str] = field(default_factory=dict)
+    places: Mapping[TensorKey, tuple[Tap, ...]]
+    unreachable: Mapping[TensorKey, str]
 
 
-def tap_tensors(view: GraphView, values: Iterable[Value], elem_type: Callable[[Value], int | None]) -> TappedModel:
-    """A copy of the model that also returns ``values``.
+def tap_tensors(
+    view: GraphView, values: Iterable[Value], elem_type: Callable[[Value], int | None]
+) -> Transformed[Taps]:
+    """Make a model return inner tensors, besides its outputs.
 
     Args:
-        view: The model.
+        view: The model; it is not changed.
         values: Tensors of any scope; not constants, which need no run to be read.
         elem_type: The ``TensorProto.DataType`` of a tensor, or None where it is unknown.
 
     Returns:
-        The copy, with the outputs that carry each tensor and the reasons for those that none can carry.
+        The model, with the outputs that carry each tensor and the reasons for those that none can carry.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(view.model.proto)
-    tapped = TappedModel(Model(copy, view.model.path, view.model.payloads))
-    lifter = _Lifter(GraphView(tapped.model))
+    tapped = Model(copy, view.model.path, dict(view.model.payloads))
+    lifter = _Lifter(GraphView(tapped))
+    places: dict[TensorKey, tuple[Tap, ...]] = {}
+    unreachable: dict[TensorKey, str] = {}
     for value in values:
-        key = (value.scope.path, value.name)
-        if key in tapped.taps or key in tapped.unreachable:
+        key = tensor_key(value)
+        if key in places or key in unreachable:
             continue
         taps, problems = lifter.expose(value, elem_type(value))
         if taps:
-            tapped.taps[key] = taps
+            places[key] = taps
         if problems:
-            tapped.unreachable[key] = problems[0]
-    return tapped
+            unreachable[key] = problems[0]
+    return Transformed(tapped, Taps(places, unreachable))
 
 
 def tensor_key(value: Value) -> TensorKey:
-    """What identifies a tensor in a :class:`TappedModel`."""
+    """What identifies a tensor of a model: its scope and name."""
     return value.scope.path, value.name
 
 

@@ -17,6 +17,7 @@ from support.trt_verdict import TrtOracle
 from qdqtool.data.request import RandomData
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.insertion.split_qkv import separate_projections
 from qdqtool.jobs.check import check_model
@@ -40,9 +41,9 @@ FORMS = {
 
 def separated(placed, folder, target="tensorrt"):
     """The model after separation as it is written, and the products that were cut."""
-    model, names = separate_projections(Model(placed), target)
-    save_model(model, folder / "separated.onnx")
-    return onnx.load(folder / "separated.onnx"), names
+    result = separate_projections(Model(placed), target)
+    save_model(result.model, folder / "separated.onnx")
+    return onnx.load(folder / "separated.onnx"), result.report
 
 
 def outputs(model):
@@ -184,7 +185,7 @@ def test_a_product_that_stays_float_stays_one(tmp_path):
 
 def test_other_targets_keep_one_product(tmp_path):
     placed = place(joint_attention(), tmp_path)
-    assert separate_projections(Model(placed), "ort-cpu") == (Model(placed), ())
+    assert separate_projections(Model(placed), "ort-cpu") == Transformed(Model(placed), ())
 
 
 def gated():
@@ -227,4 +228,4 @@ LEFT = {"batched": batched(), "gated": gated(), "grouped": grouped(), "computed 
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_left_alone(name, tmp_path):
     placed = place(LEFT[name], tmp_path)
-    assert separate_projections(Model(placed), "tensorrt") == (Model(placed), ())
+    assert separate_projections(Model(placed), "tensorrt") == Transformed(Model(placed), ())

@@ -16,6 +16,7 @@ from qdqtool.data.request import DataRequest
 from qdqtool.errors import GateError, OutputError, UsageError
 from qdqtool.graph.io.save import ExternalData
 from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs import insert as insert_module
 from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
@@ -271,9 +272,9 @@ def test_verify_runs_the_model_before_and_after_the_upgrade(tmp_path: Path, monk
     assert not (tmp_path / "q.onnx").exists()
 
 
-def _broken_upgrade(model: Model, version: int) -> Model:
+def _broken_upgrade(model: Model, version: int) -> Transformed[None]:
     upgraded = upgrade_opset(model, version)
-    bias = next(tensor for tensor in upgraded.proto.graph.initializer if tensor.name == "b")
+    bias = next(tensor for tensor in upgraded.model.proto.graph.initializer if tensor.name == "b")
     bias.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(bias) + np.float32(1), "b"))
     return upgraded
 

@@ -100,14 +100,15 @@ def operators(model: Model) -> str:
 def test_a_form_becomes_a_pair_that_makes_the_same(name: str):
     body, expected = FORMS[name]
 
-    normalized, done = normalized_model(model_of(body), DataRequest(samples=8))
+    found = normalized_model(model_of(body), DataRequest(samples=8))
+    normalized, done = found.model, found.report
 
     assert done.changes
     assert operators(normalized) == expected
     assert all(output.equal for output in done.outputs), done.outputs
     for change in done.changes:  # Round keeps the sign of zeros, codes do not
         assert change.label == "safe" or (change.code == "decomposed" and "sign of zeros" in change.proof)
-    assert not normalized_model(normalized, DataRequest())[1].changes
+    assert not normalized_model(normalized, DataRequest()).report.changes
     assert not any(node.domain for node in normalized.proto.graph.node)
 
 
@@ -135,7 +136,8 @@ def test_a_form_becomes_a_pair_that_makes_the_same(name: str):
 def test_what_is_no_pair_stays(body: str):
     model = model_of(body)
 
-    normalized, done = normalized_model(model, DataRequest())
+    found = normalized_model(model, DataRequest())
+    normalized, done = found.model, found.report
 
     assert not done.changes
     assert normalized.proto == model.proto
@@ -174,7 +176,8 @@ def test_a_softmax_whose_axis_means_something_else_stays():
         " y = DequantizeLinear(p, s, z) }"
     )
 
-    normalized, done = normalized_model(Model(model), DataRequest())
+    found = normalized_model(Model(model), DataRequest())
+    normalized, done = found.model, found.report
 
     assert [node.op_type for node in normalized.proto.graph.node] == [node.op_type for node in model.graph.node]
     assert "means something else" in " ".join(refusal.reason for refusal in done.refused)
@@ -183,7 +186,8 @@ def test_a_softmax_whose_axis_means_something_else_stays():
 def test_a_float_model_stays_as_it_is():
     model = Model(rich_model())
 
-    normalized, done = normalized_model(model, DataRequest())
+    found = normalized_model(model, DataRequest())
+    normalized, done = found.model, found.report
 
     assert done == Repaired()
     assert normalized.proto == model.proto

@@ -54,7 +54,7 @@ def of_sample(folder, name="q.onnx", sample=TRANSFORMER, **recipe):
     [*((mode, WeightStorage.PACKED) for mode in MODES), ("int8", WeightStorage.QDQ), ("nvfp4", WeightStorage.QDQ)],
 )
 def test_every_mode_leaves_nothing_in_float32_but_the_interface(mode, weights, tmp_path):
-    report = of_sample(tmp_path, mode=mode, weights=weights)
+    report = of_sample(tmp_path, quantize_mode=mode, weights=weights)
     written = onnx.load(tmp_path / "q.onnx")
     require_valid(written)
     assert report.high_precision.kept == ()
@@ -69,7 +69,7 @@ def test_every_mode_leaves_nothing_in_float32_but_the_interface(mode, weights, t
 @pytest.mark.parametrize("mode", ["int8", "fp8", "int8-weight-only"])
 def test_accuracy_is_that_of_a_float32_rest(mode, tmp_path):
     for name, dtype in (("full.onnx", HighPrecision.FP32), ("half.onnx", HighPrecision.FP16)):
-        of_sample(tmp_path, name, mode=mode, high_precision=dtype)
+        of_sample(tmp_path, name, quantize_mode=mode, high_precision=dtype)
     full, half = (
         check_model(tmp_path / name, baseline=TRANSFORMER / "model.onnx", data=TESTED)
         for name in ("full.onnx", "half.onnx")

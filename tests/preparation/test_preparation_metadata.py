@@ -7,12 +7,12 @@ from support.paths import ROOT
 from support.small import conv_model
 
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.metadata import PREPARATION_KEY, read_metadata
+from qdqtool.graph.io.metadata import PREPARATION_KEY, read_metadata, with_metadata
 from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.preparation.preparation_metadata import note_preparation, prepared_like
+from qdqtool.preparation.preparation_metadata import preparation_note, prepared_like
 from qdqtool.ranges.types import PreparationStep
 
 SAMPLE = ROOT / "sample_models" / "digits_depthwise"
@@ -51,14 +51,12 @@ def test_a_model_whose_weights_are_as_given_has_no_note(tmp_path):
 
 
 def test_means_are_no_part_of_the_note():
-    model = Model(conv_model())
-    note_preparation(model, [PreparationStep("bias-correction", {"inputs": []})])
+    model = with_metadata(Model(conv_model()), preparation_note([PreparationStep("bias-correction", {"inputs": []})]))
     assert read_metadata(model, PREPARATION_KEY) is None
 
 
 def test_smoothed_models_are_prepared_alike():
-    model = Model(conv_model())
-    note_preparation(model, [PreparationStep("smoothquant", {"joints": []})])
+    model = with_metadata(Model(conv_model()), preparation_note([PreparationStep("smoothquant", {"joints": []})]))
     assert [report.step for report in prepared_like(model, Model(conv_model())).reports] == ["smoothquant"]
 
 
@@ -82,6 +80,5 @@ def test_a_note_that_means_nothing_counts_for_nothing(text):
 def test_the_note_is_the_same_as_what_a_ranges_file_keeps():
     factors = np.array([1.0, 2.0, 0.5, 1.0])
     step = PreparationStep("equalization", {"joints": [{"tensor": "c", "scope": [], "factors": factors.tolist()}]})
-    model = Model(conv_model())
-    note_preparation(model, [step])
+    model = with_metadata(Model(conv_model()), preparation_note([step]))
     assert prepared_like(model, Model(conv_model())).record == (step,)

@@ -280,7 +280,7 @@ SHAPES = {
 def test_real_models_gain_on_noise_that_they_were_not_prepared_on(real_model, tmp_path):
     """Two of them lost as long as half of the unevenness was moved everywhere, and nothing was measured."""
     shapes = SHAPES.get(real_model.stem, {})
-    fixed = specialize(load_model(real_model), shapes) if shapes else load_model(real_model)
+    fixed = specialize(load_model(real_model), shapes).model if shapes else load_model(real_model)
     save_model(fixed, tmp_path / "float.onnx")
     feeds = [dict(sample) for sample in open_feeds(fixed, RandomData(seed=5, samples=3))]
     found = []

@@ -32,11 +32,13 @@ def parsed(text: str, opset: int = 21) -> Model:
 
 
 def safe(model: Model) -> tuple[Model, Repaired]:
-    return fix_model(model, FixRequest(policy=POLICY))
+    fixed = fix_model(model, FixRequest(policy=POLICY))
+    return fixed.model, fixed.report
 
 
 def unsafe(model: Model) -> tuple[Model, Repaired]:
-    return fix_model(model, FixRequest(policy=POLICY, unsafe=True))
+    fixed = fix_model(model, FixRequest(policy=POLICY, unsafe=True))
+    return fixed.model, fixed.report
 
 
 def stored(model: Model, tmp_path) -> onnx.ModelProto:
@@ -313,7 +315,8 @@ def test_nodes_that_a_body_reads_too_early_are_put_in_order():
         " else_branch = e () => (float[1,4] b) { b = Neg (x) }> p = Abs(x) q = QuantizeLinear (p, s, z) }"
     )
 
-    fixed, done = fix_model(model, FixRequest(policy=Policy(targets=("onnx",))))
+    found = fix_model(model, FixRequest(policy=Policy(targets=("onnx",))))
+    fixed, done = found.model, found.report
 
     assert operators(fixed) == ["Abs", "QuantizeLinear", "If"]
     assert [change.code for change in done.changes] == ["QM617"]
@@ -379,7 +382,8 @@ class TestRichModel:
     """Q/DQ with faults in the main graph, a branch, a loop body and a function of a model that has everything."""
 
     def test_every_scope_is_fixed_and_nothing_else_changes(self, faulty: Model):
-        fixed, done = fix_model(faulty, FixRequest(policy=Policy(targets=("tensorrt",), select=("QP",))))
+        found = fix_model(faulty, FixRequest(policy=Policy(targets=("tensorrt",), select=("QP",))))
+        fixed, done = found.model, found.report
 
         paths = changed_fields(faulty.proto, fixed.proto)
         assert len([change for change in done.changes if change.code in {"QP102", "QP103"}]) == 4

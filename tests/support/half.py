@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from qdqtool.graph.io.save import inlined
 from qdqtool.graph.model import Model
-from qdqtool.transforms.float16 import Float16Model, convert_to_float16
+from qdqtool.transforms.float16 import Float16Conversion, convert_to_float16
 from qdqtool.transforms.taps import TensorKey
 
 Arrays = dict[str, NDArray[Any]]
@@ -19,13 +19,13 @@ Arrays = dict[str, NDArray[Any]]
 
 def in_half(
     model: onnx.ModelProto, measured: Mapping[TensorKey, float] | None = None
-) -> tuple[onnx.ModelProto, Float16Model]:
+) -> tuple[onnx.ModelProto, Float16Conversion]:
     """The converted model as it would be written, and what was done."""
     half = convert_to_float16(Model(model), measured)
     written = inlined(half.model)
     assert written is not None
     require_valid(written)
-    return written, half
+    return written, half.report
 
 
 def require_valid(model: onnx.ModelProto) -> None:

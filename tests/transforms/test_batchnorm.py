@@ -48,11 +48,11 @@ def conv_norm(
 
 
 def folded(model, folder: Path):
-    result, done = fold_batchnorm(Model(model))
-    save_model(result, folder / "folded.onnx")
+    result = fold_batchnorm(Model(model))
+    save_model(result.model, folder / "folded.onnx")
     saved = onnx.load(folder / "folded.onnx")
     onnx.checker.check_model(saved, full_check=True)
-    return saved, done
+    return saved, result.report
 
 
 def assert_equal_outputs(before, after, feeds, gate=GATE):
@@ -233,7 +233,7 @@ def test_metadata_and_external_weights_stay_what_they_are(tmp_path):
     model.metadata_props.add(key="owner", value="us")
     model.graph.node[0].metadata_props.add(key="layer", value="first")
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
-    result, _ = fold_batchnorm(load_model(tmp_path / "m.onnx"))
+    result = fold_batchnorm(load_model(tmp_path / "m.onnx")).model
     save_model(result, tmp_path / "out.onnx")
     saved = onnx.load(tmp_path / "out.onnx")
     assert saved.metadata_props[0].value == "us"
@@ -298,15 +298,15 @@ def test_what_cannot_be_folded_is_left_as_it_is(spoil):
     model = conv_norm()
     spoil(model)
     onnx.checker.check_model(model)
-    result, done = fold_batchnorm(Model(model))
-    assert done == ()
-    assert result.proto.SerializeToString() == model.SerializeToString()
+    result = fold_batchnorm(Model(model))
+    assert result.report == ()
+    assert result.model.proto.SerializeToString() == model.SerializeToString()
 
 
 def test_training_outputs_of_old_opsets_are_left():
     model = conv_norm(opset=9)
     model.graph.node[1].output.extend(["m2", "v2"])
-    assert fold_batchnorm(Model(model))[1] == ()
+    assert fold_batchnorm(Model(model)).report == ()
 
 
 def test_attributes_that_a_caller_gives_are_left():
@@ -322,17 +322,17 @@ def test_attributes_that_a_caller_gives_are_left():
     """
     model = parser.parse_model(text)
     onnx.checker.check_model(model)
-    assert fold_batchnorm(Model(model))[1] == ()
+    assert fold_batchnorm(Model(model)).report == ()
 
 
 @pytest.mark.real
 def test_real_models_stay_within_the_gate(real_model, tmp_path):
     source = load_model(real_model)
-    result, done = fold_batchnorm(source)
+    result = fold_batchnorm(source)
     norms = sum(node.op_type == "BatchNormalization" for node in source.proto.graph.node)
     computed = 1 if real_model.stem.startswith("magika") else 0  # its mean and variance are computed from the input
-    assert len(done) == norms - computed
-    if done:
-        save_model(result, tmp_path / "folded.onnx")
+    assert len(result.report) == norms - computed
+    if result.report:
+        save_model(result.model, tmp_path / "folded.onnx")
         feeds = feed(source.proto)
         assert_equal_outputs(str(real_model), str(tmp_path / "folded.onnx"), feeds)

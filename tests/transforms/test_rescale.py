@@ -34,7 +34,7 @@ def test_random_factors_in_random_chains_change_outputs_by_rounding_only(tmp_pat
     view, joints, _ = joints_of(proto)
     rng = np.random.default_rng(seed)
     factors = {joint: np.exp2(rng.uniform(-6, 6, joint.channels)) for joint in joints}
-    path = saved(rescale(view, factors), tmp_path_factory.mktemp("chain"))
+    path = saved(rescale(view, factors).model, tmp_path_factory.mktemp("chain"))
     feeds = {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -46,7 +46,7 @@ def test_powers_of_two_change_not_one_bit(tmp_path_factory, proto, seed):
     view, joints, _ = joints_of(proto)
     rng = np.random.default_rng(seed)
     factors = {joint: np.exp2(rng.integers(-6, 7, joint.channels).astype(float)) for joint in joints}
-    path = saved(rescale(view, factors), tmp_path_factory.mktemp("chain"))
+    path = saved(rescale(view, factors).model, tmp_path_factory.mktemp("chain"))
     feeds = {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.array_equal(before, after)
@@ -86,7 +86,7 @@ def reasons(proto: onnx.ModelProto) -> dict[str, str]:
 def test_a_tensor_with_several_readers_is_one_joint(tmp_path):
     view, (joint,), _ = joints_of(branches())
     assert [reader.weight.node.label for reader in joint.readers] == ["left", "right"]
-    path = saved(rescale(view, {joint: np.array([1.0, 3.0, 0.2, 7.0])}), tmp_path)
+    path = saved(rescale(view, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path)
     feeds = {"x": np.random.default_rng(2).normal(size=(1, 4, 5, 5)).astype(np.float32)}
     (before,), (after,) = run(branches(), feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -135,7 +135,7 @@ def test_external_weights_are_rescaled_from_disk(tmp_path):
     model = load_model(path)
     view = GraphView(model)
     (joint,), _ = find_joints(view, Constants(view), JointKind.PRODUCT)
-    result = saved(rescale(view, {joint: np.array([1.0, 3.0, 0.2, 7.0])}), tmp_path, ExternalData.ALWAYS)
+    result = saved(rescale(view, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path, ExternalData.ALWAYS)
     feeds = {"x": np.random.default_rng(2).normal(size=(1, 4, 5, 5)).astype(np.float32)}
     (before,), (after,) = run(branches(), feeds), run(result, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -165,7 +165,7 @@ def test_normalizations_are_joints_with_the_products_behind_them(tmp_path_factor
     view, (joint,), _ = joints_of(proto, JointKind.NORM)
     assert len(joint.readers) == 2
     rng = np.random.default_rng(seed)
-    path = saved(rescale(view, {joint: np.exp2(rng.uniform(-6, 6, 8))}), tmp_path_factory.mktemp("norm"))
+    path = saved(rescale(view, {joint: np.exp2(rng.uniform(-6, 6, 8))}).model, tmp_path_factory.mktemp("norm"))
     feeds = {"x": rng.normal(size=(2, 5, 8) if rank_three else (2, 8)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -184,7 +184,7 @@ def test_the_bias_of_a_matmul_belongs_to_it(tmp_path):
     proto = make_model(nodes, {"x": (3, 8)}, {"y": (3, 4)}, stored)
     view, (joint,), _ = joints_of(proto)
     assert joint.tensor.name == "a"
-    path = saved(rescale(view, {joint: np.array([1.0, 2.0, 3.0, 0.1, 9.0, 0.5])}), tmp_path)
+    path = saved(rescale(view, {joint: np.array([1.0, 2.0, 3.0, 0.1, 9.0, 0.5])}).model, tmp_path)
     feeds = {"x": rng.normal(size=(3, 8)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()

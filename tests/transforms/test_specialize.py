@@ -19,7 +19,7 @@ def special(text_or_proto, **shapes):
     """The specialized model, checked in full."""
     proto = parser.parse_model(text_or_proto) if isinstance(text_or_proto, str) else text_or_proto
     before = proto.SerializeToString()
-    result = specialize(Model(proto), shapes).proto
+    result = specialize(Model(proto), shapes).model.proto
     assert proto.SerializeToString() == before
     onnx.checker.check_model(result, full_check=True)
     return proto, result
@@ -203,7 +203,7 @@ def test_one_tensor_returned_twice():
     proto = branches(("float[n,2] c, float[n,2] d", "{ c = Exp (x) d = Neg (x) }"), OTHER)
     conditional = next(node for node in proto.graph.node if node.op_type == "If")
     conditional.attribute[0].g.output[1].name = "c"
-    after = specialize(Model(proto), {"x": (2, 2)}).proto
+    after = specialize(Model(proto), {"x": (2, 2)}).model.proto
     onnx.checker.check_model(after, full_check=True)
     x = floats(2, 2)
     np.testing.assert_array_equal(run(after, {"x": x})[0], run_exp_twice(x))
@@ -219,10 +219,10 @@ def test_a_branch_that_returns_a_tensor_from_outside():
     conditional = next(node for node in proto.graph.node if node.op_type == "If")
     conditional.attribute[0].g.output[1].name = "o"
     del conditional.attribute[0].g.node[1]
-    after = specialize(Model(proto), {"x": (2, 2)}).proto
+    after = specialize(Model(proto), {"x": (2, 2)}).model.proto
     onnx.checker.check_model(after, full_check=True)
     assert op_types(after) == ["Sqrt", "Exp", "Identity", "Add"]
-    other = specialize(Model(proto), {"x": (3, 2)}).proto
+    other = specialize(Model(proto), {"x": (3, 2)}).model.proto
     assert op_types(other) == ["Neg", "Abs", "Add"]
 
 
@@ -231,7 +231,7 @@ def test_initializers_of_a_branch_raise_an_old_ir_version():
     proto = branches(then, OTHER, ir_version=3)
     for tensor in proto.graph.initializer:
         proto.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    after = specialize(Model(proto), {"x": (2, 2)}).proto
+    after = specialize(Model(proto), {"x": (2, 2)}).model.proto
     assert after.ir_version == 4
     assert "w" in [tensor.name for tensor in after.graph.initializer]
 
@@ -369,7 +369,7 @@ SILERO = {"input": (1, 576), "state": (2, 1, 128)}
 def test_the_voice_detector_loses_its_branches_and_no_bit(real_model, shapes, tmp_path):
     if not real_model.stem.startswith("silero"):
         pytest.skip("it has no If")
-    save_model(specialize(load_model(real_model), shapes), tmp_path / "m.onnx")
+    save_model(specialize(load_model(real_model), shapes).model, tmp_path / "m.onnx")
     after = onnx.load(tmp_path / "m.onnx")
     onnx.checker.check_model(after, full_check=True)
     assert "If" not in op_types(after)
@@ -385,7 +385,7 @@ def test_the_voice_detector_loses_its_branches_and_no_bit(real_model, shapes, tm
 def test_the_voice_detector_builds_only_when_specialized(real_model, tmp_path):
     if not real_model.stem.startswith("silero"):
         pytest.skip("it has no If")
-    save_model(specialize(load_model(real_model), SILERO), tmp_path / "m.onnx")
+    save_model(specialize(load_model(real_model), SILERO).model, tmp_path / "m.onnx")
     oracle = TrtOracle()
     try:
         assert not oracle.judge(onnx.load(real_model)).accepted

@@ -9,13 +9,14 @@ from support.qdq import LOOP_AND_BRANCHES, pair_model, text_model
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
 from qdqtool.running.ort_cpu import Session
-from qdqtool.transforms.taps import TappedModel, tap_tensors
+from qdqtool.transforms.taps import Taps, tap_tensors
 
 X = np.array([1.1, -2.3, 3.7], np.float32)
 
 
-def tap_all(model: Model) -> TappedModel:
+def tap_all(model: Model) -> Transformed[Taps]:
     view = GraphView(model)
     values = [value for value in view.values() if value.producer is not None]
     return tap_tensors(view, values, TensorTypes(view).elem_type)
@@ -48,13 +49,13 @@ def test_the_original_is_not_changed() -> None:
 
 def test_every_tensor_of_branches_loops_and_functions_is_reached() -> None:
     tapped = tap_all(text_model(LOOP_AND_BRANCHES))
-    assert tapped.unreachable == {}
-    assert {name for _, name in tapped.taps} >= {"tq", "eq", "lq", "ld", "fq", "fd", "y", "z"}
+    assert tapped.report.unreachable == {}
+    assert {name for _, name in tapped.report.places} >= {"tq", "eq", "lq", "ld", "fq", "fd", "y", "z"}
 
 
 def test_a_branch_is_read_when_it_is_taken_and_empty_when_not() -> None:
     tapped = tap_all(text_model(LOOP_AND_BRANCHES))
-    then, other = (tapped.taps[("y.then_branch",), "tq"][0], tapped.taps[("y.else_branch",), "eq"][0])
+    then, other = (tapped.report.places[("y.then_branch",), "tq"][0], tapped.report.places[("y.else_branch",), "eq"][0])
     taken = run(tapped.model, feeds(branch=True))
     assert taken[then.output].tolist() == [2, -5, 7]  # 1.1/.5 = 2.2, -2.3/.5 = -4.6, 3.7/.5 = 7.4
     assert taken[other.output].size == 0
@@ -63,7 +64,7 @@ def test_a_branch_is_read_when_it_is_taken_and_empty_when_not() -> None:
 
 def test_a_loop_tensor_is_stacked_by_iteration() -> None:
     tapped = tap_all(text_model(LOOP_AND_BRANCHES))
-    tap = tapped.taps[("z.body",), "more"][0]
+    tap = tapped.report.places[("z.body",), "more"][0]
     assert tap.stacked == 1
     found = run(tapped.model, feeds(trips=3))[tap.output]
     value = X
@@ -77,13 +78,13 @@ def test_a_loop_tensor_is_stacked_by_iteration() -> None:
 
 def test_a_function_is_read_at_each_call_with_the_loop_around_it() -> None:
     tapped = tap_all(text_model(LOOP_AND_BRANCHES))
-    (tap,) = tapped.taps[("my::Twice",), "fq"]
+    (tap,) = tapped.report.places[("my::Twice",), "fq"]
     assert (tap.hops, tap.stacked) == (("z.body", "call vo"), 1)
 
 
 def test_values_agree_with_the_reference_evaluator() -> None:
     tapped = tap_all(text_model(LOOP_AND_BRANCHES))
-    names = list(dict.fromkeys(tap.output for taps in tapped.taps.values() for tap in taps))
+    names = list(dict.fromkeys(tap.output for taps in tapped.report.places.values() for tap in taps))
     ours = run(tapped.model, feeds())
     theirs = ReferenceEvaluator(tapped.model.proto).run(names, feeds())
     for name, array in zip(names, theirs, strict=True):
@@ -117,7 +118,7 @@ Inner (u) => (w)
 
 def test_nested_calls_give_one_tap_for_each_way_in() -> None:
     tapped = tap_all(text_model(NESTED))
-    taps = tapped.taps[("my::Inner",), "t"]
+    taps = tapped.report.places[("my::Inner",), "t"]
     assert len(taps) == 5
     results = run(tapped.model, {"x": np.array([3.0, 5.0], np.float32)})
     # Inner(u) = 1 - u flips between 3, 5 and -2, -4; t = -u
@@ -152,15 +153,15 @@ def test_scan_bodies_are_stacked_and_their_axes_list_grows() -> None:
     tapped = tap_all(text_model(SCAN))
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     found = run(tapped.model, {"x": x})
-    (twice,) = tapped.taps[("last.body",), "twice"]
+    (twice,) = tapped.report.places[("last.body",), "twice"]
     assert found[twice.output].tolist() == (2 * x).tolist()
-    (total,) = tapped.taps[("last.body",), "total"]
+    (total,) = tapped.report.places[("last.body",), "total"]
     assert found[total.output].tolist() == np.cumsum(2 * x, axis=0).tolist()
 
 
 def test_four_bit_tensors_are_widened_exactly() -> None:
     tapped = tap_all(pair_model(onnx.TensorProto.INT4, scale=1.0))
-    (tap,) = tapped.taps[(), "q"]
+    (tap,) = tapped.report.places[(), "q"]
     found = run(tapped.model, {"x": np.array([-9, -8, -1, 0, 3, 7, 8], np.float32)})
     assert found[tap.output].dtype == np.int8
     assert found[tap.output].tolist() == [-8, -8, -1, 0, 3, 7, 7]
@@ -171,13 +172,13 @@ UNCALLED = NESTED.replace("y = my.Outer (b)", "y = Neg (b)").replace("a = my.Out
 
 def test_a_function_that_nothing_calls_is_not_reached_and_says_why() -> None:
     tapped = tap_all(text_model(UNCALLED))
-    assert tapped.unreachable[("my::Outer",), "r"] == "function my::Outer is never called"
+    assert tapped.report.unreachable[("my::Outer",), "r"] == "function my::Outer is never called"
     run(tapped.model, {"x": np.zeros(2, np.float32)})
 
 
 def test_a_function_that_calls_itself_ends_with_a_reason() -> None:
     model = text_model(NESTED.replace("t = Neg (u)", "t = my.Inner (u)"))
-    reasons = tap_all(model).unreachable
+    reasons = tap_all(model).report.unreachable
     assert reasons[("my::Inner",), "t"] == "function my::Inner calls itself"
 
 
@@ -185,8 +186,8 @@ def test_a_branch_tensor_of_unknown_type_is_not_reached() -> None:
     view = GraphView(text_model(LOOP_AND_BRANCHES))
     value = view.scope(("y.then_branch",)).values["tq"]
     tapped = tap_tensors(view, [value], lambda _: None)
-    assert "type is unknown" in tapped.unreachable[("y.then_branch",), "tq"]
-    assert tapped.taps == {}
+    assert "type is unknown" in tapped.report.unreachable[("y.then_branch",), "tq"]
+    assert tapped.report.places == {}
 
 
 def test_a_name_that_is_taken_is_not_used() -> None:

@@ -1,5 +1,10 @@
 """Notes that a model carries: the key and value pairs of ``metadata_props``."""
 
+from collections.abc import Mapping
+
+import onnx
+
+from qdqtool.graph.io.copying import copy_model
 from qdqtool.graph.model import Model
 
 CALIBRATION_KEY = "qdqtool.calibration"
@@ -14,24 +19,45 @@ ROUNDING_KEY = "qdqtool.rounded_by_data"
 HIGH_PRECISION_KEY = "qdqtool.high_precision_dtype"
 """Key under which a quantized model says that its float part was converted, and to what: ``fp16``."""
 
+Notes = Mapping[str, str | None]
+"""Values by key; None for a note that the model must not have."""
+
 
 def read_metadata(model: Model, key: str) -> str | None:
     """The value of a key; None where the model has no such note."""
     return next((entry.value for entry in model.proto.metadata_props if entry.key == key), None)
 
 
-def write_metadata(model: Model, key: str, value: str) -> None:
-    """Set a key in place: for a model that the caller has just made. The other notes keep their order."""
-    for entry in model.proto.metadata_props:
+def with_metadata(model: Model, notes: Notes) -> Model:
+    """The model with some of its notes set or removed. The others keep their order, and new ones come last.
+
+    The proto is copied once for all of them; where nothing changes, the given model is returned.
+
+    Args:
+        model: The model; it is not changed.
+        notes: The values by key.
+    """
+    if all(read_metadata(model, key) == value for key, value in notes.items()):
+        return model
+    result = model.fork()
+    result.proto = copy_model(model.proto, ())
+    for key, value in notes.items():
+        if value is None:
+            _remove(result.proto, key)
+        else:
+            _set(result.proto, key, value)
+    return result
+
+
+def _set(proto: onnx.ModelProto, key: str, value: str) -> None:
+    for entry in proto.metadata_props:
         if entry.key == key:
             entry.value = value
             return
-    model.proto.metadata_props.add(key=key, value=value)
+    proto.metadata_props.add(key=key, value=value)
 
 
-def drop_metadata(model: Model, key: str) -> None:
-    """Take a note away in place, if there is one: for a model that the caller has just made."""
-    kept = [entry for entry in model.proto.metadata_props if entry.key != key]
-    if len(kept) != len(model.proto.metadata_props):
-        del model.proto.metadata_props[:]
-        model.proto.metadata_props.extend(kept)
+def _remove(proto: onnx.ModelProto, key: str) -> None:
+    kept = [entry for entry in proto.metadata_props if entry.key != key]
+    del proto.metadata_props[:]
+    proto.metadata_props.extend(kept)

@@ -1,6 +1,6 @@
 """What placement asks about tensors: whether they are constant, of a type that Q reads, and can be observed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from qdqtool import ops
 from qdqtool.graph.index.constants import Constants
@@ -11,7 +11,7 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.scope import MAIN
 from qdqtool.planning.placement.selection import Selection
 from qdqtool.targets import Target, type_name
-from qdqtool.transforms.taps import tap_tensors, tensor_key
+from qdqtool.transforms.taps import TensorKey, tap_tensors, tensor_key
 
 FLOAT_TYPES = frozenset({"bfloat16", "float16", "float32"})
 """What QuantizeLinear reads by ONNX; a target may take less, or by mistake more."""
@@ -94,13 +94,13 @@ def _quantized_by(dequantize: NodeView) -> str:
     return "it is quantized already"
 
 
-def _unreachable(view: GraphView, types: TensorTypes, constants: Constants) -> dict[tuple[tuple[str, ...], str], str]:
+def _unreachable(view: GraphView, types: TensorTypes, constants: Constants) -> Mapping[TensorKey, str]:
     """Why tensors of bodies and functions cannot be observed in a run, for all that quantizable operators read."""
     inner = [value for value in _read_in_bodies(view) if not constants.is_constant(value)]
     if not inner:
         return {}
     stripped = GraphView(Model(without_weights(view.model.proto), view.model.path))
-    return tap_tensors(stripped, inner, types.elem_type).unreachable
+    return tap_tensors(stripped, inner, types.elem_type).report.unreachable
 
 
 def _read_in_bodies(view: GraphView) -> Iterator[Value]:

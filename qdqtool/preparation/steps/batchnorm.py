@@ -22,6 +22,6 @@ class BatchNormStep:
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """The fold; it has no parameters."""
         del parameters
-        folded, nodes = fold_batchnorm(model)
-        sites = (Site(name=n.node, graph=n.graph, note=f"folded into {n.op_type} '{n.into}'") for n in nodes)
-        return Change(model=folded, done=tuple(sites))
+        folded = fold_batchnorm(model)
+        sites = (Site(name=n.node, graph=n.graph, note=f"folded into {n.op_type} '{n.into}'") for n in folded.report)
+        return Change(model=folded.model, done=tuple(sites))

@@ -8,8 +8,9 @@ from rich.text import Text
 
 from qdqtool.data.input_shapes import spell_shape
 from qdqtool.engine.builder import InputProfile, NodePrecision
-from qdqtool.engine.report import EngineReport, Specialized
+from qdqtool.engine.report import EngineReport
 from qdqtool.report.terminal import escape, human_bytes, make_table, plural
+from qdqtool.transforms.specialize import Specialized
 
 SHOWN = 20
 

@@ -11,12 +11,13 @@ from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
+from qdqtool.graph.transformed import Transformed
 from qdqtool.transforms.float16.decide import Decisions, decide
 from qdqtool.transforms.float16.edits import Float16Edits
 from qdqtool.transforms.float16.magnitudes import KEEPING
 from qdqtool.transforms.taps import TensorKey
 
-__all__ = ["KEEPING", "Float16Model", "Float32Node", "convert_to_float16"]
+__all__ = ["KEEPING", "Float16Conversion", "Float32Node", "convert_to_float16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,24 +37,24 @@ class Float32Node:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Float16Model:
-    """A model whose float part is float16.
+@dataclass(frozen=True, slots=True)
+class Float16Conversion:
+    """What became of the float nodes of a model.
 
     Attributes:
-        model: The model.
-        nodes: How many of its nodes compute in float16.
+        nodes: How many of them compute in float16.
         kept: Those that compute in float32.
         casts: How many Cast nodes were added.
     """
 
-    model: Model
     nodes: int
     kept: tuple[Float32Node, ...]
     casts: int
 
 
-def convert_to_float16(model: Model, measured: Mapping[TensorKey, float] | None = None) -> Float16Model:
+def convert_to_float16(
+    model: Model, measured: Mapping[TensorKey, float] | None = None
+) -> Transformed[Float16Conversion]:
     """Convert the float32 part of a model to float16.
 
     Inputs and outputs of the model keep their type. So does what a local function or a body is handed and returns.
@@ -70,7 +71,7 @@ def convert_to_float16(model: Model, measured: Mapping[TensorKey, float] | None 
     builder.add_all()
     done = apply_edits(view.model, builder.edits) if builder.edits else model
     computing = sum(1 for _ in decisions.computing())
-    return Float16Model(done, computing - len(decisions.kept), _kept(decisions), builder.casts)
+    return Transformed(done, Float16Conversion(computing - len(decisions.kept), _kept(decisions), builder.casts))
 
 
 def _kept(decisions: Decisions) -> tuple[Float32Node, ...]:

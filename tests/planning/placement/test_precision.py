@@ -76,7 +76,7 @@ def test_every_product_of_a_network_runs_as_planned(name, number_format, tmp_pat
 @pytest.mark.parametrize("number_format", FORMATS)
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/*.onnx")), ids=lambda path: f"{path.parent.name}_{path.stem}")
 def test_every_product_of_a_sample_model_runs_as_planned(path, number_format, tmp_path):
-    folded, _ = fold_batchnorm(load_model(path))
+    folded = fold_batchnorm(load_model(path)).model
     place(folded.proto, tmp_path, number_format=number_format)
     assert_runs_as_planned(
         tmp_path, sum(has_full_tiles(node, folded.proto) for node in products(folded.proto)), number_format

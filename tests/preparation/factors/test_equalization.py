@@ -122,7 +122,7 @@ def test_a_rescaled_network_ends_with_the_same_noise(proto, seed):
     view = GraphView(Model(proto))
     moved = {joint.key: np.exp2(rng.uniform(-4, 4, joint.channels)) for joint in joints}
     own, _ = find_joints(view, Constants(view), JointKind.PRODUCT)
-    other = rescale(view, {joint: moved[joint.key] for joint in own})
+    other = rescale(view, {joint: moved[joint.key] for joint in own}).model
     after = GraphView(other)
     others, _ = find_joints(after, Constants(after), JointKind.PRODUCT)
     by_name = {value.name: found for value, found in seen.items()}

@@ -125,7 +125,7 @@ def test_a_channel_that_is_divided_counts_as_much_more(proto, seed):
     joints, _ = find_joints(view, Constants(view), JointKind.PRODUCT)
     moved = {joint: np.exp2(rng.integers(-4, 5, joint.channels)).astype(np.float64) for joint in joints}
     before = {value.name: found for value, found in channel_importance(view, Constants(view)).items()}
-    after_view = GraphView(rescale(view, moved))
+    after_view = GraphView(rescale(view, moved).model)
     after = {value.name: found for value, found in channel_importance(after_view, Constants(after_view)).items()}
     for joint, by in moved.items():
         name = joint.tensor.name

@@ -36,14 +36,14 @@ def test_a_fix_removes_the_fault_and_is_stable(rule: Rule, model: Model):
     policy = Policy(targets=tuple(targets.names()), select=(rule.code,))
     before = model.proto.SerializeToString(deterministic=True)
 
-    fixed, done = fix_model(model, FixRequest(policy=policy, unsafe=True))
-    again, rest = fix_model(fixed, FixRequest(policy=policy, unsafe=True))
+    fixed = fix_model(model, FixRequest(policy=policy, unsafe=True))
+    again = fix_model(fixed.model, FixRequest(policy=policy, unsafe=True))
 
-    assert done.changes
-    assert not done.refused
-    assert not [fault for _, fault in findings(fixed, rule) if fault.fixes]
-    assert not rest.changes
-    assert again.proto == fixed.proto
+    assert fixed.report.changes
+    assert not fixed.report.refused
+    assert not [fault for _, fault in findings(fixed.model, rule) if fault.fixes]
+    assert not again.report.changes
+    assert again.model.proto == fixed.model.proto
     assert model.proto.SerializeToString(deterministic=True) == before
 
 
@@ -51,7 +51,7 @@ def test_a_fix_removes_the_fault_and_is_stable(rule: Rule, model: Model):
 def test_a_safe_fix_is_proven_or_refused(rule: Rule, model: Model):
     policy = Policy(targets=tuple(targets.names()), select=(rule.code,))
 
-    _, done = fix_model(model, FixRequest(policy=policy))
+    done = fix_model(model, FixRequest(policy=policy)).report
 
     assert all(change.label == "safe" and "bit-equal" in change.proof for change in done.changes)
     assert all(output.exact for output in done.outputs)
@@ -72,8 +72,8 @@ def test_every_fix_is_one_of_the_offers_of_its_rule():
 
 @pytest.mark.parametrize(("rule", "model"), EXAMPLES)
 def test_a_fixed_model_passes_the_checker(rule: Rule, model: Model, tmp_path: Path):
-    fixed, done = fix_model(model, FixRequest(policy=Policy(targets=("tensorrt",), select=(rule.code,))))
+    fixed = fix_model(model, FixRequest(policy=Policy(targets=("tensorrt",), select=(rule.code,))))
 
-    if done.changes:
-        save_model(fixed, tmp_path / "fixed.onnx")
+    if fixed.report.changes:
+        save_model(fixed.model, tmp_path / "fixed.onnx")
         onnx.checker.check_model(onnx.load(tmp_path / "fixed.onnx"), full_check=True)

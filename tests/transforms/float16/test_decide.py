@@ -63,9 +63,9 @@ def test_bodies_compute_in_float16_and_hand_over_float32(flag):
     for name, array in expected.items():
         assert found[name].dtype == array.dtype
         assert sqnr_db(array, found[name]) > FEW_ROUNDINGS
-    reasons = {each.op_type: each.reason for each in half.kept}
+    reasons = {each.op_type: each.reason for each in half.report.kept}
     assert reasons["If"] == "what If hands to its bodies and back stays float32"
-    assert any("local function" in each.reason or "no operator of ONNX" in each.reason for each in half.kept)
+    assert any("local function" in each.reason or "no operator of ONNX" in each.reason for each in half.report.kept)
     inside = [each for each in converted.graph.node if each.op_type in {"If", "Loop", "Scan"}]
     bodies = [attribute.g for each in inside for attribute in each.attribute if attribute.g.node]
     assert any(each.op_type == "Cast" for body in bodies for each in body.node)
@@ -167,7 +167,7 @@ def test_operators_of_other_domains_keep_their_types():
     model.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, (2, 2)))
     model.opset_import.add(domain="com.microsoft", version=1)
     half = convert_to_float16(Model(model))
-    assert kept(half)["b"].startswith("it is no operator of ONNX")
+    assert kept(half.report)["b"].startswith("it is no operator of ONNX")
     x = {"x": floats(2, 2)}
     assert sqnr_db(outputs_of(model, x)["y"], outputs_of(half.model.proto, x)["y"]) > FEW_ROUNDINGS
 

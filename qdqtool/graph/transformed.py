@@ -1,0 +1,34 @@
+"""What a change of a whole model returns: the changed model, and a report of what was done."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from qdqtool.graph.model import Model
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed(Generic[R_co]):
+    """A changed model, and what was done to it.
+
+    A *transform* decides what to change in a model: it folds, converts, inserts or removes. Every transform returns
+    this type, and these rules hold for all of them:
+
+    - The given model is not changed. The result shares what is equal, so no weight is copied for it: external data
+      stays in its file, and a large weight that is new is pending (:class:`~qdqtool.graph.model.Payload`).
+    - Where there is nothing to do, the result may be the given model itself.
+    - The report says what the caller cannot know from its own arguments. It is None where there is nothing of the kind.
+
+    Four functions are no transforms and return a plain :class:`~qdqtool.graph.model.Model`, since they do exactly what
+    their arguments say. Transforms are made of them: :meth:`Model.fork <qdqtool.graph.model.Model.fork>`,
+    :func:`~qdqtool.graph.edits.surgeon.apply_edits`, :func:`~qdqtool.graph.io.metadata.with_metadata` and
+    :func:`~qdqtool.graph.io.spill.spilled`.
+
+    Attributes:
+        model: The changed model.
+        report: What was done; each transform documents its type.
+    """
+
+    model: Model
+    report: R_co

@@ -1,0 +1,106 @@
+"""What :class:`Transformed` promises of every transform: one type, and a given model that stays as it is."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+from support.batchnorm import batchnorm_model
+from support.joint_attention import joint_attention
+from support.paths import ROOT
+from support.placed import place
+
+import qdqtool.insertion
+import qdqtool.transforms
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.spill import spilled
+from qdqtool.graph.model import Model
+from qdqtool.graph.transformed import Transformed
+from qdqtool.insertion.split_qkv import separate_like, separate_projections
+from qdqtool.insertion.strip import strip_from
+from qdqtool.planning.high_precision import lower
+from qdqtool.repair.unused import sweep
+from qdqtool.transforms.batchnorm import fold_batchnorm
+from qdqtool.transforms.float16 import convert_to_float16
+from qdqtool.transforms.joints import JointKind, find_joints
+from qdqtool.transforms.opset import upgrade_opset
+from qdqtool.transforms.rescale import rescale
+from qdqtool.transforms.specialize import specialize
+from qdqtool.transforms.taps import tap_tensors
+
+
+def _shape(model: Model) -> tuple[int, ...]:
+    return tuple(dim.dim_value or 2 for dim in model.proto.graph.input[0].type.tensor_type.shape.dim)
+
+
+def _rescaled(model: Model) -> Transformed[Any]:
+    view = GraphView(model)
+    joints, _ = find_joints(view, Constants(view), JointKind.PRODUCT)
+    return rescale(view, {joint: np.full(joint.channels, 2.0) for joint in joints})
+
+
+def _tapped(model: Model) -> Transformed[Any]:
+    view = GraphView(model)
+    values = [value for value in view.values() if value.producer is not None]
+    return tap_tensors(view, values, TensorTypes(view).elem_type)
+
+
+TRANSFORMS: dict[str, Callable[[Model], Transformed[Any]]] = {
+    "convert_to_float16": convert_to_float16,
+    "fold_batchnorm": fold_batchnorm,
+    "lower": lambda model: lower(model, {}),
+    "rescale": _rescaled,
+    "separate_like": lambda model: separate_like(model, model),
+    "separate_projections": lambda model: separate_projections(model, "tensorrt"),
+    "specialize": lambda model: specialize(model, {model.proto.graph.input[0].name: _shape(model)}),
+    "strip_from": strip_from,
+    "sweep": lambda model: sweep(GraphView(model), model),
+    "tap_tensors": _tapped,
+    "upgrade_opset": lambda model: upgrade_opset(model, 22),
+}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[Model]:
+    """Two float models with much to do, and a quantized attention; weights are spilled."""
+    placed = place(joint_attention(), tmp_path_factory.mktemp("placed"))
+    depthwise = load_model(ROOT / "sample_models" / "digits_depthwise" / "uneven.onnx")
+    return [spilled(model) for model in (Model(batchnorm_model(1.0)), depthwise, Model(placed))]
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_a_transform_returns_a_report_and_leaves_the_given_model_alone(name: str, models: list[Model]) -> None:
+    changed = 0
+    for model in models:
+        before, payloads = model.proto.SerializeToString(deterministic=True), dict(model.payloads)
+        result = TRANSFORMS[name](model)
+        assert isinstance(result, Transformed)
+        assert model.proto.SerializeToString(deterministic=True) == before
+        assert model.payloads == payloads
+        if result.model is not model:
+            assert result.model.proto is not model.proto
+            assert result.model.payloads is not model.payloads
+            changed += result.model.proto != model.proto
+    assert changed or name in {"separate_like", "sweep"}, "no model has anything to do"
+
+
+def public_functions() -> Iterator[Callable[..., Any]]:
+    for room in (qdqtool.transforms, qdqtool.insertion):
+        for info in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            module = importlib.import_module(info.name)
+            for name, found in inspect.getmembers(module, inspect.isfunction):
+                if not name.startswith("_") and found.__module__ == info.name:
+                    yield found
+
+
+def test_every_function_that_makes_a_model_says_what_it_did() -> None:
+    returned = {found: get_type_hints(found).get("return") for found in public_functions()}
+    bare = [found for found, kind in returned.items() if kind is Model or Model in get_args(kind)]
+    assert [found.__name__ for found in bare] in ([], ["apply_plan"])
+    assert sum(get_origin(kind) is Transformed for kind in returned.values()) > 8
