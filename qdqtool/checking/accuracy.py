@@ -14,12 +14,12 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.numerics.dtypes import Array
 from qdqtool.plan import Placement, QuantPlan
+from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.fake_quantize import rounded
 from qdqtool.running.float_runs import FloatRuns
-from qdqtool.running.observe import Observer
+from qdqtool.running.observer import Observer
 from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
-from qdqtool.running.running_error import RunningError
 
 SLICE = 32
 """Most samples that are run."""
@@ -156,7 +156,7 @@ class _Pair:
     placement: Placement
     value: Value
     is_constant: bool
-    error: RunningError
+    error: AccumulatedError
     before: int = 0
     after: int = 0
     """How many values were not 0, before and behind the pair."""
@@ -167,7 +167,7 @@ class _Pair:
         value = index.view.scope(placement.slot.scope).values.get(placement.slot.tensor)
         if value is None:
             return None
-        return cls(placement, value, index.is_constant(value), RunningError())
+        return cls(placement, value, index.is_constant(value), AccumulatedError())
 
     def add(self, x: Array) -> None:
         y = rounded(x, self.placement)
@@ -225,7 +225,7 @@ def _expected(observer: Observer, results: list[Value], pairs: list[_Pair], feed
 
 def _compared(expected: list[Mapping[str, Array]], after: Model, feeds: Feeds) -> tuple[OutputAccuracy, ...]:
     names = dict.fromkeys(name for outputs in expected for name in outputs)
-    errors = {name: RunningError() for name in names}
+    errors = {name: AccumulatedError() for name in names}
     split = plan_split(ModelIndex.of(after))
     with open_session(after, split) as quantized:
         for outputs, sample in zip(expected, feeds.first(len(expected)), strict=True):
@@ -235,11 +235,11 @@ def _compared(expected: list[Mapping[str, Array]], after: Model, feeds: Feeds) -
     return _outputs(errors)
 
 
-def _outputs(errors: Mapping[str, RunningError]) -> tuple[OutputAccuracy, ...]:
+def _outputs(errors: Mapping[str, AccumulatedError]) -> tuple[OutputAccuracy, ...]:
     return tuple(_output(name, error) for name, error in errors.items() if error.elements or error.other_shapes)
 
 
-def _output(name: str, error: RunningError) -> OutputAccuracy:
+def _output(name: str, error: AccumulatedError) -> OutputAccuracy:
     sqnr = error.sqnr_db
     return OutputAccuracy(
         name=name,

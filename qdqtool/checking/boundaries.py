@@ -19,8 +19,8 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.own_nodes import granularity_of
-from qdqtool.running.running_error import RunningError
 
 ROUNDINGS = 4
 """Float operations between a weight and its dequantized code: reciprocal or scale, quotient, product, and one spare for
@@ -53,7 +53,7 @@ class Boundary:
     baseline: Value
     fmt: NumberFormat
     is_weight: bool
-    error: RunningError = field(default_factory=RunningError)
+    error: AccumulatedError = field(default_factory=AccumulatedError)
     max_steps: float = 0.0
     sum_steps: float = 0.0
     index: tuple[int, ...] = ()

@@ -20,7 +20,7 @@ from qdqtool.checking.gptq_metadata import NotedRounding
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.gptq import DAMPING
 from qdqtool.numerics.granularity import Blocked, Granularity
-from qdqtool.running.running_error import RunningError
+from qdqtool.running.accumulated_error import AccumulatedError
 
 MOST_RMS_STEPS = math.sqrt((1 + DAMPING) / DAMPING) / 2
 """Root mean square distance of one output channel, in steps: 2.29. Nearest codes have 0.29; of codes that GPTQ chose,
@@ -55,7 +55,7 @@ class RoundedByData:
             furthest = np.sqrt(np.max(squares, initial=0.0))
         self.rms_steps = float(np.maximum(self.rms_steps, furthest))
 
-    def fault(self, error: RunningError, roundings: int) -> str:
+    def fault(self, error: AccumulatedError, roundings: int) -> str:
         """Why it is not what data chose, in words; empty where it is.
 
         Args:

@@ -17,7 +17,7 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.numerics.packing import unpack
 from qdqtool.plan import Placement, QuantPlan, ScopePath
-from qdqtool.running.running_error import RunningError
+from qdqtool.running.accumulated_error import AccumulatedError
 
 MAX_NOTE_BYTES = 1 << 26
 
@@ -73,7 +73,7 @@ def _entries(index: ModelIndex, placements: list[Placement]) -> Iterator[_Entry]
         value = index.view.scope(slot.scope).values.get(slot.tensor)
         weights = index.constant(value) if value is not None else None
         if weights is not None:
-            error = RunningError()
+            error = AccumulatedError()
             error.add(weights, _dequantized(placement, weights.shape))
             mean = error.noise / max(1, error.elements)
             yield _Entry(tensor=slot.tensor, scope=slot.scope, type=weights.dtype.name, error=mean)

@@ -13,8 +13,8 @@ from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.metrics import max_steps
+from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.own_nodes import granularity_of
-from qdqtool.running.running_error import RunningError
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Deviation:
     maker: QdqNode | None
     scale: Array | None
     max_steps: float | None = None
-    error: RunningError = field(default_factory=RunningError)
+    error: AccumulatedError = field(default_factory=AccumulatedError)
 
     def add(self, expected: Array, found: Array) -> None:
         """Count one sample."""

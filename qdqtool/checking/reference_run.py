@@ -18,7 +18,7 @@ from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.nonfinite import first_nonfinite
-from qdqtool.running.observe import Observer, Run
+from qdqtool.running.observer import Observer, Run
 from qdqtool.running.ort_cpu import Profile
 from qdqtool.running.own_support import plan_split
 

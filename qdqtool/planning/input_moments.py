@@ -12,7 +12,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.gptq import Moments
 from qdqtool.planning.range_planner import computing_nodes
 from qdqtool.running.float_runs import run_sample
-from qdqtool.running.observe import Observer, is_fed
+from qdqtool.running.observer import Observer, is_fed
 from qdqtool.running.ort_cpu import Profile
 
 MOST_BYTES = 1 << 30

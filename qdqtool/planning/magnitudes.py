@@ -8,7 +8,7 @@ from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.ranges.types import CHUNK, Ranges
 from qdqtool.running.float_runs import run_sample
-from qdqtool.running.observe import Observer, is_fed
+from qdqtool.running.observer import Observer, is_fed
 from qdqtool.running.ort_cpu import Profile
 from qdqtool.transforms.float16 import KEEPING
 from qdqtool.transforms.float16.magnitudes import largest

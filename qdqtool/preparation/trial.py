@@ -28,10 +28,10 @@ from qdqtool.planning.scale_type import HighPrecision, rule_for
 from qdqtool.preparation.bias_correction import correct_biases
 from qdqtool.preparation.step import Change
 from qdqtool.ranges.types import Trial, TrialOutput
+from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.channel_statistics import ChannelData, ChannelStatistics
 from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
-from qdqtool.running.running_error import RunningError
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
 MIN_SAMPLES, MAX_SAMPLES = 2, 16
@@ -64,7 +64,7 @@ class TrialRunner:
         self._slots = slots
         self._correct = correct
         self._expected: list[Mapping[str, Array]] = []
-        self._before: tuple[Model, dict[str, RunningError]] | None = None
+        self._before: tuple[Model, dict[str, AccumulatedError]] | None = None
 
     def run(self, model: Model, change: Change) -> Trial:
         """Quantize a model with and without a change.
@@ -85,12 +85,12 @@ class TrialRunner:
         except QdqError as error:
             return Trial(samples=0, kept=True, problem=error.message)
 
-    def _errors(self, form: "_Form") -> dict[str, RunningError]:
+    def _errors(self, form: "_Form") -> dict[str, AccumulatedError]:
         """How far each float output of the quantized form is from the float model's."""
         if not self._expected:
             self._expected = list(self._float_outputs(form.model))
         feeds = self._data.feeds.first(len(self._expected))
-        errors = {name: RunningError() for name in self._expected[0]}
+        errors = {name: AccumulatedError() for name in self._expected[0]}
         self._data.runs.close()  # one model at a time: the float outputs are kept
         quantized = self._quantized(form)
         with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
@@ -151,7 +151,7 @@ class _Form:
         return np.asarray(entry.bound if entry.bound is not None else found.peak.max())
 
 
-def verdict(before: Mapping[str, RunningError], after: Mapping[str, RunningError], samples: int) -> Trial:
+def verdict(before: Mapping[str, AccumulatedError], after: Mapping[str, AccumulatedError], samples: int) -> Trial:
     """Whether the outputs keep as much with a change as without.
 
     The noise of each output counts in relation to what it was, in dB, so that neither large outputs nor noisy ones
@@ -172,7 +172,7 @@ def verdict(before: Mapping[str, RunningError], after: Mapping[str, RunningError
     return Trial(samples=samples, kept=kept, outputs=outputs, problem=problem)
 
 
-def _grown_db(before: RunningError, after: RunningError) -> float:
+def _grown_db(before: AccumulatedError, after: AccumulatedError) -> float:
     """By how much the noise of an output grew; infinitely where new values are NaN or infinite."""
     if after.nonfinite_mismatches != before.nonfinite_mismatches:
         return inf if after.nonfinite_mismatches > before.nonfinite_mismatches else -inf
@@ -185,5 +185,5 @@ def _grown_db(before: RunningError, after: RunningError) -> float:
     return 10 * log10(two / one) if one and two else 0.0
 
 
-def _rounded(error: RunningError) -> float | None:
+def _rounded(error: AccumulatedError) -> float | None:
     return None if error.sqnr_db is None else round(error.sqnr_db, 2)

@@ -21,7 +21,7 @@ from qdqtool.ranges.tensor_statistics import TensorStatistics
 from qdqtool.ranges.types import CHUNK, UNSEEN, Part, Ranges, TensorKey, TensorRange
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.nonfinite import first_nonfinite
-from qdqtool.running.observe import Observer, is_fed
+from qdqtool.running.observer import Observer, is_fed
 from qdqtool.transforms.taps import tensor_key
 
 

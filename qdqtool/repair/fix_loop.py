@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from qdqtool.errors import QdqError
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import EditError, apply_edits
+from qdqtool.graph.edits.unused import without_unused
 from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, display
 from qdqtool.repair.claims import Claims
 from qdqtool.repair.proof import Prover, Run, output_changes, same_bits, same_values
 from qdqtool.repair.report import Change, RefusedFix, Repaired
-from qdqtool.repair.unused import sweep
 from qdqtool.rules import Draft, Fix, Label, RuleContext, UnfitError
 from qdqtool.transforms.opset import upgrade_opset
 
@@ -168,7 +168,7 @@ class Repair:
             opset = max(chosen.draft.opset for chosen in batch)
             raised = upgrade_opset(context.model, opset).model if opset else context.model
             edited = apply_edits(raised, [edit for chosen in batch for edit in chosen.draft.edits])
-            swept = sweep(context.view, edited)
+            swept = without_unused(context.view, edited)
         except (EditError, QdqError) as error:
             self._fail(batch, str(error))
             return

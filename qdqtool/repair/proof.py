@@ -23,8 +23,8 @@ from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.metrics import max_steps
 from qdqtool.repair.report import OutputChange
 from qdqtool.rules import Draft, RuleContext
+from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.ort_cpu import Profile, Session
-from qdqtool.running.running_error import RunningError
 
 Sample = dict[str, Array]
 
@@ -160,7 +160,7 @@ def _with_relus(model: Model) -> Model:
 def _output_change(
     name: str, before: Sequence[Sample], after: Sequence[Sample], twin: Run, scale: Array | None
 ) -> OutputChange:
-    moved, noise_before, noise_after = RunningError(), RunningError(), RunningError()
+    moved, noise_before, noise_after = AccumulatedError(), AccumulatedError(), AccumulatedError()
     steps: float | None = None
     for index, (first, second) in enumerate(zip(before, after, strict=True)):
         moved.add(first[name], second[name])

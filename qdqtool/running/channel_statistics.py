@@ -13,7 +13,7 @@ from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.running.float_runs import FloatRuns
-from qdqtool.running.observe import Observer, Run, is_fed
+from qdqtool.running.observer import Observer, Run, is_fed
 from qdqtool.transforms.joints import Layout
 from qdqtool.transforms.taps import TensorKey, tensor_key
 

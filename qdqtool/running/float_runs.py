@@ -12,7 +12,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
-from qdqtool.running.observe import Observer, Run, is_fed
+from qdqtool.running.observer import Observer, Run, is_fed
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.transforms.taps import TensorKey, tensor_key
 

@@ -16,7 +16,7 @@ from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.numerics.dtypes import Array
-from qdqtool.running.observe import Observer, Run, is_fed
+from qdqtool.running.observer import Observer, Run, is_fed
 from qdqtool.transforms.taps import Tap, called_scopes, hop_into
 
 _Good = Callable[[Array], npt.NDArray[np.bool_]]

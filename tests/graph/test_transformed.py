@@ -8,6 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
+from qdqtool.repair.unused import sweep
 from support.batchnorm import batchnorm_model
 from support.joint_attention import joint_attention
 from support.paths import ROOT
@@ -25,7 +26,6 @@ from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.split_qkv import separate_like, separate_projections
 from qdqtool.insertion.strip import strip_from
 from qdqtool.planning.high_precision import lower
-from qdqtool.repair.unused import sweep
 from qdqtool.transforms.batchnorm import fold_batchnorm
 from qdqtool.transforms.float16 import convert_to_float16
 from qdqtool.transforms.joints import JointKind, find_joints

@@ -27,7 +27,7 @@ from qdqtool.preparation.trial import verdict
 from qdqtool.ranges.file import read_ranges
 from qdqtool.ranges.shard import Shard
 from qdqtool.ranges.types import PreparationStep, Trial, TrialOutput
-from qdqtool.running.running_error import RunningError
+from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.transforms.specialize import specialize
 
 SAMPLE = ROOT / "sample_models" / "digits_depthwise"
@@ -217,9 +217,11 @@ def test_the_text_says_why(hurt, tmp_path):
     assert f"1 layer left, not equalised: measured SQNR {figures}" in text
 
 
-def errors(**noises: float) -> dict[str, RunningError]:
+def errors(**noises: float) -> dict[str, AccumulatedError]:
     """Outputs of energy 1 with so much noise each."""
-    return {name: RunningError(elements=10, different=10, signal=1.0, noise=noise) for name, noise in noises.items()}
+    return {
+        name: AccumulatedError(elements=10, different=10, signal=1.0, noise=noise) for name, noise in noises.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ _PIECE = 1 << 20
 
 
 @dataclass(slots=True)
-class RunningError:
+class AccumulatedError:
     """How far one tensor is from its reference over all samples so far.
 
     Elements that are NaN or infinite in either tensor are counted apart and left out of every sum. So are samples in
