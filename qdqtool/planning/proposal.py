@@ -30,9 +30,8 @@ def propose_for(index: ModelIndex, recipe: Recipe) -> Proposal:
     mode, target = recipe.mode, targets.get(recipe.target)
     if mode.weight_only:
         goal = WeightGoal(mode, mode.block_size(recipe.block_size))
-        return propose_weights(index.view, index.types, index.constants, target, recipe.selection, goal)
-    selection, number_format = recipe.selection, mode.activation_format
-    proposal = propose(index.view, index.types, index.constants, target, selection, number_format)
+        return propose_weights(index, target, recipe.selection, goal)
+    proposal = propose(index, target, recipe.selection, mode.activation_format)
     slots = (replace(slot, scheme=_scheme(slot, mode)) for slot in proposal.slots)
     return replace(proposal, slots=tuple(slots))
 

@@ -8,9 +8,8 @@ import numpy as np
 import onnx
 
 from qdqtool import ops
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import read_array
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
@@ -22,11 +21,10 @@ UNSEEN_RANGE = 8.0
 
 def write_generated_plan(model: Model, folder: Path, ranges: dict[str, float] | None = None) -> Path:
     """Write ``plan.json`` and ``scales.npz`` into ``folder``; ``ranges`` are absmax values of main-graph tensors."""
-    view = GraphView(model)
-    types, constants = TensorTypes(view), Constants(view)
+    index = ModelIndex.of(model)
     entries: list[dict[str, Any]] = []
     scales: dict[str, np.ndarray] = {}
-    for (value, axis), nodes in _slots(view, types, constants).items():
+    for (value, axis), nodes in _slots(index).items():
         entry: dict[str, Any] = {
             "tensor": value.name,
             "scope": display(value.scope.path),
@@ -37,7 +35,7 @@ def write_generated_plan(model: Model, folder: Path, ranges: dict[str, float] | 
             entry["scale"] = max((ranges or {}).get(value.name, UNSEEN_RANGE), 1e-6) / 127
         else:
             key = f"s{len(scales)}"
-            scales[key] = weight_scales(model, constants, value, axis)
+            scales[key] = weight_scales(index, value, axis)
             entry |= {"axis": axis, "scale": {"file": "scales.npz", "key": key}}
         entries.append(entry)
     np.savez(folder / "scales.npz", **scales)
@@ -46,27 +44,27 @@ def write_generated_plan(model: Model, folder: Path, ranges: dict[str, float] | 
     return path
 
 
-def weight_scales(model: Model, constants: Constants, value: Value, axis: int) -> np.ndarray:
+def weight_scales(index: ModelIndex, value: Value, axis: int) -> np.ndarray:
     """amax/127 along ``axis``, with a floor for channels of zeros."""
-    stored = constants.direct(value)
+    stored = index.constants.direct(value)
     assert stored is not None
-    weights = read_array(model, stored).astype(np.float32)
+    weights = read_array(index.model, stored).astype(np.float32)
     others = tuple(i for i in range(weights.ndim) if i != axis)
     return np.maximum(np.abs(weights).max(axis=others, initial=0.0), 1e-6) / 127
 
 
-def _slots(view: GraphView, types: TensorTypes, constants: Constants) -> dict[tuple[Value, int | None], list[NodeView]]:
+def _slots(index: ModelIndex) -> dict[tuple[Value, int | None], list[NodeView]]:
     slots: dict[tuple[Value, int | None], list[NodeView]] = {}
-    for node in view.nodes():
+    for node in index.view.nodes():
         op = ops.get(node)
         if op is None or not op.weighted:
             continue
-        for index in op.quantized_inputs(node):
-            value = node.input(index)
-            if value is None or types.elem_type(value) not in FLOATS:
+        for position in op.quantized_inputs(node):
+            value = node.input(position)
+            if value is None or index.types.elem_type(value) not in FLOATS:
                 continue
             axis = None
-            if index == op.weight_input and constants.direct(value) is not None:
-                axis = op.weight_axis(node, len(types.shape(value) or ()))
+            if position == op.weight_input and index.constants.direct(value) is not None:
+                axis = op.weight_axis(node, len(index.types.shape(value) or ()))
             slots.setdefault((value, axis), []).append(node)
     return slots

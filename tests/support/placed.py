@@ -6,8 +6,7 @@ import numpy as np
 import onnx
 
 from qdqtool import formats, targets
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
@@ -26,9 +25,8 @@ def proposal(
     target: str = "tensorrt",
     number_format: str = "int8",
 ) -> Proposal:
-    view = GraphView(model if isinstance(model, Model) else Model(model))
-    types, constants, wanted = TensorTypes(view), Constants(view), selection or Selection()
-    return propose(view, types, constants, targets.get(target), wanted, formats.get(number_format))
+    index = ModelIndex.of(model if isinstance(model, Model) else Model(model))
+    return propose(index, targets.get(target), selection or Selection(), formats.get(number_format))
 
 
 def place(
@@ -37,9 +35,9 @@ def place(
     """The model with every proposed pair, written to ``placed.onnx`` too."""
 
     def plan(view: GraphView) -> QuantPlan:
-        constants, types = Constants(view), TensorTypes(view)
+        index = ModelIndex.of(view)
         slots = proposal(view.model, selection, number_format=number_format).slots
-        return QuantPlan(tuple(Placement(e.slot, _params(e, view, constants, types), e.reason) for e in slots))
+        return QuantPlan(tuple(Placement(e.slot, _params(e, index), e.reason) for e in slots))
 
     placed, _ = apply_plan(Model(model), plan)
     save_model(placed, folder / "placed.onnx")
@@ -48,13 +46,13 @@ def place(
     return written
 
 
-def _params(proposed: ProposedSlot, view: GraphView, constants: Constants, types: TensorTypes) -> QuantParams:
+def _params(proposed: ProposedSlot, index: ModelIndex) -> QuantParams:
     high = proposed.scheme.format.high
-    value = view.scope(proposed.slot.scope).values[proposed.slot.tensor]
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(types.elem_type(value))
+    value = index.view.scope(proposed.slot.scope).values[proposed.slot.tensor]
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(index.types.elem_type(value))
     if proposed.kind == "activation":
         return QuantParams(proposed.scheme, np.asarray(LARGEST_ACTIVATION / high, dtype))
-    weight = np.abs(constants.array(value).astype(np.float32))
+    weight = np.abs(index.constants.array(value).astype(np.float32))
     granularity = proposed.scheme.granularity
     kept = {granularity.axis % weight.ndim} if isinstance(granularity, PerAxis) else set()
     others = tuple(axis for axis in range(weight.ndim) if axis not in kept)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from qdqtool import ops
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import Shape, TensorTypes
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.types import Shape
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.without_weights import without_weights
 from qdqtool.graph.model import Model
@@ -21,53 +21,47 @@ class PlacementContext:
     """One model as placement sees it.
 
     Args:
-        view: The index of the model.
-        types: Its tensor types.
-        constants: Its folded constants.
+        index: The index of the model.
         target: What the result is for.
         selection: What the user wants quantized.
 
     Attributes:
-        view: As given.
+        index: As given.
         target: As given.
         selection: As given.
     """
 
-    def __init__(
-        self, view: GraphView, types: TensorTypes, constants: Constants, target: Target, selection: Selection
-    ) -> None:
-        self.view = view
+    def __init__(self, index: ModelIndex, target: Target, selection: Selection) -> None:
+        self.index = index
         self.target = target
         self.selection = selection
-        self._types = types
-        self._constants = constants
-        self._unreachable = _unreachable(view, types, constants)
+        self._unreachable = _unreachable(index)
 
     def is_constant(self, value: Value) -> bool:
         """Whether the tensor folds to a constant."""
-        return self._constants.is_constant(value)
+        return self.index.constants.is_constant(value)
 
     def constant_minimum(self, value: Value) -> float | None:
         """The smallest element of a constant, or None where it is none, empty or too large to fold."""
-        array = self._constants.array(value) if self.is_constant(value) else None
+        array = self.index.constants.array(value) if self.is_constant(value) else None
         return float(array.astype("float64").min()) if array is not None and array.size else None
 
     def shape(self, value: Value) -> Shape | None:
         """The shape of a tensor, as far as it is known, of a constant in full."""
-        known = self._types.shape(value)
+        known = self.index.types.shape(value)
         if known is not None or not self.is_constant(value):
             return known
-        array = self._constants.array(value)
+        array = self.index.constants.array(value)
         return array.shape if array is not None else None
 
     def is_float(self, value: Value) -> bool:
         """Whether it may hold real numbers: false for integers, booleans and strings."""
-        known = self._types.elem_type(value)
+        known = self.index.types.elem_type(value)
         return known is None or "float" in type_name(known)
 
     def type_obstacle(self, value: Value) -> str | None:
         """Why its type cannot be quantized for the target; None when it can."""
-        known = self._types.elem_type(value)
+        known = self.index.types.elem_type(value)
         if known is None:
             return f"the type of '{value.name}' is unknown"
         name, legal = type_name(known), FLOAT_TYPES & self.target.data_types
@@ -94,13 +88,13 @@ def _quantized_by(dequantize: NodeView) -> str:
     return "it is quantized already"
 
 
-def _unreachable(view: GraphView, types: TensorTypes, constants: Constants) -> Mapping[TensorKey, str]:
+def _unreachable(index: ModelIndex) -> Mapping[TensorKey, str]:
     """Why tensors of bodies and functions cannot be observed in a run, for all that quantizable operators read."""
-    inner = [value for value in _read_in_bodies(view) if not constants.is_constant(value)]
+    inner = [value for value in _read_in_bodies(index.view) if not index.constants.is_constant(value)]
     if not inner:
         return {}
-    stripped = GraphView(Model(without_weights(view.model.proto), view.model.path))
-    return tap_tensors(stripped, inner, types.elem_type).report.unreachable
+    stripped = GraphView(Model(without_weights(index.model.proto), index.model.path))
+    return tap_tensors(stripped, inner, index.types.elem_type).report.unreachable
 
 
 def _read_in_bodies(view: GraphView) -> Iterator[Value]:

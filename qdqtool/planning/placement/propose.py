@@ -8,9 +8,8 @@ their own. Everything else computes in float, and a pair in front of it would on
 import functools
 
 from qdqtool import formats, ops
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.scope import display
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.number_format import NumberFormat
@@ -33,9 +32,7 @@ ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
 
 
 def propose(
-    view: GraphView,
-    types: TensorTypes,
-    constants: Constants,
+    index: ModelIndex,
     target: Target,
     selection: Selection,
     number_format: NumberFormat = INT8,
@@ -43,9 +40,7 @@ def propose(
     """Where Q/DQ pairs go in a float model: symmetric, activations per-tensor, weights per output channel.
 
     Args:
-        view: The index of the model; BatchNormalization should be folded already.
-        types: Its tensor types.
-        constants: Its folded constants.
+        index: The index of the model; BatchNormalization should be folded already.
         target: What the result is for.
         selection: What the user wants quantized.
         number_format: What activations and weights become; kernels of some layers exist in int8 only.
@@ -56,9 +51,9 @@ def propose(
     Raises:
         UsageError: A pattern of ``selection`` matches nothing.
     """
-    selection.matches(view)
-    context = PlacementContext(view, types, constants, target, selection)
-    candidates = [(node, family) for node in view.nodes() if (family := ops.get(node)) is not None]
+    selection.matches(index.view)
+    context = PlacementContext(index, target, selection)
+    candidates = [(node, family) for node in index.view.nodes() if (family := ops.get(node)) is not None]
     decisions = {
         node: _decide(node, family, context, number_format) for node, family in candidates if node.op_type != "Add"
     }
@@ -69,9 +64,9 @@ def propose(
             decisions[node] = _decide_add(node, context, residuals)
     ordered = [(node, decisions[node]) for node, _ in candidates]
     scheme = functools.partial(QuantScheme, number_format)
-    slots = [with_bound(slot, view) for slot in share(_claims(ordered), scheme)]
+    slots = [with_bound(slot, index.view) for slot in share(_claims(ordered), scheme)]
     concats = [node for node, decision in ordered if decision is None and _is_joined(node, context)]
-    shared, alone = share_ranges(slots, concats, view)
+    shared, alone = share_ranges(slots, concats, index.view)
     decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
     return Proposal(shared, collect_skipped([(node, decisions[node]) for node, _ in candidates]))
 

@@ -6,9 +6,8 @@ A kernel then reads few bits and multiplies in float. The pair stands on the sto
 from dataclasses import dataclass
 
 from qdqtool import ops
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.ops import QuantizableOp
 from qdqtool.planning.modes import Mode
@@ -37,15 +36,11 @@ class WeightGoal:
     block_size: int | None
 
 
-def propose_weights(
-    view: GraphView, types: TensorTypes, constants: Constants, target: Target, selection: Selection, goal: WeightGoal
-) -> Proposal:
+def propose_weights(index: ModelIndex, target: Target, selection: Selection, goal: WeightGoal) -> Proposal:
     """Where pairs of a weight-only mode go in a float model.
 
     Args:
-        view: The index of the model.
-        types: Its tensor types.
-        constants: Its folded constants.
+        index: The index of the model.
         target: What the result is for.
         selection: What the user wants quantized.
         goal: Format and blocks.
@@ -56,9 +51,9 @@ def propose_weights(
     Raises:
         UsageError: A pattern of ``selection`` matches nothing.
     """
-    selection.matches(view)
-    context = PlacementContext(view, types, constants, target, selection)
-    candidates = [(node, family) for node in view.nodes() if (family := ops.get(node)) is not None]
+    selection.matches(index.view)
+    context = PlacementContext(index, target, selection)
+    candidates = [(node, family) for node in index.view.nodes() if (family := ops.get(node)) is not None]
     decisions = {node: _decide(node, family, context, goal) for node, family in candidates}
     leave_tiny(decisions, context)
     ordered = [(node, decisions[node]) for node, _ in candidates]

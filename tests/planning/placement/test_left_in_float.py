@@ -9,9 +9,7 @@ from support.engine_models import Net
 from support.placed import proposal
 
 from qdqtool import targets
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.planning import modes
 from qdqtool.planning.placement import Proposal, Selection, WeightGoal, propose_weights
@@ -42,9 +40,8 @@ def model_with(op_type: str) -> onnx.ModelProto:
 
 
 def weights_of(model: onnx.ModelProto) -> Proposal:
-    view = GraphView(Model(model))
     goal = WeightGoal(modes.get("int8-weight-only"), None)
-    return propose_weights(view, TensorTypes(view), Constants(view), targets.get("tensorrt"), Selection(), goal)
+    return propose_weights(ModelIndex.of(Model(model)), targets.get("tensorrt"), Selection(), goal)
 
 
 @pytest.mark.parametrize("op_type", LEFT)

@@ -9,9 +9,7 @@ from support.paths import ROOT
 from support.placed import place, proposal
 
 from qdqtool import ops
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.jobs.inspect import inspect_model
@@ -47,22 +45,21 @@ def assert_sensible(model: Model, name: str) -> None:
 def assert_no_side_alone(model: Model) -> None:
     """Every weighted operator has both operands quantized, or is skipped; weights are followed through Transposes."""
     found = proposal(model)
-    view = GraphView(model)
-    constants, types = Constants(view), TensorTypes(view)
+    index = ModelIndex.of(model)
     claimed = {(ref.scope, ref.node, ref.index) for slot in found.slots for ref in slot.slot.uses or ()}
     skipped = {(node.graph, node.node) for node in found.skipped}
 
-    def is_quantized(node, index):
-        if (node.scope.path, node.key, index) in claimed:
+    def is_quantized(node, position):
+        if (node.scope.path, node.key, position) in claimed:
             return True
-        value = node.input(index)
-        maker = value.producer if constants.is_constant(value) else None
+        value = node.input(position)
+        maker = value.producer if index.constants.is_constant(value) else None
         return maker is not None and maker.is_op("Transpose", "Identity") and is_quantized(maker, 0)
 
-    for node in view.nodes():
+    for node in index.view.nodes():
         family = ops.get(node)
-        if family is not None and family.weighted and types.elem_type(node.input(0)) == onnx.TensorProto.FLOAT:
-            sides = {is_quantized(node, index) for index in family.quantized_inputs(node)}
+        if family is not None and family.weighted and index.types.elem_type(node.input(0)) == onnx.TensorProto.FLOAT:
+            sides = {is_quantized(node, position) for position in family.quantized_inputs(node)}
             assert sides == ({False} if ("/".join(node.scope.path), node.label) in skipped else {True}), node.label
 
 
