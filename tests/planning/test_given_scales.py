@@ -113,7 +113,7 @@ def test_channels_are_those_of_the_operator_for_convolutions_too(name, tmp_path)
 
 
 def test_blocks_of_16_are_kept_though_the_mode_has_none(tmp_path):
-    report = quantized("blocks-2.0.0", tmp_path, mode="int4")
+    report = quantized("blocks-2.0.0", tmp_path, quantize_mode="int4")
     assert {pair.granularity for pair in report.quantized} == {"blocks of 16 on axis 0", "blocks of 16 on axis 1"}
     require_aimets("blocks", dequantized(tmp_path / "q.onnx"), "mg")
 
