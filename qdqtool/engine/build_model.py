@@ -1,4 +1,4 @@
-"""The model that a builder is given: specialized where shapes are fixed, with a shape for every dynamic input."""
+"""Prepare a model for a builder: fix input shapes that the user fixes, and settle a shape for every dynamic input."""
 
 import tempfile
 from collections import Counter
@@ -25,9 +25,9 @@ class Prepared:
     """A model that can be built.
 
     Attributes:
-        model: What is built; external data is read from the folder of the original.
-        file: The same, as it lies in the file that the builder reads.
-        specialized: How it differs from the original, if it does.
+        model: The model to build; its external data is read from the folder of the original.
+        file: The same model as stored in the file that the builder reads.
+        specialized: How it differs from the original; None where it does not.
         profiles: Shapes of its dynamic inputs.
     """
 
@@ -39,7 +39,7 @@ class Prepared:
 
 @contextmanager
 def prepared(model: Model, options: BuildOptions) -> Iterator[Prepared]:
-    """A model with its shapes settled; a specialized one lies in a temporary folder until the block ends.
+    """Settle the shapes of a model; a specialized model is kept in a temporary folder until the block ends.
 
     Raises:
         UsageError: A shape or the data does not fit the model, or a dynamic dimension has no size.
@@ -59,15 +59,16 @@ def prepared(model: Model, options: BuildOptions) -> Iterator[Prepared]:
 
 @contextmanager
 def stored(model: Model) -> Iterator[Model]:
-    """A model that exists in memory only, in a file of its own until the block ends."""
+    """Store a model that exists in memory only in a temporary file until the block ends."""
     with tempfile.TemporaryDirectory(prefix="qdqtool-model-") as folder:
+        # TensorRT reads the model and its external data from a path (parse_from_file), never from our memory.
         yield load_model(save_model(model, Path(folder) / "model.onnx").model)
 
 
 def measure(feeds: Feeds) -> dict[str, InputProfile]:
-    """The shapes of every input over all samples: smallest and largest extents, and the most frequent sample.
+    """Measure the shapes of every input over all samples: smallest, largest, and those of the most frequent sample.
 
-    Of equally frequent samples the largest counts.
+    Of equally frequent samples the largest one is taken.
     """
     seen = Counter(tuple((name, array.shape) for name, array in sorted(sample.items())) for sample in feeds)
     best = dict(max(seen.items(), key=lambda entry: (entry[1], entry[0]))[0])

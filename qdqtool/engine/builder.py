@@ -1,4 +1,4 @@
-"""What an engine builder is asked for and what it hands back, whichever product it is."""
+"""The interface of an engine builder: request, result, refusals. It is the same for every product."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +34,11 @@ class EngineRequest:
 
     Attributes:
         model: The model, as read from ``model.path``, which the builder reads again itself.
-        engine: File to write; the caller renames it when everything has gone well.
+        engine: File to write; the caller renames it after the build has succeeded.
         targets: Compute capabilities as ``8.6``; empty for the GPU in this machine.
         profiles: Shapes of the dynamic inputs.
         timeout: Seconds after which the builder is stopped.
-        verbose_log: Where to keep the builder's whole log, if anywhere.
+        verbose_log: File for the builder's whole log; None for no file.
     """
 
     model: Model
@@ -51,7 +51,7 @@ class EngineRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """One kernel of an engine, as its layer dump describes it.
+    """One kernel of an engine, as the layer dump describes it.
 
     Attributes:
         name: The builder's name for it.
@@ -74,16 +74,16 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePrecision:
-    """What one quantized node was planned to run in, and what the engine runs it in.
+    """The type that one quantized node was planned to run in, and the type that the engine runs it in.
 
     Attributes:
         name: Label of the node.
         op_type: Its operator.
         graph: Its scope, empty for the main graph.
-        planned: What its Q/DQ ask for: ``int8``, ``float8e4m3fn``, ``int4-weight-only``, ….
-        actual: The same of its kernel; a float type for a fallback; ``unknown`` without evidence.
+        planned: The type that its Q/DQ ask for: ``int8``, ``float8e4m3fn``, ``int4-weight-only``, ….
+        actual: The type that its kernel multiplies; a float type for a fallback; ``unknown`` without evidence.
         kernel: The kernel that computes it, if the dump names one.
-        reason: In plain words, why ``actual`` is not ``planned``.
+        reason: Why ``actual`` differs from ``planned``, in plain words.
     """
 
     name: str
@@ -97,14 +97,14 @@ class NodePrecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a builder made.
+    """The result of a build.
 
     Attributes:
-        version: Of the builder.
+        version: Version of the builder.
         evidence: Where ``kernels`` come from.
         kernels: The kernels of the engine; empty without evidence.
         layer_dump: The builder's own text or JSON that they were read from.
-        warnings: What the builder said that a user should know, each once.
+        warnings: Messages of the builder that a user should know, each once.
         parse_seconds: Time in the parser.
         build_seconds: Time in the builder.
     """
@@ -120,15 +120,15 @@ class Built:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why the validate gate, the parser or the builder does not take a model, in plain words.
+    """One reason why the validate gate, the parser or the builder refuses a model.
 
     Attributes:
-        reason: In plain words; starts in lower case, no full stop.
-        message: The builder's own words, without its noise; empty where it was not asked.
-        node: Label of the node that is at fault, if it says.
-        op_type: Its operator.
-        hint: What to do about it, if we know.
-        code: The rule of ``validate`` that found it, if one did.
+        reason: The reason in plain words; starts in lower case, without a full stop.
+        message: The builder's own message without CUDA noise; empty where the builder was not asked.
+        node: Label of the node at fault; None where the builder names none.
+        op_type: Operator of that node.
+        hint: How to fix it; None where that is not known.
+        code: Code of the ``validate`` rule that found it; None where the builder did.
     """
 
     reason: str
@@ -143,8 +143,8 @@ class BuildRefusedError(GateError):
     """The validate gate, the parser or the builder refused the model.
 
     Attributes:
-        refusals: Every reason that it gave, the decisive one first.
-        stage: Where.
+        refusals: Every reason that was given, the decisive one first.
+        stage: The stage that refused.
         remark: Whether the float model is refused too; empty where that is not known.
     """
 
@@ -179,10 +179,10 @@ class EngineBuilder(Protocol):
 
     @property
     def release(self) -> str:
-        """The same in the release that is installed, where the target has releases."""
+        """The target in the installed release, where the target has releases."""
 
     def is_installed(self) -> bool:
-        """Whether its package is there; nothing is imported."""
+        """Whether its package is installed; nothing is imported."""
 
     def require(self) -> None:
         """Raise a CapabilityError with the install line unless it is installed."""
@@ -191,10 +191,10 @@ class EngineBuilder(Protocol):
         """The compute capabilities to build for, by name; empty for the GPU in this machine."""
 
     def build(self, request: EngineRequest) -> Built:
-        """Parse and build in a process of its own."""
+        """Parse and build in a child process."""
 
     def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
-        """What each quantized node was planned to run in, and what it runs in."""
+        """Compare the planned and the actual type of each quantized node."""
 
 
 def as_json(kernel: Kernel) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""The process that TensorRT runs in: reads a request, parses, builds, and writes down how far it got.
+"""The child process that runs TensorRT: read a request, parse, build, and record every stage.
 
-Run as ``python -m qdqtool.engine.child FOLDER``. The folder has ``request.json``; this writes ``result.json``
-after every stage, so that a crash leaves the last stage behind, ``log.jsonl`` with the library's own log, and
-``layers.txt`` with its layer dump. It imports the standard library and TensorRT, nothing else.
+Run as ``python -m qdqtool.engine.child FOLDER``. The folder has ``request.json``; this module writes
+``result.json`` after every stage, so that the parent knows the last stage after a crash. It also writes ``log.jsonl``
+with the library's log, and ``layers.txt`` with the layer dump. It imports the standard library and TensorRT only.
 """
 
 import importlib
@@ -16,12 +16,16 @@ from pathlib import Path
 from typing import Any
 
 _QUIET = frozenset({"VERBOSE", "INFO"})
+# The builder prints its layer dump as one VERBOSE message that begins with this word, and only with profiling
+# verbosity DETAILED: LAYER_NAMES_ONLY prints none (TensorRT for RTX 1.7.1).
 _LAYER_DUMP = "Layers:"
+# The dump writes node names as they are, separates the nodes of a kernel by 0x1f, and begins a record after a line
+# break. A control character in a name would therefore split a record.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def plain_name(name: str) -> str:
-    """A node name as it stands in an engine: control characters, which would break the layer dump, become spaces."""
+    """Return a node name as the engine has it: control characters, which would break the layer dump, become spaces."""
     return _CONTROL.sub(" ", name)
 
 
@@ -46,7 +50,7 @@ def main(folder: Path) -> None:
 
 
 def _leave_with_the_parent() -> None:
-    # stdin is a pipe that the parent holds: end of file means that the parent has gone
+    # The parent holds the other end of stdin, a pipe. End of file means that the parent has ended.
     def watch() -> None:
         os.read(0, 1)
         os._exit(1)
@@ -55,7 +59,7 @@ def _leave_with_the_parent() -> None:
 
 
 class _Result:
-    """What is known so far, written whole after each change."""
+    """The facts known so far; the file is replaced as a whole after each change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -64,12 +68,16 @@ class _Result:
 
     def put(self, **facts: Any) -> None:
         self._facts.update(facts)
+        # The builder may crash at any time (SIGSEGV). A rename leaves either the old file or the new one, never half
+        # a file.
         partial = self._path.with_suffix(".part")
         partial.write_text(json.dumps(self._facts), encoding="utf-8")
         partial.replace(self._path)
 
 
 def _make_log(trt: Any, file: Any, *, keep_all: bool) -> Any:
+    # A Python subclass of ILogger must call ILogger.__init__ itself: pybind11 refuses an object whose base was not
+    # initialized.
     class Log(trt.ILogger):  # type: ignore[misc]  # the module is only known when it runs
         layers = ""
 
@@ -81,6 +89,7 @@ def _make_log(trt: Any, file: Any, *, keep_all: bool) -> Any:
                 self.layers = message
             if keep_all or severity.name not in _QUIET:
                 file.write(json.dumps([severity.name, message]) + "\n")
+                # A crash of the library ends the process without flushing Python files.
                 file.flush()
 
     return Log()
@@ -95,6 +104,8 @@ class _Build:
     def run(self) -> Any | None:
         self._result.put(version=self._trt.__version__)
         try:
+            # Without a usable GPU TensorRT (not RTX) cannot make a builder: pybind11 turns the null pointer into a
+            # TypeError.
             builder = self._trt.Builder(self._log)
         except (TypeError, RuntimeError) as error:
             self._result.put(problem="device", message=str(error))
@@ -114,6 +125,8 @@ class _Build:
 
     def inspect(self, engine: Any) -> str:
         self._result.put(stage="inspect")
+        # deserialize_cuda_engine returns None where there is no CUDA device (cudaError 35), so only needs_gpu
+        # builders inspect.
         loaded = self._trt.Runtime(self._log).deserialize_cuda_engine(engine)
         if loaded is None:
             return ""
@@ -124,6 +137,7 @@ class _Build:
         started = time.perf_counter()
         network = self._network(builder)
         parser = self._trt.OnnxParser(network, self._log)
+        # External data is found only with a path: parse(bytes) without one fails with "Failed to import initializer".
         parsed = parser.parse_from_file(self._request["model"])
         self._result.put(parse_seconds=time.perf_counter() - started)
         if not parsed:
@@ -138,7 +152,8 @@ class _Build:
         return network
 
     def _network(self, builder: Any) -> Any:
-        # Q/DQ decide all types: TensorRT 10 must be told so, later versions know nothing else
+        # A strongly typed network takes all types from the model and its Q/DQ. TensorRT 10 needs the flag; TensorRT
+        # 11 and TensorRT for RTX know only such networks and ignore it.
         typed = self._trt.NetworkDefinitionCreationFlag.__members__.get("STRONGLY_TYPED")
         return builder.create_network(0 if typed is None else 1 << int(typed))
 
@@ -156,9 +171,12 @@ class _Build:
 
     def _configure(self, builder: Any, network: Any) -> Any | None:
         config = builder.create_builder_config()
+        # With LAYER_NAMES_ONLY and NONE the builder prints no layer dump.
         config.profiling_verbosity = self._trt.ProfilingVerbosity.DETAILED
         targets = self._request["targets"]
         if targets:
+            # The number must be set first: with the default of 0, set_compute_capability refuses every index. Without
+            # targets the RTX builder accepts FP8 and FP4 silently, though its default list begins at SM80.
             config.num_compute_capabilities = len(targets)
         for index, target in enumerate(targets):
             member = self._trt.ComputeCapability.__members__.get(target)
@@ -174,6 +192,7 @@ class _Build:
         for entry in self._request["profiles"]:
             if entry["name"] in names:
                 profile.set_shape(entry["name"], entry["min"], entry["opt"], entry["max"])
+        # -1 means that min <= opt <= max does not hold. Shapes that are too small for a layer give only a warning.
         if config.add_optimization_profile(profile) < 0:
             self._result.put(message="the shapes make no valid optimization profile")
             return False
@@ -205,4 +224,5 @@ def _error(error: Any) -> dict[str, Any]:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
-    os._exit(0)  # all files are closed; the library's destructors have nothing to add and sometimes crash
+    # All files are closed. The destructors of the library have nothing left to do and sometimes crash.
+    os._exit(0)

@@ -1,4 +1,4 @@
-"""Compute capabilities: how they are written, and which of them can hold the types of a model."""
+"""Compute capabilities: their spelling, and which of them have hardware for the types of a model."""
 
 import re
 
@@ -6,14 +6,16 @@ from qdqtool import targets
 from qdqtool.errors import UsageError
 
 _SPELLING = re.compile(r"(?:sm_?)?(?P<major>\d{1,2})\.?(?P<minor>\d)", re.IGNORECASE)
+# The oldest default. 7.5 must be named: the RTX builder refuses int4, FP8, FP4 and bfloat16 for SM75, and a MatMul
+# with float32 output ("FP32 GEMM is not supported").
 _ALWAYS = 80
 
 
 def parse(text: str) -> tuple[str, ...]:
-    """``8.6,8.9`` or ``sm86,sm89`` as ``("8.6", "8.9")``, sorted, each once.
+    """Parse ``8.6,8.9`` or ``sm86,sm89`` to ``("8.6", "8.9")``, sorted, each once.
 
     Raises:
-        UsageError: A part is no compute capability.
+        UsageError: A part of the text is not a compute capability.
     """
     found: dict[int, str] = {}
     for part in filter(None, (word.strip() for word in text.split(","))):
@@ -35,22 +37,22 @@ def number(capability: str) -> int:
 
 
 def needed(target: str, types: frozenset[str]) -> dict[str, int]:
-    """The first compute capability of each type that needs a newer GPU than the defaults have, as 89 for 8.9."""
+    """Return the first compute capability, 89 for 8.9, of each type that the oldest default GPU cannot compute."""
     first = targets.get(target).min_compute_capability
     return {kind: first[kind] for kind in sorted(types) if first.get(kind, 0) > _ALWAYS}
 
 
 def default(target: str, known: tuple[str, ...], types: frozenset[str]) -> tuple[str, ...]:
-    """Those of ``known``, less 7.5 and less all that cannot hold one of ``types``."""
+    """Return those of ``known`` from 8.0 on that can compute all ``types``."""
     least = max([_ALWAYS, *needed(target, types).values()])
     return tuple(name for name in known if number(name) >= least)
 
 
 def check(target: str, asked: tuple[str, ...], known: tuple[str, ...], types: frozenset[str]) -> None:
-    """Raise unless the builder knows all that were asked for and each can hold ``types``.
+    """Check that the builder knows every requested compute capability and that each can compute ``types``.
 
     Raises:
-        UsageError: Names the first that does not fit, and what would.
+        UsageError: One does not fit; the message names it, the hint names the legal ones.
     """
     title = targets.get(target).title
     for name in asked:

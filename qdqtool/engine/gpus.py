@@ -1,4 +1,4 @@
-"""The CUDA devices of this machine, asked of the driver without any CUDA package."""
+"""List the CUDA devices of this machine through the driver library, without any CUDA package."""
 
 import ctypes
 import sys
@@ -14,7 +14,7 @@ class Gpu:
 
 
 def find_gpus() -> tuple[tuple[Gpu, ...], str]:
-    """The CUDA devices that the driver shows, and, where there are none, the reason in words."""
+    """Return the CUDA devices that the driver lists, and the reason in words where there are none."""
     try:
         cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -26,7 +26,8 @@ def find_gpus() -> tuple[tuple[Gpu, ...], str]:
 
 
 def _gpu(cuda: ctypes.CDLL, index: int) -> Gpu:
-    major, minor = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+    # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of the CUDA driver API.
+    major, minor = 75, 76
     device, value, name = ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(128)
     cuda.cuDeviceGet(ctypes.byref(device), index)
     cuda.cuDeviceGetName(name, len(name), device)

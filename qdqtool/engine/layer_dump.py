@@ -1,8 +1,8 @@
-"""Reading what TensorRT says about the kernels of an engine: the text of the builder's log, or the inspector's JSON.
+"""Read the kernels of an engine from the builder's layer dump (text) or from the engine inspector (JSON).
 
 The text has a line for each kernel: ``Name: …, LayerType: …, Inputs: [ {…} ], Constants: [ {…} ], Outputs: [ {…} ],
-TacticName: …, StreamId: …, Metadata: [ONNX Layer: …]…``. Names from the model stand in it unescaped, so it is taken
-apart at its fixed words and never by counting brackets. A line that does not fit is left out, never an error.
+TacticName: …, StreamId: …, Metadata: [ONNX Layer: …]…``. Names of the model are not escaped in
+it. The reader therefore splits at the fixed words and never counts brackets. A line that does not fit is left out.
 """
 
 import json
@@ -12,13 +12,19 @@ from typing import Any
 
 from qdqtool.engine.builder import Kernel
 
+# The lookahead keeps apart a record and a line of a node name that happens to begin with "Name: ".
 _RECORD_START = re.compile(r"^Name: (?=.*, LayerType: )", re.MULTILINE)
+# Some records have more fields between these, such as JumpTargetThen of a branch; they become part of the field
+# before.
 _FIELDS = (", LayerType: ", ", Inputs: ", ", Outputs: ", ", TacticName: ", ", StreamId: ", ", Metadata: ")
 _CONSTANTS = ", Constants: "
+# Strides and StrideOrder stand between Dimensions and Datatype in RTX 1.7.1. The bounded repetition keeps the time
+# linear in the text, also for hostile names.
 _TENSOR = re.compile(
     r"Dimensions: \[(?P<dims>[-\d,]*)\], (?:\w+: \[[-\d,]*\], ){0,4}Datatype: (?P<type>\w+),", re.ASCII
 )
 _NODE = re.compile("^\\[ONNX Layer: (?P<node>.*)\\]$", re.DOTALL)
+# Between the ONNX nodes of one kernel: TensorRT writes 0x1e, TensorRT for RTX 0x1f.
 _SEPARATOR = re.compile("[\x1e\x1f]")
 _END = "\n\nI/O Tensors:"
 
@@ -40,19 +46,21 @@ TRT_TYPES: Mapping[str, str] = {
     "int32": "int32",
     "int64": "int64",
 }
-"""TensorRT's names of types, in lower case, and ONNX's."""
+"""ONNX's name of a type by TensorRT's name in lower case. The dump writes Float and Half, parser messages FP32."""
 _FLOATS = frozenset({"float32", "float16", "bfloat16"})
+# The inspector of TensorRT 10 gives the type only inside words: "Thirty-two wide channel Int8", "Row major linear
+# FP32 format".
 _FORMAT_WORDS = re.compile(r"\b(INT8|FP8|INT4|FP4|FP16|BF16|FP32|INT32|INT64|BOOL|UINT8)\b", re.IGNORECASE)
 
 
 def read_dump(text: str) -> tuple[Kernel, ...]:
-    """The kernels in the builder's ``Layers:`` message, in order; empty for a text that is none."""
+    """Return the kernels in the builder's ``Layers:`` message, in order; empty for any other text."""
     body = text.split(_END, 1)[0]
     return tuple(_kernels(_RECORD_START.split(body)[1:]))
 
 
 def read_inspector(text: str) -> tuple[Kernel, ...]:
-    """The kernels in the JSON of TensorRT's engine inspector, of 10.x and of 11.x; empty for anything else."""
+    """Return the kernels in the JSON of the engine inspector of TensorRT 10 or 11; empty for anything else."""
     try:
         layers = json.loads(text)["Layers"]
     except (ValueError, KeyError, TypeError):
@@ -61,7 +69,7 @@ def read_inspector(text: str) -> tuple[Kernel, ...]:
 
 
 def onnx_type(name: str) -> str:
-    """TensorRT's name of a type as ONNX spells it: ``Half`` is ``float16``, ``FP8`` is ``float8e4m3fn``."""
+    """Return ONNX's name of a TensorRT type: ``Half`` is ``float16``, ``FP8`` is ``float8e4m3fn``."""
     return TRT_TYPES.get(name.lower(), name.lower())
 
 
@@ -100,7 +108,8 @@ def _tensors(text: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def _is_operand(kind: str, dims: list[int]) -> bool:
-    # floats that are no matrix are scales, biases and factors
+    # A float constant with fewer than two extents above 1 is a scale, a bias, or the alpha and beta of a gemm: measured
+    # [1], [1,16,1,1] and [1,32]. Only the others are multiplied as weights.
     return len(dims) >= 2 and (kind not in _FLOATS or sum(dim != 1 for dim in dims) >= 2)
 
 
@@ -110,6 +119,8 @@ def _nodes(metadata: str) -> tuple[str, ...]:
 
 
 def _from_json(layer: dict[str, Any]) -> Kernel:
+    # TensorRT 10 lists the weight of a convolution apart, as {"Type": "Int8", "Count": 2304}; TensorRT 11 and RTX
+    # list constants.
     weights = layer.get("Weights")
     constants = [entry for entry in layer.get("Constants") or [] if len(entry.get("Dimensions") or []) >= 2]
     return Kernel(
@@ -132,6 +143,7 @@ def _json_types(tensors: Any) -> tuple[str, ...]:
 
 
 def _json_type(entry: dict[str, Any]) -> str:
+    # TensorRT 11 splits the field "Format/Datatype" of TensorRT 10 in two.
     for key in ("Datatype", "DataType"):
         if key in entry:
             return onnx_type(str(entry[key]))

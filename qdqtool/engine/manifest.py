@@ -1,4 +1,4 @@
-"""The manifest beside an engine: what it was built from, with what, for which GPUs, and what became of the Q/DQ."""
+"""The manifest beside an engine: its inputs, tools, target GPUs, and the precision that the Q/DQ nodes achieved."""
 
 import hashlib
 import importlib.metadata
@@ -17,12 +17,12 @@ _CHUNK = 1 << 22
 
 
 def manifest_path(engine: Path) -> Path:
-    """``ENGINE.manifest.json``."""
+    """Return the path ``ENGINE.manifest.json``."""
     return engine.with_name(f"{engine.name}.manifest.json")
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
-    """Name, size in bytes and sha256 of a file."""
+    """Return name, size in bytes and sha256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -31,14 +31,14 @@ def fingerprint(path: Path) -> dict[str, Any]:
 
 
 def describe_model(model: Model) -> dict[str, Any]:
-    """Fingerprints of the model file and of its external data files."""
+    """Return the fingerprints of the model file and of its external data files."""
     assert model.path is not None
     data = [fingerprint(path) for path in external_files(model.proto, model.folder)]
     return {**fingerprint(model.path), "external_data": data}
 
 
 def describe_tools(backend: str, version: str) -> dict[str, str]:
-    """Versions of what took part."""
+    """Return the versions of the tools and the platform."""
     return {
         "qdqtool": __version__,
         backend: version,
@@ -49,5 +49,5 @@ def describe_tools(backend: str, version: str) -> dict[str, str]:
 
 
 def encode(facts: dict[str, Any]) -> bytes:
-    """Indented JSON with a ``schema_version``; the same facts give the same bytes."""
+    """Encode facts as indented JSON with a ``schema_version``; equal facts give equal bytes."""
     return msgspec.json.format(msgspec.json.encode({"schema_version": SCHEMA_VERSION, **facts}), indent=2) + b"\n"

@@ -1,4 +1,4 @@
-"""What a build is asked for beside the model and the backend."""
+"""The options of a build, besides the model and the backend."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ DEFAULT_TIMEOUT = 1800.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOptions:
-    """How to build.
+    """Options of a build.
 
     Attributes:
         shapes: Shapes of inputs. Those of ``fixed`` are written into the model before it is built.
@@ -21,8 +21,8 @@ class BuildOptions:
         timeout: Seconds that parsing and building may take together.
         skip_validate: Build without the validate gate; the report says so.
         require_precision: Gates on the share of nodes that run as planned. A missed one leaves no engine.
-        layer_info: Where to write the layers of the engine, if anywhere.
-        verbose_log: Where to write the builder's whole log, if anywhere.
+        layer_info: File for the layers of the engine; None for no file.
+        verbose_log: File for the builder's whole log; None for no file.
     """
 
     shapes: ShapeOptions = field(default_factory=ShapeOptions)

@@ -1,7 +1,7 @@
-"""TensorRT's messages in plain words: its own noise stripped, the known refusals explained, with what to do.
+"""Translate TensorRT's error messages: strip the noise, explain known refusals in plain words, and say how to fix them.
 
-The patterns were taken from what the parser and builder of TensorRT for RTX 1.7.1 really print. A message that none
-of them knows is passed on in its own words.
+The patterns are messages that the parser and the builder of TensorRT for RTX 1.7.1 printed. A message that no pattern
+matches is passed on as it is, without the noise.
 """
 
 import re
@@ -11,6 +11,7 @@ from typing import Any
 from qdqtool.engine.builder import Refusal
 from qdqtool.engine.layer_dump import TRT_TYPES, onnx_type
 
+# On a machine without a GPU, TensorRT appends "[checkMacros.cpp::catchCudaError...] cudaError 35 ..." to messages.
 _NOISE_LINE = re.compile(r"\[?checkMacros|cudaError \d+|CUDA driver version|^\s*$")
 _PREFIXES = (
     re.compile(r"^Invalid Node - .*\n?"),
@@ -21,7 +22,9 @@ _PREFIXES = (
     re.compile(r"^Parameter check failed, condition: .*?\. (?=[A-Z])"),
     re.compile(r"^\[[\w.: ]+\] (?:MyelinCheckException: [\w.]+:\d+: )?"),
 )
+# Messages name the place in the library: "In validateTypes at /_src/optimizer/common/nodes/convolutionNode.cpp:88".
 _SOURCE_PLACE = re.compile(r"\.?\s+In [\w:()<>]+ at /?[\w/.+-]+:\d+\)?")
+# Some errors name the node only in the text: "IMatrixMultiplyLayer y.MatMul: must have same input types".
 _NAMED_LAYER = re.compile(r"^(?:I\w+Layer(?:/I\w+Layer)? )(?P<node>\S+?)(?::| has `)")
 
 
@@ -50,6 +53,8 @@ _KNOWN = (
         "quantize without bias quantization, or replace the bias by its float value",
     ),
     _known(
+        # The general form of the message above: the first pattern that matches wins, so the special form stands
+        # first.
         r"input has type (\w+) but must have type (.+)",
         "its input has type {0}; it must be {1}",
     ),
@@ -73,6 +78,7 @@ _KNOWN = (
         _VALIDATE,
     ),
     _known(
+        # The parser says "output channels" for any axis.
         r"Number of output channels = (\d+), number of scales = (\d+)",
         "it has {1} scales for an axis of length {0}",
         "check the axis attribute and the length of the scale",
@@ -107,6 +113,7 @@ _KNOWN = (
         "choose a block size that divides the axis",
     ),
     _known(
+        # "requies" is TensorRT's own spelling.
         r"odd tensor volume|requies an even number of elements",
         "it holds an odd number of 4-bit values",
         "pad the weight, or leave it unquantized",
@@ -190,23 +197,24 @@ _KNOWN = (
 
 
 def strip_noise(message: str) -> str:
-    """A message without CUDA's complaints, source places and the wrappers that say nothing; one line."""
+    """Return a message as one line without CUDA noise, source places and wrappers that carry no information."""
     text = "\n".join(line for line in message.split("\n") if not _NOISE_LINE.search(line))
     for prefix in _PREFIXES:
         text = prefix.sub("", text, count=1)
     text = _SOURCE_PLACE.sub("", text).replace("\n", " ").strip()
+    # _SOURCE_PLACE may have taken the closing bracket of "Error Code 4: ... (text In f at file:1)" with it.
     if text.startswith("(") and not text.endswith(")"):
         text = text[1:]
     return text.removeprefix("(").removesuffix(")").strip() if text.startswith("(") else text
 
 
 def translate(message: str, *, node: str | None = None, op_type: str | None = None) -> Refusal:
-    """One message as a refusal.
+    """Translate one message to a refusal.
 
     Args:
         message: The builder's own words.
-        node: Label of the node, where the builder says.
-        op_type: Its operator.
+        node: Label of the node, where the builder names one.
+        op_type: Operator of that node.
     """
     plain = strip_noise(message)
     for known in _KNOWN:
@@ -224,17 +232,17 @@ def translate(message: str, *, node: str | None = None, op_type: str | None = No
 
 
 def parser_refusals(errors: list[dict[str, Any]], further: list[dict[str, Any]]) -> tuple[Refusal, ...]:
-    """The parser's errors, and those of the ``further`` nodes whose message is a known one.
+    """Translate the parser's errors, and those of the ``further`` nodes whose message is known.
 
-    The further ones come from a model with the refused nodes cut out, so a message that is not understood may be a
-    consequence of the cut.
+    The further ones come from a model from which refused nodes were cut out. An unknown message among them may be a
+    consequence of the cut, so it is left out.
     """
     known = [error for error in further if any(entry.pattern.search(error["message"]) for entry in _KNOWN)]
     return tuple(dict.fromkeys(parser_refusal(error) for error in (*errors, *known)))
 
 
 def parser_refusal(error: dict[str, Any]) -> Refusal:
-    """One error of the parser, as the child process writes it down."""
+    """Translate one error of the parser, as the child process records it."""
     op_type = error["operator"] or None
     node = error["name"] or (f"number {error['node']}" if error["node"] >= 0 else None)
     path = " in ".join([f"'{call}'" for call in reversed(error["calls"])])
@@ -251,7 +259,7 @@ def parser_refusal(error: dict[str, Any]) -> Refusal:
 
 
 def builder_refusals(log: list[tuple[str, str]], message: str | None) -> tuple[Refusal, ...]:
-    """The builder's own errors, the first one first; noise and repetitions left out."""
+    """Translate the builder's errors in their order, without noise and repetitions."""
     texts = ([message] if message else []) + [text for severity, text in log if "ERROR" in severity]
     found: dict[str, Refusal] = {}
     for text in texts:
@@ -262,8 +270,10 @@ def builder_refusals(log: list[tuple[str, str]], message: str | None) -> tuple[R
 
 
 def _fallback(plain: str, op_type: str | None) -> str:
+    # An empty zero point name gives "Invalid Node - QuantizeLinear_3" and no reason, which strip_noise removes.
     if not plain and op_type in {"QuantizeLinear", "DequantizeLinear"}:
         return "the parser gives no reason; a zero point given as the empty name '' is one that it does not name"
+    # Unsupported operators are refused by `assert(false)`: their message is the literal word "false".
     if plain in {"", "false"}:
         return f"operator {op_type} is not supported" if op_type else "no reason was given"
     return plain[0].lower() + plain[1:] if plain[:2].istitle() else plain

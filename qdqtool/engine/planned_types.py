@@ -1,4 +1,4 @@
-"""What the Q/DQ of a model ask for: the type that each weighted node is planned to run in."""
+"""Find the type that the Q/DQ nodes of a model plan for each weighted node."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from qdqtool.numerics.granularity import PerAxis, PerTensor, normalize_axis
 from qdqtool.ops import QuantizableOp
 from qdqtool.targets import type_name
 
+# Operators that may stand between a DQ and its consumer. The limit also ends the walk in a cyclic graph.
 _MAX_STEPS = 16
 WEIGHT_ONLY = "-weight-only"
 
@@ -22,10 +23,10 @@ class Operand:
     """One data input of a weighted node.
 
     Attributes:
-        dequantize: The DQ that it comes from, through operators that only move values; None for a float operand.
-        cast: Whether a Cast stands between the two.
+        dequantize: The DQ that makes it, possibly through operators that only move values; None for a float operand.
+        cast: Whether a Cast stands between the DQ and the node.
         is_weight: Whether it is a constant.
-        rank: Of the tensor, None where it is unknown.
+        rank: Rank of the tensor; None where it is unknown.
     """
 
     dequantize: QdqNode | None
@@ -35,7 +36,7 @@ class Operand:
 
     @property
     def format(self) -> str | None:
-        """The quantized type, None for a float operand."""
+        """The quantized type; None for a float operand."""
         kind = self.dequantize.quantized_type if self.dequantize is not None else None
         return type_name(kind) if kind is not None else None
 
@@ -46,7 +47,7 @@ class PlannedNode:
 
     Attributes:
         node: The node.
-        op: What is known of its operator.
+        op: The entry of its operator in :mod:`qdqtool.ops`.
         operands: Its data inputs, in order.
     """
 
@@ -78,7 +79,7 @@ class PlannedNode:
 
     @property
     def wrong_axis(self) -> int | None:
-        """The axis of a per-axis weight that is not the output channel, None where there is none."""
+        """The axis of a per-axis weight that is not its output channel; None where there is no such weight."""
         for operand in self.operands:
             granularity = operand.dequantize.granularity if operand.dequantize is not None else None
             if not operand.is_weight or operand.rank is None or not isinstance(granularity, PerAxis):
@@ -107,16 +108,17 @@ class PlannedNode:
 
 
 def planned_nodes(model: Model) -> list[PlannedNode]:
-    """Every weighted node with a quantized operand, in every scope, in the order of the walk."""
+    """Return every weighted node with a quantized operand, of every scope, in the order of the walk."""
     view = GraphView(model)
     return list(_Planner(view).nodes())
 
 
 def quantized_types(model: Model) -> frozenset[str]:
-    """The quantized types in the Q/DQ nodes of a model, and those that TensorRT's own operators bring."""
+    """Return the quantized types of the Q/DQ nodes of a model, and those of TensorRT's own operators."""
     view = GraphView(model)
     index = QdqIndex(view, TensorTypes(view), Constants(view))
     kinds = {type_name(entry.quantized_type) for entry in index.nodes if entry.quantized_type is not None}
+    # TensorRT's custom operators carry the type in their name; their domain does not matter to the parser.
     marks = {"TRT_FP8": "float8e4m3fn", "TRT_MXFP8": "float8e4m3fn", "TRT_FP4": "float4e2m1", "TRT_INT4": "int4"}
     custom = {kind for node in view.nodes() for mark, kind in marks.items() if node.op_type.startswith(mark)}
     return frozenset(kinds | custom)
@@ -143,6 +145,8 @@ class _Planner:
         for _ in range(_MAX_STEPS):
             found = self._index.dequantizer_of(source)
             if found is not None:
+                # A Transpose or Reshape in between changes what the axis of the scale means, so the axis is not
+                # judged.
                 rank = None if moved else self._rank(value)
                 return Operand(found, cast, self._index.is_weight(found), rank)
             node = source.producer if source is not None else None

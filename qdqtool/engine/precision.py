@@ -1,7 +1,7 @@
-"""Planned against actual: finding the kernel of each quantized node and reading off what it computes in.
+"""Compare planned with actual types: find the kernel of each quantized node and the type that it computes in.
 
-A kernel's *inputs* tell: float operands prove a fallback. Its outputs prove nothing, because a dump made ahead of time
-shows the product before the epilogue that turns it back into codes.
+The *inputs* of a kernel decide: float operands prove a fallback. Its outputs prove nothing, because the ahead-of-time
+dump shows the result of the product before the epilogue that turns it into codes.
 """
 
 import re
@@ -15,15 +15,19 @@ from qdqtool.numerics.granularity import Blocked
 
 UNKNOWN = "unknown"
 _FLOATS = ("float32", "float16", "bfloat16")
-_NEVER_MULTIPLIED = ("bool", "int32", "int64")  # masks and indices that a fused kernel reads beside its operands
+# A fused attention kernel also reads a Bool mask, and fused kernels read int32 or int64 indices.
+_NEVER_MULTIPLIED = ("bool", "int32", "int64")
 _MATH = re.compile(r"correlation|gemm|conv|fusion|attention|mha|matmul|matrix|fullyconnected", re.IGNORECASE)
+# The fused attention kernel of RTX 1.7.1 is called _gemm_mha_v2 but has layer type kgen, as pointwise kernels have.
 _MATH_NAME = re.compile(r"^_gemm|mha", re.IGNORECASE)
+# The steps of a product inside a fused kernel's name: Fc for MatMul, Corr and Conv for convolutions, Deco for
+# deconvolutions.
 _PRODUCT = re.compile(r"(?P<before>\w*?)(?:Fc|Corr|Conv|Gemm|Deco)")
 _PATH = " | "
 
 
 def compare(planned: list[PlannedNode], built: Built) -> tuple[NodePrecision, ...]:
-    """One line for each planned node.
+    """Return one line for each planned node.
 
     Args:
         planned: The quantized nodes of the model.
@@ -33,7 +37,7 @@ def compare(planned: list[PlannedNode], built: Built) -> tuple[NodePrecision, ..
 
 
 def engine_name(node: NodeView) -> str:
-    """What the parser calls a node: its name, or ``node_of_`` and its first output where it has none."""
+    """Return the parser's name of a node: its own name, or ``node_of_`` and its first output where it has none."""
     proto = node.proto
     return plain_name(proto.name or f"node_of_{proto.output[0] if proto.output else ''}")
 
@@ -55,6 +59,8 @@ def _line(entry: PlannedNode, built: Built) -> NodePrecision:
 
 
 def _find(node: NodeView, kernels: tuple[Kernel, ...]) -> Kernel | None:
+    # One node names several kernels: a MatMul with per-axis scales has a gemm kernel and a __myl_Mul kernel for the
+    # scales. The kernel that multiplies is the one that counts.
     named = [kernel for kernel in kernels if any(_is_node(entry, node) for entry in kernel.nodes)]
     math = [kernel for kernel in named if _is_math(kernel)]
     own = [kernel for kernel in math if engine_name(node) in kernel.name]
@@ -67,6 +73,8 @@ def _is_math(kernel: Kernel) -> bool:
 
 def _is_node(entry: str, node: NodeView) -> bool:
     path, function = _call_path(node.scope)
+    # The parser writes "node | body (attribute) | owner (If)" for nodes in branches, and ends with "call (function)"
+    # in local functions.
     expected = _PATH.join([engine_name(node), *path])
     if function is None:
         return entry == expected
@@ -75,7 +83,7 @@ def _is_node(entry: str, node: NodeView) -> bool:
 
 
 def _call_path(scope: Scope) -> tuple[list[str], str | None]:
-    """The callers that the parser writes behind a node of ``scope``, and the local function that it all stands in."""
+    """Return the callers that the parser writes after a node of ``scope``, and the local function around them."""
     path: list[str] = []
     here: Scope | None = scope
     while here is not None:
@@ -89,9 +97,9 @@ def _call_path(scope: Scope) -> tuple[list[str], str | None]:
 
 
 def computes_in(kernel: Kernel) -> str:
-    """The type that a kernel multiplies in: its operands' when two are quantized, else a float type.
+    """Return the type that a kernel multiplies in: the type of its operands if two are quantized, else a float type.
 
-    A kernel that unpacks a quantized constant by itself and multiplies floats is ``…-weight-only``.
+    A kernel that reads one packed constant, unpacks it itself and multiplies floats is ``…-weight-only``.
     """
     low = [kind for kind in (*kernel.inputs, *kernel.constants) if _is_quantized(kind)]
     if not _is_math(kernel) or not low:
@@ -109,7 +117,8 @@ def _is_quantized(kind: str) -> bool:
 
 
 def _dequantizes_first(kernel: Kernel) -> bool:
-    # a fused kernel is named after its steps in order: __myl_CastMulCastFc_… casts and scales before it multiplies
+    # A fused kernel is named after its steps in order: __myl_CastMulCastFc_… dequantizes (Cast, Mul) before the
+    # product (Fc).
     found = _PRODUCT.search(kernel.name) if "fusion" in kernel.layer_type else None
     return found is not None and "CastMul" in found["before"]
 
@@ -128,11 +137,12 @@ def _reason(entry: PlannedNode, kernel: Kernel | None, built: Built) -> str:
 
 
 def _fault_of_the_model(entry: PlannedNode) -> str | None:
-    """What in the Q/DQ around the node explains a fallback, if anything does."""
+    """Return the fault in the Q/DQ around the node that explains a fallback; None where there is none."""
     if entry.one_sided:
         return "only one of its two operands is quantized; quantize the other one too"
     if entry.weight_only:
         return _weight_only_reason(entry)
+    # Measured with RTX 1.7.1: a float deconvolution for any axis and for per-tensor scales.
     if entry.node.is_op("ConvTranspose"):
         return "ConvTranspose runs in float whatever its Q/DQ"
     return _granularity_fault(entry)
@@ -153,6 +163,8 @@ def _weight_only_reason(entry: PlannedNode) -> str:
     granularity = weight.dequantize.granularity if weight.dequantize is not None else None
     if not entry.node.is_op("MatMul", "Gemm"):
         return "only its weight is quantized, and it has no weight-only kernel; quantize its activation too"
+    # int4 stays packed (runtime_fusion) with two or more blocks along K; per-axis int4 gets a kernel that dequantizes
+    # it first.
     if weight.format == "int4" and not isinstance(granularity, Blocked):
         return "int4 weights stay packed only with block scales; the weight is dequantized before a float kernel"
     return "its weight is dequantized by a kernel of its own, and the product is computed in float"

@@ -1,4 +1,4 @@
-"""The gate on precision: a share of the nodes planned for a type that must really run in it."""
+"""The precision gate: the share of the nodes planned for a type that must run in that type."""
 
 import re
 from collections import Counter
@@ -24,10 +24,10 @@ class PrecisionGate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """How a gate ended.
+    """The result of a gate.
 
     Attributes:
-        gate: As it is written.
+        gate: The gate as the user writes it.
         passed: Whether it was met.
         found: What was found, in words.
     """
@@ -38,10 +38,10 @@ class GateResult:
 
 
 def parse_gate(text: str) -> PrecisionGate:
-    """``int8>=95%`` as a gate.
+    """Parse ``int8>=95%`` to a gate.
 
     Raises:
-        UsageError: It does not read so.
+        UsageError: The text has another form.
     """
     match = _SYNTAX.fullmatch(text.strip())
     if match is None or float(match["percent"]) > 100:
@@ -50,18 +50,18 @@ def parse_gate(text: str) -> PrecisionGate:
 
 
 def planned_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
-    """How many nodes are planned for each type."""
+    """Count the nodes planned for each type."""
     return dict(sorted(Counter(node.planned for node in nodes).items()))
 
 
 def achieved_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
-    """How many of the nodes planned for each type run in it; a type that none runs in counts 0."""
+    """Count, for each planned type, the nodes that run in it; 0 where none does."""
     achieved = Counter(node.planned for node in nodes if node.actual == node.planned)
     return {kind: achieved[kind] for kind in planned_counts(nodes)}
 
 
 def judge(gate: PrecisionGate, nodes: Sequence[NodePrecision]) -> GateResult:
-    """Whether the engine meets a gate. A model that plans no node for the type does not."""
+    """Judge whether the engine meets a gate. A model that plans no node for the type misses it."""
     planned, achieved = planned_counts(nodes).get(gate.type, 0), achieved_counts(nodes).get(gate.type, 0)
     if not planned:
         return GateResult(gate=str(gate), passed=False, found=f"the model plans no node for {gate.type}")

@@ -1,4 +1,4 @@
-"""Running the TensorRT process: start it spawned and apart, wait with a limit, and tell how it ended."""
+"""Run the TensorRT child process: start it in a session of its own, wait with a time limit, and report how it ended."""
 
 import contextlib
 import json
@@ -22,10 +22,10 @@ _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the process left behind.
+    """The files that the process left.
 
     Attributes:
-        facts: ``result.json``: ``stage``, ``version``, ``problem`` and what belongs to it.
+        facts: Content of ``result.json``: ``stage``, ``version``, ``problem`` and the details of the problem.
         log: Severity and text of the library's messages that were kept.
         layers: The layer dump, empty without one.
     """
@@ -62,6 +62,8 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
             ) from None
         finally:
             _keep_log(folder, request.verbose_log)
+        # After a refusal the child parses again to find further refused nodes; a crash there does not change the
+        # refusal.
         if code != 0 and outcome.facts.get("problem") != "refused":  # it may only have failed in looking for more
             raise _crash(title, code, outcome, folder)
         return outcome
@@ -73,6 +75,7 @@ def _encode(module: str, request: EngineRequest, *, inspect: bool) -> dict[str, 
         "module": module,
         "model": str(request.model.path.resolve()),
         "engine": str(request.engine.resolve()),
+        # Members of ComputeCapability are spelled SM86.
         "targets": [f"SM{target.replace('.', '')}" for target in request.targets],
         "profiles": [
             {"name": entry.name, "min": entry.min, "opt": entry.opt, "max": entry.max} for entry in request.profiles
@@ -86,8 +89,8 @@ def _encode(module: str, request: EngineRequest, *, inspect: bool) -> dict[str, 
 def _child(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     paths = [str(_PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     with (folder / "stderr").open("wb") as noise:
-        # -P keeps the current folder, which may hold anything, off the module path; a session of its own keeps
-        # Ctrl-C from reaching the child before we have dealt with it
+        # -P keeps the current folder, which may hold any file, off the module path. In a session of its own the child
+        # does not get the Ctrl-C of the terminal: the parent handles it and then stops the child.
         child = subprocess.Popen(  # noqa: S603  our own interpreter and module
             [sys.executable, "-P", "-m", _CHILD, str(folder)],
             stdin=subprocess.PIPE,
@@ -136,6 +139,7 @@ def _stage(facts: dict[str, Any]) -> str:
 
 def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFailedError:
     stage = _stage(outcome.facts)
+    # Popen gives the negative signal number for a process that a signal ended.
     if code < 0:
         how = f"crashed with {_signal_name(-code)} while {stage}"
         hint = "a fault of the builder; `qdqtool validate` may name the construct, --verbose-log FILE keeps its log"

@@ -1,4 +1,4 @@
-"""Shapes to build for: every dynamic input of a model resolved to a profile."""
+"""Resolve every dynamic input of a model to an optimization profile."""
 
 import shlex
 from collections.abc import Mapping
@@ -13,6 +13,8 @@ from qdqtool.registry import suggestion
 
 Dims = tuple[int | str | None, ...]
 
+# Sizes for the example in the error message, by rank: 224 for images, 32 for volumes, 128 for sequences. Never used
+# to build: an engine for 1x3x1x1 would build without complaint and be useless.
 _EXAMPLE = {4: 224, 5: 32}
 _EXAMPLE_ELSE = 128
 
@@ -22,10 +24,10 @@ class ShapeOptions:
     """Shapes by input name, as the user gave them.
 
     Attributes:
-        min: Smallest.
-        opt: The ones to optimize for.
-        max: Largest.
-        fixed: Smallest, best and largest in one.
+        min: Smallest shapes.
+        opt: Shapes to optimize for.
+        max: Largest shapes.
+        fixed: Shapes that serve as all three.
     """
 
     min: Shapes = field(default_factory=dict)
@@ -35,7 +37,7 @@ class ShapeOptions:
 
 
 def check_shapes(proto: onnx.ModelProto, options: ShapeOptions) -> None:
-    """Raise unless the shapes that the user gave fit the inputs.
+    """Check that the shapes that the user gave fit the inputs.
 
     Raises:
         UsageError: A name is no input, or a shape does not fit its input.
@@ -47,15 +49,15 @@ def check_shapes(proto: onnx.ModelProto, options: ShapeOptions) -> None:
 def resolve_profiles(
     proto: onnx.ModelProto, options: ShapeOptions, measured: Mapping[str, InputProfile] | None = None
 ) -> tuple[InputProfile, ...]:
-    """A profile for each dynamic input; none for static ones.
+    """Return a profile for each dynamic input; static inputs get none.
 
-    A symbolic first dimension is the batch and becomes 1 unless a shape is given, wherever its symbol stands; a symbol
-    that a given shape settles is settled everywhere.
+    A symbolic first dimension is the batch. It becomes 1 wherever its symbol occurs, unless a shape is given. A symbol
+    whose size a given shape decides has that size in all inputs.
 
     Args:
         proto: The model.
-        options: What the user gave. The missing ones of an input's three shapes are filled from those that are there.
-        measured: The shapes that data has, for inputs that the user does not name.
+        options: Shapes from the user. Of an input's three shapes, missing ones are filled from the given ones.
+        measured: Shapes of the data, for inputs that the user does not name.
 
     Raises:
         UsageError: A name is no input, a shape does not fit its input, min <= opt <= max does not hold, or a dynamic
@@ -80,8 +82,10 @@ def _input_dims(proto: onnx.ModelProto) -> dict[str, Dims]:
     constants = {tensor.name for tensor in proto.graph.initializer}
     found: dict[str, Dims] = {}
     for value in proto.graph.input:
+        # An initializer that is also a graph input is taken as a constant by TensorRT, which drops the input.
         if value.name in constants or not value.type.HasField("tensor_type"):
             continue
+        # Measured: the parser takes an input without a shape for a scalar, without a message.
         if not value.type.tensor_type.HasField("shape"):
             raise ModelError(
                 f"input '{value.name}' declares no shape; TensorRT would take it for a scalar",
@@ -138,7 +142,7 @@ def _given(name: str, options: ShapeOptions) -> InputProfile | None:
 
 
 def _adapted(profile: InputProfile, dims: Dims, settled: Mapping[str, Mapping[str, int]]) -> InputProfile:
-    """Measured shapes, except for symbols that a given shape settles."""
+    """Return the measured shapes, with the given size for symbols that a given shape decides."""
 
     def adapt(kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(settled.get(str(dim), {}).get(kind, size) for dim, size in zip(dims, shape, strict=True))
@@ -148,7 +152,7 @@ def _adapted(profile: InputProfile, dims: Dims, settled: Mapping[str, Mapping[st
 
 
 def _settled(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> dict[str, dict[str, int]]:
-    """What is known of each symbolic dimension: its size in ``min``, ``opt`` and ``max``."""
+    """Return the size of each known symbolic dimension in ``min``, ``opt`` and ``max``."""
     symbols: dict[str, dict[str, int]] = {}
     for name, profile in given.items():
         for axis, dim in enumerate(inputs[name]):
@@ -159,7 +163,7 @@ def _settled(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> d
 
 
 def _with_batch(inputs: Mapping[str, Dims], symbols: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-    """The same, with 1 for symbols that stand first in an input and are not settled."""
+    """Add size 1 for unknown symbols that are the first dimension of an input."""
     for dims in inputs.values():
         if dims and isinstance(dims[0], str):
             symbols.setdefault(dims[0], {"min": 1, "opt": 1, "max": 1})

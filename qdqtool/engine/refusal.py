@@ -1,4 +1,4 @@
-"""Why a builder refuses a model: whether the float model fails as well, and whether fixed shapes would help."""
+"""Explain a refusal: find out whether the float model fails too, and whether fixed input shapes would help."""
 
 import shlex
 import tempfile
@@ -21,17 +21,19 @@ _NOT_THE_CAUSE = "quantization is not the cause"
 def explain(
     error: BuildRefusedError, builder: EngineBuilder, request: EngineRequest, *, is_specialized: bool
 ) -> BuildRefusedError:
-    """The same refusal with a remark on the float model, and an option where one would help.
+    """Add a remark on the float model to a refusal, and the option that would help, if any.
 
-    The model without its Q/DQ is given to the same builder.
+    The model without its Q/DQ nodes is given to the same builder.
 
     Args:
         error: The refusal.
-        builder: What refuses.
-        request: What it was asked for.
-        is_specialized: Whether the shapes were fixed already.
+        builder: The builder that refused.
+        request: The request that it refused.
+        is_specialized: Whether input shapes were fixed already.
     """
     float_fails, error.remark = _try_float(builder, request)
+    # TensorRT for RTX 1.7.1 fails with an internal error (ScopeType::kUNDEFINED) on some models with If nodes,
+    # quantized or not; fixed shapes fold the If nodes away.
     if float_fails and not is_specialized:
         option = _folding_option(request)
         if option:
@@ -41,7 +43,7 @@ def explain(
 
 
 def _try_float(builder: EngineBuilder, request: EngineRequest) -> tuple[bool, str]:
-    """Whether the float model fails, and what to say of it."""
+    """Return whether the float model fails, and the remark on it."""
     try:
         stripped = strip_from(request.model)
         if stripped.report.kept:
@@ -55,12 +57,13 @@ def _try_float(builder: EngineBuilder, request: EngineRequest) -> tuple[bool, st
     except BuilderFailedError as again:
         return True, f"the float model fails too ({again.message}): {_NOT_THE_CAUSE}"
     except QdqError:
-        return False, ""  # what cannot be stripped or stored tells nothing
+        # A model that cannot be stripped or stored says nothing about the cause.
+        return False, ""
     return False, "the float model builds: the Q/DQ nodes are the cause"
 
 
 def _folding_option(request: EngineRequest) -> str:
-    """The option that makes an ``If`` of the model go away; empty where none does."""
+    """Return the option that folds an ``If`` node of the model; empty where no option does."""
     model = request.model
     shapes = {profile.name: profile.opt for profile in request.profiles} or _declared(model)
     before = _branches(model)
@@ -70,7 +73,7 @@ def _folding_option(request: EngineRequest) -> str:
 
 
 def _declared(model: Model) -> dict[str, tuple[int, ...]]:
-    """The first input, of a model whose inputs are all static."""
+    """Return the shape of the first input if it is static; empty otherwise."""
     first = next(iter(input_specs(model)), None)
     sizes = tuple(dim for dim in (first.shape or ()) if isinstance(dim, int)) if first is not None else ()
     return {first.name: sizes} if first is not None and len(sizes) == len(first.shape or ()) else {}

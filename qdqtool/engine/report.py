@@ -1,4 +1,4 @@
-"""What ``build`` did, as data: the JSON reports are these classes, key by key."""
+"""The report of ``build`` as data: the keys of the JSON report are the attributes of these classes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,28 +11,28 @@ from qdqtool.transforms.specialize import Specialized
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
-    """What was built.
+    """The report of a build that made an engine.
 
     Attributes:
         model: The model file.
-        engine: The engine file; None when a gate was missed, which leaves none.
+        engine: The engine file; None when a gate was missed, because then none is kept.
         passed: Whether all gates were met.
         backend: Public id of the builder.
         version: Its version.
         evidence: Where the actual types come from: the builder's ahead-of-time layer dump, the engine inspector on a
             GPU, or nothing.
         targets: Compute capabilities that the engine is for; empty for the GPU in this machine.
-        specialized: How the model was specialized for fixed shapes first; None where it was built as it is.
+        specialized: How the model was specialized for fixed shapes; None where it was built as it is.
         profiles: Shapes that it accepts for dynamic inputs.
         seconds: Time in parser and builder.
         bytes: Size of the engine.
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
-        achieved: How many of these run in it.
+        achieved: How many of these nodes run in that type.
         nodes: Every quantized node.
         gates: Precision gates that were asked for.
-        warnings: What the builder said that matters.
-        findings: How many warnings and remarks ``validate`` has for this backend; None when it was skipped.
-        skipped: Steps that were left out because the user asked for it.
+        warnings: Messages of the builder that matter to the user.
+        findings: Numbers of findings that ``validate`` has for this backend; None when it was skipped.
+        skipped: Steps that were skipped at the user's request.
         manifest: The manifest file, None without an engine.
         layer_info: The layer file, if one was asked for.
     """
@@ -68,10 +68,10 @@ class RefusedReport:
         engine: None, always.
         passed: False, always.
         stage: ``validate``, ``parse`` or ``build``.
-        message: What happened, in one line.
+        message: The refusal in one line.
         refusals: Every reason, the decisive one first.
         remark: Whether the float model is refused too; empty where that is not known.
-        hint: What to do; None where nothing is known.
+        hint: How to fix it; None where that is not known.
     """
 
     model: str
@@ -85,7 +85,7 @@ class RefusedReport:
 
 
 def refused_report(model: str | Path, error: BuildRefusedError) -> RefusedReport:
-    """The error of :func:`build_engine` as a report."""
+    """Turn the error of :func:`build_engine` into a report."""
     return RefusedReport(
         model=str(model),
         engine=None,

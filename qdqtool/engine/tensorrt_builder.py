@@ -1,4 +1,4 @@
-"""What TensorRT for RTX and TensorRT share: one class, of which each product is one value."""
+"""The builder class that TensorRT for RTX and TensorRT share; each product is one instance."""
 
 import importlib.metadata
 import importlib.util
@@ -15,6 +15,8 @@ from qdqtool.engine.process import Outcome
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
 from qdqtool.graph.model import Model
 
+# Parts of the TensorRT warnings that a user must know, each with its meaning. Other warnings are left out of the
+# report.
 _KEPT_WARNINGS = (
     ("Int64 binding", "an input is int64: the program that runs the engine must bind int64 data"),
     ("Defaulting to INT8 instead", "a uint8 zero point was taken as int8: the code range is -128 to 127, not 0 to 255"),
@@ -28,7 +30,7 @@ class TensorRT:
 
     Attributes:
         id: Public id of the backend.
-        title: What it is called, for people.
+        title: Its name in messages.
         target: The target of :mod:`qdqtool.targets` that it builds for.
         module: The Python module to import in the child process.
         install: The install line.
@@ -49,7 +51,7 @@ class TensorRT:
 
     @property
     def release(self) -> str:
-        """The target in the release that is installed; the target itself where that is not known."""
+        """The target in the installed release; the target itself where no release is known."""
         try:
             return targets.of_release(self.target, importlib.metadata.version(self.module))
         except importlib.metadata.PackageNotFoundError:
@@ -61,6 +63,7 @@ class TensorRT:
             found = importlib.util.find_spec(self.module)
         except (ImportError, ValueError):
             return False
+        # A namespace package (a folder called `tensorrt` without __init__.py) is found too, and has no origin.
         return found is not None and found.origin is not None
 
     def require(self) -> None:
@@ -76,12 +79,12 @@ class TensorRT:
             )
 
     def resolve_targets(self, asked: tuple[str, ...], model: Model) -> tuple[str, ...]:
-        """The compute capabilities to build for; empty for the GPU in this machine.
+        """Return the compute capabilities to build for; empty for the GPU in this machine.
 
         Args:
-            asked: As the user named them, ``8.6``; empty for the default, which leaves 7.5 out (it lacks kernels that
-                most models need) and whatever cannot hold the quantized types of the model.
-            model: What is to be built.
+            asked: As the user named them, ``8.6``; empty for the default, which leaves out 7.5 (it lacks kernels that
+                most models need) and those that cannot compute the quantized types of the model.
+            model: The model to build.
 
         Raises:
             UsageError: A named one is unknown or cannot hold a type, or this product takes none.
@@ -123,7 +126,7 @@ class TensorRT:
         )
 
     def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
-        """What each quantized node was planned to run in, and what it runs in."""
+        """Compare the planned and the actual type of each quantized node."""
         return compare(planned_nodes(model), built)
 
     def _kernels(self, layers: str) -> tuple[tuple[Kernel, ...], Evidence]:

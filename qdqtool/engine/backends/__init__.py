@@ -1,4 +1,4 @@
-"""The products that build engines, one a module.
+"""The products that build engines, one product in each module.
 
 The file name (``-`` for ``_``) is the public id, ``BUILDER`` the value.
 """
@@ -9,6 +9,7 @@ from qdqtool.errors import ArgumentError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
 AUTO = "auto"
+# `auto` takes the first of these that is installed; TensorRT for RTX builds without a GPU, so it is the fallback.
 _PREFERRED = ("tensorrt", "tensorrt-rtx")
 
 
@@ -18,10 +19,10 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> EngineBuilder:
-    """The builder of that public id; ``auto`` is TensorRT where it is installed, else TensorRT for RTX.
+    """Return the builder with that public id; ``auto`` is TensorRT where it is installed, else TensorRT for RTX.
 
     Raises:
-        ArgumentError: There is none.
+        ArgumentError: No builder has that id.
     """
     if name == AUTO:
         candidates = [get(preferred) for preferred in _PREFERRED]

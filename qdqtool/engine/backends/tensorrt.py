@@ -1,4 +1,4 @@
-"""TensorRT: builds on and for the GPU in the machine."""
+"""TensorRT, which builds on the GPU of this machine and for that GPU."""
 
 from qdqtool.engine.tensorrt_builder import TensorRT
 

@@ -1,4 +1,4 @@
-"""TensorRT for RTX: parses and builds on any machine, for the GPUs that are named; just-in-time code at first run."""
+"""TensorRT for RTX, which builds for named GPUs on any machine; the GPU compiles the kernels at the first run."""
 
 from qdqtool.engine.tensorrt_builder import TensorRT
 
@@ -9,5 +9,7 @@ BUILDER = TensorRT(
     module="tensorrt_rtx",
     install="pip install tensorrt-rtx",
     remark="Linux x86-64 and Windows x64; no GPU is needed to build",
+    # All members of ComputeCapability in the 1.7.1.116 wheel but CURRENT, which needs a GPU. There is no SM90 or
+    # SM100.
     capabilities=("7.5", "8.0", "8.6", "8.9", "12.0", "12.1"),
 )
