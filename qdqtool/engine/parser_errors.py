@@ -24,7 +24,7 @@ _PREFIXES = (
 )
 # Messages name the place in the library: "In validateTypes at /_src/optimizer/common/nodes/convolutionNode.cpp:88".
 _SOURCE_PLACE = re.compile(r"\.?\s+In [\w:()<>]+ at /?[\w/.+-]+:\d+\)?")
-# Some errors name the node only in the text: "IMatrixMultiplyLayer y.MatMul: must have same input types".
+# The builder names a node only in the text: "IScaleLayer w_DQ: w_DQ: odd volume".
 _NAMED_LAYER = re.compile(r"^(?:I\w+Layer(?:/I\w+Layer)? )(?P<node>\S+?)(?::| has `)")
 
 

@@ -1,4 +1,4 @@
-"""The metrics of :mod:`qdqtool.numerics.metrics` over many samples, in running sums: no sample is kept."""
+"""Compute the metrics of :mod:`qdqtool.numerics.metrics` over many samples in running sums; no sample is kept."""
 
 import math
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
+# Elements that are converted to float64 at a time: 8 MiB for each operand.
 _PIECE = 1 << 20
 
 
@@ -14,8 +15,8 @@ _PIECE = 1 << 20
 class AccumulatedError:
     """How far one tensor is from its reference over all samples so far.
 
-    Elements that are NaN or infinite in either tensor are counted apart and left out of every sum. So are samples in
-    which the two have different shapes, as the boxes that a NonMaxSuppression keeps.
+    Elements that are NaN or infinite in either tensor are counted separately and left out of every sum. So are samples
+    in which the two shapes differ, as those of the boxes that a NonMaxSuppression keeps.
 
     Attributes:
         other_shapes: Samples in which the shapes differ.
@@ -75,7 +76,7 @@ class AccumulatedError:
 
     @property
     def sqnr_db(self) -> float | None:
-        """``10 log10(signal / noise)``; None where it is no number: equal tensors, or a reference of zeros."""
+        """``10 log10(signal / noise)``; None where it is undefined: equal tensors, or a reference of zeros."""
         if not self.signal or not self.noise:
             return None
         return 10 * (math.log10(self.signal) - math.log10(self.noise))

@@ -1,4 +1,4 @@
-"""Statistics of the channels that weights are multiplied with, over a few samples; no activation outlives its run."""
+"""Measure the channels that weights are multiplied with, over a few samples; activations are freed after each run."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -18,37 +18,37 @@ from qdqtool.transforms.joints import Layout
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
 SHARE = 8
-"""One sample of so many is looked at: what is found only has to be about right, and ranges are measured afterwards."""
+"""One sample in this many is read: the statistics only have to be about right, since ranges are measured later."""
 
 MIN_SAMPLES, MAX_SAMPLES = 12, 32
-"""Bounds of the number of samples that are looked at, as far as there are so many."""
+"""Smallest and largest number of samples that are read, if the data has that many."""
 
 VALUES_PER_CHANNEL = 512
-"""Values of each channel that are enough: they give a mean to a twentieth of the channel's spread."""
+"""Enough values of a channel: the standard error of its mean is then 1/22 of its standard deviation."""
 
 MIN_SAMPLES_IF_LARGE, MAX_VALUES = 6, 1 << 26
-"""Samples of a large model: once so many values of its tensors were read, these do; so it is a share of calibrating."""
+"""For large models: this many samples are enough once this many values were read. It limits the cost."""
 
 ROW_SAMPLES = 8
-"""Samples that rows are taken from."""
+"""Samples from which rows are taken."""
 
 FOLDS = 2
-"""Parts of the samples whose peaks are kept apart: each takes every other sample, since data is often in some order."""
+"""Number of folds whose peaks are kept apart. Samples alternate between them, because data is often sorted."""
 
 PRODUCTS = {"Conv": Layout.FIRST, "ConvTranspose": Layout.FIRST, "Gemm": Layout.LAST, "MatMul": Layout.LAST}
-"""Operators with weights, with the place of the channels of their first input."""
+"""Operators with weights, and the axis of the channels of their first input."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChannelStatistics:
-    """What values each channel took.
+    """Peak, mean and mean square of each channel, float64, shape ``(channels,)``.
 
     Attributes:
-        peak: Largest magnitude of each, float64, shape ``(channels,)``.
-        mean: Mean of each.
-        mean_square: Mean of the squares of each.
-        folds: The largest magnitudes on parts of the samples, disjoint ones: what was found on one can be tried on the
-            others. Empty where there was one sample only.
+        peak: Largest magnitude of each channel.
+        mean: Mean of each channel.
+        mean_square: Mean of the squares of each channel.
+        folds: Largest magnitudes on disjoint parts of the samples: factors found on one part can be tried on the
+            others. Empty where there was only one sample.
     """
 
     peak: Factors
@@ -57,21 +57,21 @@ class ChannelStatistics:
     folds: tuple[Factors, ...] = ()
 
     def divided(self, factors: Factors) -> "ChannelStatistics":
-        """Those of the same tensor with each channel divided by a positive factor."""
+        """Return the statistics of the same tensor with each channel divided by a positive factor."""
         folds = tuple(peak / factors for peak in self.folds)
         return ChannelStatistics(self.peak / factors, self.mean / factors, self.mean_square / factors**2, folds)
 
 
 def folded_peaks(peaks: Factors, repeat: int) -> Factors:
-    """The largest of every ``repeat`` neighbours, which share a factor."""
+    """Return the largest of every ``repeat`` neighbouring channels, which share a factor."""
     return np.asarray(peaks.reshape(-1, repeat).max(axis=1), np.float64)
 
 
 class ChannelData:
-    """What the channels hold that products with constant weights read, gathered in one pass when first asked for.
+    """Statistics of the inputs of products with constant weights, measured in one pass at the first request.
 
     Args:
-        feeds: Calibration data; of sharded data all of it.
+        feeds: Calibration data; all of it, also where it is sharded.
         runs: Runs the model.
 
     Attributes:
@@ -85,7 +85,9 @@ class ChannelData:
         self._seen: dict[TensorKey, ChannelStatistics] | None = None
 
     def of(self, view: GraphView) -> dict[Value, ChannelStatistics]:
-        """Statistics of a model whose tensors have the names and, but for :meth:`rescale`, the values of the first.
+        """Return the statistics of the tensors of a model.
+
+        The tensors must have the names and, apart from :meth:`rescale`, the values of the first model.
 
         Left out are tensors that were not computed, are not finite, or change their number of channels.
 
@@ -100,24 +102,24 @@ class ChannelData:
         return {value: self._seen[key] for value, key in keys.items() if key in self._seen}
 
     def means(self, model: Model) -> dict[TensorKey, Factors]:
-        """The mean of each channel of such a model."""
+        """Return the mean of each channel of such a model."""
         return {tensor_key(value): found.mean for value, found in self.of(GraphView(model)).items()}
 
     def rescale(self, factors: Mapping[TensorKey, Factors]) -> None:
-        """The channels of some tensors were divided by factors."""
+        """Record that the channels of some tensors were divided by factors."""
         for key, by in factors.items():
             if self._seen is not None and key in self._seen:
                 self._seen[key] = self._seen[key].divided(by)
 
 
 def sample_rows(model: Model, values: AbstractSet[Value], data: ChannelData, count: int) -> dict[Value, Array]:
-    """The first rows of some tensors, ``[at most count, channels]``, spread evenly over the samples.
+    """Collect rows of some tensors, ``[at most count, channels]``, spread evenly over the samples.
 
     Args:
         model: The float model.
         values: Tensors with their channels on the last axis.
-        data: What they are computed from: the first :data:`ROW_SAMPLES` samples.
-        count: Most rows of one tensor: these are kept in memory.
+        data: The data; the first :data:`ROW_SAMPLES` samples are run.
+        count: Largest number of rows of one tensor; they are kept in memory.
 
     Raises:
         UsageError: The model fails on a sample.
@@ -131,12 +133,13 @@ def sample_rows(model: Model, values: AbstractSet[Value], data: ChannelData, cou
         for value, rows in kept.items():
             for array in _each(observer, run, sample, value):
                 whole = array.reshape(-1, array.shape[-1])
+                # copy(): a view would keep the whole array of the session alive.
                 rows.append(whole[:: max(len(whole) // share, 1)][:share].copy())
     return {value: np.concatenate(rows)[:count] for value, rows in kept.items() if rows}
 
 
 def product_inputs(view: GraphView) -> Iterator[tuple[Value, int]]:
-    """What products with constant weights read, with the axis of its channels."""
+    """Yield the activation input of every product with a constant weight, with the axis of its channels."""
     constants = Constants(view)
     for node in view.nodes():
         layout = None if node.domain or node.scope.in_function else PRODUCTS.get(node.op_type)
@@ -202,6 +205,8 @@ class _Sums:
         self._folds[fold] = np.maximum(self._folds.get(fold, peak), peak)
         total = values.sum(axis=(0, 2), dtype=np.float64)
         self._sum = self._sum + total if self.count else total
+        # einsum sums the squares without an array of squares; float32 is enough, since factors only have to be about
+        # right.
         squares = np.einsum("ijk,ijk->j", values, values).astype(np.float64)
         self._squares = self._squares + squares if self.count else squares
         self.count += array.size // channels

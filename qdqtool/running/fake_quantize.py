@@ -1,4 +1,4 @@
-"""What a tensor is once its pair is in."""
+"""Compute the values that a tensor has behind its Q/DQ pair."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from qdqtool.plan import Placement
 
 
 def rounded(x: Array, placement: Placement) -> Array:
-    """``x`` quantized and dequantized: to the codes that the plan has for it, else to the nearest.
+    """Quantize and dequantize ``x``, with the codes of the plan if it has any, else with the nearest codes.
 
     Args:
-        x: Values of the tensor, as stored where it is a constant.
-        placement: Its pair.
+        x: Values of the tensor; of a constant, as stored.
+        placement: The pair.
 
     Returns:
         An array of ``x``'s shape and type.

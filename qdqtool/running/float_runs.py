@@ -1,6 +1,6 @@
-"""The sessions in which a job runs its float model: one at a time, shared by every step that runs it.
+"""Run the float model of a job: one session at a time, shared by every step that runs the model.
 
-To open a session of a ResNet-50 takes as long as three images, and weights are in memory twice meanwhile.
+Opening a session of a ResNet-50 takes as long as running three images, and its weights are in memory twice meanwhile.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,25 +17,25 @@ from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
 KEPT = 3
-"""Samples whose outputs are kept for later comparison."""
+"""Number of samples whose outputs are kept for a later comparison."""
 
 Outputs = Mapping[str, Array]
 """The outputs of a model in one run, by name."""
 
 
 def nothing_else(_: ModelIndex) -> tuple[Value, ...]:
-    """For a job whose steps name all that they read."""
+    """Name no tensors: for a job whose steps name all tensors that they read."""
     return ()
 
 
 class FloatRuns:
-    """Runs of a float model and its changed forms. A context manager.
+    """Runs of a float model and of its changed forms. A context manager.
 
-    The model runs in ONNX Runtime with its default optimizations, as fast as it can: they change results by rounding
-    only. A model that has Q/DQ nodes already runs without, since for those they may change more.
+    The model runs in ONNX Runtime with its default optimizations, for speed: they change float results by rounding
+    only. A model that already has Q/DQ nodes runs without them, because there they change more.
 
     Args:
-        read: The tensors that steps of the job are going to read, so that one session does for all of them.
+        read: The tensors that later steps of the job read, so that one session serves all of them.
 
     Attributes:
         values: How many values the last run returned; 0 before the first.
@@ -54,7 +54,7 @@ class FloatRuns:
         self.close()
 
     def close(self) -> None:
-        """Close the session; kept outputs stay."""
+        """Close the session; the kept outputs remain."""
         if self._open is not None:
             self._open.observer.close()
             self._open = None
@@ -65,7 +65,7 @@ class FloatRuns:
         return self._open.index if self._open is not None and is_open else ModelIndex.of(model)
 
     def observer(self, model: Model, values: Iterable[Value]) -> Observer:
-        """A session that returns some tensors, and the outputs of the model; the one before it is closed.
+        """Return a session that returns some tensors and the outputs of the model; the session before it is closed.
 
         Args:
             model: The model.
@@ -83,7 +83,7 @@ class FloatRuns:
         return self._open.observer
 
     def run(self, sample: Mapping[str, Array], number: int, feeds: Feeds) -> Run:
-        """Run the open session on one sample; arguments and errors as :func:`run_sample`."""
+        """Run the open session on one sample; arguments and errors are those of :func:`run_sample`."""
         assert self._open is not None
         found = run_sample(self._open.observer, sample, number, feeds)
         self.values = sum(array.size for array in found.values())
@@ -92,9 +92,9 @@ class FloatRuns:
         return found
 
     def first(self, model: Model, feeds: Feeds, count: int = KEPT) -> list[Outputs]:
-        """The outputs of a model on the first samples, which run only where they did not before.
+        """Return the outputs of a model on the first samples; only those that were not kept are run.
 
-        Kept are those of the first model of the job and of the last, on :data:`KEPT` samples.
+        The outputs of the first and of the last model of the job are kept, on :data:`KEPT` samples.
 
         Raises:
             UsageError: The model fails on a sample.
@@ -136,7 +136,7 @@ class _Open:
         return all(tensor_key(value) in self._tapped for value in values)
 
     def outputs(self, run: Run, sample: Mapping[str, Array]) -> Outputs:
-        """The outputs of the model in a run, copied: one array of a session keeps all its memory alive."""
+        """Return copies of the model's outputs in a run: one array of a session keeps all memory of the run alive."""
         return {
             value.name: array.copy()
             for value in _outputs(self.index)
@@ -147,13 +147,13 @@ class _Open:
 def run_sample(
     runner: Observer | Session, sample: Mapping[str, Array], number: int, feeds: Feeds
 ) -> Mapping[str, Array]:
-    """What one sample gives.
+    """Run one sample.
 
     Args:
-        runner: The model.
-        sample: What to feed.
-        number: Its place among ``feeds``, for the message.
-        feeds: Where it came from.
+        runner: The session.
+        sample: The inputs.
+        number: Position of the sample in ``feeds``, for the message.
+        feeds: The data that it came from.
 
     Raises:
         UsageError: A node fails on it.

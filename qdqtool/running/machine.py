@@ -1,10 +1,12 @@
-"""Which processor this is, as far as the system tells: some of ONNX Runtime's kernels depend on it."""
+"""Describe the processor, as far as the system tells: ONNX Runtime chooses kernels by its instruction sets."""
 
 import platform
 from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
 
+# Names as in /proc/cpuinfo, of x86 and then of Arm: those by which ONNX Runtime's kernels (MLAS) differ. On CPUs
+# without VNNI its u8*s8 kernels can saturate in 16 bits (onnxruntime issues 6004, 16105).
 _FEATURES = (
     "avx2",
     "fma",
@@ -28,13 +30,13 @@ _FEATURES = (
 
 
 def cpu_features() -> tuple[str, ...]:
-    """Instruction sets of this processor that choose between kernels; empty where the system does not tell."""
+    """Return the instruction sets of this processor that decide between kernels; empty where they are unknown."""
     flags = set((_cpuinfo("flags") or _cpuinfo("Features")).split())
     return tuple(feature for feature in _FEATURES if feature in flags)
 
 
 def cpu_name() -> str:
-    """The processor, as it calls itself, with the architecture."""
+    """Return the processor's own name with the architecture."""
     name = _cpuinfo("model name") or platform.processor()
     return f"{name} ({platform.machine()})" if name and name != platform.machine() else platform.machine()
 

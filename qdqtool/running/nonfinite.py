@@ -1,8 +1,8 @@
-"""Which node first made the NaN or infinity that a tensor holds, also in bodies and local functions.
+"""Find the node that first made the NaN or infinity in a tensor, also in bodies and local functions.
 
-One sample is run again with everything readable. From the tensor the search goes back from node to node while an input
-holds such a value too; from a node with bodies it goes on inside, in the first iteration that made one. Infinities that
-are meant, as in attention masks, do not lie on that way unless they did the damage.
+One sample is run again with every tensor readable. The search starts at the tensor and goes back from node to node as
+long as an input holds such a value too. At a node with bodies it continues inside, in the first iteration that made
+one. Intended infinities, as in attention masks, are not on this path unless they caused the damage.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,20 +20,20 @@ from qdqtool.running.observer import Observer, Run, is_fed
 from qdqtool.transforms.taps import Tap, called_scopes, hop_into
 
 _Good = Callable[[Array], npt.NDArray[np.bool_]]
-"""Which elements of an array are as they should be."""
+"""Returns which elements of an array are good."""
 
 
 def first_nonfinite(index: ModelIndex, sample: Mapping[str, Array], values: Iterable[Value]) -> str:
-    """Where a NaN or an infinity that a tensor holds comes from, in words.
+    """Say where a NaN or an infinity in a tensor comes from.
 
     Args:
         index: The model.
-        sample: What to feed.
-        values: Tensors of any scope, of which at least one holds such a value.
+        sample: The inputs.
+        values: Tensors of any scope; at least one holds such a value.
 
     Returns:
         ``first made by`` a node, with the tensor that it makes, or ``it comes from`` an input or a constant; empty
-        where the reference session, which optimizes nothing, makes no such value.
+        where the reference session, which runs without optimizations, makes no such value.
     """
     try:
         with _Reading(index, sample, (_Frame(index.view.main),)) as reading:
@@ -48,8 +48,8 @@ class _Frame:
 
     Attributes:
         scope: The scope.
-        hop: What taps call the way into it; empty for the main graph.
-        iteration: Of the loop whose body it is; None where there is no loop.
+        hop: Label of the path into it, as in :attr:`Tap.hops`; empty for the main graph.
+        iteration: Iteration of the loop whose body it is; None where there is no loop.
     """
 
     scope: Scope
@@ -58,12 +58,12 @@ class _Frame:
 
 
 class _Reading:
-    """A run in which every float tensor can be read that the scopes of some frames make.
+    """A run in which every float tensor made in the scopes of some frames can be read.
 
     Args:
         index: The model.
-        sample: What to feed.
-        frames: From the main graph inwards.
+        sample: The inputs.
+        frames: The frames, from the main graph inwards.
     """
 
     def __init__(self, index: ModelIndex, sample: Mapping[str, Array], frames: tuple[_Frame, ...]) -> None:
@@ -95,7 +95,7 @@ class _Reading:
         return array is not None and array.dtype.kind == "f" and not is_good(array).all()
 
     def enter_first(self) -> Value | None:
-        """Go to the first iteration in which the innermost scope makes such a value; the first tensor that is one."""
+        """Go to the first iteration in which the innermost scope makes such a value; return the first such tensor."""
         found: list[tuple[int, int, Value, bool]] = []
         for order, value in enumerate(_made(self.index, self.frames[-1].scope)):
             for tap in self._observer.taps(value):
@@ -120,7 +120,7 @@ class _Reading:
 
 
 def _behind(reading: _Reading, value: Value) -> str:
-    """What is behind the values of a tensor of any scope, seen from the main graph; empty if it is as it should be."""
+    """Explain the values of a tensor of any scope, seen from the main graph; empty if they are good."""
     scope = value.scope
     if not scope.path:
         return _origin(reading, value) if reading.holds(value, _is_finite) else ""
@@ -132,7 +132,9 @@ def _behind(reading: _Reading, value: Value) -> str:
 
 
 def _origin(reading: _Reading, value: Value) -> str:
-    """Go back from a tensor that holds such a value to what brought in the first one, in words."""
+    """Go back from a tensor with such a value to the first node, input or constant that has one; say which."""
+    # A NaN is followed back through NaN only: an infinity before it, as in a mask, may be intended, and 0 * inf or
+    # inf - inf is then the node to name.
     is_nan = reading.holds(value, _is_number)
     wanted = _is_number if is_nan else _is_finite
     while value.producer is not None:
@@ -149,7 +151,7 @@ def _bad_input(reading: _Reading, node: NodeView, is_good: _Good) -> Value | Non
 
 
 def _inside(reading: _Reading, node: NodeView) -> str:
-    """What made the first such value in the bodies of a node or the function that it calls; empty if nothing did."""
+    """Say what made the first such value in the bodies of a node or in the function that it calls; empty if nothing."""
     view = reading.index.view
     around = next(number for number, frame in enumerate(reading.frames, 1) if frame.scope is node.scope)
     for scope in called_scopes(view, node) or [scope for scope in view.scopes if scope.owner is node]:
@@ -171,7 +173,7 @@ def _told(reading: _Reading, value: Value, *, is_nan: bool) -> str:
 
 
 def _made(index: ModelIndex, scope: Scope) -> Iterator[Value]:
-    """The float tensors that the nodes of a scope make."""
+    """Yield the float tensors that the nodes of a scope make."""
     for node in scope.nodes:
         outputs = (node.output(number) for number in range(len(node.proto.output)))
         yield from (value for value in outputs if value is not None and index.is_float(value))

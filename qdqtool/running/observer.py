@@ -1,4 +1,4 @@
-"""Inner tensors of a model while it runs: what is read from constants, what from taps, and how both line up."""
+"""Read inner tensors of a model while it runs: from constants and from additional outputs (taps)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Self
@@ -15,8 +15,10 @@ from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import Tap, tap_tensors, tensor_key
 
 Run = Mapping[str, Array]
-"""What one run returned, by output name."""
+"""The arrays that one run returned, by output name."""
 
+# ONNX Runtime's Loop stacks an output of its body and fails where the shape changes between iterations: "Inconsistent
+# shape in loop output for output. Expected:{1} Got:{2}" (1.31.1).
 _SHAPE_CHANGES = "Inconsistent shape"
 
 

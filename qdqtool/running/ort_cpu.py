@@ -1,8 +1,8 @@
-"""ONNX Runtime on the CPU: the reference that models are checked against, run so that it computes what ONNX says.
+"""ONNX Runtime on the CPU: the reference that models are checked against.
 
-The ``semantic`` profile switches off every optimization, since ONNX Runtime's own change results (measured: a
-weight-only int4 MatMul at the default level keeps 45 dB of 131), and uses one thread, since the order of float sums
-changes with the number of threads. The ``deployed`` profile is ONNX Runtime as people run it.
+The ``semantic`` profile computes what ONNX specifies. It switches off every optimization, because optimizations change
+results (measured: a weight-only int4 MatMul at the default level keeps 45 dB of 131). It uses one thread, because the
+order of float sums depends on the number of threads. The ``deployed`` profile has ONNX Runtime's default options.
 """
 
 import ctypes
@@ -28,6 +28,7 @@ from qdqtool.running.machine import cpu_features, cpu_name
 from qdqtool.running.ort_errors import absent, run_error, session_error
 
 PROVIDER = "CPUExecutionProvider"
+# ONNX Runtime prints every failed run to stderr at level ERROR (3), besides raising it.
 _FATAL_ONLY = 4
 
 
@@ -120,7 +121,8 @@ class Session:
         """
         names = list(self.outputs if outputs is None else outputs)
         try:
-            arrays = self._session.run(names or None, dict(feeds))[: len(names)]  # no names mean all to ONNX Runtime
+            # ONNX Runtime takes an empty list of names for all outputs.
+            arrays = self._session.run(names or None, dict(feeds))[: len(names)]
         except Exception as error:  # noqa: BLE001  the binding's error classes derive from Exception one by one
             raise run_error(error) from None
         return {name: np.asarray(array) for name, array in zip(names, arrays, strict=True)}
@@ -145,6 +147,9 @@ def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
     )
 
 
+# Effective only where optimizations are on: guards in case somebody raises the level. Measured with 1.31.1: without
+# them a weight-only MatMul of 4 or 8 bits becomes MatMulNBits with accuracy level 4, which quantizes the activations
+# to int8.
 _SEMANTIC_ENTRIES = {
     "session.disable_quant_qdq": "1",
     "session.qdq_matmulnbits_accuracy_level": "1",
@@ -171,6 +176,8 @@ def _session_options(profile: Profile) -> Any:
     options.log_severity_level = _FATAL_ONLY
     if profile is Profile.SEMANTIC:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        # A float32 MatMul with K >= 512 gives other bits with 2 threads than with 1 (up to 8.6e-6 on |y| up to 12);
+        # with K <= 256 none.
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
@@ -181,32 +188,35 @@ def _session_options(profile: Profile) -> Any:
 
 
 def _serialized(model: Model, stack: ExitStack) -> tuple[Path, bytes]:
-    """A model for a session, and the folder of its external data; copies made on the way are gone afterwards."""
+    """Serialize a model for a session; return the folder of its external data too. Intermediate copies are freed."""
     whole = _self_contained(model, stack)
     return whole.folder, _with_node_names(whole.proto).SerializeToString()
 
 
 def _load(folder: Path, data: bytes, profile: Profile) -> Any:
-    """A session from memory: a copy that has inner outputs exists nowhere on disk, but its weights may."""
+    """Open a session from memory: a copy with additional outputs is not on disk, but its weights may be."""
     options = _session_options(profile)
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     try:
         session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER])
     except Exception as error:  # noqa: BLE001  as in Session.run
         raise session_error(error, _onnxruntime().__version__) from None
+    # At an error of an execution provider, InferenceSession would print to stdout, load the model again and run it
+    # anew. It keeps the serialized model for that, which is a second copy of the weights.
     session.disable_fallback()
-    session._model_bytes = None  # noqa: SLF001  a second copy of the weights, kept for the fallback only
+    session._model_bytes = None  # noqa: SLF001
     return session
 
 
 def _self_contained(model: Model, stack: ExitStack) -> Model:
-    """``model`` without pending tensors: they are made, in memory or in a temporary folder that ``stack`` removes."""
+    """Make the pending tensors of ``model``, in memory or in a temporary folder that ``stack`` removes."""
     if not any(is_pending(tensor) for tensor in iter_tensors(model.proto)):
         return model
     mapped = unspilled(model)
     if mapped is not None:
         spill_folder = mapped[1]
-        stack.callback(id, spill_folder)  # it lives as long as the session, which maps its files
+        # The folder is deleted with its object, and the session maps its files: the stack keeps the object alive.
+        stack.callback(id, spill_folder)
         return Model(mapped[0], spill_folder.path / "model.onnx")
     proto = inlined(model)
     if proto is not None:
@@ -219,7 +229,7 @@ def _self_contained(model: Model, stack: ExitStack) -> Model:
 
 
 def _with_node_names(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A model in which nodes without a name are called after their first output, so that errors can name them."""
+    """Name nodes that have no name after their first output, because ONNX Runtime's errors give the node name only."""
     if all(node.name for _, container in walk(proto) for node in container.node):
         return proto
     named = onnx.ModelProto()
@@ -241,8 +251,8 @@ def _onnxruntime() -> Any:
 
 def give_back() -> None:
     """Return freed memory to the system, where the C library is glibc; elsewhere do nothing."""
-    # glibc keeps what a session used for the next allocation, in many pieces. Measured on a ResNet-50: 544 MB before
-    # the trim and 319 MB after it, with nothing but the model in use.
+    # glibc keeps freed memory of a session, in many pieces, for later allocations. Measured on a ResNet-50: 544 MB
+    # before the trim and 319 MB after it, with only the model in use.
     trim = _malloc_trim()
     if trim is not None:
         trim(0)
@@ -252,6 +262,7 @@ def give_back() -> None:
 def _malloc_trim() -> Callable[[int], object] | None:
     try:
         found: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError, TypeError):  # no such function; Windows has no library of that name at all
+    # musl and macOS have no malloc_trim (AttributeError); CDLL(None) raises TypeError on Windows.
+    except (OSError, AttributeError, TypeError):
         return None
     return found

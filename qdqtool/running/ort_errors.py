@@ -1,4 +1,4 @@
-"""ONNX Runtime's error texts as ours: one line, without source positions, with the node and the exit code."""
+"""Translate ONNX Runtime's errors: one line, without source positions, with the node and the right error class."""
 
 import re
 
@@ -6,7 +6,9 @@ from qdqtool.errors import CapabilityError, GateError, ModelError, QdqError
 
 INSTALL = "pip install 'qdqtool[gpu]' (also right without a GPU), or 'qdqtool[cpu]'"
 
+# Errors begin "[ONNXRuntimeError] : 1 : FAIL : ", also nested in each other.
 _STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (?P<code>\w+) : (?P<text>.*)$", re.DOTALL)
+# Source positions look like "/onnxruntime_src/.../graph.cc:1234 onnxruntime::Graph::f(...) ".
 _SOURCE = re.compile(r"(?:/\S+?|\b\w+)\.(?:cc|h):\d+ [^\n]*?\) (?=[\w\[(])")
 _NESTED = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _FAILED_NODE = re.compile(
@@ -24,14 +26,14 @@ _UNSUPPORTED = (
 
 
 def absent() -> CapabilityError:
-    """ONNX Runtime is not installed."""
+    """Make the error for a missing ONNX Runtime."""
     return CapabilityError(
         "onnxruntime is not installed; it is the reference that models are checked against", hint=INSTALL
     )
 
 
 def session_error(error: Exception, version: str) -> QdqError:
-    """Why a session could not be made.
+    """Translate the error of a session that could not be made.
 
     Args:
         error: What ONNX Runtime raised.
@@ -63,7 +65,7 @@ def session_error(error: Exception, version: str) -> QdqError:
 
 
 def run_error(error: Exception) -> QdqError:
-    """Why a run failed."""
+    """Translate the error of a run."""
     _, text = _parts(error)
     node = _FAILED_NODE.search(text)
     if node:

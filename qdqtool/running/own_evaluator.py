@@ -1,8 +1,8 @@
-"""Models that ONNX Runtime's CPU provider cannot run alone: sessions for what it can, our own core for the rest.
+"""Run models that ONNX Runtime's CPU provider cannot run alone: it runs what it can, our own core the other nodes.
 
-The main graph is cut at the nodes that our own core evaluates. What lies between two cuts becomes a model of its own,
-with the same nodes, constants and options as in the whole, and runs in a :class:`qdqtool.running.ort_cpu.Session`.
-Tensors cross a cut without loss. A Q or DQ of constants is evaluated once.
+The main graph is cut at the nodes that our own core evaluates. Each part between two cuts becomes a model with the same
+nodes, constants and options as in the whole, and runs in a :class:`qdqtool.running.ort_cpu.Session`. Tensors cross a
+cut without loss. A Q or DQ of constants is evaluated once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from qdqtool.transforms.taps import READABLE_AS
 
 
 class Runner(Protocol):
-    """What runs a model: a :class:`Session`, or a :class:`SplitSession` with the same methods."""
+    """A session of a model: a :class:`Session`, or a :class:`SplitSession` with the same methods."""
 
     def __enter__(self) -> Self: ...
 
@@ -39,7 +39,7 @@ class Runner(Protocol):
 
 
 def open_session(model: Model, split: Split | None, profile: Profile = Profile.SEMANTIC) -> Runner:
-    """A session of a model, divided where that is needed.
+    """Open a session of a model, divided where that is needed.
 
     Args:
         model: The model; it may have more outputs than the one that ``split`` was made for.
@@ -134,6 +134,6 @@ class SplitSession:
 
 
 def _readable(array: Array) -> Array:
-    """An array as NumPy can hand it to ONNX Runtime, exactly; the segment converts it back."""
+    """Widen an array exactly to a type that ONNX Runtime takes from NumPy; the segment converts it back."""
     wide = READABLE_AS.get(int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype)))
     return array if wide is None else array.astype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wide)))

@@ -1,4 +1,4 @@
-"""Nodes evaluated by our own core instead of a runtime: Q, DQ, and what only hands their tensors on."""
+"""Evaluate nodes by our own core instead of a runtime: Q, DQ, and nodes that only move their tensors."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ Read = Callable[[Value], Array | None]
 
 
 def granularity_of(entry: QdqNode, scale: Array) -> Granularity:
-    """How ONNX reads a scale of that shape at this node.
+    """Return the granularity that ONNX gives a scale of that shape at this node.
 
     Raises:
         ArgumentError: The scale has more than one axis and the node no block size.
@@ -32,25 +32,25 @@ def granularity_of(entry: QdqNode, scale: Array) -> Granularity:
 
 
 def precision_of(entry: QdqNode) -> np.dtype[np.generic] | None:
-    """The type that the ``precision`` attribute names; None where it is absent."""
+    """Return the type that the ``precision`` attribute names; None where it is absent."""
     given = entry.node.attribute("precision", 0)
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(given)) if given else None
 
 
 def output_type_of(entry: QdqNode, scale: Array) -> np.dtype[np.generic]:
-    """The type that a DQ makes."""
+    """Return the output type of a DQ."""
     if entry.output_dtype is not None:
         return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(entry.output_dtype))
     return FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
 
 
 def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> Array:
-    """What a node makes.
+    """Compute the output of a node.
 
     Args:
         node: The node; it has one output.
-        entry: The same as a Q or DQ, if it is one.
-        read: Its inputs.
+        entry: The node as a Q or DQ; None if it is neither.
+        read: Reads its inputs.
 
     Raises:
         GateError: The inputs do not fit the node.

@@ -1,4 +1,4 @@
-"""A part of a model as a model of its own, for ONNX Runtime."""
+"""Make a part of a model into a model that ONNX Runtime can run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,10 +23,9 @@ class Segment:
     """A part of a model.
 
     Attributes:
-        model: It, with external data and pending tensors where the whole has them.
-        inputs: Name of each of its inputs, and of the tensor of the whole that goes there, widened to a type that
-            NumPy has.
-        outputs: Name of each of its outputs, and of the tensor of the whole that it is, with the type that it had
+        model: The model of the part, with external data and pending tensors where the whole has them.
+        inputs: For each input, the name of the tensor of the whole that it takes, widened to a type that NumPy has.
+        outputs: For each output, the name of the tensor of the whole that it holds, with the type that the tensor had
             before it was widened (None where it was not).
     """
 
@@ -36,10 +35,10 @@ class Segment:
 
 
 def segment_model(model: Model, split: Split, stage: Stage, known: Mapping[str, Array]) -> Segment:
-    """The model of what ONNX Runtime runs in one stage.
+    """Make the model of the nodes that ONNX Runtime runs in one stage.
 
     Args:
-        model: The whole.
+        model: The whole model.
         split: How it is divided.
         stage: The stage.
         known: Every tensor that is known before it.
@@ -70,6 +69,8 @@ class _Builder:
         for importer in importers:
             for entry in importer.opset_import:
                 if entry.domain in DEFAULT_DOMAINS:
+                    # ONNX Runtime 1.31 refuses opsets above 26; plan_split has checked that every operator means the
+                    # same at 26.
                     entry.version = min(entry.version, NEWEST_OPSET)
         self._graph = proto.graph
         self._graph.name = "part"
@@ -84,7 +85,7 @@ class _Builder:
         )
 
     def add_input(self, name: str, elem_type: int) -> None:
-        """Let a tensor in, converted back where NumPy had to widen it."""
+        """Add an input for a tensor, with a Cast back to its type where NumPy had to widen it."""
         _check_crossing(name, elem_type)
         wide = READABLE_AS.get(elem_type)
         inner = name if wide is None else self._fresh(name, "wide")
@@ -96,7 +97,7 @@ class _Builder:
             self._cast(inner, name, elem_type)
 
     def add_node(self, node: onnx.NodeProto) -> None:
-        """Add a node; one that computes in bfloat16 reads float32, and what it makes is rounded to bfloat16."""
+        """Add a node; a node that computes in bfloat16 reads float32, and its result is rounded to bfloat16."""
         copy = self._graph.node.add()
         copy.CopyFrom(node)
         if tuple(node.output) not in self._split.widened:
@@ -115,7 +116,7 @@ class _Builder:
                 self._cast(copy.output[index], name, TensorProto.BFLOAT16)
 
     def add_output(self, name: str) -> None:
-        """Let a tensor out, widened where NumPy has no such type."""
+        """Add an output for a tensor, widened where NumPy has no such type."""
         elem_type = self._split.types.get(name)
         _check_crossing(name, elem_type)
         wide = READABLE_AS.get(elem_type or 0)
@@ -133,7 +134,8 @@ class _Builder:
         return self._widened[name]
 
     def _cast(self, source: str, target: str, to: int) -> None:
-        # without saturation infinities stay infinities; nothing else is out of range here
+        # A Cast to fp8 saturates infinities by default. Without saturation they stay; no other value is out of range
+        # here.
         node = helper.make_node("Cast", [source], [target], name=f"to {target}", to=to)
         if type_name(to).startswith("float8"):
             node.attribute.append(helper.make_attribute("saturate", 0))

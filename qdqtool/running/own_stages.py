@@ -1,4 +1,4 @@
-"""In which order the nodes of a divided model run: by turns what ONNX Runtime runs, and what our own core evaluates."""
+"""Order the nodes of a divided model in stages that alternate ONNX Runtime segments and our own nodes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,16 +9,16 @@ from qdqtool.graph.scope import node_bodies
 from qdqtool.running.own_support import OwnNode, Split
 
 CONSTANT = -1
-"""The stage of what is known before any run."""
+"""The stage number of tensors that are known before any run."""
 
 
 @dataclass(slots=True)
 class Stage:
-    """A turn: first ONNX Runtime, then our own core.
+    """One stage: ONNX Runtime runs first, then our own core.
 
     Attributes:
-        nodes: What ONNX Runtime runs, in order.
-        own: What our own core evaluates then, in order.
+        nodes: The nodes that ONNX Runtime runs, in order.
+        own: The nodes that our own core evaluates after them, in order.
         needed: Tensors that a later stage or the caller reads.
     """
 
@@ -29,11 +29,11 @@ class Stage:
 
 @dataclass(slots=True)
 class Stages:
-    """All turns.
+    """All stages.
 
     Attributes:
-        stages: In order.
-        constant: What our own core evaluates once, before them.
+        stages: The stages in order.
+        constant: Nodes that our own core evaluates once, before the stages.
     """
 
     stages: list[Stage]
@@ -41,7 +41,7 @@ class Stages:
 
 
 def make_stages(proto: onnx.ModelProto, split: Split) -> Stages:
-    """The turns of a model: each node as early as what it reads allows."""
+    """Divide the nodes of a model into stages, each node as early as its inputs allow."""
     planner = _Planner(split)
     for node in proto.graph.node:
         planner.add(node)
@@ -51,7 +51,7 @@ def make_stages(proto: onnx.ModelProto, split: Split) -> Stages:
 
 
 def names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """Every name that a node or one of its bodies reads, those that a body defines itself among them."""
+    """Yield every name that a node or one of its bodies reads, including names that a body defines itself."""
     yield from filter(None, node.input)
     for _, graph in node_bodies(node):
         yield from (output.name for output in graph.output)
@@ -84,7 +84,7 @@ class _Planner:
         self._made.update(dict.fromkeys(filter(None, node.output), number))
 
     def mark_needed(self, name: str, reader: int) -> None:
-        """Note that ``name`` is read by a stage; of the same stage's own nodes that counts as later."""
+        """Note that a stage reads ``name``; reading by own nodes of the stage that makes it counts as a later stage."""
         made = self._made.get(name, CONSTANT)
         if CONSTANT < made < reader and name not in self._by_own:
             self.stages[made].needed.add(name)
@@ -114,5 +114,5 @@ class _Planner:
 
 
 def produced(nodes: Sequence[onnx.NodeProto]) -> set[str]:
-    """Every name that the nodes make."""
+    """Return every name that the nodes make."""
     return {name for node in nodes for name in node.output if name}

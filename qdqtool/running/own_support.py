@@ -1,4 +1,4 @@
-"""What ONNX Runtime's CPU provider cannot run of a model, and what is done about it, node by node.
+"""Find the nodes that ONNX Runtime's CPU provider cannot run, and decide for each how it is run instead.
 
 Measured on ONNX Runtime 1.31: there are no bfloat16, float8e8m0, fp4 or fp6 Q/DQ kernels, data and scale of a
 QuantizeLinear must have one type, ``precision`` is ignored, int32 is not quantized, and opsets end at 26.
@@ -34,8 +34,8 @@ class OwnNode:
 
     Attributes:
         node: The node, of the main graph.
-        entry: The same as a Q or DQ; None for one that only hands on what these make or read.
-        reason: Why ONNX Runtime does not.
+        entry: The node as a Q or DQ; None for a node that only moves the tensors of these.
+        reason: Why ONNX Runtime does not evaluate it.
     """
 
     node: NodeView
@@ -45,7 +45,7 @@ class OwnNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """What of a model's main graph is not left to ONNX Runtime as it is. Nodes are named by their outputs.
+    """The nodes of a model's main graph that ONNX Runtime does not run as they are, identified by their outputs.
 
     Attributes:
         own: Nodes that our own core evaluates.
@@ -143,14 +143,14 @@ def _is_carried(node: NodeView, known: Mapping[str, int], index: ModelIndex) -> 
 
 
 def _needs_widening(node: NodeView, known: Mapping[str, int]) -> bool:
-    """Whether a node computes in bfloat16; ONNX Runtime converts from and to it, and little else."""
+    """Whether a node computes in bfloat16; ONNX Runtime has Casts from and to it and few other kernels."""
     if node.is_op("Cast") or any(True for _ in node_bodies(node.proto)):
         return False
     return any(known.get(name) == TensorProto.BFLOAT16 for name in node.proto.input)
 
 
 def _check_schemas(view: GraphView, own: Mapping[NodeKey, OwnNode]) -> None:
-    """Refuse a model that cannot be run at :data:`NEWEST_OPSET`: one of its operators means something newer."""
+    """Refuse a model that cannot run at :data:`NEWEST_OPSET` because an operator has a newer meaning."""
     known = int(defs.onnx_opset_version())
     if view.main.opset > known:
         raise CapabilityError(
@@ -173,15 +173,16 @@ def _since(node: NodeView) -> int:
 
 @functools.cache
 def _first_version(op_type: str, opset: int, domain: str) -> int:
-    """The opset in which an operator got the meaning that it has in ``opset``."""
+    """Return the opset in which an operator got the meaning that it has in ``opset``."""
     try:
         return int(defs.get_schema(op_type, opset, domain).since_version)
     except defs.SchemaError:
-        return 0  # no operator of ONNX: whoever runs the model says so
+        # Not an operator of ONNX: the runtime reports it.
+        return 0
 
 
 def _same_but_for_types(node: NodeView) -> bool:
-    """Whether the operator was only allowed more types since :data:`NEWEST_OPSET`."""
+    """Whether the operator has only gained types since :data:`NEWEST_OPSET`."""
     try:
         old = defs.get_schema(node.op_type, NEWEST_OPSET, node.domain)
     except defs.SchemaError:
