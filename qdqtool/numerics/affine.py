@@ -1,4 +1,4 @@
-"""The canonical arithmetic of QuantizeLinear and DequantizeLinear on arrays.
+"""Compute QuantizeLinear and DequantizeLinear on arrays.
 
 Quantize: ``saturate(round_half_even(x / scale) + zero_point)`` with the quotient rounded once to the division
 precision. Dequantize: ``(q - zero_point) * scale`` in float32, rounded once to the output type.
@@ -43,8 +43,8 @@ def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
             ``fmt.overflow`` says. Integers, fp6 and fp4 always saturate.
 
     Returns:
-        An array of ``x``'s shape and type ``fmt.dtype``. Infinities saturate; NaN stays NaN where the format has one
-        and gives the lowest value where it has none.
+        An array of ``x``'s shape and type ``fmt.dtype``. Infinities saturate; NaN stays NaN where the format has NaN,
+        and gives the lowest value where it does not.
 
     Raises:
         ArgumentError: A shape, a type or the zero point is illegal, or nothing is quantized to ``fmt``.
@@ -54,6 +54,7 @@ def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
     x, scale = _real(x, "x"), _scale(scale)
     divide = division(x.dtype, scale.dtype, None if precision is None else np.dtype(precision))
     zero = _zero_point(zero_point, fmt)
+    # The compiled kernels divide float32 by float32, and always saturate.
     plain = divide.work == divide.precision and (saturate or not fmt.has_nan)
     if plain and scale.dtype == FLOAT32 and kernels.supports(fmt) and kernels.wanted(x):
         return kernels.quantize(x, scale, fmt, granularity, zero)
@@ -104,6 +105,8 @@ def dequantize(
     result = np.empty(q.shape, output)
     with np.errstate(all="ignore"):
         for (codes, out), (step, zero) in pieces((q, result), (scale.astype(FLOAT32), zero_point), granularity):
+            # Two roundings, as in ONNX Runtime and onnx's ReferenceEvaluator: the product to float32, then to the
+            # output type.
             out[...] = _distance(codes, zero) * step
     return result
 
@@ -111,7 +114,7 @@ def dequantize(
 def fake_quantize(
     x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity, zero_point: Array | None = None
 ) -> Array:
-    """Quantize ``x`` and dequantize the codes: what a model with a Q/DQ pair computes with.
+    """Quantize ``x`` and dequantize the codes: the values that a model with a Q/DQ pair computes with.
 
     Args:
         x: As for :func:`quantize`.
@@ -132,7 +135,7 @@ def fake_quantize(
 
 
 def _distance(codes: Array, zero: Array | None) -> Array:
-    """``codes - zero`` as float32, in one rounding: int32 needs it, every narrower type is exact."""
+    """Return ``codes - zero`` as float32 with one rounding; the difference of narrower types than int32 is exact."""
     if zero is None:
         return codes.astype(FLOAT32)
     if codes.dtype == np.int32:
@@ -159,7 +162,7 @@ def _scale(scale: Array) -> Array:
 
 
 def _zero_point(zero_point: Array | None, fmt: NumberFormat) -> Array | None:
-    """The zero point as float32; None where it is zero everywhere.
+    """Return the zero point as float32; None where it is zero everywhere.
 
     Raises:
         ArgumentError: It lies outside the format's range, or is not zero where the format asks for that.

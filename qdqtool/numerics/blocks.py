@@ -1,4 +1,4 @@
-"""Tensors whose scales are shared in blocks, as numbered groups that can be worked on a few at a time."""
+"""Divide a tensor with block scales into numbered groups, of which a few can be processed at a time."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from qdqtool.numerics.granularity import Blocked, normalize_axis
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A tensor as groups that share a scale, numbered as the scale's elements in row-major order.
+    """The groups of a tensor that share a scale, numbered as the elements of the scale in row-major order.
 
     Attributes:
         length: Extent of the blocked axis.
@@ -42,15 +42,15 @@ class Blocks:
 
     @property
     def place(self) -> tuple[int, int, int, int]:
-        """Length, inner, block and groups along the axis: what kernels take."""
+        """Length, inner, block and groups along the axis, as kernels take them."""
         return self.length, self.inner, self.block, self.per_axis
 
     def gather(self, values: Array, part: slice) -> Array:
-        """Some groups side by side: float32 ``[elements of a group, groups]``, zeros where the last one is shorter.
+        """Return some groups side by side: float32 ``[elements of a group, groups]``, with zeros after a shorter last one.
 
         Args:
             values: The tensor, C-contiguous.
-            part: Which groups.
+            part: The numbers of the groups.
         """
         number = np.arange(part.start, part.stop)
         outer, place = number // (self.per_axis * self.inner), number // self.inner % self.per_axis
@@ -60,7 +60,7 @@ class Blocks:
         return np.where(inside, values.reshape(-1)[np.where(inside, index, 0)], 0).astype(FLOAT32)
 
     def on_chunks(self, size: int, work: Callable[[slice], None]) -> None:
-        """Do ``work`` on ``size`` groups at a time, on all cores: NumPy and kernels let go of the interpreter lock."""
+        """Do ``work`` on ``size`` groups at a time, on all cores: NumPy and the kernels release the interpreter lock."""
         edges = range(0, self.groups, size)
         parts = [slice(start, min(start + size, self.groups)) for start in edges]
         with ThreadPoolExecutor(kernels.cores()) as pool:

@@ -1,8 +1,8 @@
-"""Counting magnitudes into the bins of a histogram: in NumPy, or compiled where there is much to count at a time.
+"""Count magnitudes into the bins of a histogram, in NumPy or, for large samples, in compiled code.
 
-Both ways give the same counts, bit for bit. NumPy counts more than 1 GB of float32 a second and core, compiled code
-about 5; but numba takes half a second and 60 MB. Which way is taken depends on the size of a sample and not on how many
-there are, so that memory does not either.
+Both give the same counts. NumPy counts more than 1 GB of float32 per second and core, compiled code about 5 GB; but
+importing numba takes half a second and 60 MB. The size of a sample decides, and not the number of samples, so that
+memory does not depend on that number.
 """
 
 import functools
@@ -15,11 +15,12 @@ import numpy.typing as npt
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 
 WORTH_IT = 1 << 23
-"""Bytes of one sample from which the compiled kernel is fetched: it saves some 5 ms for each."""
+"""Bytes of one sample from which the compiled kernel is imported: it saves about 5 ms for each sample."""
 COMPILED_FROM = 1 << 12
-"""Elements from which the compiled kernel is called."""
+"""Elements of an array from which the compiled kernel is called."""
 _KERNEL = "qdqtool.numerics.compiled.count_rows"
 _PIECE = 1 << 17
+# 2**127 is the largest power of two in float32: beyond it the factor of the kernel would be infinite.
 _LARGEST_POWER = 127
 
 Table = npt.NDArray[np.int64]
@@ -27,7 +28,7 @@ Table = npt.NDArray[np.int64]
 
 
 def new_table() -> Table:
-    """A table without counts."""
+    """Return a table of zeros."""
     return np.zeros(BINS + 1, np.int64)
 
 
@@ -38,7 +39,7 @@ class Counter:
         self._compiled = False
 
     def expect(self, nbytes: int) -> None:
-        """Be told how many bytes of values one sample has: compiled code is used from :data:`WORTH_IT` on."""
+        """Take note of the bytes of one sample: compiled code is used from :data:`WORTH_IT` on."""
         if not self._compiled and nbytes >= WORTH_IT:
             self._compiled = available()
 
@@ -48,11 +49,12 @@ class Counter:
         Args:
             x: Finite floats of any shape; none is as large as ``BINS * 2**exponent``.
             exponent: The width of a bin is ``2**exponent``.
-            table: What is added to.
+            table: The table to add to.
         """
         values = np.ascontiguousarray(x).reshape(-1)
         if values.dtype not in {FLOAT32, FLOAT64}:
-            values = values.astype(FLOAT32)  # float16 and bfloat16, exactly
+            # float16 and bfloat16 are exact in float32.
+            values = values.astype(FLOAT32)
         fits = values.dtype == FLOAT32 and values.size >= COMPILED_FROM and abs(exponent) <= _LARGEST_POWER
         if fits and self._compiled:
             _kernel().count(values, np.float32(2.0**-exponent), table)
@@ -61,7 +63,7 @@ class Counter:
 
 
 def count_in_numpy(values: Array, exponent: int, table: Table) -> None:
-    """What :meth:`Counter.count` says, for float32 or float64 of shape [n]; exact, since only exponents change."""
+    """Do as :meth:`Counter.count` for float32 or float64 of shape [n]; exact, because only exponents change."""
     for start in range(0, values.size, _PIECE):
         sizes = np.abs(values[start : start + _PIECE])
         bins = _scaled(sizes, -exponent).astype(np.int64)
@@ -70,8 +72,9 @@ def count_in_numpy(values: Array, exponent: int, table: Table) -> None:
 
 
 def _scaled(sizes: Array, power: int) -> Array:
-    """``sizes * 2**power``; where that is too small for the type it is less than 1 and any such value will do."""
+    """Return ``sizes * 2**power``; a product that underflows is less than 1, and any such value has the same place."""
     largest = np.finfo(sizes.dtype).maxexp - 1
+    # A product is faster than ldexp, and as exact where the factor fits the type.
     factor = sizes.dtype.type(2.0**power) if abs(power) <= largest else None
     return np.asarray(np.ldexp(sizes, power) if factor is None else sizes * factor)
 

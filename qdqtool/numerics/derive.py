@@ -28,8 +28,8 @@ SCALE_RANGE: dict[np.dtype[Any], tuple[float, float]] = {
     FLOAT8E8M0: (2.0**-126, 2.0**127),
     FLOAT16: (2.0**-14, 65504.0),
 }
-"""Smallest and largest scale that is derived in each storage type. None is below the smallest normal number of its
-type, of float32 for float8e8m0: hardware that flushes smaller ones would divide by zero, and they have few bits."""
+"""Smallest and largest scale that is derived in each storage type. The smallest is the smallest normal number of the
+type, of float32 for float8e8m0: hardware that flushes subnormals would divide by zero, and subnormals have few bits."""
 
 
 class PowerOfTwo(enum.Enum):
@@ -53,7 +53,7 @@ class ScaleRule:
         narrow_range: Leave out the lowest code of signed integers (-128), so that the codes are symmetric too.
         divisor: Symmetric schemes: the code that the largest magnitude is given, ``fmt.high`` (127, 7, 448) unless it
             is set; 128 and 127.5 are in use elsewhere.
-        power_of_two: Round scales to powers of two. float8e8m0 cannot help it and takes ``CEIL`` unless told.
+        power_of_two: Round scales to powers of two. float8e8m0 holds no other values; its default is ``CEIL``.
         either_sign: Block scales of signed integers may be negative where that lets the largest magnitude have the
             lowest code; only :func:`qdqtool.numerics.search.least_error` makes such scales.
     """
@@ -71,16 +71,16 @@ DEFAULT_RULE = ScaleRule()
 def scale_from_range(
     low: npt.ArrayLike, high: npt.ArrayLike, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE
 ) -> QuantParams:
-    """Scales (and zero points) that cover the ranges ``low`` to ``high``.
+    """Derive scales (and zero points) that cover the ranges ``low`` to ``high``.
 
     Args:
         low: Smallest real values, of the scale's shape.
         high: Largest real values, of the scale's shape.
-        scheme: What they are for.
-        rule: How they are derived.
+        scheme: The scheme of the tensor.
+        rule: How scales are derived.
 
     Returns:
-        Parameters with a scale of 1 where the range is nothing but zero.
+        Parameters; the scale is 1 where the range holds only zero.
 
     Raises:
         ArgumentError: A range is not finite or ends before it begins, or is negative where the scheme has neither a
@@ -92,12 +92,12 @@ def scale_from_range(
 
 
 def scale_from_tensor(x: Array, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE) -> QuantParams:
-    """Scales (and zero points) that cover the finite values of each group of ``x``.
+    """Derive scales (and zero points) that cover the finite values of each group of ``x``.
 
     Args:
         x: float32, float16 or bfloat16, of any shape.
-        scheme: What they are for.
-        rule: How they are derived.
+        scheme: The scheme of the tensor.
+        rule: How scales are derived.
 
     Raises:
         ArgumentError: As for :func:`scale_from_range`.
@@ -109,11 +109,11 @@ def scale_from_tensor(x: Array, scheme: QuantScheme, rule: ScaleRule = DEFAULT_R
 def scale_by_mse(
     x: Array, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE, shrink: npt.ArrayLike | None = None
 ) -> QuantParams:
-    """Scales (and zero points) with the least squared error of each group, found by trying smaller and smaller ranges.
+    """Find scales (and zero points) with the least squared error of each group among smaller and smaller ranges.
 
     Args:
         x: float32, float16 or bfloat16, of any shape.
-        scheme: What they are for.
+        scheme: The scheme of the tensor.
         rule: How each candidate is derived.
         shrink: Factors of the full range to try; default 1.00, 0.98, ... 0.20.
 
@@ -139,7 +139,7 @@ def scale_by_mse(
 
 
 def _candidates(low: Array, high: Array, scheme: QuantScheme, rule: ScaleRule, factors: Array) -> Iterator[QuantParams]:
-    """Parameters for each shrunken range; two-level schemes keep the outer scale of the full one."""
+    """Yield the parameters for each smaller range; two-level schemes keep the outer scale of the full range."""
     outer = _params(low, high, scheme, rule).scale_params
     for factor in factors:
         yield _params(low * factor, high * factor, scheme, rule, outer)
@@ -180,7 +180,7 @@ def _params(
 def _stored_scale(
     span: Array, divisor: float, scheme: QuantScheme, rule: ScaleRule, outer: QuantParams | None
 ) -> tuple[Array, QuantParams | None]:
-    """``span / divisor`` as the model stores it, with the parameters of its own quantization if it has one."""
+    """Return ``span / divisor`` as the model stores it, and the parameters with which scales are quantized, if any."""
     inner = scheme.scale_scheme
     if inner is not None and inner.format.first_opset.quantize is not None:
         return _two_level(span, divisor, inner, outer)
@@ -191,10 +191,10 @@ def _stored_scale(
 
 
 def _two_level(span: Array, divisor: float, inner: QuantScheme, outer: QuantParams | None) -> tuple[Array, QuantParams]:
-    """Scales on the grid of a quantized format with one float32 scale of their own, as NVFP4 stores them.
+    """Round scales to codes of a quantized format with one float32 scale of their own, as NVFP4 stores them.
 
     The outer scale maps the largest span to the largest code: ``amax / (6 * 448)`` for NVFP4. Codes that would be 0
-    become the smallest positive one, since a scale must not be 0.
+    become the smallest positive code, because a scale must not be 0.
     """
     if not isinstance(inner.granularity, PerTensor):
         raise ArgumentError(f"scale_scheme is {inner}; only a per-tensor scale of scales is supported")
@@ -208,17 +208,18 @@ def _two_level(span: Array, divisor: float, inner: QuantScheme, outer: QuantPara
 
 
 def _power_of_two(span: Array, divisor: float, fmt: NumberFormat, power: PowerOfTwo) -> Array:
-    """Exponents by ``frexp``, which is exact where ``log2`` is not: ``value = fraction * 2**exponent``."""
+    """Round to powers of two with ``frexp``, which is exact where ``log2`` is not: ``value = fraction * 2**exponent``."""
     if power is PowerOfTwo.FLOOR:
         exponent = np.frexp(span)[1] - 1 - fmt.max_exponent
     else:
         fraction, above = np.frexp(span / divisor)
+        # frexp gives fractions from 0.5 up to 1, so 0.5 is a power of two already.
         exponent = np.where(fraction == 0.5, above - 1, above)
     return np.asarray(np.ldexp(1.0, exponent))
 
 
 def round_scale(scale: Array, dtype: np.dtype[Any]) -> Array:
-    """Positive scales rounded half to even to their storage type, kept inside what it can hold.
+    """Round positive scales half to even to their storage type, clipped to the range that is derived in it.
 
     Args:
         scale: float64, greater than 0; powers of two for float8e8m0.
@@ -233,7 +234,7 @@ def round_scale(scale: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def smallest_positive(fmt: NumberFormat) -> float:
-    """The smallest code above zero: 1 for integers."""
+    """Return the smallest code above zero as a real value: 1 for integers."""
     return 1.0 if fmt.kind == "integer" else float(np.ones(1, np.uint8).view(fmt.dtype)[0])
 
 

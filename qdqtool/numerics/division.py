@@ -1,8 +1,7 @@
-"""The quotient of QuantizeLinear: exact, then rounded once to the division precision.
+"""Compute the quotient of QuantizeLinear: exact, then rounded once to the division precision.
 
-Dividing in a wider type and rounding the result again is not the same in general. It is here, and only where the wider
-type is wide enough that a quotient of these operands cannot come nearer to a rounding boundary of the result than the
-wider type can resolve. An operand of ``a`` bits over one of ``b`` bits misses a boundary of a ``p``-bit type by a
+Dividing in a wider type and rounding the result again gives the same only where the wider type is wide enough: a
+quotient of these operands must not come nearer to a rounding boundary of the result than the wider type can resolve. An operand of ``a`` bits over one of ``b`` bits misses a boundary of a ``p``-bit type by a
 relative ``2**-(b + p + 1)`` or hits it exactly:
 
 - float16 over float16 to float16: 11 + 11 + 1 bits < 24, so float32 will do; bfloat16 likewise;
@@ -42,12 +41,12 @@ class Division:
 
 
 def division(x_type: np.dtype[Any], scale_type: np.dtype[Any], precision: np.dtype[Any] | None = None) -> Division:
-    """How to divide ``x_type`` by ``scale_type``.
+    """Choose how to divide ``x_type`` by ``scale_type``.
 
     Args:
         x_type: float32, float16, bfloat16 or int32.
         scale_type: float32, float16, bfloat16 or float8e8m0.
-        precision: Type of the quotient; default the scale's type, and float32 for float8e8m0, which cannot hold one.
+        precision: Type of the quotient; default the scale's type, and float32 for float8e8m0, which has no significand.
 
     Raises:
         ArgumentError: ``precision`` is none of float32, float16 and bfloat16.
@@ -60,17 +59,16 @@ def division(x_type: np.dtype[Any], scale_type: np.dtype[Any], precision: np.dty
 
 
 def round_once(values: Array, dtype: np.dtype[Any]) -> Array:
-    """``values`` (float32 or float64) rounded half to even to float32, float16 or bfloat16, in one rounding.
-
-    ml_dtypes takes float64 to bfloat16 through float32 and so rounds twice; rounding to odd in between undoes that.
-    """
+    """Round ``values`` (float32 or float64) half to even to float32, float16 or bfloat16, in one rounding."""
+    # ml_dtypes 0.6 converts float64 to bfloat16 through float32 and so rounds twice: 1 + 2**-8 + 2**-40 becomes 1.
+    # Rounding to odd in between makes the second rounding exact.
     if dtype == BFLOAT16 and values.dtype == FLOAT64:
         values = _round_to_odd(values)
     return np.asarray(values.astype(dtype))
 
 
 def _round_to_odd(values: Array) -> Array:
-    """float64 to float32 such that a later rounding to 22 bits or less is as if it were the only one."""
+    """Round float64 to float32 so that a later rounding to at most 22 bits gives the same as a single rounding."""
     nearest = values.astype(FLOAT32)
     away = np.abs(nearest.astype(FLOAT64)) > np.abs(values)
     toward_zero = np.where(away, np.nextafter(nearest, np.float32(0)), nearest)

@@ -1,4 +1,4 @@
-"""The array types that the arithmetic takes: one alias, and the real types with their exact width."""
+"""The array types of the arithmetic: one alias, and the real types by their width."""
 
 from typing import Any
 
@@ -15,6 +15,6 @@ FLOAT64 = np.dtype(np.float64)
 FLOAT8E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 REAL_TYPES: tuple[np.dtype[Any], ...] = (FLOAT32, FLOAT16, BFLOAT16)
-"""What ONNX quantizes from and dequantizes to, and in which it divides."""
+"""Types that ONNX quantizes from, dequantizes to and divides in."""
 
 SCALE_TYPES: tuple[np.dtype[Any], ...] = (*REAL_TYPES, FLOAT8E8M0)

@@ -1,17 +1,17 @@
-"""Block scales of integers: those of the least squared error that do not shrink the values.
+"""Fit block scales of integers: those with the least squared error that do not shrink the values.
 
-With codes ``q`` fixed, ``sum((x - s * q)**2)`` is least at ``s = sum(x * q) / sum(q * q)``, and is smaller the larger
-``sum(x * q)**2 / sum(q * q)`` is. So every candidate step gives codes, those codes a better step, and one pass over the
-values tells how good that one is.
+With codes ``q`` fixed, ``sum((x - s * q)**2)`` is least at ``s = sum(x * q) / sum(q * q)``. The least error is smaller
+the larger ``sum(x * q)**2 / sum(q * q)`` is. So every candidate step gives codes, these codes give a better step, and
+one pass over the values tells how good that step is.
 
-The best step of all makes values smaller on the whole, by the part of them that is error, some 0.8 % in 4 bits. Errors
-of many products even out, but this one is the same in every layer. So what is kept is ``sum(x * x) / sum(x * q)``, with
-the codes of the best step: values and what stands for them then have the product ``sum(x * x)``. It costs 0.03 dB of
-the weights and gains 0.1 to 0.3 dB at the outputs of a language model.
+The best step shrinks the values on average, in 4 bits by about 0.8 %. Other errors average out over many products; this
+one is the same in every layer. The step that is kept is therefore ``sum(x * x) / sum(x * q)``, with the codes of the
+best step: then the sum of products of values and dequantized values is ``sum(x * x)``. It costs 0.03 dB of the weights
+and gains 0.1 to 0.3 dB at the outputs of a language model.
 
-A two's complement format has one more negative code than positive ones. Where a step may be negative, it is for the
-groups whose largest magnitude is positive: it falls to the lowest code then, as it does in the others anyway. Trying
-both signs for every group lowers the error of normal values by less than 0.01 dB more.
+A two's complement format has one more negative code than positive codes. Where steps may be negative, groups whose
+largest magnitude is positive get a negative step, so that this magnitude gets the lowest code. Trying both signs for
+every group lowers the error of normally distributed values by less than 0.01 dB more.
 """
 
 import functools
@@ -27,20 +27,20 @@ from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 from qdqtool.numerics.number_format import NumberFormat
 
 CANDIDATES = 8
-"""Steps tried for a group: 0.01 dB short of the best of 125 on normal values in blocks of 32 to 128."""
+"""Steps tried for a group: 0.01 dB worse than 125 steps, for normally distributed values in blocks of 32 to 128."""
 SHARES = 1.0, 0.64
 """Largest and smallest step tried, over ``amax / high``.
 
-A step below 0.71 is best for 1 % of blocks of 128 normal values."""
+A step below 0.71 is best for 1 % of blocks of 128 normally distributed values."""
 CHUNK = 1 << 14
-"""Groups that a core works on at a time."""
+"""Groups that a core processes at a time."""
 TWIN_CHUNK = 1 << 12
-"""The same without compiled kernels."""
+"""The same number for the NumPy code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What is fitted.
+    """The options of a fit.
 
     Attributes:
         fmt: A signed integer format.
@@ -64,17 +64,17 @@ class Fit:
 
 
 def fit(values: Array, blocks: Blocks, wanted: Fit, *, compiled: bool) -> tuple[Array, Array]:
-    """Steps of the least squared error, and the largest magnitudes.
+    """Find the steps with the least squared error, and the largest magnitudes.
 
     Args:
         values: float32 or float16, C-contiguous.
-        blocks: Its groups.
-        wanted: What is fitted.
+        blocks: The groups of ``values``.
+        wanted: The options.
         compiled: Whether to use the kernels; the bits are the same.
 
     Returns:
-        float32 ``[groups]`` each: steps, 0 or NaN for a group of nothing but zeros, and magnitudes. Where a value is
-        not finite, the magnitude is NaN, infinite, or beyond what the values' type holds.
+        float32 ``[groups]`` each: steps, 0 or NaN for a group of zeros only, and magnitudes. Where a value is not
+        finite, the magnitude is NaN, infinite, or beyond the range of the values' type.
     """
     steps, peaks = np.empty(blocks.groups, FLOAT32), np.empty(blocks.groups, FLOAT32)
     if not compiled:
@@ -96,9 +96,9 @@ def _fit_by_rows(tile: Array, wanted: Fit, steps: Array, peaks: Array) -> None:
 
     Args:
         tile: float32 ``[elements of a group, groups]``.
-        wanted: What is fitted.
-        steps: Where the steps go, ``[groups]``.
-        peaks: Where the largest magnitudes go.
+        wanted: The options.
+        steps: Output: the steps, ``[groups]``.
+        peaks: Output: the largest magnitudes.
     """
     shares = wanted.shares
     with np.errstate(all="ignore"):

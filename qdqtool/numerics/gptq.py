@@ -1,14 +1,14 @@
-"""Rounding weights so that the errors of one input channel are made up for by the next ones: GPTQ.
+"""Round weights with GPTQ: the rounding errors of one input channel are compensated in the next channels.
 
-Rounding to the nearest code minimizes the error of the weights. What counts is the error of the product, the mean of
-``|x (W - W')|**2``, which depends on how the inputs go together: on ``H = mean(x' x)``. Input channels are rounded one
-after the other, those with the largest inputs first, and what the ones before are off is made up for in the next, in
-the way that is best for ``H``.
+Rounding to the nearest code minimizes the error of the weights. The error that matters is that of the product, the mean
+of ``|x (W - W')|**2``. It depends on the second moments of the inputs, ``H = mean(x' x)``. Input channels are rounded
+one after the other, those with the largest inputs first. The errors of earlier channels are compensated in the next
+one, in the way that is optimal for ``H``.
 
 Source: Frantar et al., GPTQ (2023), with scales that are fixed beforehand for each block, in the order of the file. The
-paper takes every error out of all weights to come, by the Cholesky factor of the inverse of ``H``. The same codes come
-from a factor of ``H`` itself: with ``H = U U'``, ``U`` upper triangular, channel ``j`` is rounded at
-``w_j + sum(U_ij * (w_i - w'_i) for i < j) / U_jj``. That needs no inverse, and is a third of the work.
+paper subtracts every error from all later weights, with the Cholesky factor of the inverse of ``H``. A factor of ``H``
+itself gives the same codes: with ``H = U U'``, ``U`` upper triangular, channel ``j`` is rounded at
+``w_j + sum(U_ij * (w_i - w'_i) for i < j) / U_jj``. That needs no inverse and is a third of the work.
 """
 
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ Moments = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 """Second moments of input channels, ``[K, K]``: the sum of ``x' x`` over rows."""
 
 DAMPING = 0.05
-"""What is added to the diagonal, as a share of its mean: with few samples channels seem to go together by chance."""
+"""Added to the diagonal, as a share of its mean: with few samples, channels are correlated by chance."""
 LAZY = 128
-"""Input channels after which what is still to come is updated: a matrix product instead of many small ones."""
+"""Input channels after which the remaining ones are updated: one matrix product instead of many small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class _Rounder:
     fmt: NumberFormat
 
     def __call__(self, row: Array, scale: Array) -> tuple[Array, Array]:
-        """Codes, and what they stand for as float32; float32 as :func:`qdqtool.numerics.affine.quantize` computes."""
+        """Return codes and their dequantized values as float32, as :func:`qdqtool.numerics.affine.quantize` computes."""
         if self.fmt.kind == "integer":
             codes = np.clip(np.rint(row.astype(FLOAT32) / scale), self.fmt.low, self.fmt.high)
             return codes.astype(np.int8).astype(self.fmt.dtype), codes * scale
@@ -47,7 +47,7 @@ class _Rounder:
 
 
 def round_weights(weights: Array, params: QuantParams, moments: Moments) -> Array:
-    """Codes of a weight that make the error of its product small.
+    """Choose codes of a weight that make the error of its product small.
 
     Args:
         weights: ``[K, N]`` or ``[N, K]``, finite.
@@ -84,13 +84,13 @@ def _round(weights: Array, scales: Array, fmt: NumberFormat, moments: Moments) -
 
 
 def _factor(moments: Moments, order: npt.NDArray[np.intp]) -> Array:
-    """The upper triangular ``U`` with ``U U'`` the damped moments of the channels in that order, float64.
-
-    A Cholesky factor is lower triangular, so channels are taken from the last to the first and turned round again.
-    """
+    """Return the upper triangular ``U`` with ``U U'`` the damped moments of the channels in that order, float64."""
+    # NumPy's Cholesky factor is lower triangular. The factor of the reversed matrix, reversed again, is upper
+    # triangular.
     backward = order[::-1]
     damped = moments[np.ix_(backward, backward)].astype(FLOAT64)
     diagonal = np.diag(damped).copy()
-    diagonal[diagonal <= 0] = 1.0  # an input that is always 0: its weights do not matter
+    # The moment of an input that is always 0. Its weights have no effect; the factorization needs a positive diagonal.
+    diagonal[diagonal <= 0] = 1.0
     np.fill_diagonal(damped, diagonal + DAMPING * diagonal.mean())
     return np.ascontiguousarray(np.linalg.cholesky(damped)[::-1, ::-1])

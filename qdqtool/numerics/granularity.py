@@ -1,6 +1,6 @@
-"""Over which elements one scale is shared: the whole tensor, an index of one axis, or a block along one axis.
+"""Granularity: whether a scale is shared by the whole tensor, by an index of one axis, or by a block along one axis.
 
-An axis is always the dimension that is *kept* (ONNX, TensorRT, tripy and PyTorch agree; pypto names the other one).
+An axis is always the dimension that is *kept*, as in ONNX, TensorRT, tripy and PyTorch; pypto names the collapsed one.
 """
 
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ Granularity = PerTensor | PerAxis | Blocked
 
 
 def normalize_axis(axis: int, rank: int) -> int:
-    """``axis`` as a dimension from 0 to ``rank - 1``.
+    """Return ``axis`` as a dimension from 0 to ``rank - 1``.
 
     Raises:
         ArgumentError: It is outside ``-rank`` to ``rank - 1``.
@@ -84,7 +84,7 @@ def normalize_axis(axis: int, rank: int) -> int:
 
 
 def check_scale_shape(scale_shape: tuple[int, ...], shape: tuple[int, ...], granularity: Granularity) -> None:
-    """Raise unless a scale (or zero point) of ``scale_shape`` fits a tensor of ``shape``.
+    """Check that a scale (or zero point) of ``scale_shape`` fits a tensor of ``shape``.
 
     A one-element 1-D scale counts as a scalar.
 
@@ -103,7 +103,7 @@ def check_scale_shape(scale_shape: tuple[int, ...], shape: tuple[int, ...], gran
 def expand(
     parameter: npt.NDArray[np.generic], shape: tuple[int, ...], granularity: Granularity
 ) -> npt.NDArray[np.generic]:
-    """``parameter`` (a scale or zero point) as an array that broadcasts against a tensor of ``shape``.
+    """Reshape ``parameter`` (a scale or zero point) so that it broadcasts against a tensor of ``shape``.
 
     Raises:
         ArgumentError: Its shape does not fit.

@@ -10,7 +10,7 @@ from qdqtool.numerics.number_format import NumberFormat
 
 @functools.cache
 def representable(fmt: NumberFormat) -> Array:
-    """All finite values of a format of at most 16 bits, ascending, float64."""
+    """Return all finite values of a format of at most 16 bits, ascending, float64."""
     if fmt.kind == "integer":
         return np.arange(fmt.low, fmt.high + 1, dtype=FLOAT64)
     codes = np.arange(1 << fmt.bits, dtype=np.uint8).view(fmt.dtype).astype(FLOAT64)
@@ -19,6 +19,6 @@ def representable(fmt: NumberFormat) -> Array:
 
 @functools.cache
 def magnitudes(fmt: NumberFormat) -> Array:
-    """The values of :func:`representable` from 0 up: what a symmetric scheme does to magnitudes."""
+    """Return the values of :func:`representable` from 0 up: the grid of magnitudes in a symmetric scheme."""
     values = representable(fmt)
     return values[values >= 0]

@@ -40,7 +40,7 @@ def reduce_groups(x: Array, granularity: Granularity, reduction: "np.ufunc", *, 
 
 
 def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
-    """The smallest and largest finite value of each group, as float32; 0 for a group without any.
+    """Find the smallest and largest finite value of each group, as float32; 0 for a group without finite values.
 
     Args:
         x: float32, float16 or bfloat16 values of any shape.

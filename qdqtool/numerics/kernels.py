@@ -1,7 +1,8 @@
-"""Fast quantization of large float32 arrays: compiled kernels on all cores, bit-equal to the NumPy twin.
+"""Quantize large arrays with compiled kernels on all cores, bit-equal to the NumPy code.
 
-Compiling takes about a second, once on a machine where numba can keep its cache, so arrays below :data:`WORTH_IT`
-elements wait until something larger has paid for it. Without numba everything runs in NumPy.
+Compiling takes about a second, only once on a machine where numba can keep its cache. So NumPy is used until an array
+of :data:`WORTH_IT` elements has made the kernels compile; from then on smaller arrays use them too. Without numba
+everything runs in NumPy.
 """
 
 import functools
@@ -23,13 +24,13 @@ from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTenso
 from qdqtool.numerics.number_format import NumberFormat
 
 WORTH_IT = 10_000_000
-"""Elements from which compiling is worth its second."""
+"""Elements from which compiling for a second is worth it."""
 SMALL = 1 << 17
 """Elements below which NumPy is as fast as compiled code on several threads."""
 _ROWS = "qdqtool.numerics.compiled.rows"
 _HALF_ROWS = "qdqtool.numerics.compiled.half_rows"
 _HALF_FLOATS = ("float4e2m1",)
-"""Floats whose codes do not depend on how a quotient below the smallest normal half is rounded."""
+"""Floats whose codes do not depend on the rounding of a quotient below the smallest normal half."""
 _PIECE = 1 << 15
 
 Rows = tuple[int, int, int]
@@ -37,7 +38,7 @@ Rows = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an array falls into rows of one kind.
+    """How an array is divided into rows of one kind.
 
     Attributes:
         vector: Whether each element of a row has a scale of its own.
@@ -124,7 +125,7 @@ def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granul
 
 
 def pack_nibbles(codes: Array) -> Array:
-    """The bytes of an even number of 4-bit codes, as :func:`qdqtool.numerics.packing.pack` makes them.
+    """Pack an even number of 4-bit codes to bytes, as :func:`qdqtool.numerics.packing.pack` does.
 
     Args:
         codes: Codes in whole bytes, of any shape; an array for which :func:`worth_packing` holds.
@@ -155,7 +156,7 @@ def has_ranges(shape: tuple[int, ...], granularity: Granularity) -> bool:
 
 
 def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
-    """Smallest and largest finite value of each group, as :func:`qdqtool.numerics.groups.ranges` finds them.
+    """Find the smallest and largest finite value of each group, as :func:`qdqtool.numerics.groups.ranges` does.
 
     Args:
         x: float32, C-contiguous, not empty.
@@ -177,6 +178,7 @@ def _integer_call(
     x: Array, scale: Array, zero: Array, fmt: NumberFormat, codes: Array, layout: Layout
 ) -> Callable[[tuple[int, ...]], None]:
     kernels = _kernels()
+    # ml_dtypes stores int4 and int2 without sign extension: only the low bits of the byte are set.
     mask = np.int32(2**fmt.bits - 1 if fmt.bits < 8 else -1)
     bounds = np.float32(fmt.low), np.float32(fmt.high), mask
     out = codes.view(_storage(fmt))
@@ -200,15 +202,16 @@ def _shaped(array: Array, layout: Layout) -> Array:
 
 
 def _storage(fmt: NumberFormat) -> str:
-    """The NumPy type with the bits of the format's codes: ml_dtypes keeps sub-byte integers in whole bytes."""
+    """Return the NumPy type with the bits of the codes; ml_dtypes keeps sub-byte integers in whole bytes."""
     return f"{'i' if fmt.low < 0 else 'u'}{fmt.dtype.itemsize}"
 
 
 @functools.cache
 def _bit_layout(fmt: NumberFormat) -> tuple[Any, ...]:
-    """What the encoder needs to know of a small float: read off its smallest codes.
+    """Derive the constants of the encoder of a small float from the values of its smallest codes.
 
-    The smallest normal is the first code whose distance to the next doubles later: ``2**mantissa_bits`` steps.
+    The first ``2**(mantissa_bits + 1)`` steps are equal, because subnormals have the step of the first normals; the
+    smallest normal lies ``2**mantissa_bits`` steps above zero.
     """
     codes = np.arange(2 ** (fmt.bits - 1), dtype=np.uint8).view(fmt.dtype).astype(np.float64)
     step = codes[1]
@@ -246,7 +249,7 @@ def _layout(shape: tuple[int, ...], granularity: Granularity) -> Layout:
 
 
 def _on_all_cores(call: Callable[[tuple[int, ...]], None], layout: Layout) -> None:
-    """Give each core an equal run of rows; the kernels let go of the interpreter lock."""
+    """Give each core an equal run of rows; the kernels release the interpreter lock."""
     workers = min(cores(), layout.count)
     if workers <= 1:
         call((0, layout.count, *layout.rows))
@@ -258,7 +261,8 @@ def _on_all_cores(call: Callable[[tuple[int, ...]], None], layout: Layout) -> No
 
 
 def cores() -> int:
-    """Processors that this process may run on."""
+    """Return the number of processors that this process may run on."""
+    # Fewer than os.cpu_count() in many containers; not on macOS and Windows.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -266,7 +270,7 @@ def cores() -> int:
 
 @functools.cache
 def available() -> bool:
-    """Whether numba can be imported: it may be absent, or refuse the NumPy that is installed."""
+    """Whether numba can be imported; it may be missing, or refuse the installed NumPy."""
     try:
         _kernels()
     except ImportError:

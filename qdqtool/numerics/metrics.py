@@ -1,10 +1,10 @@
-"""How far one tensor is from another, each as one number with a stated formula.
+"""Metrics of the difference between two tensors, each one number with a stated formula.
 
 All sums are taken in float64, in pieces, so that float16 data neither overflows nor loses small terms. ``n`` is the
 number of elements; ``a`` is the reference. No function here decides what is good enough.
 
-Values that are not finite are kept apart: :func:`nonfinite_mismatches` counts where two tensors disagree about them,
-and the other metrics are taken over the elements that are finite in both.
+Values that are not finite are counted separately: :func:`nonfinite_mismatches` counts where two tensors disagree about
+them. The other metrics are taken over the elements that are finite in both.
 """
 
 import math
@@ -26,9 +26,8 @@ def sqnr_db(reference: Array, x: Array) -> float | None:
         x: The signal with noise, of the same shape.
 
     Returns:
-        The ratio; higher is better and 6.02 dB is about one bit. None where it is no number: when the two are equal
-        (infinitely good; report ``exact`` beside it), and when the reference is zero everywhere or empty (undefined;
-        report :func:`max_abs`).
+        The ratio; higher is better, and 6.02 dB is one bit. None where it is undefined: when the two are equal (report
+        ``exact`` beside it), and when the reference is zero everywhere or empty (report :func:`max_abs`).
 
     Raises:
         ArgumentError: The shapes differ.
@@ -171,12 +170,12 @@ def exact(reference: Array, x: Array) -> bool:
 
 
 def _sum(terms: Array) -> float:
-    """NumPy's pairwise sum: unlike a BLAS dot product it is the same for any number of threads."""
+    """Sum with NumPy's pairwise sum: unlike a BLAS dot product it is the same for any number of threads."""
     return float(np.sum(terms))
 
 
 def _ordinal(values: Array) -> Array:
-    """Position of each value in the order of all values of its type, with both zeros at 0."""
+    """Return the position of each value in the order of all values of its type, with both zeros at 0."""
     bits = values.view(f"i{values.dtype.itemsize}").astype(np.int64)
     lowest = np.int64(np.iinfo(f"i{values.dtype.itemsize}").min)
     return np.where(bits < 0, lowest - bits, bits)
@@ -189,7 +188,7 @@ def _finite_pairs(reference: Array, x: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def _pairs(reference: Array, x: Array) -> Iterator[tuple[Array, Array]]:
-    """Both tensors in float64, flat, a piece at a time."""
+    """Yield both tensors in float64, flat, a piece at a time."""
     _check_shapes(reference, x)
     left, right = reference.reshape(-1), x.reshape(-1)
     for start in range(0, left.size, _PIECE):

@@ -36,8 +36,8 @@ class NumberFormat:
         high: Largest finite value.
         first_opset: Where ONNX allows it.
         zero_point: ``any`` integer inside the range, or only ``zero``.
-        overflow: What values that round beyond the range become when saturation is off: they ``saturates`` all the
-            same in formats that have no code for anything else.
+        overflow: Result for values that round beyond the range when saturation is off; ``saturates`` for formats that
+            have neither infinity nor NaN.
     """
 
     name: str
@@ -62,7 +62,7 @@ class NumberFormat:
         return self.overflow != "saturates"
 
     def stored_bytes(self, elements: int) -> int:
-        """Bytes that ``elements`` packed values take in a TensorProto's raw data."""
+        """Return the bytes that ``elements`` packed values take in a TensorProto's raw data."""
         return (elements * self.bits + 7) // 8
 
     def __str__(self) -> str:

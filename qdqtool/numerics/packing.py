@@ -1,4 +1,4 @@
-"""Codes of less than 8 bits to the bytes that ONNX stores, and back.
+"""Pack codes of less than 8 bits to the bytes that ONNX stores, and unpack them.
 
 ONNX (``onnx.proto``, TensorProto.raw_data): elements in row-major order, the first in the low bits of the first byte,
 without gaps; the bits after the last element are zero. 4 and 2 bits fill a byte with 2 and 4 elements; 6 bits fill 3
@@ -20,7 +20,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def pack(codes: Array, fmt: NumberFormat) -> Bytes:
-    """The stored bytes of ``codes``.
+    """Pack ``codes`` to stored bytes.
 
     Args:
         codes: Codes of any shape in ``fmt.dtype``.
@@ -55,7 +55,7 @@ def pack(codes: Array, fmt: NumberFormat) -> Bytes:
 
 
 def unpack(stored: Bytes, fmt: NumberFormat, shape: tuple[int, ...]) -> Array:
-    """The codes in the bytes that :func:`pack` made.
+    """Unpack the bytes that :func:`pack` made.
 
     Args:
         stored: Flat bytes.
@@ -86,7 +86,7 @@ def unpack(stored: Bytes, fmt: NumberFormat, shape: tuple[int, ...]) -> Array:
 
 
 def _codes(bits: Bytes, fmt: NumberFormat) -> Array:
-    """Bare bits as codes: signed integers get their sign spread over the byte that ml_dtypes keeps them in."""
+    """Make codes from bits; signed integers are sign-extended first, so that the conversion to ml_dtypes is exact."""
     if fmt.kind == "integer" and fmt.low < 0:
         spare = 8 - fmt.bits
         return ((bits << spare).view(np.int8) >> spare).astype(fmt.dtype)
@@ -94,6 +94,6 @@ def _codes(bits: Bytes, fmt: NumberFormat) -> Array:
 
 
 def _group(bits: int) -> tuple[int, int]:
-    """How many elements fill how many bytes without a remainder."""
+    """Return how many elements fill how many bytes without a remainder."""
     common = math.lcm(bits, 8)
     return common // bits, common // 8

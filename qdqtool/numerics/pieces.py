@@ -1,4 +1,4 @@
-"""Walking arrays together with their scales in cache-sized pieces, without spreading the scales out in memory."""
+"""Iterate over arrays and their scales in cache-sized pieces, without expanding the scales in memory."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ Index = tuple[int | slice | EllipsisType, ...]
 def pieces(
     arrays: Sequence[Array], parameters: Sequence[Array | None], granularity: Granularity
 ) -> Iterator[tuple[list[Array], list[Array | None]]]:
-    """Views of ``arrays`` with the views of ``parameters`` that belong to them, of equal shapes.
+    """Yield views of ``arrays`` with the matching views of ``parameters``, of equal shapes.
 
     Args:
         arrays: Arrays of one shape; what is written into a yielded view lands in them (give C-contiguous outputs).
@@ -44,7 +44,7 @@ def pieces(
 
 
 def _aligned(shape: tuple[int, ...], granularity: Granularity) -> Iterator[tuple["_View", "_View"]]:
-    """Ways to look at an array and at a parameter such that the two broadcast; two of them for a short last block."""
+    """Yield views of an array and of a parameter that broadcast against each other; two for a short last block."""
     match granularity:
         case PerTensor():
             yield _View(), _View(())
@@ -78,7 +78,7 @@ class _View:
 
 
 def _chunks(shape: tuple[int, ...]) -> Iterator[Index]:
-    """Indices that cut an array of ``shape`` into runs of about :data:`PIECE` elements along its first axes."""
+    """Yield indices that cut an array of ``shape`` into runs of about :data:`PIECE` elements along its first axes."""
     if math.prod(shape) <= PIECE:
         yield (...,)
         return

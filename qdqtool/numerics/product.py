@@ -1,7 +1,7 @@
-"""How the weight of an operator that multiplies is laid out, whatever the operator: groups, outputs, inputs, kernel.
+"""The layout of a weight in one form for every operator that multiplies: groups, outputs, inputs, kernel.
 
 Conv stores ``[M, C/group, k1, ...]``, ConvTranspose ``[C, M/group, k1, ...]``, MatMul and Gemm ``[K, N]``, Gemm with
-``transB`` ``[N, K]``. Seen as ``[groups, outputs, inputs, kernel]`` they are all the same.
+``transB`` ``[N, K]``. The canonical view ``[groups, outputs, inputs, kernel]`` is the same for all of them.
 """
 
 from dataclasses import dataclass
@@ -40,25 +40,25 @@ class ProductLayout:
         return self.shape[1] * self.groups if self.inputs_first else self.shape[0]
 
     def canonical(self, weight: Array) -> Array:
-        """The weight as ``[groups, outputs/groups, inputs/groups, kernel]``, a view."""
+        """Return the weight as a view ``[groups, outputs/groups, inputs/groups, kernel]``."""
         split = weight.reshape(self.groups, self.shape[0] // self.groups, self.shape[1], -1)
         return split.swapaxes(1, 2) if self.inputs_first else split
 
     def stored(self, canonical: Array) -> Array:
-        """The inverse of :meth:`canonical`."""
+        """Undo :meth:`canonical`."""
         split = canonical.swapaxes(1, 2) if self.inputs_first else canonical
         return split.reshape(self.shape)
 
     def input_factors(self, factors: Array) -> Array:
-        """Factors of the input channels, shaped to be multiplied with the canonical weight."""
+        """Reshape factors of the input channels so that they multiply the canonical weight."""
         return factors.reshape(self.groups, 1, -1, 1)
 
     def output_factors(self, factors: Array) -> Array:
-        """Factors of the output channels, shaped to be multiplied with the canonical weight."""
+        """Reshape factors of the output channels so that they multiply the canonical weight."""
         return factors.reshape(self.groups, -1, 1, 1)
 
     def rescaled(self, weight: Array, inputs: Factors | None, outputs: Factors | None) -> Array:
-        """The weight with every input channel multiplied, and every output channel divided, by a factor of its own.
+        """Return the weight with every input channel multiplied and every output channel divided by its factor.
 
         Args:
             weight: As stored, of any float type.
@@ -76,7 +76,7 @@ class ProductLayout:
         return self.stored(scaled)
 
     def input_peaks(self, weight: Array, outputs: Factors | None = None) -> Factors:
-        """The largest magnitude that each input channel is multiplied with, each output channel divided by a factor."""
+        """Return the largest weight of each input channel, with each output channel divided by its factor."""
         largest = np.abs(self.canonical(weight)).max(axis=3, initial=0.0).astype(np.float64)
         if outputs is not None:
             largest /= self.output_factors(outputs)[..., 0]

@@ -1,4 +1,4 @@
-"""How a tensor is quantized (scheme) and with which constants (parameters)."""
+"""Quantization schemes (format and granularity) and parameters (a scheme with its constants)."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -16,7 +16,7 @@ class QuantScheme:
     """A number format, the granularity of its scales, and how those scales are stored.
 
     Attributes:
-        format: Of the quantized values.
+        format: Number format of the quantized values.
         granularity: Over which elements a scale is shared.
         symmetric: Whether the zero point is zero everywhere.
         scale_scheme: How the scales themselves are quantized, for two-level schemes; None for plain float scales.
@@ -38,7 +38,7 @@ class QuantParams:
     """A scheme with its constants.
 
     Attributes:
-        scheme: What the constants mean.
+        scheme: The scheme.
         scale: Real value of one step. Shape by the scheme's granularity; any float type (it is rounded to the type
             that the model stores before it is used, for Q and DQ alike). Negative only where :func:`may_be_negative`.
         zero_point: Codes of real zero in the format's own type and the scale's shape, or None for zero.
@@ -46,7 +46,7 @@ class QuantParams:
             then holds the dequantized scales, and quantizing them with these constants gives their codes exactly.
 
     Raises:
-        ArgumentError: A scale is not finite and of a sign that it may have, or a zero point is illegal for the format.
+        ArgumentError: A scale is not finite or has an illegal sign, or a zero point is illegal for the format.
     """
 
     scheme: QuantScheme
@@ -68,10 +68,10 @@ class QuantParams:
 
 
 def may_be_negative(scheme: QuantScheme) -> bool:
-    """Whether scales may be negative: those of blocks of signed integers without zero point.
+    """Whether scales may be negative: block scales of signed integers without zero point.
 
-    A negative step gives the lowest code, which has no positive counterpart, to the largest values. It is meant for
-    stored codes; which targets take it is theirs to say.
+    A negative scale gives the lowest code, which has no positive counterpart, to the largest value. It is for stored
+    codes only. :attr:`qdqtool.targets.Target.negative_scale_types` says which targets accept it.
     """
     fmt = scheme.format
     signed = fmt.kind == "integer" and fmt.low < 0
@@ -79,11 +79,11 @@ def may_be_negative(scheme: QuantScheme) -> bool:
 
 
 def check_scale_values(scale: npt.NDArray[np.generic], *, either_sign: bool = False) -> None:
-    """Raise unless every scale is finite and greater than zero.
+    """Check that every scale is finite and greater than zero.
 
     Args:
         scale: The scales.
-        either_sign: Whether they may be less than zero too.
+        either_sign: Whether scales below zero are legal too.
 
     Raises:
         ArgumentError: Names the first bad index and value, and how many there are.

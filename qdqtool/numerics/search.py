@@ -1,10 +1,10 @@
-"""Block scales of little squared error, for weights whose few codes make clipping a few large values worth it.
+"""Search block scales with a small squared error, for weights of few bits, where clipping large values pays.
 
 Integers have scales of a float type: :mod:`qdqtool.numerics.fit` finds them. The scales of float4e2m1 are codes
-themselves: those around ``amax / high`` are tried, and the one with the least ``sum((x - scale * code)**2)`` is kept.
+themselves: the codes around ``amax / high`` are tried, and the one with the least ``sum((x - scale * code)**2)`` is kept.
 
-Both multiply with the reciprocal of the scale where the final quantization divides: they may round a tie the other way,
-which changes no sum by more than a rounding.
+Both multiply by the reciprocal of the scale, where the final quantization divides. A tie may round the other way, which
+changes no sum by more than a rounding.
 """
 
 import functools
@@ -28,17 +28,17 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme, may_be_negative
 
 STEPS_UP, STEPS_DOWN = 1, 6
-"""Codes tried above and below that of ``amax / high`` where scales are fp8 codes, some 9 % apart."""
+"""Codes tried above and below that of ``amax / high``; neighbouring fp8 scales are about 9 % apart."""
 STRIDE = 3
-"""Every third candidate is tried first, then those around the best of them: as good to 0.01 dB."""
+"""Every third candidate is tried first, then the neighbours of the best: within 0.01 dB of trying all."""
 WORTH_IT = 1 << 20
-"""Elements from which compiling is worth its second, once on a machine where numba can keep its cache."""
+"""Elements from which compiling for a second is worth it; once on a machine where numba can keep its cache."""
 GROUPS = 4096
-"""Groups that are searched at a time: with blocks of 16 they fit a core's cache."""
+"""Groups that are searched at a time: with blocks of 16 they fit the cache of a core."""
 
 
 def supports(scheme: QuantScheme) -> bool:
-    """Whether scales can be searched for: those of symmetric blocks of signed integers, or of float4e2m1 with codes."""
+    """Whether scales can be searched: of symmetric blocks of signed integers, or of float4e2m1 with quantized scales."""
     fmt, inner = scheme.format, scheme.scale_scheme
     if not scheme.symmetric or not isinstance(scheme.granularity, Blocked):
         return False
@@ -48,7 +48,7 @@ def supports(scheme: QuantScheme) -> bool:
 
 
 def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantParams, Array]:
-    """For each group a scale of the least squared error, or nearly so: integers' do not shrink the values.
+    """Find for each group a scale with nearly the least squared error; scales of integers do not shrink the values.
 
     Args:
         x: float32 or float16, of any shape; C-contiguous arrays are faster.
@@ -56,11 +56,11 @@ def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantPa
         rule: In which type scales are stored, and whether they may be negative.
 
     Returns:
-        The parameters, and the largest magnitude of each group as float32 in the scale's shape. A group of nothing but
-        zeros gets the scale 1, or the smallest that there is where scales are quantized too.
+        The parameters, and the largest magnitude of each group as float32 in the scale's shape. A group of zeros only
+        gets the scale 1, or the smallest legal scale where scales are quantized.
 
     Raises:
-        ArgumentError: The scheme is another, or a value is not finite.
+        ArgumentError: The scheme is not supported, or a value is not finite.
     """
     if not supports(scheme):
         raise ArgumentError(f"scheme is {scheme}; scales are searched for in symmetric block schemes of few bits")
@@ -99,13 +99,13 @@ def _on_the_grid(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ladder:
-    """The scales that are tried, as values that the model stores.
+    """The candidate scales, as values that the model stores.
 
     Attributes:
         amax: Largest magnitude of each group.
         fmt: Format of the codes.
         steps: Every scale of the fp8 grid, smallest first.
-        outer: With which constants scales are quantized.
+        outer: The constants with which scales are quantized.
     """
 
     amax: Array
@@ -115,26 +115,26 @@ class _Ladder:
 
     @property
     def height(self) -> int:
-        """How many rungs there are."""
+        """The number of candidates of a group."""
         return STEPS_UP + STEPS_DOWN + 1
 
     def tops(self, part: slice, steps: Array) -> Array:
-        """Where on the grid the first rung of each of some groups lies, ``[groups]``.
+        """Return the position on the grid of the first candidate of some groups, ``[groups]``.
 
         Args:
-            part: Which groups.
+            part: The groups.
             steps: :attr:`steps` as float32.
         """
         found: Array = np.searchsorted(steps, self.amax[part] / FLOAT32.type(self.fmt.high)) + STEPS_UP
         return found
 
     def rungs(self, steps: Array, tops: Array, numbers: Array) -> Array:
-        """Candidates of some groups as float32; the higher the number, the smaller the scale.
+        """Return candidates of some groups as float32; the higher the number, the smaller the scale.
 
         Args:
             steps: :attr:`steps` as float32.
-            tops: Of the groups, as :meth:`tops` finds them.
-            numbers: Which rungs, ``[candidates, groups or 1]``; those beyond an end stand for the end.
+            tops: First candidates of the groups, from :meth:`tops`.
+            numbers: Numbers of the candidates, ``[candidates, groups or 1]``; those beyond an end mean the end.
         """
         places = tops - np.clip(numbers, 0, self.height - 1)
         scales: Array = steps[np.clip(places, 0, steps.size - 1)]
@@ -151,7 +151,7 @@ def _ladder(amax: Array, scheme: QuantScheme, rule: ScaleRule) -> _Ladder:
 
 
 def _distinct(steps: Array, outer: QuantParams, rule: ScaleRule) -> Array:
-    """The steps that stay what they are when a type of few digits stores them."""
+    """Return the steps that survive a round trip through a storage type of few bits unchanged."""
     inner = outer.scheme
     codes = quantize(steps.astype(FLOAT32), outer.scale, inner.format, inner.granularity)
     exact = dequantize(codes, outer.scale, inner.granularity, output_dtype=rule.dtype) == steps
@@ -173,7 +173,7 @@ def _magnitudes(tile: Array, values: Array, amax: Array) -> None:
 
 
 def _search(values: Array, blocks: Blocks, part: slice, ladder: _Ladder, scale: Array) -> None:
-    """The best of every :data:`STRIDE`-th rung, then the best of its neighbours."""
+    """Find the best of every :data:`STRIDE`-th candidate, then the best of its neighbours."""
     tile = _gather(values, blocks, part)
     evaluate: Any = _tiles().evaluate if _compiled(values) else evaluate_by_rows
     high = FLOAT32.type(ladder.fmt.high)
@@ -211,7 +211,7 @@ def evaluate_by_rows(tile: Array, steps: Array, high: Any, found: tuple[Array, A
 
 
 def _nearest_float4(value: Array) -> Array:
-    """Multiples of 0.5 up to 2, of 1 up to 4, of 2 above."""
+    """Round to the grid of float4e2m1: multiples of 0.5 up to 2, of 1 up to 4, of 2 above."""
     size = np.abs(value)
     finer = np.where(size < 2, 2, np.where(size < 4, 1, 0.5)).astype(FLOAT32)
     return np.rint(value * finer) / finer
@@ -231,7 +231,7 @@ _THREAD = threading.local()
 
 
 def _scratch(shape: tuple[int, int]) -> Array:
-    """Memory of this thread that the next call uses again: fresh pages cost more than the work."""
+    """Return memory of this thread that later calls use again: new pages cost more than the work."""
     size = shape[0] * shape[1]
     kept: Array | None = getattr(_THREAD, "tile", None)
     if kept is None or kept.size < size:

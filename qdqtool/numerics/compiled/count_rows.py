@@ -1,4 +1,4 @@
-"""The kernel that numba compiles for :mod:`qdqtool.numerics.counting`. Imported only when it is used."""
+"""The counting kernel, compiled by numba, of :mod:`qdqtool.numerics.counting`. Imported only when it is used."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ _LANES = 4
 
 
 def _count(x: Array, factor: Any, table: Array) -> None:
-    """Places are computed for a piece at a time, in vectors; neighbours go into tables of their own.
+    """Count magnitudes: places are computed for a piece at a time, in vectors; neighbours go into separate tables.
 
-    A run of equal values, such as the zeros of a Relu, would else wait for itself: each addition for the one before.
+    With one table, a run of equal values, such as the zeros of a Relu, would be a chain of dependent additions.
     """
     lanes = np.zeros((_LANES, BINS + 1), np.uint32)
     places = np.empty(_PIECE, np.int32)
@@ -23,6 +23,8 @@ def _count(x: Array, factor: Any, table: Array) -> None:
     for start in range(0, whole, _PIECE):
         for i in range(_PIECE):
             value = abs(x[start + i])
+            # Place 0 counts exact zeros. The factor is a power of two, so the product is exact and the cast is a
+            # floor.
             places[i] = np.int32(value * factor) + np.int32(value > 0)
         for i in range(0, _PIECE, _LANES):
             lanes[0, places[i]] += np.uint32(1)

@@ -1,4 +1,4 @@
-"""Kernels that numba compiles: block scales fitted to their codes. Imported only when they are used.
+"""Kernels, compiled by numba, that fit block scales to their codes. Imported only when they are used.
 
 Groups lie side by side in a tile, ``[elements of a group, LANES]``, so that the innermost loop runs over groups with
 unit stride and fits vector registers whichever axis the blocks lie on, and a tile stays in a near cache for all
@@ -17,10 +17,12 @@ LANES = 128
 
 
 def _fill_half(run: Array, out: Array) -> None:
-    """Binary16 patterns as float32; infinities and NaN come out as 65,536 and more, which no half is."""
+    """Convert binary16 patterns to float32; infinities and NaN become 65,536 or more, which no half value reaches."""
     for index in range(run.size):
         bits = np.uint32(run[index])
         sign = (bits & np.uint32(0x8000)) << np.uint32(16)
+        # 10 mantissa bits move to the top of 23. The exponent keeps the bias 15 where float32 has 127: hence times
+        # 2**112, which is exact for subnormals too.
         size = (bits & np.uint32(0x7FFF)) << np.uint32(13)
         out[index] = np.uint32(size | sign).view(np.float32) * np.float32(2.0**112)
 
@@ -44,7 +46,7 @@ fill = compiled(_fill)
 
 
 def _load(values: Array, halves: bool, place: Any, part: Any, tile: Array) -> None:
-    """The groups of ``part``, first and last + 1, into the first lanes, with zeros where a group is shorter."""
+    """Load the groups of ``part`` (first, last + 1) into the first lanes, with zeros where a group is shorter."""
     length, inner, block, per_axis = place
     first, last = part
     lane = 0
@@ -65,11 +67,12 @@ def _load(values: Array, halves: bool, place: Any, part: Any, tile: Array) -> No
 
 
 def _extremes(tile: Array, most: Array, least: Array) -> None:
-    """For each group the bits of its largest magnitude, NaN above all, and of its largest value that is negative."""
+    """Find for each group the bits of its largest magnitude, with NaN the largest, and of its most negative value."""
     bits = tile.view(np.int32)
     most[:], least[:] = np.int32(0), np.int32(0)
     for row in range(bits.shape[0]):
         for lane in range(LANES):
+            # Without the sign bit the order of the bits is that of the magnitudes, and NaN comes last.
             size = np.int32(bits[row, lane] & np.int32(0x7FFFFFFF))
             below = size if bits[row, lane] < 0 else np.int32(0)
             most[lane] = size if size > most[lane] else most[lane]  # noqa: FURB136  max() would be of 64 bits
@@ -77,7 +80,7 @@ def _extremes(tile: Array, most: Array, least: Array) -> None:
 
 
 def _sums(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
-    """``sum(v * q)`` and ``sum(q * q)`` of each group, where ``v`` are its values in steps and ``q`` their codes."""
+    """Add up ``sum(v * q)`` and ``sum(q * q)`` of each group; ``v`` are its values in steps, ``q`` their codes."""
     low, high = bounds
     product, square = sums
     product[:], square[:] = np.float32(0), np.float32(0)
@@ -92,7 +95,7 @@ def _sums(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
 
 
 def _powers(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
-    """``sum(v * q)`` and ``sum(v * v)`` of each group."""
+    """Add up ``sum(v * q)`` and ``sum(v * v)`` of each group."""
     low, high = bounds
     product, power = sums
     product[:], power[:] = np.float32(0), np.float32(0)

@@ -1,7 +1,7 @@
-"""Kernels that numba compiles: quantize contiguous rows of float16 to integers. Imported only when they are used.
+"""Kernels, compiled by numba, that quantize contiguous rows of float16. Imported only when they are used.
 
-As in :mod:`qdqtool.numerics.compiled.rows`, but the values are binary16 and so is the quotient: it is formed in
-float32, where dividing two halves and rounding to half gives what a single rounding would, and rounded in its bits.
+They work as those of :mod:`qdqtool.numerics.compiled.rows`, but values and quotient are binary16. The quotient of two
+halves is formed in float32 and rounded to half in its bits; this gives the same as a single rounding.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from qdqtool.numerics.dtypes import Array
 
 
 def _half(bits: Any) -> Any:
-    """A binary16 pattern as float32: exact for subnormals, infinities and NaN too."""
+    """Convert a binary16 pattern to float32, exactly, subnormals, infinities and NaN included."""
     wide = np.uint32(bits)
     size = wide & np.uint32(0x7FFF)
     value = np.uint32(size << np.uint32(13) | (wide & np.uint32(0x8000)) << np.uint32(16)).view(np.float32)
@@ -23,11 +23,12 @@ def _half(bits: Any) -> Any:
 
 
 def _to_half(value: Any) -> Any:
-    """float32 rounded half to even to the 11 digits of binary16.
+    """Round float32 half to even to the 11 bits of a binary16 significand.
 
-    What is below its smallest normal keeps more digits, and what overflows stays finite: both give the same code.
+    Values below the smallest normal half keep more bits, and values that overflow stay finite: the code is the same.
     """
     bits = np.float32(value).view(np.uint32)
+    # 13 bits fall away: add just under half of the last kept place, and one more where that place is odd.
     rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
     return np.uint32(rounded & np.uint32(0xFFFFE000)).view(np.float32)
 
@@ -104,7 +105,7 @@ def _float_vectors(x: Array, scale: Array, bounds: Any, layout: Any, out: Array,
 
 
 def _pack_nibbles(codes: Array, out: Array) -> None:
-    """Two codes a byte, the first in the low bits."""
+    """Pack two codes in each byte, the first in the low bits."""
     for i in range(out.size):
         out[i] = (codes[2 * i] & np.uint8(15)) | ((codes[2 * i + 1] & np.uint8(15)) << np.uint8(4))
 

@@ -1,8 +1,8 @@
-"""Kernels that numba compiles: quantize contiguous rows of float32. Imported only when they are used.
+"""Kernels, compiled by numba, that quantize contiguous rows of float32. Imported only when they are used.
 
-Each does what the NumPy twin in :mod:`qdqtool.numerics.affine` does, operation for operation, so the bits are the same:
-no fast-math, divisions stay divisions. A row goes through the cache once. Rows come in two kinds: one scale for the
-whole row, or one for each element of it.
+Each does the same operations as the NumPy code in :mod:`qdqtool.numerics.affine`, so the bits are equal: no fast-math,
+and divisions stay divisions. A row goes through the cache once. There are two kinds of rows: with one scale for the
+whole row, and with one scale for each element.
 """
 
 from typing import Any
@@ -19,9 +19,11 @@ SPREAD = 4096
 
 
 def compiled(function: Any) -> Any:
-    """``function`` as machine code that divides by zero as IEEE 754 does, cached where numba finds a place to write."""
+    """Compile ``function`` to machine code, cached where numba can write. Division by zero follows IEEE 754."""
     jit: Any = numba.njit
     try:
+        # numba's default error model raises ZeroDivisionError for floats, and its test keeps loops from being
+        # vectorized.
         return jit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:  # no writable cache folder
         return jit(nogil=True, error_model="numpy")(function)
@@ -31,6 +33,8 @@ def _integer_row(x: Array, scale: Any, zero: Any, bounds: Any, out: Array) -> No
     low, high, mask = bounds
     for i in range(x.size):
         code = np.rint(x[i] / scale) + zero
+        # max(low, NaN) is low in numba, as np.fmax in the NumPy code: the order of the arguments matters. NaN gives
+        # the lowest code.
         code = max(low, code)
         code = min(high, code)
         out[i] = np.int32(code) & mask
@@ -46,7 +50,7 @@ def _integer_vector(x: Array, scale: Array, zero: Array, bounds: Any, out: Array
 
 
 def _encode(value: Any, bounds: Any, layout: Any) -> Any:
-    """A quotient as the bits of a small float, saturated and rounded half to even.
+    """Encode a quotient as the bits of a small float, saturated and rounded half to even.
 
     Normal results round in the integer bits. Subnormal ones are added to a power of two whose last place is their
     step, so that the addition rounds.
@@ -103,7 +107,7 @@ def _integer_vectors(x: Array, scale: Array, zero: Array, bounds: Any, out: Arra
 
 
 def _short_float_rows(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
-    """Rows of one scale side by side, with the scales spread out: short loops cost more than reading a scale each."""
+    """Quantize short rows together with their scales spread out: many short loops cost more than reading the scales."""
     first, last, per_group, group, step = rows
     spread = np.empty(SPREAD, np.float32)
     row = first
@@ -143,14 +147,17 @@ def _float_vectors(x: Array, scale: Array, bounds: Any, layout: Any, out: Array,
 
 
 def _range_rows(x: Array, low: Array, high: Array, rows: Any) -> None:
-    """Smallest and largest finite value of each row, on the bits: integers whose order is that of the floats."""
+    """Find the smallest and largest finite value of each row by their bits, as integers in the order of the floats."""
     first, last, per_group, group, step = rows
     for row in range(first, last):
         start = (row // per_group) * group + (row % per_group) * step
         part = x[start : min(start + step, (row // per_group + 1) * group)]
         least, most = np.int32(2**31 - 1), np.int32(-(2**31 - 1))
         for i in range(part.size):
+            # An exponent of all ones is an infinity or NaN; it counts as 0, as in the NumPy code.
             bits = part[i] if (part[i] & np.int32(0x7FFFFFFF)) < np.int32(0x7F800000) else np.int32(0)
+            # The bits of negative floats grow with the magnitude; flipping all but the sign bit gives them the right
+            # order.
             key = bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
             least = min(least, key)
             most = max(most, key)

@@ -1,4 +1,4 @@
-"""Kernels that numba compiles: scales of float4e2m1 by least squared error. Imported only when they are used.
+"""Kernels, compiled by numba, that find scales of float4e2m1 by least squared error. Imported only when used.
 
 A tile holds groups side by side, ``[elements of a group, groups]``, so that the innermost loop runs over groups with
 unit stride and fits vector registers whichever axis the blocks lie on. The sums of each group are added up in the
@@ -17,7 +17,7 @@ LANES = 64
 
 
 def _magnitudes(bits: Array, amax: Array) -> None:
-    """The largest magnitude of each group, on the bits: their order is that of the floats, and NaN comes last."""
+    """Find the largest magnitude of each group by the bits: their order is that of the floats, and NaN comes last."""
     amax[:] = np.int32(0)
     for row in range(bits.shape[0]):
         for lane in range(bits.shape[1]):
@@ -27,6 +27,7 @@ def _magnitudes(bits: Array, amax: Array) -> None:
 
 def _nearest_float4(value: Any) -> Any:
     size = abs(value)
+    # Multiples of 0.5 up to 2, of 1 up to 4, of 2 above: the grid of float4e2m1, continued beyond 6.
     finer = np.float32(2) if size < np.float32(2) else np.float32(1) if size < np.float32(4) else np.float32(0.5)
     step = np.float32(0.5) if size < np.float32(2) else np.float32(1) if size < np.float32(4) else np.float32(2)
     return np.rint(value * finer) * step
@@ -50,7 +51,7 @@ errors = compiled(_errors)
 
 
 def _evaluate(tile: Array, steps: Array, high: Any, found: Any) -> None:
-    """The candidate of the least squared error for each group, the first on a tie, where it is less than ``least``."""
+    """Keep for each group the candidate with the least squared error, the first on a tie, if below ``least``."""
     best, least = found
     part, step = np.ones((tile.shape[0], LANES), np.float32), np.ones(LANES, np.float32)
     reciprocal, error = np.ones(LANES, np.float32), np.empty(LANES, np.float32)
