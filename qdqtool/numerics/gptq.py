@@ -38,7 +38,7 @@ class _Rounder:
     fmt: NumberFormat
 
     def __call__(self, row: Array, scale: Array) -> tuple[Array, Array]:
-        """Return codes and their dequantized values as float32, as :func:`qdqtool.numerics.affine.quantize` computes."""
+        """Return codes and their dequantized values as float32, as :func:`qdqtool.numerics.affine.quantize` does."""
         if self.fmt.kind == "integer":
             codes = np.clip(np.rint(row.astype(FLOAT32) / scale), self.fmt.low, self.fmt.high)
             return codes.astype(np.int8).astype(self.fmt.dtype), codes * scale

@@ -1,7 +1,7 @@
 """Search block scales with a small squared error, for weights of few bits, where clipping large values pays.
 
 Integers have scales of a float type: :mod:`qdqtool.numerics.fit` finds them. The scales of float4e2m1 are codes
-themselves: the codes around ``amax / high`` are tried, and the one with the least ``sum((x - scale * code)**2)`` is kept.
+themselves: those around ``amax / high`` are tried, and the one with the least ``sum((x - scale * code)**2)`` is kept.
 
 Both multiply by the reciprocal of the scale, where the final quantization divides. A tie may round the other way, which
 changes no sum by more than a rounding.
@@ -38,7 +38,7 @@ GROUPS = 4096
 
 
 def supports(scheme: QuantScheme) -> bool:
-    """Whether scales can be searched: of symmetric blocks of signed integers, or of float4e2m1 with quantized scales."""
+    """Whether scales can be searched: symmetric blocks of signed integers, or of float4e2m1 with quantized scales."""
     fmt, inner = scheme.format, scheme.scale_scheme
     if not scheme.symmetric or not isinstance(scheme.granularity, Blocked):
         return False

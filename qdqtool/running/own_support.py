@@ -50,7 +50,7 @@ class Split:
     Attributes:
         own: Nodes that our own core evaluates.
         widened: Nodes that compute in bfloat16: they run in float32, and each result is rounded to bfloat16.
-        types: ``TensorProto.DataType`` of the tensors, as far as known.
+        types: ``TensorProto.DataType`` of the tensors, where it is known.
         index: Of the model.
     """
 
@@ -61,7 +61,7 @@ class Split:
 
 
 def plan_split(index: ModelIndex) -> Split | None:
-    """How a model is to be divided between ONNX Runtime and our own core; None where ONNX Runtime runs all of it.
+    """Divide a model between ONNX Runtime and our own core; return None where ONNX Runtime can run all of it.
 
     Raises:
         CapabilityError: A node can be run by neither.
@@ -87,7 +87,7 @@ def plan_split(index: ModelIndex) -> Split | None:
 
 
 def obstacle(entry: QdqNode, index: ModelIndex) -> str | None:
-    """Why ONNX Runtime cannot run a Q or DQ as ONNX means it; None where it can."""
+    """Return why ONNX Runtime cannot run a Q or DQ as ONNX specifies it; None where it can."""
     return None if entry.node.domain else next(_obstacles(entry, index), None)
 
 
@@ -100,6 +100,7 @@ def _obstacles(entry: QdqNode, index: ModelIndex) -> Iterator[str]:
     if not entry.is_quantize:
         return
     data, scale = (index.elem_type(value) if value is not None else None for value in (entry.data, entry.scale))
+    # ONNX allows mixed types from opset 23 on. ONNX Runtime 1.31.1 makes a session for them, and fails when it runs.
     if data is not None and scale is not None and data != scale:
         yield f"ONNX Runtime has no QuantizeLinear of {type_name(data)} with a scale of type {type_name(scale)}"
     if entry.node.attribute("precision", 0) not in {0, TensorProto.FLOAT}:
@@ -115,7 +116,7 @@ def _types_of(entry: QdqNode, index: ModelIndex) -> Iterator[tuple[str, int | No
 
 
 def _carriers(index: ModelIndex, known: Mapping[str, int], own: Mapping[NodeKey, OwnNode]) -> Iterator[OwnNode]:
-    """Nodes that hand on tensors of types that ONNX Runtime lacks, such as a Reshape of fp4 codes.
+    """Yield the nodes that only move tensors of types that ONNX Runtime lacks, such as a Reshape of fp4 codes.
 
     Raises:
         CapabilityError: Such a node computes something that our own core does not know.

@@ -25,7 +25,7 @@ class Specialized:
     Attributes:
         input_shapes: The shapes that were fixed, by input name.
         nodes_before: Nodes of the model, in all bodies.
-        nodes_after: The same once shape arithmetic and decided ``If`` nodes were folded.
+        nodes_after: Nodes after shape arithmetic and ``If`` nodes with a constant condition were folded.
     """
 
     input_shapes: dict[str, tuple[int, ...]]
