@@ -46,7 +46,7 @@ class Blocks:
         return self.length, self.inner, self.block, self.per_axis
 
     def gather(self, values: Array, part: slice) -> Array:
-        """Return some groups side by side: float32 ``[elements of a group, groups]``, with zeros after a shorter last one.
+        """Return some groups side by side: float32 ``[elements of a group, groups]``, zeros where the last is shorter.
 
         Args:
             values: The tensor, C-contiguous.
@@ -60,7 +60,7 @@ class Blocks:
         return np.where(inside, values.reshape(-1)[np.where(inside, index, 0)], 0).astype(FLOAT32)
 
     def on_chunks(self, size: int, work: Callable[[slice], None]) -> None:
-        """Do ``work`` on ``size`` groups at a time, on all cores: NumPy and the kernels release the interpreter lock."""
+        """Do ``work`` on ``size`` groups at a time, on all cores: NumPy and kernels release the interpreter lock."""
         edges = range(0, self.groups, size)
         parts = [slice(start, min(start + size, self.groups)) for start in edges]
         with ThreadPoolExecutor(kernels.cores()) as pool:

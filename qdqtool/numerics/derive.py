@@ -208,7 +208,7 @@ def _two_level(span: Array, divisor: float, inner: QuantScheme, outer: QuantPara
 
 
 def _power_of_two(span: Array, divisor: float, fmt: NumberFormat, power: PowerOfTwo) -> Array:
-    """Round to powers of two with ``frexp``, which is exact where ``log2`` is not: ``value = fraction * 2**exponent``."""
+    """Round to powers of two by ``frexp``, which is exact where ``log2`` is not: ``value = fraction * 2**exponent``."""
     if power is PowerOfTwo.FLOOR:
         exponent = np.frexp(span)[1] - 1 - fmt.max_exponent
     else:

@@ -1,8 +1,9 @@
 """Compute the quotient of QuantizeLinear: exact, then rounded once to the division precision.
 
 Dividing in a wider type and rounding the result again gives the same only where the wider type is wide enough: a
-quotient of these operands must not come nearer to a rounding boundary of the result than the wider type can resolve. An operand of ``a`` bits over one of ``b`` bits misses a boundary of a ``p``-bit type by a
-relative ``2**-(b + p + 1)`` or hits it exactly:
+quotient of these operands must not come nearer to a rounding boundary of the result than the wider type can resolve.
+An operand of ``a`` bits over one of ``b`` bits misses a boundary of a ``p``-bit type by at least a relative
+``2**-(b + p + 1)``, or hits it exactly:
 
 - float16 over float16 to float16: 11 + 11 + 1 bits < 24, so float32 will do; bfloat16 likewise;
 - anything up to 32 bits (int32, float32) over a float32 to float32: 24 + 24 + 1 bits < 53, so float64 will do.
