@@ -13,8 +13,9 @@ import numpy as np
 from qdqtool.data.feeds import DataDescription, Feeds
 from qdqtool.data.signature import Dim, InputSpec
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.dtypes import Array
 
 DEFAULT_SAMPLES = 4
@@ -39,14 +40,11 @@ class RandomSamples:
             yield {spec.name: _draw(spec, self.bounds[spec.name], generator) for spec in self.specs}
 
 
-def random_feeds(
-    view: GraphView, types: TensorTypes, specs: Sequence[InputSpec], *, seed: int, samples: int | None = None
-) -> Feeds:
+def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, samples: int | None = None) -> Feeds:
     """Random feeds for a model.
 
     Args:
-        view: The model; looked through for tables that integer inputs index.
-        types: Its tensor types.
+        index: The index of the model; looked through for tables that integer inputs index.
         specs: Its inputs, with the shapes that the user fixed.
         seed: Same seed, same feeds.
         samples: How many runs; default :data:`DEFAULT_SAMPLES`.
@@ -56,7 +54,7 @@ def random_feeds(
     """
     batch_names = _batch_names(specs)
     fixed = tuple(InputSpec(spec.name, spec.dtype, _closed(spec, batch_names)) for spec in specs)
-    bounds = {spec.name: _bound(spec, view.main.values[spec.name], types) for spec in fixed}
+    bounds = {spec.name: _bound(spec, index) for spec in fixed}
     count = DEFAULT_SAMPLES if samples is None else samples
     shapes = {spec.name: tuple(d for d in spec.shape or () if isinstance(d, int)) for spec in fixed}
     return Feeds(RandomSamples(fixed, bounds, seed, count), DataDescription("random", count, seed, shapes))
@@ -107,11 +105,11 @@ def _draw(spec: InputSpec, bound: int, generator: np.random.Generator) -> Array:
     return np.asarray(generator.integers(0, bound, shape)).astype(spec.dtype)
 
 
-def _bound(spec: InputSpec, value: Value, types: TensorTypes) -> int:
+def _bound(spec: InputSpec, index: ModelIndex) -> int:
     """One more than the largest integer that is safe to feed."""
     if spec.dtype.kind not in "iu":
         return 0
-    sizes = list(_table_sizes(value, types))
+    sizes = list(_table_sizes(index.view.main.values[spec.name], index.types))
     return min(sizes) if sizes else SMALL_INTEGERS
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds
 from qdqtool.errors import UsageError
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 
@@ -74,8 +73,7 @@ def open_feeds(
     specs = input_specs(model)
     if isinstance(request, FileData):
         return load_feeds(request.path, specs, request.samples, each=each)
-    view = GraphView(model)
-    feeds = random_feeds(view, TensorTypes(view), specs, seed=request.seed, samples=request.samples)
+    feeds = random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
     if each is not None:
         for sample in feeds:
             each(sample)

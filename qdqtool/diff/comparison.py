@@ -36,7 +36,7 @@ class Comparison:
 
     def __init__(self, before: Side, after: Side) -> None:
         self._before, self._after = before, after
-        self._nodes, self._scopes = match(before.view, after.view)
+        self._nodes, self._scopes = match(before.index.view, after.index.view)
         self._changes: dict[tuple[Step, Step], tuple[Change, ...]] = {}
         self._same: dict[Step, _Found] = {}
         self._changed: dict[tuple[Step, Step], _Found] = {}
@@ -46,13 +46,13 @@ class Comparison:
     def report(self) -> DiffReport:
         """Compare every place where a tensor is read, and say what is different."""
         seen: set[Site] = set()
-        for scope in self._before.view.scopes:
+        for scope in self._before.index.view.scopes:
             for site in sites(scope):
                 other = self._counterpart(site)
                 if other is not None:
                     seen.add(other)
                 self._compare(site, other)
-        for scope in self._after.view.scopes:
+        for scope in self._after.index.view.scopes:
             for site in sites(scope):
                 if site not in seen:
                     self._note(self._added, self._after, site, self._after.steps(site.value)[0])
@@ -76,7 +76,8 @@ class Comparison:
             added=tuple(_info(each) for number, each in enumerate(added) if number not in came),
             versions=tuple(_versions(self._before.model, self._after.model)),
             unmatched=sum(
-                node not in self._nodes and not self._before.index.get(node) for node in self._before.view.nodes()
+                node not in self._nodes and not self._before.index.qdq.get(node)
+                for node in self._before.index.view.nodes()
             ),
         )
 
@@ -131,14 +132,14 @@ def _around(found: _Found) -> frozenset[NodeView]:
 
 def _count(side: Side) -> int:
     return len(
-        {step.first for scope in side.view.scopes for site in sites(scope) for step in side.steps(site.value)[0]}
+        {step.first for scope in side.index.view.scopes for site in sites(scope) for step in side.steps(site.value)[0]}
     )
 
 
 def _info(found: _Found) -> PairInfo:
     side, entry = found.side, found.step.main
     source = found.step.source
-    scale = side.constants.array(entry.scale) if entry.scale is not None else None
+    scale = side.index.constants.array(entry.scale) if entry.scale is not None else None
     values = scale.astype(np.float64) if scale is not None and scale.size else None
     return PairInfo(
         tensor=source.name if source is not None else "",

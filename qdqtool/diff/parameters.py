@@ -51,7 +51,7 @@ def changes(before: Side, first: Step, after: Side, second: Step) -> tuple[Chang
 
 def is_weight(side: Side, step: Step) -> bool:
     """Whether a step stands for a constant."""
-    return step.source is not None and side.constants.is_constant(step.source)
+    return step.source is not None and side.index.constants.is_constant(step.source)
 
 
 def granularity_name(granularity: Granularity | None) -> str:
@@ -89,9 +89,9 @@ def _node_changes(before: Side, first: QdqNode, after: Side, second: QdqNode) ->
 def _axis(side: Side, entry: QdqNode) -> int | None:
     if not isinstance(entry.granularity, PerAxis | Blocked):
         return None
-    shape = side.types.shape(entry.data) if entry.data is not None else None
+    shape = side.index.types.shape(entry.data) if entry.data is not None else None
     if shape is None and entry.output is not None:
-        shape = side.types.shape(entry.output)
+        shape = side.index.types.shape(entry.output)
     return entry.axis % len(shape) if shape and entry.axis < 0 else entry.axis
 
 
@@ -186,7 +186,7 @@ def _codes(side: Side, step: Step) -> Array | None:
 
 
 def _array(side: Side, value: Value | None) -> Array | None:
-    return side.constants.array(value) if value is not None else None
+    return side.index.constants.array(value) if value is not None else None
 
 
 def _span(array: Array | None) -> str:

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode, is_qdq
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Scope, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QdqNode, is_qdq
+from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 
@@ -15,7 +14,7 @@ MAX_STEPS = 16
 
 
 class Side:
-    """One of two models that are compared, with its indexes.
+    """One of two models that are compared, with its index.
 
     Args:
         source: A file, or a model in memory.
@@ -27,23 +26,20 @@ class Side:
     def __init__(self, source: str | Path | Model) -> None:
         self.model = source if isinstance(source, Model) else load_model(source)
         self.path = str(self.model.path) if self.model.path is not None else "<memory>"
-        self.view = GraphView(self.model)
-        self.types = TensorTypes(self.view)
-        self.constants = Constants(self.view)
-        self.index = QdqIndex(self.view, self.types, self.constants)
+        self.index = ModelIndex.of(self.model)
 
     def steps(self, value: Value | None) -> tuple[tuple["Step", ...], Value | None]:
         """The Q/DQ steps that make ``value``, the nearest first, and the tensor in front of them all."""
         steps: list[Step] = []
         while len(steps) < MAX_STEPS:
-            entry = self.index.maker(value)
+            entry = self.index.qdq.maker(value)
             if entry is None:
                 break
             if entry.is_quantize:
                 steps.append(Step(entry, None))
                 value = entry.data
                 continue
-            quantize = self.index.quantizer_of(entry)
+            quantize = self.index.qdq.quantizer_of(entry)
             steps.append(Step(quantize, entry))
             value = quantize.data if quantize is not None else entry.data
             if quantize is None:

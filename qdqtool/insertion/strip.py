@@ -3,11 +3,8 @@
 from dataclasses import dataclass
 
 from qdqtool.graph.edits.surgeon import apply_edits
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.qdq import QdqIndex
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.graph.transformed import Transformed
@@ -68,10 +65,9 @@ class Stripped:
 def strip_from(source: Model) -> Transformed[Stripped]:
     """Take every Q/DQ out of a model in memory, which is not changed."""
     require_known_opset(source)
-    view = GraphView(source.fork())
-    require_sound(view)
-    types, constants = TensorTypes(view), Constants(view)
-    builder = StripEdits(view, types, constants, QdqIndex(view, types, constants))
+    index = ModelIndex.of(source.fork())
+    require_sound(index.view)
+    builder = StripEdits(index)
     builder.add_all()
     removed = tuple(
         RemovedNode(node=done.node.label, graph=display(done.node.scope.path), kind=done.kind, tensor=done.tensor)
@@ -90,4 +86,4 @@ def strip_from(source: Model) -> Transformed[Stripped]:
         f"{node.label} clips at zero what may be negative: a Relu that a quantizer left out there is lost"
         for node in builder.clipping
     )
-    return Transformed(apply_edits(view.model, builder.edits), Stripped(removed, kept, warnings))
+    return Transformed(apply_edits(index.model, builder.edits), Stripped(removed, kept, warnings))

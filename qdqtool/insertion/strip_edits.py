@@ -16,11 +16,10 @@ from qdqtool.graph.edits.edit import (
     SetInput,
 )
 from qdqtool.graph.edits.naming import Namer
-from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.fused_relu import absorbs_relu
-from qdqtool.graph.index.qdq import QUANTIZE, QdqIndex, QdqNode
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QUANTIZE, QdqNode
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
 from qdqtool.graph.model import Payload
 from qdqtool.numerics.affine import dequantize
@@ -59,20 +58,14 @@ class StripEdits:
     """Builds the edits of a strip.
 
     Attributes:
-        view: The index of the model.
-        types: Its tensor types.
-        constants: Its folded constants.
-        index: Its Q/DQ nodes.
+        index: The index of the model.
         edits: The edits so far.
         removed: What was taken out.
         kept: What stays.
         clipping: Q nodes that clip at zero what could be negative: the work of a Relu that a quantizer left out.
     """
 
-    view: GraphView
-    types: TensorTypes
-    constants: Constants
-    index: QdqIndex
+    index: ModelIndex
     edits: list[Edit] = field(default_factory=list)
     removed: list[Removal] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
@@ -82,16 +75,16 @@ class StripEdits:
     _stands_for: dict[Value, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._namer = Namer(self.view)
+        self._namer = Namer(self.index.view)
 
     def add_all(self) -> None:
         """Take out every DQ that can go, then each Q and constant that nothing reads any more."""
         # graph outputs first: they may rename the tensor that other DQs of the same Q stand for
-        scales = [entry for entry in self.index.dequantizers() if self.index.makes_scales(entry)]
-        for entry in sorted(self.index.dequantizers(), key=_is_inner):
+        scales = [entry for entry in self.index.qdq.dequantizers() if self.index.qdq.makes_scales(entry)]
+        for entry in sorted(self.index.qdq.dequantizers(), key=_is_inner):
             if entry in scales:
                 continue
-            quantizer = self.index.quantizer_of(entry)
+            quantizer = self.index.qdq.quantizer_of(entry)
             if quantizer is not None:
                 self._bypass(entry, quantizer)
             else:
@@ -119,7 +112,7 @@ class StripEdits:
         if source is None or output is None:
             self._keep(entry, "its Q has no input")
             return
-        if absorbs_relu(quantizer, self.index, self.constants) and quantizer.node not in self.clipping:
+        if absorbs_relu(quantizer, self.index.qdq, self.index.constants) and quantizer.node not in self.clipping:
             self.clipping.append(quantizer.node)
         name = self._stands_for.get(source, source.name)
         name = self._cast_if_needed(entry, source, output, name)
@@ -127,7 +120,7 @@ class StripEdits:
         self.removed.append(Removal(entry.node, "pair", name))
 
     def _unpack(self, entry: QdqNode) -> None:
-        stored = self.constants.direct(entry.data) if entry.data is not None else None
+        stored = self.index.constants.direct(entry.data) if entry.data is not None else None
         output = entry.output
         if stored is None or output is None:
             self._keep(entry, "its input is neither the output of a QuantizeLinear nor a stored constant")
@@ -145,8 +138,8 @@ class StripEdits:
 
     def _float_tensor(self, entry: QdqNode, stored: onnx.TensorProto) -> onnx.TensorProto | None:
         granularity = entry.granularity
-        scale = self.constants.array(entry.scale) if entry.scale is not None else None
-        zero_point = self.constants.array(entry.zero_point) if entry.zero_point is not None else None
+        scale = self.index.constants.array(entry.scale) if entry.scale is not None else None
+        zero_point = self.index.constants.array(entry.zero_point) if entry.zero_point is not None else None
         if granularity is None or scale is None or (entry.zero_point is not None and zero_point is None):
             return None
         if scale.shape not in {granularity.scale_shape(tuple(stored.dims)), (1,), ()}:
@@ -154,7 +147,7 @@ class StripEdits:
         default = FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
         output_type = entry.node.attribute("output_dtype", 0) or onnx.helper.np_dtype_to_tensor_dtype(default)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(output_type)
-        model = self.view.model
+        model = self.index.model
 
         def make() -> bytes:
             weights = dequantize(read_array(model, stored), scale, granularity, zero_point, output_dtype=dtype)
@@ -170,7 +163,7 @@ class StripEdits:
         return data.name.removesuffix(_PACKED_SUFFIX) or data.name
 
     def _cast_if_needed(self, entry: QdqNode, source: Value, output: Value, name: str) -> str:
-        before, after = self.types.elem_type(source), self.types.elem_type(output)
+        before, after = self.index.types.elem_type(source), self.index.types.elem_type(output)
         if before is None or after is None or before == after:
             return name
         scope = entry.node.scope.path
@@ -198,18 +191,18 @@ class StripEdits:
         """Give the node that makes ``source`` the output's name, so no Identity is needed in front of it."""
         producer = source.producer
         free = not source.is_output and source.scope is output.scope and name == source.name
-        if producer is None or not free or self.index.get(producer) is not None or source in self._stands_for:
+        if producer is None or not free or self.index.qdq.get(producer) is not None or source in self._stands_for:
             return False
         position = list(producer.proto.output).index(source.name)
         self.edits.append(RenameOutput(source.scope.path, producer.key, position, output.name))
         self._stands_for[source] = output.name
         for use in source.uses:
-            if self.index.get(use.node) is None or use.index != 0:
+            if self.index.qdq.get(use.node) is None or use.index != 0:
                 self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, output.name))
         return True
 
     def _remove_unread_quantizers(self) -> None:
-        for entry in self.index.quantizers():
+        for entry in self.index.qdq.quantizers():
             output = entry.output
             readers = {use.node for use in entry.uses}
             if output is None or output.is_output or not readers or not readers <= self._gone:
@@ -236,7 +229,7 @@ class StripEdits:
             first = 1 if node.op_type == QUANTIZE else 0  # the float constant in front of a Q lives on
             for index in range(first, len(node.proto.input)):
                 value = node.input(index)
-                if value is not None and self.constants.direct(value) is not None:
+                if value is not None and self.index.constants.direct(value) is not None:
                     yield value
 
 

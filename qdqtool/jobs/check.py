@@ -94,7 +94,7 @@ def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest,
         raise UsageError(f"--samples is {request.samples}; it must be at least 1")
     if request.path is not None:
         return load_feeds(request.path, specs, request.samples, labels=labels)
-    return random_feeds(index.view, index.types, specs, seed=request.seed, samples=request.samples)
+    return random_feeds(index, specs, seed=request.seed, samples=request.samples)
 
 
 def _takes_the_same(left: InputSpec, right: InputSpec) -> bool:

@@ -11,9 +11,9 @@ import onnx
 
 from qdqtool import formats, ops
 from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqIndex, QdqNode
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import iter_tensors, nbytes
@@ -35,11 +35,9 @@ def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> Inspec
         ModelError: The model cannot be read.
     """
     source = model if isinstance(model, Model) else load_model(model)
-    view = GraphView(source)
-    types, constants = TensorTypes(view), Constants(view)
-    index = QdqIndex(view, types, constants)
-    proto = source.proto
-    describe = _Describer(types, constants, index)
+    index = ModelIndex.of(source)
+    view, proto = index.view, source.proto
+    describe = _Describer(index)
     return InspectReport(
         model=str(source.path or ""),
         bytes=model_bytes(source),
@@ -53,8 +51,8 @@ def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> Inspec
         ),
         nodes=sum(1 for _ in view.nodes()),
         scopes=len(view.scopes) - 1,
-        groups=tuple(_groups(index, constants)),
-        coverage=tuple(_coverage(view, index)),
+        groups=tuple(_groups(index)),
+        coverage=tuple(_coverage(index)),
         tensors=tuple(describe(value) for value in view.values()) if tensors else (),
     )
 
@@ -76,15 +74,15 @@ def type_name(onnx_type: int | None) -> str:
     return onnx.TensorProto.DataType.Name(onnx_type).lower() if onnx_type else "unknown"
 
 
-def _groups(index: QdqIndex, constants: Constants) -> Iterator[QdqGroup]:
+def _groups(index: ModelIndex) -> Iterator[QdqGroup]:
     members: dict[tuple[str, str, str, str], list[QdqNode]] = {}
-    for entry in index.nodes:
+    for entry in index.qdq.nodes:
         fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type is not None else None
-        kind = _kind_of(entry, index, constants)
+        kind = _kind_of(entry, index)
         name = fmt.name if fmt else type_name(entry.quantized_type)
         members.setdefault((kind, name, _granularity_name(entry), entry.node.op_type), []).append(entry)
     for (kind, name, granularity, op_type), entries in sorted(members.items()):
-        scales = [found for entry in entries if (found := _scale_range(entry, constants)) is not None]
+        scales = [found for entry in entries if (found := _scale_range(entry, index.constants)) is not None]
         yield QdqGroup(
             op_type=op_type,
             kind=kind,
@@ -108,16 +106,16 @@ def _granularity_name(entry: QdqNode) -> str:
             return "unknown"
 
 
-def _kind_of(entry: QdqNode, index: QdqIndex, constants: Constants) -> str:
-    if not entry.is_quantize and index.makes_scales(entry):
+def _kind_of(entry: QdqNode, index: ModelIndex) -> str:
+    if not entry.is_quantize and index.qdq.makes_scales(entry):
         return "scale"
-    return "weight" if _is_weight(entry, index, constants) else "activation"
+    return "weight" if _is_weight(entry, index) else "activation"
 
 
-def _is_weight(entry: QdqNode, index: QdqIndex, constants: Constants) -> bool:
+def _is_weight(entry: QdqNode, index: ModelIndex) -> bool:
     if not entry.is_quantize:
-        return index.is_weight(entry)
-    return entry.data is not None and constants.is_constant(entry.data)
+        return index.qdq.is_weight(entry)
+    return entry.data is not None and index.constants.is_constant(entry.data)
 
 
 def _scale_range(entry: QdqNode, constants: Constants) -> tuple[float, float] | None:
@@ -128,15 +126,15 @@ def _scale_range(entry: QdqNode, constants: Constants) -> tuple[float, float] | 
     return float(values.min()), float(values.max())
 
 
-def _coverage(view: GraphView, index: QdqIndex) -> Iterator[Coverage]:
+def _coverage(index: ModelIndex) -> Iterator[Coverage]:
     totals: Counter[str] = Counter()
     full: Counter[str] = Counter()
     partly: Counter[str] = Counter()
-    for node in view.nodes():
+    for node in index.view.nodes():
         op = ops.get(node)
         if op is None or not op.weighted:
             continue
-        quantized = [_is_dequantized(node.input(position), index) for position in op.quantized_inputs(node)]
+        quantized = [_is_dequantized(node.input(position), index.qdq) for position in op.quantized_inputs(node)]
         totals[node.op_type] += 1
         full[node.op_type] += all(quantized)
         partly[node.op_type] += any(quantized) and not all(quantized)
@@ -144,24 +142,25 @@ def _coverage(view: GraphView, index: QdqIndex) -> Iterator[Coverage]:
         yield Coverage(op_type=op_type, total=total, quantized=full[op_type], partly=partly[op_type])
 
 
-def _is_dequantized(value: Value | None, index: QdqIndex) -> bool:
+def _is_dequantized(value: Value | None, qdq: QdqIndex) -> bool:
     """Whether a tensor comes from a DQ, be it through operators that only move values."""
-    return value is not None and index.dequantizer_of(origin(value)) is not None
+    return value is not None and qdq.dequantizer_of(origin(value)) is not None
 
 
 class _Describer:
-    def __init__(self, types: TensorTypes, constants: Constants, index: QdqIndex) -> None:
-        self._types, self._constants, self._index = types, constants, index
+    def __init__(self, index: ModelIndex) -> None:
+        self._index = index
 
     def __call__(self, value: Value) -> TensorInfo:
+        readers = [use.node for use in value.uses]
         return TensorInfo(
             name=value.name,
             graph=display(value.scope.path),
             kind=self._kind(value),
-            type=type_name(self._types.elem_type(value)),
-            shape=self._types.shape(value),
-            quantized=any(entry is not None and entry.is_quantize for entry in map(self._index.get, _readers(value))),
-            consumers=tuple(dict.fromkeys(node.label for node in _readers(value))),
+            type=type_name(self._index.types.elem_type(value)),
+            shape=self._index.types.shape(value),
+            quantized=any(entry is not None and entry.is_quantize for entry in map(self._index.qdq.get, readers)),
+            consumers=tuple(dict.fromkeys(node.label for node in readers)),
         )
 
     def _kind(self, value: Value) -> str:
@@ -169,8 +168,4 @@ class _Describer:
             return "initializer"
         if value.is_input:
             return "input"
-        return "constant" if self._constants.is_constant(value) else "activation"
-
-
-def _readers(value: Value) -> list[NodeView]:
-    return [use.node for use in value.uses]
+        return "constant" if self._index.constants.is_constant(value) else "activation"

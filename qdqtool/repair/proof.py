@@ -10,11 +10,8 @@ from qdqtool.data.request import DataRequest
 from qdqtool.errors import QdqError
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
-from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.fused_relu import absorbs_relu
-from qdqtool.graph.index.qdq import QdqIndex
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
 from qdqtool.insertion.strip import strip_from
@@ -117,8 +114,7 @@ def _feeds(model: Model, request: DataRequest) -> Feeds:
     specs = with_shapes(input_specs(model), request.input_shapes)
     if request.path is not None:
         return load_feeds(request.path, specs, request.samples)
-    view = GraphView(model)
-    return random_feeds(view, TensorTypes(view), specs, seed=request.seed, samples=request.samples)
+    return random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
 
 
 def _without_node_names(model: Model) -> Model:
@@ -183,14 +179,13 @@ def _output_change(
 
 def _output_scales(model: Model) -> dict[str, Array]:
     """The step of every output that a per-tensor DQ makes."""
-    view = GraphView(model)
-    constants = Constants(view)
-    index = QdqIndex(view, TensorTypes(view), constants)
+    index = ModelIndex.of(model)
+    main = index.view.main
     found: dict[str, Array] = {}
-    for name in view.main.output_names():
-        maker = index.dequantizer_of(view.main.values.get(name))
+    for name in main.output_names():
+        maker = index.qdq.dequantizer_of(main.values.get(name))
         if maker is not None and maker.scale is not None and maker.granularity == PerTensor():
-            scale = constants.array(maker.scale)
+            scale = index.constants.array(maker.scale)
             if scale is not None and scale.size == 1:
                 found[name] = scale.reshape(())
     return found

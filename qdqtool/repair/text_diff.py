@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.targets import type_name
@@ -34,18 +34,16 @@ def unified_diff(before: Model, after: Model, name: str) -> str:
 
 
 def _lines(model: Model) -> Iterator[str]:
-    view = GraphView(model)
-    types, constants = TensorTypes(view), Constants(view)
-    index = QdqIndex(view, types, constants)
-    stored = [value for value in view.values() if value.initializer is not None]
+    index = ModelIndex.of(model)
+    stored = [value for value in index.view.values() if value.initializer is not None]
     for value in stored:
         assert value.initializer is not None
         dims = ", ".join(map(str, value.initializer.dims))
         given = " (an input too)" if value.is_input else ""
         yield f"initializer {value.qualified_name}: {type_name(value.initializer.data_type)}[{dims}]{given}"
-    for node in view.nodes():
-        entry = index.get(node)
-        yield _qdq_line(entry, constants) if entry is not None else _node_line(node)
+    for node in index.view.nodes():
+        entry = index.qdq.get(node)
+        yield _qdq_line(entry, index.constants) if entry is not None else _node_line(node)
 
 
 def _node_line(node: NodeView) -> str:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
 from qdqtool.graph.transformed import Transformed
@@ -65,13 +64,12 @@ def _count_nodes(model: Model) -> int:
 
 def _with_inferred_shapes(model: Model) -> Model:
     """Write the shapes that are now known in full over those that were declared when they were not."""
-    view = GraphView(model)
-    types = TensorTypes(view)
+    index = ModelIndex.of(model)
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     for value in (*proto.graph.value_info, *proto.graph.output):
-        known = view.main.values.get(value.name)
-        shape = types.shape(known) if known is not None else None
+        known = index.view.main.values.get(value.name)
+        shape = index.types.shape(known) if known is not None else None
         if shape is not None and all(isinstance(dim, int) for dim in shape):
             elem_type = value.type.tensor_type.elem_type
             value.type.CopyFrom(onnx.helper.make_tensor_type_proto(elem_type, list(shape)))

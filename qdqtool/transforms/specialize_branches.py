@@ -15,7 +15,7 @@ from qdqtool.graph.edits.renaming import rename_in_graph
 from qdqtool.graph.edits.surgeon import IR_WITH_FREE_INITIALIZERS, apply_edits
 from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, NodeView, Scope, Value
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, body_path
@@ -46,23 +46,23 @@ def inline_branches(model: Model) -> Transformed[int]:
     Returns:
         The model, with the number of If nodes that were replaced.
     """
-    view = GraphView(model)
-    sites = list(_decided(view, Constants(view, TensorTypes(view))))
+    index = ModelIndex.of(model)
+    sites = list(_decided(index))
     if not sites:
         return Transformed(model, 0)
-    suspects = [key for site in sites for key in _read_by_dropped(view, site)]
+    suspects = [key for site in sites for key in _read_by_dropped(index.view, site)]
     result = Model(onnx.ModelProto(), model.path, dict(model.payloads))
     result.proto.CopyFrom(model.proto)
     _Inliner(GraphView(result)).run(sites)
     return Transformed(_without_dead_code(result, suspects), len(sites))
 
 
-def _decided(view: GraphView, constants: Constants) -> Iterator[_Site]:
+def _decided(index: ModelIndex) -> Iterator[_Site]:
     gone: set[NodeView] = set()
-    for scope in view.scopes:  # owners come before their bodies
+    for scope in index.view.scopes:  # owners come before their bodies
         inside = scope.owner in gone or any(owner in gone for owner in _owners(scope))
         for node in scope.nodes if not inside else ():
-            site = _site(node, constants)
+            site = _site(node, index.shape_constants)
             if site is not None:
                 gone.add(node)
                 yield site

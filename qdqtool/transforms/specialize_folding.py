@@ -7,9 +7,9 @@ import onnx
 from qdqtool.graph.edits.edit import AddInitializer, Edit, RemoveNode
 from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.edits.unused import DeadCode
-from qdqtool.graph.index.constants import Array, Constants
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.constants import Array
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
@@ -25,16 +25,15 @@ def fold_shape_arithmetic(model: Model) -> Transformed[None]:
         model: The model; it is not changed.
     """
     while True:
-        view = GraphView(model)
-        edits = _edits(view, Constants(view, TensorTypes(view)))
+        edits = _edits(ModelIndex.of(model))
         if not edits:
             return Transformed(model, None)
         model = apply_edits(model, edits)
 
 
-def _edits(view: GraphView, constants: Constants) -> list[Edit]:
-    foldable = dict(_foldable(view, constants))
-    dead = DeadCode(view)
+def _edits(index: ModelIndex) -> list[Edit]:
+    foldable = dict(_foldable(index))
+    dead = DeadCode(index.view)
     edits: list[Edit] = []
     for value, array in foldable.items():
         if not _is_wanted(value, foldable):
@@ -47,8 +46,9 @@ def _edits(view: GraphView, constants: Constants) -> list[Edit]:
     return edits + dead.edits()
 
 
-def _foldable(view: GraphView, constants: Constants) -> Iterator[tuple[Value, Array]]:
-    for value in view.values():
+def _foldable(index: ModelIndex) -> Iterator[tuple[Value, Array]]:
+    constants = index.shape_constants
+    for value in index.view.values():
         node = value.producer
         if node is None or node.is_op("Constant") or value.is_output or sum(map(bool, node.proto.output)) != 1:
             continue

@@ -16,7 +16,7 @@ from qdqtool.data.request import DataRequest
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import ShapeOptions
 from qdqtool.errors import GateError
-from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
 from qdqtool.insertion.pair_edits import WeightStorage
@@ -51,10 +51,8 @@ class Case:
 def case(real_model: Path, tmp_path: Path) -> Case:
     model = load_model(real_model)
     shapes = SHAPES.get(real_model.stem, {})
-    view = GraphView(model)
-    types = TensorTypes(view)
     specs = with_shapes(input_specs(model), shapes)
-    feeds = next(iter(random_feeds(view, types, specs, seed=1, samples=1)))
+    feeds = next(iter(random_feeds(ModelIndex.of(model), specs, seed=1, samples=1)))
     plan = write_generated_plan(model, tmp_path, measured_ranges(model.proto, feeds))
     for storage in WeightStorage:
         insert_plan(real_model, plan, tmp_path / f"{storage.value}.onnx", InsertOptions(weights=storage))

@@ -12,8 +12,7 @@ from support.small import make_model, matmul_model
 
 from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, with_shapes
 from qdqtool.errors import CapabilityError, UsageError
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 
 F32 = np.dtype(np.float32)
@@ -158,9 +157,8 @@ def test_input_shapes_must_fit_the_model() -> None:
 
 
 def random_for(model: Model, shapes: dict[str, tuple[int, ...]] | None = None, seed: int = 0) -> Feeds:
-    view = GraphView(model)
     specs = with_shapes(input_specs(model), shapes or {})
-    return random_feeds(view, TensorTypes(view), specs, seed=seed)
+    return random_feeds(ModelIndex.of(model), specs, seed=seed)
 
 
 def test_the_same_seed_gives_the_same_samples_and_another_seed_others() -> None:

@@ -13,10 +13,9 @@ import onnx
 
 from qdqtool import ops
 from qdqtool.errors import ModelError
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode, same_constant
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Scope, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QdqNode, same_constant
+from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.io.text import check_text
 from qdqtool.graph.model import Model
 from qdqtool.ops import QuantizableOp
@@ -55,10 +54,11 @@ class RuleContext:
 
     Attributes:
         model: The model.
-        view: Its index.
-        constants: Its folded constants.
-        types: Its tensor types.
-        qdq: Its Q/DQ nodes.
+        index: Its index. The parts that every rule reads stand here too:
+        view: Scopes, nodes and tensors.
+        constants: Folded constants.
+        types: Element types and shapes.
+        qdq: Q/DQ nodes.
         nodes: Every node of every scope.
         unreadable: Why a constant cannot be read, for those that :meth:`array` was asked for.
     """
@@ -67,10 +67,11 @@ class RuleContext:
         self.model = model
         if model.path is None:  # load_model has looked at the others
             check_text(model.proto)
-        self.view = GraphView(model)
-        self.constants = Constants(self.view)
-        self.types = TensorTypes(self.view)
-        self.qdq = QdqIndex(self.view, self.types, self.constants)
+        self.index = ModelIndex.of(model)
+        self.view = self.index.view
+        self.constants = self.index.constants
+        self.types = self.index.types
+        self.qdq = self.index.qdq
         self.nodes: tuple[NodeView, ...] = tuple(self.view.nodes())
         self.unreadable: dict[Value, str] = {}
         self._arrays: dict[Value, Array | None] = {}
