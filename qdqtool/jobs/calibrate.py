@@ -148,8 +148,8 @@ def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) ->
     def slots(index: ModelIndex) -> Sequence[ProposedSlot]:
         return propose_for(index, recipe).slots
 
-    rounded = recipe.mode.integer_activations
-    return prepare(model, feeds, runs, recipe.preparation, rounded_inputs=rounded, slots=slots)
+    integers = recipe.mode.integer_activations
+    return prepare(model, feeds, runs, recipe.preparation, integer_activations=integers, slots=slots)
 
 
 def runs_for(recipe: Recipe) -> FloatRuns:

@@ -10,7 +10,8 @@ from qdqtool import formats
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.io.save import check_output, write_atomically
 from qdqtool.graph.scope import display
-from qdqtool.preparation.bias_correction import STEP as MEANS
+from qdqtool.preparation.bias_correction import BIAS_CORRECTION
+from qdqtool.preparation.steps import known_steps
 from qdqtool.ranges import calibrators, encodings
 from qdqtool.ranges.stored import read_stored
 from qdqtool.ranges.types import Ranges, TensorRange
@@ -18,8 +19,6 @@ from qdqtool.registry import suggestion
 
 GOAL_FORMAT = "int8"
 """What the files are for: a TensorRT calibration cache holds scales of int8."""
-HARMLESS = frozenset({"batchnorm", MEANS})
-"""Steps that change no range of a tensor that another tool sees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +105,16 @@ def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
 
 
 def _check_preparation(ranges: Ranges, source: Path) -> None:
-    """Raise where the weights were changed in a way that other tools would have to follow."""
-    steps = [step.step for step in ranges.record.preparation if step.was_made and step.step not in HARMLESS]
+    """Raise where a step rescaled tensors: another tool would have to rescale those of its model likewise."""
+    known = known_steps()
+    harmless = {BIAS_CORRECTION, *(name for name, step in known.items() if not step.rescales_tensors)}
+    steps = [step.step for step in ranges.record.preparation if step.was_made and step.step not in harmless]
     if steps:
+        off = " ".join(step.off for step in known.values() if step.rescales_tensors)
         raise UsageError(
             f"ranges {source} are of the model after {' and '.join(steps)}, which rescaled its tensors channel by "
             "channel: they are not those of the model that other tools read",
-            hint="calibrate again with --no-equalize --smoothquant off, then convert",
+            hint=f"calibrate again with {off}, then convert",
         )
 
 

@@ -1,4 +1,8 @@
-"""Bias correction of a quantized model: biases make up for what its weights lost, given means of what they multiply."""
+"""Bias correction: what rounding the weights adds to the mean of each output is subtracted from the bias.
+
+Nagel et al., Data-Free Quantization (2019), section 4.2: with ``e = W_q - W``, the mean of ``W_q x`` is off by
+``e E[x]``. E[x] is measured on calibration data, one mean for each input channel.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,18 +23,17 @@ from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.product import Factors
+from qdqtool.numerics.product import Factors, ProductLayout
 from qdqtool.plan import Placement, QuantPlan
-from qdqtool.preparation.bias_arithmetic import mean_shift
 from qdqtool.ranges.types import PreparationStep
 from qdqtool.running.fake_quantize import rounded
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
-STEP = "bias-correction"
-"""Under which name a ranges file keeps the means."""
+BIAS_CORRECTION = "bias-correction"
+"""Name under which a ranges file keeps the means, among the steps of preparation."""
 
 DIGITS = 5
-"""Significant digits of a mean; the error of one that is taken over so few samples is larger."""
+"""Significant digits of a mean. A mean over so few samples is less precise than that."""
 
 Means = Mapping[TensorKey, Factors]
 """Mean of each channel, by tensor."""
@@ -57,14 +60,14 @@ class _Site:
 
 
 def shortened(means: Means) -> Means:
-    """Means of :data:`DIGITS` digits."""
+    """Means rounded to :data:`DIGITS` significant digits."""
     return {key: np.array([float(f"{mean:.{DIGITS}g}") for mean in by]) for key, by in means.items()}
 
 
 def encode_means(means: Means) -> PreparationStep:
     """Means as a ranges file keeps them."""
     inputs = [{"tensor": name, "scope": list(scope), "means": by.tolist()} for (scope, name), by in means.items()]
-    return PreparationStep(STEP, {"inputs": inputs})
+    return PreparationStep(BIAS_CORRECTION, {"inputs": inputs})
 
 
 def decode_means(parameters: Mapping[str, Any]) -> Means:
@@ -77,15 +80,34 @@ def decode_means(parameters: Mapping[str, Any]) -> Means:
         entries = msgspec.convert(dict(parameters), _Parameters).inputs
     except msgspec.ValidationError as error:
         reason = str(error).replace("`", "'")
-        raise UsageError(f"the ranges have malformed parameters of step '{STEP}': {reason}") from None
+        raise UsageError(f"the ranges have malformed parameters of step '{BIAS_CORRECTION}': {reason}") from None
     return {(tuple(entry.scope), entry.tensor): np.array(entry.means) for entry in entries}
+
+
+def mean_shift(weight: Array, rounded: Array, layout: ProductLayout, means: Factors) -> Factors:
+    """By how much rounding the weight moves the mean of each output channel.
+
+    A Conv is taken as if it read no padding: next to borders, where it reads zeros, the mean moves less.
+
+    Args:
+        weight: As stored.
+        rounded: The same after quantize and dequantize.
+        layout: Where its channels lie.
+        means: Mean of each input channel.
+
+    Returns:
+        float64, shape ``(outputs,)``: to be subtracted from the bias.
+    """
+    error = layout.canonical(rounded).astype(np.float64) - layout.canonical(weight)
+    shift = np.einsum("goik,gi->go", error, means.reshape(layout.groups, -1))
+    return np.asarray(shift.reshape(-1), np.float64)
 
 
 def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Means) -> Transformed[tuple[str, ...]]:
     """Correct the biases of a quantized model.
 
-    A Conv or Gemm without a bias gets one; a MatMul takes it up in the Add of a stored vector behind it, and stays as
-    it is without one. Where the mean of an input is unknown, nothing is corrected.
+    A Conv or Gemm without a bias gets one. For a MatMul, the stored vector of an Add behind it is corrected; without
+    such an Add, it stays as it is. Where the mean of an input is unknown, nothing is corrected.
 
     Args:
         quantized: The model with its pairs; it is not changed.

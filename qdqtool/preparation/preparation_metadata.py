@@ -1,6 +1,6 @@
-"""What a quantized model notes about how its float model was prepared, so that a check compares like with like.
+"""Record in a quantized model how its float model was prepared, and prepare the baseline of a check in the same way.
 
-Equalised weights are others than those of the model that was given: next to it, every one of them would look wrong.
+Equalised weights differ from those of the given model: compared with that, every one of them would look wrong.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from qdqtool.errors import UsageError
 from qdqtool.graph.io.metadata import PREPARATION_KEY, Notes, read_metadata
 from qdqtool.graph.model import Model
 from qdqtool.planning.recipe import Preparation
-from qdqtool.preparation.bias_correction import STEP as MEANS
+from qdqtool.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.preparation.prepare import Prepared, prepare_as_recorded
 from qdqtool.ranges.types import PreparationStep
 
@@ -29,16 +29,16 @@ def preparation_note(record: Sequence[PreparationStep]) -> Notes:
     made = [
         _Note(step=step.step, parameters=dict(step.parameters))
         for step in record
-        if step.step != MEANS and step.was_made
+        if step.step != BIAS_CORRECTION and step.was_made
     ]
     return {PREPARATION_KEY: msgspec.json.encode(made).decode()} if made else {}
 
 
 def prepared_like(quantized: Model, baseline: Model) -> Prepared:
-    """The baseline as the float model behind ``quantized`` was prepared.
+    """Prepare a baseline by the steps that are recorded in ``quantized``.
 
-    The steps change no result beyond rounding, whatever the note says: it decides only whether inner tensors can be
-    compared. A note that is malformed, or does not fit the baseline, counts for nothing.
+    No step changes an output beyond rounding, whatever the note says: it decides only whether inner tensors can be
+    compared. A note that is malformed, or does not fit the baseline, is ignored.
     """
     text = read_metadata(quantized, PREPARATION_KEY)
     if text is None or len(text) > MAX_NOTE_BYTES:

@@ -1,30 +1,35 @@
-"""Making a float model ready for quantization: step after step, each kept only if it is proven to change nothing."""
+"""Prepare a float model for quantization, step by step; each step is kept only if it is proven to change no output."""
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 import numpy as np
+from onnx import TensorProto
 
 from qdqtool.data import Feeds
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.spill import spilled
+from qdqtool.graph.io.tensors import iter_tensors
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.planning.recipe import Preparation
-from qdqtool.preparation.bias_correction import STEP as MEANS
-from qdqtool.preparation.bias_correction import Means, decode_means, encode_means, shortened
-from qdqtool.preparation.gate_limit import GATE_LIMIT, gate_limit
-from qdqtool.preparation.step import Change, Site
-from qdqtool.preparation.steps import known_steps, steps
+from qdqtool.preparation.bias_correction import BIAS_CORRECTION, Means, decode_means, encode_means, shortened
+from qdqtool.preparation.step import Change, Site, StepRequest
+from qdqtool.preparation.steps import asked_steps, known_steps
 from qdqtool.preparation.trial import Slots, TrialRunner
 from qdqtool.ranges.types import PreparationStep, Ranges, Trial
 from qdqtool.running.channel_statistics import ChannelData
 from qdqtool.running.float_runs import FloatRuns, Outputs
 
-_Choice = tuple[Change, float | None, Trial | None]
-"""A change, the difference that it made to the outputs, and its trial, as far as they were measured."""
+GATE_LIMIT: Final = 1e-5
+"""Largest difference of any output relative to its largest magnitude: some 80 roundings of float32."""
+
+HALF_GATE_LIMIT: Final = 2.0**-8
+"""The same where weights are float16 and are rounded to it again: some 8 roundings, and half a step of int8. Measured
+on the real models in float16: up to 1e-3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +37,14 @@ class PreparationReport:
     """What became of one step.
 
     Attributes:
-        step: Its name.
+        step: Its public id.
         applied: Whether it was made.
         sites: Places that it changed, or would have changed.
-        left: Places of the same kind that it leaves alone, with the reason.
+        left: Places of the same kind that it does not change, with the reason.
         max_difference: Largest difference of an output from the given model on calibration samples, relative to the
-            output's largest magnitude; None where there was nothing to do, or the ranges file vouches for it.
-        limit: What that difference must not pass.
+            output's largest magnitude. None where there was nothing to do, or where the step is repeated from a ranges
+            file: it was measured when that was written.
+        limit: The largest difference that is allowed.
         trial: What the step did to the quantized model; None where that was not measured.
     """
 
@@ -53,13 +59,14 @@ class PreparationReport:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The float model that is calibrated and quantized, and how it differs from the one that was given.
+    """The float model that is calibrated and quantized, and how it differs from the given one.
 
     Attributes:
         model: The model.
         reports: What became of each step, in order.
         record: The steps that were made or tried, for a ranges file.
-        means: Of the inputs of products, for bias correction; empty where that is not asked for.
+        means: The mean of each channel of the inputs of products, for bias correction; empty where that is not asked
+            for.
     """
 
     model: Model
@@ -74,20 +81,20 @@ def prepare(
     runs: FloatRuns,
     asked: Preparation | None = None,
     *,
-    rounded_inputs: bool = True,
+    integer_activations: bool = True,
     slots: Slots | None = None,
 ) -> Prepared:
-    """Take the steps that are asked for, each unless it changes an output on the data by more than rounding.
+    """Make the steps that are asked for, each unless it changes an output on the data by more than rounding.
 
     That is proven on few samples: a step changes the same weights for every sample, so more would show the same. Steps
-    that rescale channels are also tried on the quantized model, and left if its outputs keep less with them.
+    that rescale channels are also tried on the quantized model, and left out where its outputs get worse.
 
     Args:
         model: The float model; it is not changed.
-        feeds: Calibration data; of sharded data all of it, so that every shard takes the same steps.
+        feeds: Calibration data. Of sharded data all of it, so that every shard makes the same steps.
         runs: Runs the model. Its session is of the prepared model afterwards.
         asked: Which steps.
-        rounded_inputs: Whether activations will have steps of one size, which all channels of a tensor share.
+        integer_activations: Whether activations are quantized to integers (:class:`StepRequest`).
         slots: Where pairs will go; None to try nothing.
 
     Raises:
@@ -95,21 +102,22 @@ def prepare(
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
     asked = asked or Preparation()
+    request = StepRequest(asked, integer_activations)
     gate, data = _Gate(model, feeds, runs), ChannelData(feeds, runs)
     reports: list[PreparationReport] = []
     record: list[PreparationStep] = []
     runner = None if slots is None else TrialRunner(data, slots, correct=asked.bias_correction)
-    for step in steps(asked, rounded_inputs=rounded_inputs):
-        change, difference, trial = _choice(step.changes(model, data), gate, partial(_judged, runner, model))
-        harmless = difference is not None and difference <= gate.limit
-        report = _report(step.name, change, applied=harmless, difference=difference)
-        reports.append(replace(report, limit=gate.limit, trial=trial))
+    for step in asked_steps(request):
+        tried = _first_good(step.changes(model, data, request), gate, partial(_run_trial, runner, model))
+        change, harmless = tried.change, tried.difference is not None and tried.difference <= gate.limit
+        report = _report(step.name, change, applied=harmless, difference=tried.difference)
+        reports.append(replace(report, limit=gate.limit, trial=tried.trial))
         if harmless:
             model = change.model
             data.rescale(change.rescaled)
-            record.append(PreparationStep(step.name, change.parameters, trial))
-        elif trial is not None:
-            record.append(PreparationStep(step.name, {"joints": []}, trial))
+            record.append(PreparationStep(step.name, change.parameters, tried.trial))
+        elif tried.trial is not None:
+            record.append(PreparationStep(step.name, step.refused_parameters, tried.trial))
     means = shortened(data.means(model)) if asked.bias_correction else {}
     if means:
         record.append(encode_means(means))
@@ -117,15 +125,15 @@ def prepare(
 
 
 def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: Preparation | None = None) -> Prepared:
-    """The model as an earlier calibration prepared it. Nothing is run.
+    """Repeat the steps that an earlier calibration made. Nothing is run.
 
     Args:
         model: The float model; it is not changed.
         record: The steps that were made then.
-        asked: What the user asks for now: it must not contradict the record.
+        asked: The options of the user, which the record must fit.
 
     Raises:
-        UsageError: It does; or a step is unknown, or its parameters do not fit the model.
+        UsageError: The record does not fit the options or the model, or has an unknown step.
     """
     asked = asked or Preparation()
     _check_agreement({entry.step for entry in record if entry.was_made}, asked)
@@ -133,7 +141,7 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
     means: Means = {}
     reports: list[PreparationReport] = []
     for entry in record:
-        if entry.step == MEANS:
+        if entry.step == BIAS_CORRECTION:
             means = decode_means(entry.parameters) if asked.bias_correction else {}
             continue
         if entry.step not in known:
@@ -141,58 +149,73 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
                 f"the ranges were found after step '{entry.step}', which this qdqtool does not know",
                 hint="calibrate again, or use the qdqtool that wrote them",
             )
-        change = known[entry.step].replay(model, entry.parameters)
+        step = known[entry.step]
+        change = step.replay(model, entry.parameters) if entry.was_made else Change(model=model)
         model = change.model
         report = _report(entry.step, change, applied=bool(change.done), difference=None)
         reports.append(replace(report, trial=entry.trial))
     return Prepared(spilled(model), tuple(reports), tuple(record), means)
 
 
-def _choice(changes: Iterator[Change], gate: "_Gate", judge: Callable[[Change], Trial | None]) -> _Choice:
-    """The first change that stands its trial and passes the gate, with its difference and what the trial measured.
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A change, the difference that it makes to the outputs, and its trial; None where these were not measured."""
 
-    Where there is none, one that did not, with what speaks against it: what a trial measured rather than a difference.
-    Neither where there is nothing to do.
+    change: Change
+    difference: float | None = None
+    trial: Trial | None = None
+
+
+def _first_good(changes: Iterator[Change], gate: "_Gate", run_trial: Callable[[Change], Trial | None]) -> _Tried:
+    """The first change that a trial does not refuse and that passes the gate.
+
+    Where there is none, the first that a trial refused, else the first that missed the gate. Where there is nothing to
+    do, neither the difference nor a trial is measured.
     """
-    refused: list[_Choice] = []
-    harmful: list[_Choice] = []
+    refused: list[_Tried] = []
+    harmful: list[_Tried] = []
     for change in changes:
         if not change.done:
-            return [*refused, *harmful, (change, None, None)][0]
-        if any(change.done == other.done for other, _, _ in refused):  # the same change, made in another way
+            return [*refused, *harmful, _Tried(change)][0]
+        if any(
+            change.done == other.change.done for other in refused
+        ):  # the same places, with factors rounded otherwise
             continue
         candidate = replace(change, model=spilled(change.model))
-        trial = judge(candidate)
+        trial = run_trial(candidate)
         if trial is not None and not trial.kept:
-            refused.append((candidate, None, trial))
+            refused.append(_Tried(candidate, trial=trial))
             continue
         difference = gate.difference(candidate.model)
         if difference <= gate.limit:
-            return candidate, difference, trial
-        harmful.append((candidate, difference, None))
-    return [*refused, *harmful][0]  # a step yields one change at least
+            return _Tried(candidate, difference, trial)
+        harmful.append(_Tried(candidate, difference))
+    return [*refused, *harmful][0]  # a step proposes one change at least
 
 
-def _judged(runner: TrialRunner | None, model: Model, change: Change) -> Trial | None:
+def _run_trial(runner: TrialRunner | None, model: Model, change: Change) -> Trial | None:
     return runner.run(model, change) if runner is not None and change.on_trial else None
 
 
 def _check_agreement(made: AbstractSet[str], asked: Preparation) -> None:
-    hint = "calibrate again with the options that you want"
-    if "equalization" in made and not asked.equalize:
-        raise UsageError("the ranges were found after equalising the model, which --no-equalize forbids", hint=hint)
-    if "smoothquant" in made and asked.smoothquant is None:
-        raise UsageError("the ranges were found after smoothing the model, which --smoothquant off forbids", hint=hint)
-    if "smoothquant" not in made and isinstance(asked.smoothquant, float):
-        raise UsageError("the ranges were found without the step that --smoothquant asks for", hint=hint)
+    for name, step in known_steps().items():
+        problem = step.disagreement(asked, made=name in made)
+        if problem:
+            raise UsageError(problem, hint="calibrate again with the options that you want")
 
 
 def _report(step: str, change: Change, *, applied: bool, difference: float | None) -> PreparationReport:
     return PreparationReport(step=step, applied=applied, sites=change.done, left=change.left, max_difference=difference)
 
 
+def gate_limit(model: Model) -> float:
+    """How much preparing a float model may change its outputs: what rounding explains, in the type of its weights."""
+    half = any(tensor.data_type == TensorProto.FLOAT16 for tensor in iter_tensors(model.proto))
+    return HALF_GATE_LIMIT if half else GATE_LIMIT
+
+
 class _Gate:
-    """Compares models with the one that was given, both run in the same way, so that nothing but they differs."""
+    """Compares changed models with the given one. Both are run in the same way, so that only the change counts."""
 
     def __init__(self, given: Model, feeds: Feeds, runs: FloatRuns) -> None:
         self._given = given
@@ -232,7 +255,7 @@ def largest_difference(expected: Sequence[Outputs], found: Sequence[Outputs]) ->
 
 
 def _distance(reference: Array, other: Array) -> float:
-    """The largest difference of two arrays; the same infinity, as of a masked score, and NaN twice are none."""
+    """The largest difference of two arrays. Equal infinities, as of a masked score, and NaN in both do not differ."""
     if reference.shape != other.shape:
         return np.inf
     differs = (reference != other) & ~(np.isnan(reference) & np.isnan(other))

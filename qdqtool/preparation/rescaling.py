@@ -1,7 +1,7 @@
-"""Changes that move factors across joints, made and made again."""
+"""Steps that divide the channels of tensors by factors and multiply the weights that read them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,19 +11,52 @@ from qdqtool.graph.model import Model
 from qdqtool.numerics.product import Factors
 from qdqtool.preparation.factor_records import decode_factors, encode_factors, joint_site
 from qdqtool.preparation.factors.equalization import powers_of_two
-from qdqtool.preparation.step import Change, Site
+from qdqtool.preparation.step import Change, Site, Step
 from qdqtool.transforms.joints import Joint, JointKind, find_joints
 from qdqtool.transforms.rescale import rescale
 
 LARGEST_FACTOR = 256.0
-"""The largest factor, and one over the smallest. Only channels that are all but dead would get others, to make them as
-large as the rest; weights that are made so large for them leave float16, and lose what they had in it."""
+"""The largest factor, and one over the smallest. Only channels that are nearly always zero would get larger ones, to
+become as large as the others; weights multiplied by such factors leave the range of float16, and lose precision in it.
+"""
+
+
+class RescalingStep(Step):
+    """A step that moves factors through the joints of one kind.
+
+    Attributes:
+        kind: The kind.
+    """
+
+    rescales_tensors = True
+    refused_parameters = encode_factors({})
+    kind: ClassVar[JointKind]
+
+    def joints(self, view: GraphView, constants: Constants) -> tuple[tuple[Joint, ...], tuple[Site, ...]]:
+        """The joints of a model, and the layers that have none, with the reason."""
+        joints, alone = find_joints(view, constants, self.kind)
+        return joints, tuple(Site(name=entry.node, graph=entry.graph, note=entry.reason) for entry in alone)
+
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+        """Move the recorded factors."""
+        view = GraphView(model)
+        joints, _ = self.joints(view, Constants(view))
+        factors = decode_factors(parameters, joints, self.name)
+        done = tuple(joint_site(joint, "as recorded") for joint in factors)
+        return Change(model=rescale(view, factors).model, parameters=parameters, done=done)
 
 
 def rescalings(
     view: GraphView, factors: Mapping[Joint, Factors], done: Sequence[Site], left: Sequence[Site]
 ) -> Iterator[Change]:
-    """The model with these factors, then with the nearest powers of two, which round nothing; as it is without any."""
+    """Propose these factors, then the nearest powers of two, which round nothing; no change where there are none.
+
+    Args:
+        view: The index of the model that the joints were found in.
+        factors: Positive factors, one for each channel of a joint; they are clipped to :data:`LARGEST_FACTOR`.
+        done: The joints that change.
+        left: Those that do not.
+    """
     if not factors:
         yield Change(model=view.model, left=tuple(left))
         return
@@ -38,16 +71,3 @@ def rescalings(
             rescaled=rescaled.report,
             on_trial=True,
         )
-
-
-def rescaled_again(model: Model, kind: JointKind, parameters: Mapping[str, Any], step: str) -> Change:
-    """The model with the factors that a ranges file records.
-
-    Raises:
-        UsageError: The parameters are malformed, or the model has no such joints.
-    """
-    view = GraphView(model)
-    joints, _ = find_joints(view, Constants(view), kind)
-    factors = decode_factors(parameters, joints, step)
-    done = tuple(joint_site(joint, "as recorded") for joint in factors)
-    return Change(model=rescale(view, factors).model, parameters=parameters, done=done)

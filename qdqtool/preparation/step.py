@@ -1,11 +1,14 @@
-"""One step of preparing a float model: it changes weights and, up to rounding, no result."""
+"""One step of preparing a float model: it changes weights and, up to rounding, no output."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from qdqtool.graph.model import Model
 from qdqtool.numerics.product import Factors
+from qdqtool.planning.recipe import Preparation
 from qdqtool.running.channel_statistics import ChannelData
 from qdqtool.transforms.taps import TensorKey
 
@@ -30,12 +33,12 @@ class Change:
     """What a step would do to a model.
 
     Attributes:
-        model: The model, changed.
+        model: The changed model.
         parameters: What the step needs to make the same change again without data: JSON values.
         done: Places that change.
         left: Places of the same kind that stay as they are.
-        rescaled: Tensors that products read and whose channels are now divided by factors.
-        on_trial: Whether it is made only if the quantized model keeps as much with it.
+        rescaled: Factors by which the channels of tensors are divided that products read.
+        on_trial: Whether the change is made only if it improves the quantized model.
     """
 
     model: Model
@@ -46,26 +49,85 @@ class Change:
     on_trial: bool = False
 
 
-class Step(Protocol):
-    """One step."""
+@dataclass(frozen=True, slots=True)
+class StepRequest:
+    """What decides which steps are made, and how.
 
-    name: str
+    Attributes:
+        asked: The options of the user.
+        integer_activations: Whether activations are quantized to integers, so that all channels of a tensor have the
+            same step. Floating-point codes keep small channels precise beside large ones.
+    """
 
-    def changes(self, model: Model, data: ChannelData) -> Iterator[Change]:
-        """What the step would do, the best first: the next is asked for only where that changes an output.
+    asked: Preparation
+    integer_activations: bool = True
 
-        At least one, with ``done`` empty where the step would do nothing.
+
+class Step(ABC):
+    """One step. Each module of :mod:`qdqtool.preparation.steps` holds one as ``STEP``.
+
+    Attributes:
+        order: Steps are made from the smallest to the largest; no two steps have the same.
+        thing: What the step finds, in the words of a report: ``layer``.
+        done: What it does to that: ``equalised``.
+        off: The options that leave the step out; empty where there are none.
+        rescales_tensors: Whether inner tensors have other values afterwards, so that their ranges are not those of the
+            given model.
+        refused_parameters: Parameters that a ranges file records where a trial refused the step.
+    """
+
+    order: ClassVar[int]
+    thing: ClassVar[str]
+    done: ClassVar[str]
+    off: ClassVar[str] = ""
+    rescales_tensors: ClassVar[bool] = False
+    refused_parameters: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+
+    @property
+    def name(self) -> str:
+        """Public id of the step, in reports and ranges files: the name of its module."""
+        return type(self).__module__.rpartition(".")[2]
+
+    def is_asked(self, request: StepRequest) -> bool:
+        """Whether the step is to be made; a step without an option always is."""
+        del request
+        return True
+
+    def disagreement(self, asked: Preparation, *, made: bool) -> str:
+        """Why ranges cannot be used with these options; empty where they can.
+
+        Args:
+            asked: The options of the user.
+            made: Whether the step was made before the ranges were found.
+        """
+        del asked, made
+        return ""
+
+    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[Change]:
+        """Propose changes, the best first: the next one is made only if that fails its trial or changes an output.
+
+        At least one, with ``done`` empty where there is nothing to do. Here for a step that needs no data.
+
+        Args:
+            model: The float model; it is not changed.
+            data: Statistics of the channels that products read, and the samples.
+            request: What the step is made for.
 
         Raises:
             UsageError: The model fails on a sample.
             CapabilityError: ONNX Runtime is not installed or cannot run the model.
         """
-        ...
+        del data, request
+        yield self.replay(model, {})
 
+    @abstractmethod
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
-        """The change that an earlier one of :meth:`changes` recorded.
+        """Make a recorded change again, without data.
+
+        Args:
+            model: The float model; it is not changed.
+            parameters: Those of the :class:`Change` that was made then.
 
         Raises:
             UsageError: The parameters are malformed, or do not fit the model.
         """
-        ...

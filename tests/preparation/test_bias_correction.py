@@ -14,8 +14,7 @@ from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.numerics.product import ProductLayout
 from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.preparation.bias_arithmetic import mean_shift
-from qdqtool.preparation.bias_correction import decode_means, encode_means
+from qdqtool.preparation.bias_correction import decode_means, encode_means, mean_shift
 from qdqtool.preparation.prepare import prepare_as_recorded
 from qdqtool.ranges.types import PreparationStep
 

@@ -10,7 +10,6 @@ from onnx import numpy_helper
 from support.paths import ROOT
 from support.small import conv_model, make_model, run
 
-from qdqtool import preparation
 from qdqtool.data.request import open_feeds
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.io.save import save_model
@@ -18,9 +17,8 @@ from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.preparation.gate_limit import GATE_LIMIT
-from qdqtool.preparation.prepare import largest_difference, prepare, prepare_as_recorded
-from qdqtool.preparation.step import Change, Site
+from qdqtool.preparation.prepare import GATE_LIMIT, largest_difference, prepare, prepare_as_recorded
+from qdqtool.preparation.step import Change, Site, Step, StepRequest
 from qdqtool.preparation.steps.equalization import EqualizationStep
 from qdqtool.ranges.types import PreparationStep
 from qdqtool.running.channel_statistics import ChannelData
@@ -90,22 +88,22 @@ def test_nothing_is_asked_nothing_is_done(data):
     assert done.record == ()
 
 
-class _Harm:
+class _Harm(Step):
     """A step that doubles a weight."""
 
     name = "harm"
 
-    def changes(self, model, data):
-        del data
+    def replay(self, model, parameters):
+        del parameters
         changed = onnx.ModelProto()
         changed.CopyFrom(model.proto)
         weight = changed.graph.initializer[0]
         weight.CopyFrom(numpy_helper.from_array(2 * numpy_helper.to_array(weight), weight.name))
-        yield Change(model=Model(changed), done=(Site(name="w", graph="", note="doubled"),))
+        return Change(model=Model(changed), done=(Site(name="w", graph="", note="doubled"),))
 
 
 def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch):
-    monkeypatch.setattr("qdqtool.preparation.prepare.steps", lambda *_, **__: (_Harm(),))
+    monkeypatch.setattr("qdqtool.preparation.prepare.asked_steps", lambda _: (_Harm(),))
     model = Model(conv_model())
     done = prepare(model, open_feeds(model, data), FloatRuns(), Preparation(bias_correction=False))
     (report,) = done.reports
@@ -117,13 +115,13 @@ def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch
 
 
 class _HarmOrNothing(_Harm):
-    def changes(self, model, data):
-        yield from super().changes(model, data)
+    def changes(self, model, data, request):
+        yield from super().changes(model, data, request)
         yield Change(model=model, parameters={"twice": False}, done=(Site(name="w", graph="", note="kept"),))
 
 
 def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkeypatch):
-    monkeypatch.setattr("qdqtool.preparation.prepare.steps", lambda *_, **__: (_HarmOrNothing(),))
+    monkeypatch.setattr("qdqtool.preparation.prepare.asked_steps", lambda _: (_HarmOrNothing(),))
     model = Model(conv_model())
     done = prepare(model, open_feeds(model, data), FloatRuns(), Preparation(bias_correction=False))
     (report,) = done.reports
@@ -135,7 +133,9 @@ def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkey
 
 def test_the_second_choice_of_equalisation_changes_no_bit(data):
     model = Model(uneven())
-    _, exact = EqualizationStep().changes(model, ChannelData(open_feeds(model, data), FloatRuns()))
+    _, exact = EqualizationStep().changes(
+        model, ChannelData(open_feeds(model, data), FloatRuns()), StepRequest(Preparation())
+    )
     factors = [factor for joint in exact.parameters["joints"] for factor in joint["factors"]]
     assert all(np.frexp(factor)[0] == 0.5 for factor in factors)
     assert len(set(factors)) > 1
@@ -196,11 +196,6 @@ def test_options_that_contradict_the_record_are_refused(data, tmp_path):
 def test_an_alpha_that_is_none_is_refused(alpha):
     with pytest.raises(ArgumentError, match="legal: 'auto', or a number from 0 to 1"):
         Preparation(smoothquant=alpha)
-
-
-def test_every_step_has_a_name_of_its_own():
-    asked = Preparation(equalize=True, smoothquant=0.5)
-    assert {step.name for step in preparation.steps(asked)} == set(preparation.known_steps())
 
 
 @pytest.mark.parametrize("name", ["model", "uneven"])

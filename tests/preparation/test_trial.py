@@ -116,7 +116,7 @@ def test_where_the_outputs_would_lose_the_model_is_left_as_it_is(tmp_path, monke
     assert not step.applied
     quantized(model, data, tmp_path / "plain.onnx", equalize=False)
     assert (tmp_path / "left.onnx").read_bytes() == (tmp_path / "plain.onnx").read_bytes()
-    monkeypatch.setattr("qdqtool.preparation.prepare._judged", lambda *_: None)
+    monkeypatch.setattr("qdqtool.preparation.prepare._run_trial", lambda *_: None)
     assert equalization(quantized(model, data, tmp_path / "forced.onnx")).applied
     feeds = [{"x": sample[np.newaxis]} for sample in np.load(data)["x"]]
     without, forced = (sqnr(model, tmp_path / f"{name}.onnx", feeds) for name in ("plain", "forced"))

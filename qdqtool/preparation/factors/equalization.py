@@ -1,16 +1,16 @@
-"""Cross-layer equalisation: channels of a tensor between two layers get ranges that one scale serves well.
+"""Cross-layer equalisation: factors for the channels of a tensor between two layers, so that one scale serves them all.
 
 Nagel, van Baalen, Blankevoort, Welling: Data-Free Quantization Through Weight Equalization and Bias Correction (2019).
-There, ``s_i = sqrt(r1_i / r2_i)`` with r1 the range of the weights that make channel i and r2 that of the weights that
-read it: half of the unevenness goes to either side. Two things are different here.
+The paper divides channel i by ``s_i = sqrt(r1_i / r2_i)``. There r1 is the range of the weights that make channel i,
+and r2 the range of the weights that read it: half of the unevenness goes to either side. Two things differ here.
 
-Weights have a scale for each output channel, so what suffers from uneven channels is the tensor between the layers,
-which has one scale: r1 is the largest magnitude that channel i takes on calibration data.
+First, r1 is the largest magnitude that channel i takes on calibration data. Weights have one scale for each output
+channel here, so uneven channels do no harm to the weights that make them, but to the tensor, which has one scale.
 
-And half is not always right. Were all unevenness taken from the tensor, each channel would have a step of its own, and
-the noise from rounding it would be the least that there is. But then a channel that calibration saw only small values
-of sets the step of all others as soon as it takes a larger one; and the weights become uneven. So several shares are
-tried for each tensor: factors found on one part of the samples, judged by the noise expected on all of them.
+Second, shares other than half are tried, too. If all of the unevenness leaves the tensor, its rounding noise is as
+small as if each channel had a step of its own. But the weights that read it become uneven. And a channel that has
+larger values in use than in calibration then enlarges the step of all others. So several shares are tried for each
+tensor: factors are found on one part of the samples, and their expected noise is computed on all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,18 +35,18 @@ MIGRATIONS = (0.25, 0.5, 0.75, 1.0)
 """Exponents that are tried."""
 
 DIGITS = 4
-"""Significant digits of a factor: any positive number will do, and short ones are kept in a ranges file."""
+"""Significant digits of a factor. Any positive number will do, and a ranges file keeps them all: short ones suffice."""
 
 Statistics = Mapping[Value, ChannelStatistics]
 ReadWeight = Callable[[StoredWeight], Array]
 
 
-def balance(peaks: Factors, reach: Factors, migration: float = MIGRATION) -> Factors:
-    """The factors that balance a tensor against the weights that read it: ``peaks**m / reach**(1 - m)``.
+def channel_factors(peaks: Factors, reach: Factors, migration: float = MIGRATION) -> Factors:
+    """The factors of a tensor's channels: ``peaks**m / reach**(1 - m)``.
 
-    Channels that are always zero, or that no weight reads, follow the others: their weights (or values) become as large
-    as those of the median channel. So factors, and all that comes of them, are the same for every network that differs
-    only by factors moved between its layers.
+    A channel that is always zero gets the factor that makes its weights as large as those of the median channel; one
+    that no weight reads, the factor that makes its values so. So networks that differ only by factors moved between
+    their layers get the same tensors and weights.
 
     Args:
         peaks: Largest magnitude of each channel.
@@ -70,13 +70,13 @@ def balance(peaks: Factors, reach: Factors, migration: float = MIGRATION) -> Fac
 
 
 def powers_of_two(factors: Factors) -> Factors:
-    """The nearest powers of two: short of overflow, moving them changes no bit of any result."""
+    """The nearest powers of two. Unless a value overflows, moving such factors changes no bit of any output."""
     return np.asarray(np.exp2(np.rint(np.log2(factors))), np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Balance:
-    """Factors of a joint, and what they are expected to give.
+class BestFactors:
+    """The factors of a joint that lower the expected noise most.
 
     Attributes:
         factors: One for each channel.
@@ -113,22 +113,24 @@ class JointNoise:
         self._rounded_inputs = rounded_inputs
 
     def gain_db(self, factors: Factors) -> float:
-        """By how many dB factors lower it."""
+        """By how many dB factors lower the noise."""
         before, after = self._expected(np.ones(self._channels)), self._expected(factors)
         return 10 * log10(before / after) if before and after else 0.0
 
-    def balanced(self) -> Balance:
-        """The best factors of :data:`MIGRATIONS`, with their gain on samples that they were not found on."""
+    def best_factors(self) -> BestFactors:
+        """The best factors of all :data:`MIGRATIONS`, with their gain on samples that they were not found on."""
         reach = self._widest([product.reach for product in self._products])
         folds = [self._widest(peaks) for peaks in zip(*(seen.folds for seen, _ in self._seen), strict=False)]
         peaks = self._widest([seen.peak for seen, _ in self._seen])
 
         def gain(migration: float) -> float:
-            return float(np.mean([self.gain_db(balance(found, reach, migration)) for found in folds or [peaks]]))
+            return float(
+                np.mean([self.gain_db(channel_factors(found, reach, migration)) for found in folds or [peaks]])
+            )
 
         gains = {migration: gain(migration) for migration in MIGRATIONS}
         best = max(gains, key=lambda migration: gains[migration])
-        return Balance(balance(peaks, reach, best), gains[best])
+        return BestFactors(channel_factors(peaks, reach, best), gains[best])
 
     def _expected(self, factors: Factors) -> float:
         return sum(

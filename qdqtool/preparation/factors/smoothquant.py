@@ -12,7 +12,7 @@ import numpy as np
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors, ProductLayout
-from qdqtool.preparation.factors.equalization import ReadWeight, balance
+from qdqtool.preparation.factors.equalization import ReadWeight, channel_factors
 from qdqtool.running.channel_statistics import ChannelStatistics, folded_peaks
 from qdqtool.transforms.joints import Joint
 
@@ -37,7 +37,7 @@ def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], rea
     """
     peaks = [folded_peaks(seen[reader.tensor].peak, reader.repeat) for reader in joint.readers]
     reach = [folded_peaks(r.weight.layout.input_peaks(read(r.weight)), r.repeat) for r in joint.readers]
-    return balance(np.max(peaks, axis=0), np.max(reach, axis=0), alpha)
+    return channel_factors(np.max(peaks, axis=0), np.max(reach, axis=0), alpha)
 
 
 def searched_alpha(

@@ -1,31 +1,23 @@
-"""The steps of preparing a float model, one a module; :func:`steps` gives those that are asked for, in their order."""
+"""The steps of preparing a float model, one a module: the file name is the public id, ``STEP`` the value.
 
-from qdqtool.planning.recipe import Preparation
-from qdqtool.preparation.step import Step
-from qdqtool.preparation.steps.batchnorm import BatchNormStep
-from qdqtool.preparation.steps.equalization import EqualizationStep
-from qdqtool.preparation.steps.smoothquant import SmoothQuantStep
+The package is walked: there is no list to edit.
+"""
 
+import functools
+from collections.abc import Mapping
 
-def steps(asked: Preparation, *, rounded_inputs: bool = True) -> tuple[Step, ...]:
-    """The steps, in the order in which they are made.
-
-    Args:
-        asked: Which are asked for.
-        rounded_inputs: Whether activations will have steps of one size. Else outlier channels do no harm, and are left
-            alone unless an alpha is given.
-    """
-    found: list[Step] = [BatchNormStep()]
-    if asked.equalize:
-        found.append(EqualizationStep(rounded_inputs=rounded_inputs))
-    if isinstance(asked.smoothquant, float):
-        found.append(SmoothQuantStep(asked.smoothquant))
-    elif asked.smoothquant == "auto" and rounded_inputs:
-        found.append(SmoothQuantStep())
-    return tuple(found)
+from qdqtool.preparation import steps as _package
+from qdqtool.preparation.step import Step, StepRequest
+from qdqtool.registry import load_unit, unit_names
 
 
-def known_steps() -> dict[str, Step]:
-    """Every step by its name, ready to replay what a ranges file recorded."""
-    everything: tuple[Step, ...] = (BatchNormStep(), EqualizationStep(), SmoothQuantStep())
-    return {step.name: step for step in everything}
+@functools.cache
+def known_steps() -> Mapping[str, Step]:
+    """Every step by its public id, in the order in which steps are made."""
+    found: list[Step] = [load_unit(_package, name).STEP for name in unit_names(_package)]
+    return {step.name: step for step in sorted(found, key=lambda step: step.order)}
+
+
+def asked_steps(request: StepRequest) -> tuple[Step, ...]:
+    """The steps that are to be made, in their order."""
+    return tuple(step for step in known_steps().values() if step.is_asked(request))

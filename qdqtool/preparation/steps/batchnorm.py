@@ -1,27 +1,25 @@
-"""Folding BatchNormalizations into the layers in front of them."""
+"""Fold BatchNormalizations into the layers in front of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from qdqtool.graph.model import Model
-from qdqtool.preparation.step import Change, Site
-from qdqtool.running.channel_statistics import ChannelData
+from qdqtool.preparation.step import Change, Site, Step
 from qdqtool.transforms.batchnorm import fold_batchnorm
 
 
-class BatchNormStep:
-    """Every BatchNormalization that directly follows a layer with stored weights."""
+class BatchNormStep(Step):
+    """Folds every BatchNormalization that directly follows a layer with stored weights."""
 
-    name = "batchnorm"
-
-    def changes(self, model: Model, data: ChannelData) -> Iterator[Change]:
-        """The fold; it needs no data."""
-        del data
-        yield self.replay(model, {})
+    order = 10
+    thing, done = "BatchNormalization", "folded"
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
-        """The fold; it has no parameters."""
+        """Fold what can be folded; the step has no parameters."""
         del parameters
         folded = fold_batchnorm(model)
         sites = (Site(name=n.node, graph=n.graph, note=f"folded into {n.op_type} '{n.into}'") for n in folded.report)
         return Change(model=folded.model, done=tuple(sites))
+
+
+STEP = BatchNormStep()

@@ -1,8 +1,7 @@
-"""SmoothQuant behind normalizations, with one alpha for all or the best for each."""
+"""SmoothQuant behind normalizations, with one alpha for all of them or the best for each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.view import GraphView
@@ -10,56 +9,77 @@ from qdqtool.graph.index.weights import StoredWeight
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
+from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.factor_records import joint_site, with_statistics
 from qdqtool.preparation.factors.equalization import MIGRATION, JointNoise
 from qdqtool.preparation.factors.smoothquant import searched_alpha, smoothing_factors
-from qdqtool.preparation.rescaling import rescaled_again, rescalings
-from qdqtool.preparation.step import Change, Site
+from qdqtool.preparation.rescaling import RescalingStep, rescalings
+from qdqtool.preparation.step import Change, StepRequest
 from qdqtool.running.channel_statistics import ChannelData, sample_rows
-from qdqtool.transforms.joints import Joint, JointKind, Layout, find_joints, joint_tensors
+from qdqtool.transforms.joints import Joint, JointKind, Layout, joint_tensors
 
 LEAST_GAIN_DB = 1.0
-"""Noise that must be expected to go for a search to be made: a sixth of a bit."""
+"""By how much the expected noise must fall at a joint before alphas are tried there: a sixth of a bit."""
 
 ROWS = 256
 """Rows of each tensor on which alphas are tried."""
 
 
-class SmoothQuantStep:
-    """Every joint behind a normalization or a multiplication with a stored vector.
+class SmoothQuantStep(RescalingStep):
+    """SmoothQuant at the joints behind a normalization or a multiplication with a stored vector."""
 
-    Args:
-        alpha: For all of them; None to search one for each.
-    """
+    order = 30
+    thing, done = "normalization", "smoothed"
+    off = "--smoothquant off"
+    kind = JointKind.NORM
 
-    name = "smoothquant"
+    def is_asked(self, request: StepRequest) -> bool:
+        """With an alpha that is given; else only for integer activations, since others keep small channels precise."""
+        return _given_alpha(request.asked) is not None or (
+            request.asked.smoothquant == "auto" and request.integer_activations
+        )
 
-    def __init__(self, alpha: float | None = None) -> None:
-        self._alpha = alpha
+    def disagreement(self, asked: Preparation, *, made: bool) -> str:
+        """Where the model was smoothed and must not be, or was not and must be."""
+        if made and asked.smoothquant is None:
+            return "the ranges were found after smoothing the model, which --smoothquant off forbids"
+        if not made and _given_alpha(asked) is not None:
+            return "the ranges were found without the step that --smoothquant asks for"
+        return ""
 
-    def changes(self, model: Model, data: ChannelData) -> Iterator[Change]:
-        """Factors from outliers on the first samples; then the nearest powers of two, which round nothing."""
+    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[Change]:
+        """Propose factors that make outlier channels smaller, then the nearest powers of two, which round nothing."""
         view = GraphView(model)
-        joints, alone = find_joints(view, Constants(view), JointKind.NORM)
-        left = [Site(name=entry.node, graph=entry.graph, note=entry.reason) for entry in alone]
+        joints, left = self.joints(view, Constants(view))
         if not joints:
-            yield Change(model=model, left=tuple(left))
+            yield Change(model=model, left=left)
             return
-        search = _Search(view, joints, data, self._alpha)
+        given = _given_alpha(request.asked)
+        search = _Search(view, joints, data, given)
         alphas = {joint: search.alpha(joint) for joint in search.joints}
-        left += [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
+        alone = [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
         done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
-        for change in rescalings(view, factors, done, left):
-            yield replace(change, on_trial=change.on_trial and self._alpha is None)  # an alpha that is given is taken
+        for change in rescalings(view, factors, done, [*left, *alone]):
+            yield replace(change, on_trial=change.on_trial and given is None)  # an alpha that is given is not tried
 
-    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
-        """The recorded factors."""
-        return rescaled_again(model, JointKind.NORM, parameters, self.name)
+
+def _given_alpha(asked: Preparation) -> float | None:
+    return asked.smoothquant if isinstance(asked.smoothquant, float) else None
 
 
 class _Search:
-    """What alphas are chosen from."""
+    """Chooses alphas.
+
+    Args:
+        view: The index of the model.
+        joints: Its joints.
+        data: Statistics of their channels, and samples to take rows from.
+        alpha: The alpha of all joints; None to search the best for each.
+
+    Attributes:
+        joints: Those whose every reader has statistics.
+    """
 
     def __init__(self, view: GraphView, joints: tuple[Joint, ...], data: ChannelData, alpha: float | None) -> None:
         self._model = view.model
@@ -70,7 +90,7 @@ class _Search:
         self._rows = sample_rows(view.model, tried, data, ROWS) if tried else {}
 
     def alpha(self, joint: Joint) -> float | None:
-        """Given, or searched; None where the joint is better left alone."""
+        """The alpha of one joint; None where the joint is better left alone."""
         if self._alpha is not None:
             return self._alpha
         if not all(reader.tensor in self._rows for reader in joint.readers):
@@ -82,7 +102,7 @@ class _Search:
         return smoothing_factors(joint, self._seen, self._read, alpha)
 
     def _with_outliers(self) -> tuple[Joint, ...]:
-        """The joints that are worth a search: none where alpha is given."""
+        """The joints at which alphas are tried: none where alpha is given."""
         if self._alpha is not None:
             return ()
         return tuple(joint for joint in self.joints if self._expected_gain(joint) >= LEAST_GAIN_DB)
@@ -92,3 +112,6 @@ class _Search:
 
     def _read(self, weight: StoredWeight) -> Array:
         return weight.read(self._model)
+
+
+STEP = SmoothQuantStep()

@@ -7,20 +7,13 @@ from rich.console import Console
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.placement import SkippedNode
 from qdqtool.preparation.prepare import PreparationReport
+from qdqtool.preparation.steps import known_steps
 from qdqtool.ranges.types import Trial
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._pairs import print_rest
 
 SHOWN = 20
 SHOWN_NODES = 4
-
-
-_DONE = {
-    "batchnorm": ("BatchNormalization", "folded"),
-    "equalization": ("layer", "equalised"),
-    "smoothquant": ("normalization", "smoothed"),
-}
-"""For each step, what it finds and what it does to that."""
 
 
 def print_preparation(reports: Sequence[PreparationReport], console: Console) -> None:
@@ -33,8 +26,8 @@ def print_preparation(reports: Sequence[PreparationReport], console: Console) ->
 
 
 def _print_step(report: PreparationReport, console: Console) -> None:
-    thing, done = _DONE.get(report.step, ("place", f"changed by {report.step}"))
-    count = plural(len(report.sites), thing)
+    step = known_steps()[report.step]
+    count, done = plural(len(report.sites), step.thing), step.done
     measured = f"; {_measured(report.trial)}" if report.trial is not None else ""
     if report.max_difference is None:
         console.print(f"{count} {done}, as the ranges file says{measured}")
@@ -47,9 +40,9 @@ def _print_step(report: PreparationReport, console: Console) -> None:
 
 
 def _print_refused(report: PreparationReport, trial: Trial, console: Console) -> None:
-    thing, done = _DONE.get(report.step, ("place", f"changed by {report.step}"))
-    count = plural(len(report.sites), thing) if report.sites else f"{thing}s"
-    console.print(f"{count} left, not {done}: {_measured(trial)}")
+    step = known_steps()[report.step]
+    count = plural(len(report.sites), step.thing) if report.sites else f"{step.thing}s"
+    console.print(f"{count} left, not {step.done}: {_measured(trial)}")
 
 
 def _measured(trial: Trial) -> str:

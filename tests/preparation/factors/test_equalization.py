@@ -16,7 +16,7 @@ from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.numerics.product import ProductLayout
-from qdqtool.preparation.factors.equalization import MIGRATIONS, JointNoise, balance
+from qdqtool.preparation.factors.equalization import MIGRATIONS, JointNoise, channel_factors
 from qdqtool.preparation.factors.importance import channel_importance
 from qdqtool.preparation.factors.noise import ProductNoise
 from qdqtool.running.channel_statistics import ChannelStatistics
@@ -85,11 +85,11 @@ def test_of_all_shares_the_one_is_taken_that_serves_samples_best_that_it_was_not
     seen[tensor] = replace(seen[tensor], folds=tuple(halves))
     before, reach, gains = plain_noise(weight, rows, np.ones(8)), abs(weight).max(axis=1), {}
     for share in MIGRATIONS:
-        after = [plain_noise(weight, rows, balance(half, reach, share)) for half in halves]
+        after = [plain_noise(weight, rows, channel_factors(half, reach, share)) for half in halves]
         gains[share] = np.mean([10 * np.log10(before / noise) for noise in after])
-    found = JointNoise(joint, seen, read).balanced()
+    found = JointNoise(joint, seen, read).best_factors()
     assert found.gain_db == pytest.approx(max(gains.values()), rel=1e-3, abs=1e-3)
-    taken = balance(abs(rows).max(axis=0), reach, max(gains, key=lambda share: gains[share]))
+    taken = channel_factors(abs(rows).max(axis=0), reach, max(gains, key=lambda share: gains[share]))
     second = sorted(gains.values())[-2]
     assert found.factors == pytest.approx(taken, rel=2 * FOUR_DIGITS) or max(gains.values()) - second < 1e-3
 
@@ -103,7 +103,7 @@ def test_channels_whose_peaks_come_and_go_are_evened_out_less():
     peaks = seen[tensor].peak
     asleep = np.where(np.arange(8) % 2 == 0, peaks, peaks / 50)
     steady, fickle = (
-        JointNoise(joint, {tensor: replace(seen[tensor], folds=folds)}, read).balanced()
+        JointNoise(joint, {tensor: replace(seen[tensor], folds=folds)}, read).best_factors()
         for folds in ((peaks, peaks), (asleep, peaks))
     )
     assert steady.gain_db > fickle.gain_db + 3
@@ -134,15 +134,15 @@ def test_a_rescaled_network_ends_with_the_same_noise(proto, seed):
             reader.tensor: by_name[reader.tensor.name].divided(np.repeat(moved[twin.key], reader.repeat))
             for reader in twin.readers
         }
-        before = JointNoise(joint, here, read, first).balanced().gain_db
+        before = JointNoise(joint, here, read, first).best_factors().gain_db
         noise = JointNoise(twin, there, lambda weight: weight.read(other), second)
-        assert noise.balanced().gain_db - noise.gain_db(1 / moved[twin.key]) == pytest.approx(before, abs=0.02)
+        assert noise.best_factors().gain_db - noise.gain_db(1 / moved[twin.key]) == pytest.approx(before, abs=0.02)
 
 
 @given(st.lists(st.tuples(POSITIVE, POSITIVE), min_size=1, max_size=8), st.floats(0, 1))
 def test_balanced_ranges_follow_the_formula(pairs, migration):
     peaks, reach = (np.array(column) for column in zip(*pairs, strict=True))
-    factors = balance(peaks, reach, migration)
+    factors = channel_factors(peaks, reach, migration)
     expected = peaks**migration / reach ** (1 - migration)
     assert factors / expected == pytest.approx(np.full(len(pairs), factors[0] / expected[0]), rel=3 * FOUR_DIGITS)
     assert np.exp(np.log(factors).mean()) == pytest.approx(1, rel=FOUR_DIGITS)
@@ -150,7 +150,7 @@ def test_balanced_ranges_follow_the_formula(pairs, migration):
 
 def test_silent_and_unread_channels_follow_the_others():
     peaks, reach = np.array([4.0, 1.0, 0.0, 9.0, 0.0]), np.array([1.0, 4.0, 2.0, 0.0, 0.0])
-    factors = balance(peaks, reach)
+    factors = channel_factors(peaks, reach)
     assert np.isfinite(factors).all()
     assert (factors > 0).all()
     made = reach * factors
@@ -160,7 +160,7 @@ def test_silent_and_unread_channels_follow_the_others():
 
 
 def test_a_tensor_that_is_always_zero_is_left_as_it_is():
-    assert np.array_equal(balance(np.zeros(3), np.ones(3)), np.ones(3))
+    assert np.array_equal(channel_factors(np.zeros(3), np.ones(3)), np.ones(3))
 
 
 @settings(max_examples=25, deadline=None)
@@ -197,7 +197,7 @@ def test_expected_noise_is_close_to_the_noise_of_rounding():
     layout = ProductLayout((64, 48), inputs_first=True)
     seen = ChannelStatistics(np.abs(x).max(axis=0), x.mean(axis=0), (x**2).mean(axis=0))
     noise = ProductNoise(weight, layout, seen)
-    for factors in (np.ones(64), balance(seen.peak, layout.input_peaks(weight))):
+    for factors in (np.ones(64), channel_factors(seen.peak, layout.input_peaks(weight))):
         scaled, columns = x / factors, weight * factors[:, np.newaxis]
         step, steps = np.abs(scaled).max() / 127, np.abs(columns).max(axis=0) / 127
         made = (np.rint(scaled / step) * step) @ (np.rint(columns / steps) * steps)
@@ -209,4 +209,4 @@ def test_the_noise_that_uneven_channels_cost_comes_back():
     proto = dense(16, 32, 32, 8)
     feeds = {"x": np.random.default_rng(1).normal(size=(64, 16)).astype(np.float32)}
     joints, seen, read = observed(proto, feeds)
-    assert all(JointNoise(joint, seen, read).balanced().gain_db > 15 for joint in joints)
+    assert all(JointNoise(joint, seen, read).best_factors().gain_db > 15 for joint in joints)
