@@ -1,4 +1,4 @@
-"""Where feeds come from: files, one reader a module in :mod:`qdqtool.data.readers`, or seeded noise.
+"""Input data for models: from files, with one reader in each module of :mod:`qdqtool.data.readers`, or seeded noise.
 
 Every sample of a file is checked against the model's inputs before anything runs.
 """

@@ -1,8 +1,8 @@
-"""Arrays of NumPy's own file format, read a run at a time: one column is one input over all samples.
+"""Read arrays of NumPy's file format one run at a time; a column is one input over all samples.
 
-An array of the input's rank holds batches one after another: a model with a fixed batch of 4 gets 4 rows a run, one
-with a dynamic batch gets one row a run. A last batch that is not full is filled up with its last row. An array with one
-axis more holds one complete input in each row; that is for inputs whose first axis is no batch.
+An array of the input's rank holds batches one after another: a model with a fixed batch of 4 gets 4 rows in each run, a
+model with a dynamic batch one row. An incomplete last batch is padded with its last row. An array with one more axis
+holds one complete input in each row; that is for inputs whose first axis is not a batch.
 """
 
 import itertools
@@ -29,10 +29,10 @@ class Column:
         name: The input it is for.
         dtype: Its type.
         shape: Its shape.
-        fortran: Whether it is stored column by column, and can only be read whole.
+        fortran: Whether it is stored in Fortran order, and can only be read as a whole.
         rows: Rows that one run takes.
         batched: Whether those rows are a batch; else the one row is the whole input.
-        fill: Whether a last batch that is not full is filled up with its last row.
+        fill: Whether an incomplete last batch is padded with its last row.
     """
 
     name: str
@@ -45,29 +45,30 @@ class Column:
 
     @property
     def samples(self) -> int | None:
-        """How many runs it is enough for; None for a scalar, which is the same in every run."""
+        """The number of runs that it serves; None for a scalar, which is the same in every run."""
         return -(-self.shape[0] // self.rows) if self.shape else None
 
     @property
     def filler(self) -> int:
-        """Rows that the last batch lacks."""
+        """The number of rows that the last batch lacks."""
         return -self.shape[0] % self.rows if self.shape else 0
 
 
 def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> Column:
-    """The column that a stream holds, by its header.
+    """Read the header of an array file.
 
     Args:
         stream: The array file, at its beginning.
         size: Its bytes.
         spec: The input it is for.
-        place: How messages call it.
+        place: Its name in messages.
 
     Raises:
         UsageError: It is damaged, holds Python objects, or its rank does not fit the input.
     """
     shape, fortran, dtype = _header(stream, place)
     stored = size - stream.tell()
+    # An array of Python objects is a pickle, and loading one runs code of the file.
     if dtype.hasobject:
         raise UsageError(f"{place} holds pickled Python objects, which are never loaded", hint="save a numeric array")
     if stored != math.prod(shape) * dtype.itemsize:
@@ -80,10 +81,10 @@ def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> Co
 
 
 def common_count(columns: Sequence[Column], path: Path) -> int:
-    """How many runs the columns are enough for.
+    """Return the number of runs that the columns serve.
 
     Raises:
-        UsageError: They differ.
+        UsageError: The columns serve different numbers.
     """
     counts = {column.name: column.samples for column in columns if column.samples is not None}
     if len(set(counts.values())) > 1:
@@ -93,10 +94,10 @@ def common_count(columns: Sequence[Column], path: Path) -> int:
 
 
 def as_one_run(columns: Sequence[Column], specs: Sequence[InputSpec]) -> tuple[Column, ...] | None:
-    """The columns as the complete inputs of one run, whatever axis counts as their batch; None where they cannot be.
+    """Take the columns as the complete inputs of one run; None where they do not fit as such.
 
-    That is so where every array has the declared rank and static dimensions, and each name of a dimension, which an
-    open first one must have, stands for one extent: as with the nodes and edges of a graph.
+    They fit where every array has the declared rank and static dimensions, and every symbolic dimension has one extent
+    in all arrays. An open first dimension must be symbolic. An example are the nodes and edges of a graph network.
     """
     named: dict[str, int] = {}
     for column, spec in zip(columns, specs, strict=True):
@@ -110,17 +111,17 @@ def as_one_run(columns: Sequence[Column], specs: Sequence[InputSpec]) -> tuple[C
 
 
 def make_sample(arrays: Mapping[str, Array], columns: Sequence[Column], *, is_last: bool) -> Sample:
-    """The sample that the columns give to one run, with what is known of its batch."""
+    """Make the sample of one run, with the number of padded rows in its batch."""
     short = next((column for column in columns if column.filler), None) if is_last else None
     return Sample(arrays, batch=short.rows, filler=short.filler) if short is not None else Sample(arrays)
 
 
 def read_rows(stream: IO[bytes], column: Column) -> Iterator[Array]:
-    """What one run after the other takes from a column; endless for a scalar.
+    """Yield the array of each run in turn; endlessly the same one for a scalar.
 
     Args:
         stream: The array file, at its beginning.
-        column: What it holds.
+        column: Its description.
     """
     _header(stream, column.name)
     if not column.shape or column.fortran:
@@ -143,7 +144,7 @@ def _slices(whole: Array, column: Column) -> Iterator[Array]:
 
 
 def _filled(part: Array, column: Column) -> Array:
-    """The rows of one run: a batch of full length, or the one row without its axis."""
+    """Return the rows of one run: a complete batch, or the one row without its axis."""
     if not column.batched:
         return part.reshape(column.shape[1:])
     missing = column.rows - len(part) if column.fill else 0
@@ -166,6 +167,6 @@ def _header(stream: IO[bytes], place: str) -> tuple[tuple[int, ...], bool, np.dt
 
 
 def by_number(path: Path) -> tuple[tuple[str, int], ...]:
-    """A sort key that counts: ``set_2`` comes before ``set_10``."""
+    """Return a sort key that compares numbers by value: ``set_2`` comes before ``set_10``."""
     words = re.findall(r"([^0-9]*)([0-9]*)", path.name)
     return (*((text, int(digits) if digits else -1) for text, digits in words), (path.name, 0))

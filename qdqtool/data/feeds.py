@@ -1,4 +1,4 @@
-"""Samples that were checked against a model's inputs, ready to be fed as often as needed."""
+"""Samples that were checked against a model's inputs and can be iterated repeatedly."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.registry import load_unit, unit_names
 
 Progress = Callable[[int, int], None]
-"""Called with the samples done and their total."""
+"""Called with the number of samples done and their total."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataDescription:
-    """Where the numbers came from, for reports.
+    """The origin of the data, for reports.
 
     Attributes:
         source: ``random``, or the file or folder.
@@ -37,11 +37,11 @@ class DataDescription:
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
-    """Checked samples: each goes into one run, as it is. Iterating gives the same samples every time.
+    """Checked samples, one for each run. Every iteration gives the same samples.
 
     Attributes:
-        samples: The samples; only as many are used as the description says.
-        description: Where they came from.
+        samples: The samples; the description says how many of them are used.
+        description: Their origin.
     """
 
     samples: Samples
@@ -62,7 +62,7 @@ class Feeds:
             )
 
     def first(self, count: int) -> "Feeds":
-        """The first ``count`` samples."""
+        """Return the first ``count`` samples."""
         return replace(self, description=replace(self.description, samples=min(count, len(self))))
 
 
@@ -80,8 +80,8 @@ def load_feeds(
         path: A file, a folder or ``SCRIPT.py:func``; the reader is chosen by what it is.
         specs: Inputs of the model.
         limit: Use only so many samples from the start.
-        labels: Whether the right answers are wanted as well.
-        each: Told of every sample once, when it has been checked.
+        labels: Whether labels are needed as well.
+        each: Called once with every checked sample.
 
     Raises:
         UsageError: The file is unreadable, a sample does not fit the model, which the message names, or there are no

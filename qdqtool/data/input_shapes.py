@@ -1,4 +1,4 @@
-"""Shapes as words: reading the shape options, the same for every command that takes them, and spelling shapes."""
+"""Parse shape options, for every command that takes them, and spell shapes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,21 +8,22 @@ from qdqtool.errors import UsageError
 Shapes = Mapping[str, tuple[int, ...]]
 """Extents by input name."""
 
+# The name is matched lazily up to a colon with a shape behind it, since ONNX names may hold colons ("input:0").
 _ENTRY = re.compile(r"(?P<name>[^,].*?):(?P<dims>\d+(?:[xX]\d+)*|\[[\d, ]*\])\s*(?:,|$)", re.DOTALL | re.ASCII)
 _SYNTAX = "write it as name:1x3x320x320, several separated by commas"
 
 
 def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
-    """``x:1x3x320x320,mask:[1,320]`` as shapes by name.
+    """Parse ``x:1x3x320x320,mask:[1,320]`` to shapes by name.
 
     A name may hold colons; the shape is what follows the last one. ``[]`` is a scalar.
 
     Args:
-        words: What the user wrote: one word for each time that the option was given, with one entry or several.
+        words: One word for each time that the option was given, with one or several entries.
         option: The option, for messages.
 
     Raises:
-        UsageError: A word does not read so, a size is 0, or a name comes twice.
+        UsageError: A word has another form, a size is 0, or a name occurs twice.
     """
     found: dict[str, tuple[int, ...]] = {}
     for word in words:
@@ -36,12 +37,12 @@ def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]
 
 
 def spell_shape(shape: tuple[int, ...]) -> str:
-    """``1x3x320x320``, and ``[]`` for a scalar: what :func:`parse_shapes` reads."""
+    """Spell a shape as ``1x3x320x320``, a scalar as ``[]``, as :func:`parse_shapes` reads it."""
     return "x".join(map(str, shape)) or "[]"
 
 
 def spell_shapes(shapes: Shapes) -> str:
-    """Shapes by name as one word."""
+    """Spell shapes by name as one word."""
     return ",".join(f"{name}:{spell_shape(shape)}" for name, shape in shapes.items())
 
 

@@ -1,8 +1,8 @@
-"""Seeded random inputs, for when a model comes without data.
+"""Seeded random inputs, for models without data.
 
-Floats are standard normal. Integers that pick rows of a table stay inside it, 8-bit ones take their whole range, and
-all others lie between 0 and 9; booleans are drawn evenly. Batch dimensions are 1; any other dimension that the model
-leaves open must be given.
+Floats are standard normal. Integers that index a table stay inside it, 8-bit integers take their whole range, and all
+others lie between 0 and 9; booleans are drawn evenly. Batch dimensions are 1. The user must give every other open
+dimension.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +21,7 @@ from qdqtool.numerics.dtypes import Array
 DEFAULT_SAMPLES = 4
 SMALL_INTEGERS = 10
 
+# A token id reaches the Gather of its table through these; an id beyond the table would make ONNX Runtime fail.
 _LAYOUT_OPS = ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose")
 _TABLE_OPS = ("Gather", "GatherElements")
 
@@ -50,7 +51,7 @@ def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, sa
         samples: How many runs; default :data:`DEFAULT_SAMPLES`.
 
     Raises:
-        UsageError: A dimension is open that is no batch dimension; the hint spells out the option.
+        UsageError: A dimension other than a batch is open; the hint spells the option.
     """
     batch_names = _batch_names(specs)
     fixed = tuple(InputSpec(spec.name, spec.dtype, _closed(spec, batch_names)) for spec in specs)
@@ -61,7 +62,7 @@ def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, sa
 
 
 def _batch_names(specs: Sequence[InputSpec]) -> set[str]:
-    """Names of symbolic dimensions that stand first in some input, or say that they are a batch."""
+    """Return the symbolic dimensions that are the first of some input, or have ``batch`` in their name."""
     first = {spec.shape[0] for spec in specs if spec.shape}
     named = {dim for spec in specs for dim in spec.shape or () if isinstance(dim, str) and "batch" in dim.lower()}
     return {dim for dim in first if isinstance(dim, str)} | named
@@ -114,7 +115,7 @@ def _bound(spec: InputSpec, index: ModelIndex) -> int:
 
 
 def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
-    """Extents of the tables that ``start`` indexes, through casts and reshapes."""
+    """Yield the extents of the tables that ``start`` indexes, through casts and reshapes."""
     seen: set[Value] = {start}
     pending = [start]
     while pending:

@@ -1,4 +1,4 @@
-"""What a model is to be fed with, as a caller asks for it."""
+"""The input data of a model, as a caller requests it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from qdqtool.numerics.dtypes import Array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataRequest:
-    """What a model is to be fed with.
+    """The input data of a model.
 
     Attributes:
         path: A data file; None for random inputs.
-        seed: Of random inputs.
-        samples: Only so many samples; None for all of a file, or the default number of random ones.
+        seed: Seed of random inputs.
+        samples: Number of samples to use; None for all of a file, or the default number of random ones.
         input_shapes: Extents that the user fixes, by input name.
     """
 
@@ -30,11 +30,11 @@ class DataRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileData:
-    """Calibration data that lies in a file or folder, or comes from a script.
+    """Calibration data from a file, a folder or a script.
 
     Attributes:
         path: A file, a folder or ``SCRIPT.py:func`` (``docs/calibration.md``).
-        samples: Only so many samples from the start; None for all.
+        samples: Number of samples to use, from the start; None for all.
     """
 
     path: Path
@@ -43,11 +43,11 @@ class FileData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomData:
-    """Random calibration data: for trying a pipeline out, never for a model that is used.
+    """Random calibration data: to try a pipeline, never for a model in use.
 
     Attributes:
         seed: Same seed, same data.
-        samples: How many; None for a few.
+        samples: Number of samples; None for a few.
     """
 
     seed: int = 0
@@ -57,15 +57,15 @@ class RandomData:
 def open_feeds(
     model: Model, data: str | Path | FileData | RandomData, each: Callable[[Mapping[str, Array]], None] | None = None
 ) -> Feeds:
-    """The samples, every one of them checked against the inputs of the model.
+    """Open the data and check every sample against the inputs of the model.
 
     Args:
-        model: What they are fed to.
-        data: Where they are.
-        each: Told of every sample once.
+        model: The model.
+        data: The data.
+        each: Called once with every sample.
 
     Raises:
-        UsageError: They do not fit.
+        UsageError: A sample does not fit.
     """
     request = FileData(path=Path(data)) if isinstance(data, str | Path) else data
     if request.samples is not None and request.samples < 1:

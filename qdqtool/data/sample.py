@@ -1,4 +1,4 @@
-"""One sample: what goes into one run, what is known of it besides, and its digest."""
+"""One sample: the inputs of one run with its batch, labels and digest."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,8 +14,8 @@ class Sample(dict[str, Array]):
 
     Attributes:
         batch: Rows of its batch; 1 where samples come one by one.
-        filler: Rows at the end of the batch that only fill it up.
-        labels: The right answers, one row for each row that is no filler; None where they were not asked for.
+        filler: Padded rows at the end of the batch.
+        labels: The labels, one row for each row that is not padding; None where they were not requested.
     """
 
     __slots__ = ("batch", "filler", "labels")
@@ -29,29 +29,29 @@ class Sample(dict[str, Array]):
         self.labels = labels
 
     def without_filler(self, output: Array) -> Array:
-        """An output of the run, less the rows that come from filler; as it is where its first axis is no batch."""
+        """Return an output of the run without its padded rows; unchanged where its first axis is not the batch."""
         if not self.filler or output.shape[:1] != (self.batch,):
             return output
         return output[: self.batch - self.filler]
 
 
 class Samples(Protocol):
-    """Samples that can be gone through again and again without being kept in memory."""
+    """Samples that can be iterated repeatedly without being kept in memory."""
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]: ...
 
 
 @runtime_checkable
 class LabelledSamples(Samples, Protocol):
-    """Samples that may have the right answers beside them."""
+    """Samples that may have labels."""
 
     def with_labels(self) -> Samples:
-        """The same ones, as :class:`~qdqtool.data.sample.Sample` with labels."""
+        """Return the same samples as :class:`~qdqtool.data.sample.Sample` with labels."""
         ...
 
 
 def sample_digest(sample: Mapping[str, Array]) -> bytes:
-    """The sha256 of one sample: of each input, in the order of their names, its name, type, shape and values."""
+    """Return the sha256 of one sample: of name, type, shape and values of each input, in the order of names."""
     digest = hashlib.sha256()
     for name in sorted(sample):
         array = np.ascontiguousarray(sample[name])
@@ -61,5 +61,5 @@ def sample_digest(sample: Mapping[str, Array]) -> bytes:
 
 
 def data_digest(samples: Iterable[bytes]) -> str:
-    """The sha256 of data, from the digests of its samples in order, as hexadecimal digits."""
+    """Return the sha256 of all samples as hexadecimal digits: of their digests in order."""
     return hashlib.sha256(b"".join(samples)).hexdigest()

@@ -1,4 +1,4 @@
-"""What a model takes: its inputs with types and shapes, and the shapes a user fixes."""
+"""The inputs of a model with types and shapes, and the shapes that a user fixes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +23,9 @@ class InputSpec:
 
     Attributes:
         name: Its name.
-        dtype: NumPy type of what it takes; float32 for bfloat16, to which it is rounded.
+        dtype: NumPy type that it takes; float32 for a bfloat16 input, where the values are rounded to bfloat16.
         shape: One entry for each dimension: an extent, the name of a symbolic one, or None for an unnamed one. None
-            instead of the tuple where the model does not even state the rank.
+            instead of the tuple where the model does not state the rank.
     """
 
     name: str
@@ -40,10 +40,10 @@ class InputSpec:
 
 
 def input_specs(model: Model) -> tuple[InputSpec, ...]:
-    """The inputs that a run must be given, in order. Initializers that are listed as inputs are left out.
+    """Return the inputs that a run needs, in order, without initializers that are listed as inputs.
 
     Raises:
-        CapabilityError: An input is no tensor, or of a type that NumPy has not.
+        CapabilityError: An input is not a tensor, or has a type that NumPy lacks.
     """
     graph = model.proto.graph
     stored = {tensor.name for tensor in graph.initializer}
@@ -51,14 +51,14 @@ def input_specs(model: Model) -> tuple[InputSpec, ...]:
 
 
 def with_shapes(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]]) -> tuple[InputSpec, ...]:
-    """``specs`` with the shapes that a user fixed.
+    """Return ``specs`` with the shapes that a user fixed.
 
     Args:
         specs: The inputs.
         shapes: Extents by input name.
 
     Raises:
-        UsageError: A name is no input, or an extent contradicts the model.
+        UsageError: A name is not an input, or an extent contradicts the model.
     """
     names = [spec.name for spec in specs]
     for name in shapes:
@@ -105,10 +105,10 @@ def _fixed(spec: InputSpec, shape: Sequence[int]) -> InputSpec:
 
 
 def check_names(names: Mapping[str, object], specs: Sequence[InputSpec], where: str) -> None:
-    """Raise unless ``names`` are exactly the inputs.
+    """Check that ``names`` are exactly the inputs.
 
     Raises:
-        UsageError: One is missing, or is no input.
+        UsageError: An input is missing, or a name is not an input.
     """
     legal = [spec.name for spec in specs]
     for name in names:

@@ -1,4 +1,4 @@
-"""Baselines: findings that are known and accepted, so that only new ones count."""
+"""Baselines: known and accepted findings, so that only new findings count."""
 
 import operator
 import os
@@ -24,8 +24,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         model: Path of the model, relative to the baseline's folder, with ``/``.
         target: Target id.
         code: Rule code.
-        fingerprint: By names.
-        structure: By structure.
+        fingerprint: Fingerprint by names.
+        structure: Fingerprint by structure.
         message: For readers; not compared.
     """
 
@@ -49,8 +49,8 @@ class Compared:
     """A report without the findings that a baseline holds.
 
     Attributes:
-        report: What is new; known findings are counted.
-        gone: How many entries for the models and targets of the run fit no finding any more.
+        report: The new findings; known findings are counted.
+        gone: Number of entries for the models and targets of the run that match no finding any more.
     """
 
     report: ValidateReport
@@ -61,7 +61,7 @@ def read_baseline(path: Path) -> Baseline:
     """Decode a baseline strictly.
 
     Raises:
-        UsageError: It cannot be read or is none.
+        UsageError: It cannot be read or is not a baseline.
     """
     hint = f"write it anew: qdqtool validate MODEL... --write-baseline {path}"
     try:
@@ -80,7 +80,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def write_baseline(report: ValidateReport, path: Path) -> int:
-    """Write the findings of a run as a baseline, sorted; returns how many there are.
+    """Write the findings of a run as a baseline, sorted; return their number.
 
     Raises:
         OutputError: The file cannot be written.
@@ -92,14 +92,14 @@ def write_baseline(report: ValidateReport, path: Path) -> int:
 
 
 def without_known(report: ValidateReport, baseline: Baseline, folder: Path) -> Compared:
-    """Take out of a report what a baseline holds.
+    """Remove from a report the findings that a baseline holds.
 
-    An entry stands for one finding of its model and target: one of the same fingerprint, or, for those that are left,
-    of the same structure.
+    An entry matches one finding of its model and target: one with the same fingerprint, or, among the remaining ones,
+    one with the same structure.
 
     Args:
         report: The findings of a run.
-        baseline: What is known.
+        baseline: The known findings.
         folder: The baseline's folder.
     """
     waiting: dict[tuple[str, str], list[Entry]] = {}
@@ -133,7 +133,7 @@ def _both(each: Finding | Entry) -> tuple[str, str]:
 def _unmatched(
     findings: list[Finding], entries: list[Entry], key: Callable[[Finding | Entry], object]
 ) -> tuple[list[Finding], list[Entry]]:
-    """The findings without an entry of the same key, and the entries without a finding; each entry fits one."""
+    """Return the findings without an entry of the same key, and the entries without a finding; each matches once."""
     waiting: dict[object, list[Entry]] = {}
     for entry in entries:
         waiting.setdefault(key(entry), []).append(entry)
@@ -168,5 +168,6 @@ def _entry(finding: Finding, path: str, target: str) -> Entry:
 def _shown(model: ModelReport, folder: Path) -> str:
     try:
         return Path(os.path.relpath(model.path, folder)).as_posix()
-    except ValueError:  # on another Windows drive
+    # There is no relative path to another Windows drive.
+    except ValueError:
         return Path(model.path).as_posix()

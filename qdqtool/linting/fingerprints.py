@@ -1,4 +1,4 @@
-"""What a finding is recognized by in the next run, however the model was renumbered, reordered or renamed."""
+"""Fingerprints that recognize a finding in the next run, also in a renumbered, reordered or renamed model."""
 
 import re
 
@@ -6,11 +6,13 @@ from qdqtool.findings import Finding
 from qdqtool.graph.index.structure import Neighbourhoods, context, digest
 from qdqtool.graph.index.view import NodeView
 
+# Names that exporters number: PyTorch writes onnx::Conv_123, %42, val_7 or add_3, and plain numbers. One inserted
+# node renumbers all that follow.
 _COUNTED = re.compile(r"(?:^|(?<=[/.:]))(?:onnx::\w+_|%|(?:val|value|tensor|node|add|mul)_|)\d+(?=$|[/_.:])")
 
 
 class Fingerprints:
-    """Makes the fingerprints of the findings of one model, and tells where they stand; once for each node."""
+    """Computes fingerprints and contexts of the findings of one model, once for each node."""
 
     def __init__(self) -> None:
         self._neighbourhoods = Neighbourhoods()
@@ -18,22 +20,22 @@ class Fingerprints:
         self._contexts: dict[NodeView, str] = {}
 
     def of(self, finding: Finding, node: NodeView | None) -> tuple[str, str]:
-        """The fingerprint by names, and the one by structure alone.
+        """Return the fingerprint by names, and the fingerprint by structure alone.
 
-        Both hold the rule and the value found. The first adds scope, node and tensor by name; names that an exporter
-        counts up (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by the operators around the node. The second
-        holds only those. Findings that look alike share fingerprints and are told apart by their number.
+        Both depend on the rule and the value found. The first adds the names of scope, node and tensor, where names
+        that an exporter numbers (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by the operators around the node.
+        The second adds only these operators. Findings that look alike share fingerprints; their count tells them apart.
         """
         salient = (finding.code, finding.found or "")
         if node is None:
-            # a target that refuses the model as a whole has no structure to go by
+            # A finding about the model as a whole has no node, and so no structure.
             return digest(*salient, finding.tensor or ""), digest(*salient)
         around = self._hash(node)
         names = (_canonical(name, around) for name in (finding.graph, _name(node), finding.tensor or ""))
         return digest(*salient, *names), digest(*salient, around)
 
     def context(self, node: NodeView) -> str:
-        """A node between what it reads from and what reads it, in one line."""
+        """Show a node between its producers and its consumers, in one line."""
         if node not in self._contexts:
             self._contexts[node] = context(node)
         return self._contexts[node]

@@ -1,4 +1,4 @@
-"""What ``validate`` is asked to apply, and what it reports for one model under that policy."""
+"""The policy of ``validate``: targets, rules and suppressions, and the report of one model under it."""
 
 import fnmatch
 import gc
@@ -22,17 +22,17 @@ from qdqtool.targets import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Targets, and which rules count for what.
+    """Targets, rules and severities to apply.
 
     Attributes:
         targets: Target ids.
         compute_capabilities: GPUs that TensorRT targets are judged for, 86 for 8.6; empty for none in particular.
         select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
-        extend_select: Prefixes besides those.
+        extend_select: Further prefixes to apply.
         ignore: Prefixes of rule codes to leave out.
-        severity: Severities in place of the rules' own, by prefix; the prefix that fits fewest rules wins.
-        per_model_ignores: Prefixes to leave out for models whose path fits a glob.
-        per_node_ignores: Prefixes whose findings are suppressed at nodes whose name fits a glob.
+        severity: Severities by prefix that replace those of the rules; the prefix that matches fewest rules wins.
+        per_model_ignores: Prefixes to leave out for models whose path matches a glob.
+        per_node_ignores: Prefixes whose findings are suppressed at nodes whose name matches a glob.
         folder: What the globs over paths are relative to; None for the working directory.
     """
 
@@ -69,14 +69,14 @@ class Judge:
         self._node_ignores = [(glob, _codes(words)) for glob, words in policy.per_node_ignores.items()]
 
     def file(self, path: Path) -> ModelReport:
-        """The report of a file; one that cannot be read has an error instead of findings."""
+        """Return the report of a file; a file that cannot be read gets an error instead of findings."""
         try:
             return self.model(load_model(path))
         except ModelError as error:
             return ModelReport(str(path), (), f"{error.message}; {error.hint}" if error.hint else error.message)
 
     def model(self, model: Model) -> ModelReport:
-        """The report of a model.
+        """Return the report of a model.
 
         Raises:
             ModelError: It has names that are not UTF-8.
@@ -93,7 +93,7 @@ class Judge:
         return ModelReport(str(model.path) if model.path is not None else "<memory>", reports)
 
     def fixable(self, context: RuleContext) -> Iterator[tuple[Finding, Fault]]:
-        """Every finding that a fix is known for and that is not suppressed, target by target, with its fault."""
+        """Yield every finding with a known fix that is not suppressed, target by target, with its fault."""
         quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
         for target in self._targets:
             for rule in self._rules_for(context.model.path):
@@ -135,7 +135,7 @@ class Judge:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """No garbage collection meanwhile: the indexes of a model are many objects, and none of them is garbage yet."""
+    """Pause garbage collection in the block: the index of a model has many objects, and none of them is garbage yet."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -173,7 +173,8 @@ def _known_codes(prefixes: Iterable[str]) -> Iterator[str]:
         try:
             yield from _codes([prefix])
         except ArgumentError:
-            continue  # the rule about unused suppressions reports it
+            # The rule about unused suppressions (QM901) reports an unknown code.
+            continue
 
 
 def _narrowest(severity: Mapping[str, Severity]) -> dict[str, Severity]:

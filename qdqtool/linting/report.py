@@ -1,4 +1,4 @@
-"""What ``validate`` reports: findings by model and target, and the counts."""
+"""The report of ``validate``: findings by model and target, and their counts."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,15 +12,15 @@ Verdict = Literal["pass", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class TargetReport:
-    """What was found for one target.
+    """The findings for one target.
 
     Attributes:
         target: Its id.
         verdict: ``fail`` when a finding is an error.
         findings: Errors first, then in the order of the rules and of the nodes.
         checked: Codes of the rules that were applied.
-        suppressed: How many findings the model's notes and the settings suppress; they are not among ``findings``.
-        known: How many findings the baseline holds; they are not among ``findings`` either.
+        suppressed: Number of findings that the model's notes and the settings suppress; not among ``findings``.
+        known: Number of findings that the baseline holds; not among ``findings``.
     """
 
     target: str
@@ -33,12 +33,12 @@ class TargetReport:
 
 @dataclass(frozen=True, slots=True)
 class ModelReport:
-    """What was found in one model.
+    """The findings in one model.
 
     Attributes:
-        path: Its file; ``<memory>`` for a model that has none.
+        path: Its file; ``<memory>`` for a model without a file.
         targets: One report for each target; empty for a model that cannot be read.
-        error: Why it cannot be read, or None.
+        error: Why it cannot be read; None where it can.
     """
 
     path: str
@@ -48,14 +48,14 @@ class ModelReport:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How many findings there are over all models and targets.
+    """The numbers of findings over all models and targets.
 
     Attributes:
-        errors: Of severity error.
-        warnings: Of severity warning.
-        infos: Of severity info.
-        suppressed: Not counted above: by notes in the models and by settings.
-        known: Not counted above: in the baseline.
+        errors: Findings of severity error.
+        warnings: Findings of severity warning.
+        infos: Findings of severity info.
+        suppressed: Findings that notes in the models and settings suppress; not counted above.
+        known: Findings in the baseline; not counted above.
     """
 
     errors: int = 0
@@ -96,14 +96,14 @@ class ValidateReport:
 def target_report(
     target: str, findings: Iterable[Finding], *, checked: tuple[str, ...], suppressed: int = 0, known: int = 0
 ) -> TargetReport:
-    """The report of one target: findings sorted by severity, and the verdict."""
+    """Make the report of one target: findings sorted by severity, and the verdict."""
     found = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
     verdict: Verdict = "fail" if any(finding.severity == "error" for finding in found) else "pass"
     return TargetReport(target, verdict, found, checked, suppressed, known)
 
 
 def validate_report(models: Iterable[ModelReport]) -> ValidateReport:
-    """The report of a run, with the counts."""
+    """Make the report of a run, with the counts."""
     models = tuple(models)
     reports = [target for model in models for target in model.targets]
     counts = Counter(finding.severity for report in reports for finding in report.findings)

@@ -1,4 +1,4 @@
-"""How often each rule reported something."""
+"""Count the findings of each rule."""
 
 from collections import Counter
 from dataclasses import dataclass

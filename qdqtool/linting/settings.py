@@ -22,13 +22,13 @@ FailOn = Literal["error", "warning", "never"]
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="kebab"):
-    """The settings of one file; None where it says nothing.
+    """The settings of one file; None for a setting that it does not have.
 
     Attributes:
         targets: Target ids.
         sm: Compute capabilities of the GPUs that the engine is for, as ``8.6`` or ``86``.
         select: Prefixes of rule codes to apply.
-        extend_select: Prefixes besides those.
+        extend_select: Further prefixes to apply.
         ignore: Prefixes to leave out.
         fail_on: The severity from which on findings fail the run.
         baseline: File of known findings, relative to the settings' folder.
@@ -51,7 +51,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a run is done with, after file and command line are put together.
+    """The settings of a run, from the file and the command line.
 
     Attributes:
         source: The file of settings, or None.
@@ -67,9 +67,9 @@ class Settings:
 
 
 def find_config(folder: Path) -> Path | None:
-    """The nearest file of settings in ``folder`` or above it; ``qdqtool.toml`` before ``pyproject.toml``.
+    """Find the nearest file of settings in ``folder`` or above it; ``qdqtool.toml`` before ``pyproject.toml``.
 
-    A ``pyproject.toml`` without ``[tool.qdqtool]`` is passed over.
+    A ``pyproject.toml`` without ``[tool.qdqtool]`` is skipped.
 
     Raises:
         UsageError: A ``pyproject.toml`` on the way cannot be read.
@@ -106,7 +106,7 @@ def read_config(path: Path) -> Config:
 
 
 def settle(given: Config, *, isolated: bool, folder: Path | None = None) -> Settings:
-    """The settings of a run: those of the nearest file, each replaced by what ``given`` says.
+    """Combine the settings of the nearest file with ``given``, which takes precedence.
 
     Args:
         given: From the command line. Its ``extend_select`` adds to that of the file, its ``baseline`` is relative to
@@ -152,7 +152,8 @@ def _table(path: Path) -> dict[str, Any] | None:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+    # UnicodeDecodeError and TOMLDecodeError are ValueErrors; deeply nested tables raise RecursionError.
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from None
     if path.name != SHARED_FILE:
         return document

@@ -1,4 +1,4 @@
-"""Many models at once: shared among processes where that pays, so that none can stop the others."""
+"""Judge many models, in several processes where that pays; a model that kills its process does not stop the others."""
 
 import contextlib
 import multiprocessing
@@ -14,22 +14,24 @@ from qdqtool.linting.report import ModelReport
 
 MOST_JOBS = 8
 START_SECONDS = 1.0
-"""What a process costs before it judges its first model, nearly all of it imports (0.7 s of CPU time measured)."""
+"""Cost of a process before it judges its first model, nearly all of it for imports (0.7 s of CPU time measured)."""
 
 
 def judge_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[ModelReport]:
-    """The reports of ``paths`` in their order.
+    """Return the reports of ``paths`` in their order.
 
     Args:
         paths: The files.
-        policy: What to apply.
-        jobs: Processes to share them among; None to start here and share what is left when that pays.
+        policy: The policy.
+        jobs: Number of processes; None to start in this process and use others for the rest where that pays.
 
     Raises:
         ArgumentError: The policy names a target or a rule that does not exist.
     """
-    judge = Judge(policy)  # here too, so that a wrong policy is told once and at once
-    waiting = sorted(dict.fromkeys(paths), key=_size, reverse=True)  # a large one at the end would be waited for alone
+    # The judge is made here too, so that a wrong policy is reported once and before any process starts.
+    judge = Judge(policy)
+    # Largest first: a large model at the end would run alone while the other processes wait.
+    waiting = sorted(dict.fromkeys(paths), key=_size, reverse=True)
     reports: dict[Path, ModelReport] = {}
     most = min(_cpus(), MOST_JOBS) if jobs is None else jobs
     if jobs is None or min(most, len(waiting)) == 1:
@@ -39,7 +41,8 @@ def judge_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mod
     while waiting:
         reports |= _together(waiting, policy, workers)
         waiting = [path for path in waiting if path not in reports]
-        # one of those that were being read killed its process and the pool with it: which, only each alone tells
+        # A model killed its process, and BrokenProcessPool fails all models in progress without saying which one it
+        # was. Each of them is read again alone.
         for path in waiting[: workers + 1]:
             reports[path] = _alone(path, policy)
         waiting = waiting[workers + 1 :]
@@ -47,7 +50,7 @@ def judge_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mod
 
 
 def _here(paths: list[Path], judge: Judge, most: int) -> dict[Path, ModelReport]:
-    """The reports of the first of ``paths``, up to where it pays to share the rest among ``most`` processes."""
+    """Return the reports of the first ``paths``, until ``most`` processes would finish the rest sooner."""
     reports: dict[Path, ModelReport] = {}
     begun, done, left = perf_counter(), 0, sum(map(_size, paths))
     for number, path in enumerate(paths):
@@ -60,25 +63,26 @@ def _here(paths: list[Path], judge: Judge, most: int) -> dict[Path, ModelReport]
 
 
 def pays(seconds: float, workers: int) -> bool:
-    """Whether sharing work of so many seconds among ``workers`` saves more than the start of a process costs."""
+    """Whether sharing this many seconds of work among ``workers`` saves more than the start of a process costs."""
     return seconds * (1 - 1 / workers) > START_SECONDS
 
 
 def _cpus() -> int:
-    """The CPUs that this process may use: fewer than there are in many a container."""
+    """Return the number of CPUs that this process may use, which in containers is often less than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _size(path: Path) -> int:
-    """The size of a file; 0 for one that is not there."""
+    """Return the size of a file; 0 where it does not exist."""
     try:
         return path.stat().st_size
-    except (OSError, ValueError):  # ValueError: a NUL in the name
+    # ValueError: a NUL in the name.
+    except (OSError, ValueError):
         return 0
 
 
 def _together(paths: list[Path], policy: Policy, workers: int) -> dict[Path, ModelReport]:
-    """The reports of those models that were done before one of them, if any, killed its process."""
+    """Return the reports of the models that were done before one of them, if any, killed its process."""
     reports = {}
     with _pool(workers) as pool:
         futures = {path: pool.submit(_judge, path, policy) for path in paths}

@@ -1,4 +1,4 @@
-"""The targets, one a module, as data: the file name (``-`` for ``_``) is the public id, ``TARGET`` the value.
+"""The targets as data, one in each module: the file name (``-`` for ``_``) is the public id, ``TARGET`` the value.
 
 A module with ``RELEASES`` also describes older releases of its target; their ids are ``tensorrt-10.8`` and the like.
 """
@@ -26,19 +26,19 @@ def names() -> tuple[str, ...]:
 
 
 def releases(name: str) -> tuple[str, ...]:
-    """The public ids of the releases of a target, oldest first; empty where it is described as a whole."""
+    """The public ids of the releases of a target, oldest first; empty where its releases are not told apart."""
     found = _releases(name)
     return tuple(f"{name}-{number}" for number in found.numbers) if found is not None else ()
 
 
 def changes(name: str) -> tuple[Change, ...]:
-    """What the releases of a target brought, newest first."""
+    """The changes that the releases of a target brought, newest first."""
     found = _releases(name)
     return found.changes if found is not None else ()
 
 
 def of_release(name: str, version: str) -> str:
-    """The public id of the release that a version such as ``10.8.0.43`` belongs to; ``name`` where there is none."""
+    """Return the public id of the release of a version such as ``10.8.0.43``; ``name`` where there is none."""
     found = f"{name}-{'.'.join(version.split('.')[:2])}"
     return found if found in releases(name) else name
 

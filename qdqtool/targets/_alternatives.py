@@ -1,4 +1,4 @@
-"""What a target refuses about a quantization, and the nearest that it takes instead."""
+"""Find what a target refuses about a quantization, and the nearest legal alternative."""
 
 import math
 from collections.abc import Iterator
@@ -25,19 +25,19 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "float8e5m2": ("float8e4m3fn",),
     "float8e5m2fnuz": ("float8e5m2", "float8e4m3fn"),
 }
-"""For each format those of the same kind and about the same width, nearest first; none for int16, fp6 and the rest."""
+"""For each format, formats of the same kind and about the same width, nearest first; none for int16, fp6 and others."""
 
 SIGNED = {"uint2": "int2", "uint4": "int4", "uint8": "int8", "uint16": "int16"}
-"""The same codes, all shifted by half the range together with the zero point: every value stays what it was."""
+"""The signed format of the same width. Codes and zero point shifted by half the range give exactly the same values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One thing that a target does not take.
+    """One property that a target does not accept.
 
     Attributes:
-        reason: What, in words that follow the name of the target.
-        alternative: The nearest that it takes; empty where there is none.
+        reason: The property, in words that follow the name of the target.
+        alternative: The nearest that it accepts; empty where there is none.
     """
 
     reason: str
@@ -45,13 +45,13 @@ class Refusal:
 
 
 def refusals(target: Target, params: QuantParams, data_type: str, shape: Shape | None) -> Iterator[Refusal]:
-    """Everything about a Q/DQ pair that a target does not take.
+    """Yield everything about a Q/DQ pair that a target does not accept.
 
     Args:
         target: The target.
         params: How the tensor is quantized.
         data_type: Type of the float tensor, as :func:`qdqtool.targets.type_name` spells it.
-        shape: Its shape, as far as it is known.
+        shape: Its shape; None where it is unknown.
     """
     fmt = params.scheme.format
     if fmt.name not in target.quantize_types:
@@ -93,7 +93,7 @@ def _as_signed(target: Target, params: QuantParams, signed: NumberFormat) -> str
 
 
 def _zero_points(params: QuantParams) -> set[int]:
-    """The zero points, if any is not 0."""
+    """Return the zero points; empty where all are 0."""
     if params.zero_point is None:
         return set()
     found = {int(zero) for zero in np.unique(params.zero_point.astype(np.float64))}
@@ -129,7 +129,7 @@ def _block_refusals(target: Target, blocks: Blocked, shape: Shape) -> Iterator[R
 
 
 def _count(shape: Shape) -> int:
-    """The number of elements; 0 where it is not known."""
+    """Return the number of elements; 0 where it is unknown."""
     return math.prod(dim if isinstance(dim, int) else 0 for dim in shape)
 
 

@@ -1,4 +1,4 @@
-"""Compute capabilities of GPUs: 8.9 is kept as 89."""
+"""Compute capabilities of GPUs, stored as numbers: 89 for 8.9."""
 
 import re
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ _SPELLING = re.compile(r"(?:sm_?)?(?P<major>\d{1,2})\.?(?P<minor>\d)", re.IGNORE
 
 
 def capability(text: str) -> int:
-    """``8.6``, ``86`` or ``sm86`` as 86.
+    """Parse ``8.6``, ``86`` or ``sm86`` to 86.
 
     Raises:
-        ArgumentError: It is no compute capability.
+        ArgumentError: The text is not a compute capability.
     """
     match = _SPELLING.fullmatch(text.strip())
     if match is None:
@@ -23,14 +23,14 @@ def capability(text: str) -> int:
 
 
 def capabilities(words: Iterable[str]) -> tuple[int, ...]:
-    """Each word as :func:`capability` reads it, sorted, each once.
+    """Parse each word with :func:`capability`; return the results sorted, each once.
 
     Raises:
-        ArgumentError: One is no compute capability.
+        ArgumentError: A word is not a compute capability.
     """
     return tuple(sorted(set(map(capability, words))))
 
 
 def capability_name(number: int) -> str:
-    """86 as ``8.6``."""
+    """Spell 86 as ``8.6``."""
     return f"{number // 10}.{number % 10}"

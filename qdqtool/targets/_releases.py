@@ -1,4 +1,4 @@
-"""Releases of a target: the newest as its module describes it, an older one less what came after it."""
+"""Releases of a target: its module describes the newest; older ones are derived by removing later changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,12 +8,12 @@ from qdqtool.targets._target import Target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one release brought.
+    """The changes of one release.
 
     Attributes:
         since: The release, such as ``10.8``.
-        summary: What it brought, for people.
-        evidence: How that is known.
+        summary: The changes in words.
+        evidence: The source of that knowledge.
         brings: Types, operators and attributes (``DequantizeLinear.output_dtype``) that the releases before it refuse.
         before: Fields of :class:`Target` as they are for the releases before it.
     """
@@ -31,9 +31,9 @@ class Releases:
 
     Attributes:
         title: The product without a release.
-        verified: What the facts about releases rest on.
+        verified: The source of the facts about releases.
         numbers: Major and minor number of each, oldest first.
-        changes: What they brought, newest first. A release that no change names is like the one before it.
+        changes: Their changes, newest first. A release without a change is like the one before it.
     """
 
     title: str
@@ -42,7 +42,7 @@ class Releases:
     changes: tuple[Change, ...]
 
     def older(self, newest: Target, number: str) -> Target:
-        """The target as it was in the release ``number``, which is one of :attr:`numbers`."""
+        """Return the target as it was in the release ``number``, one of :attr:`numbers`."""
         target = replace(
             newest, id=f"{newest.id}-{number}", title=f"{self.title} {number}", verified=self.verified, later={}
         )
@@ -64,5 +64,5 @@ def _before(target: Target, change: Change) -> Target:
 
 
 def _order(number: str) -> tuple[int, ...]:
-    """``10.8`` before ``10.15``."""
+    """Return a sort key that puts ``10.8`` before ``10.15``."""
     return tuple(map(int, number.split(".")))

@@ -1,4 +1,4 @@
-"""The type of a target: what one consumer of Q/DQ models accepts, as data."""
+"""The type that describes, as data, what one consumer of Q/DQ models accepts."""
 
 import functools
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ class Target:
         id: Public id, the file name with ``-`` for ``_``.
         family: Rules that speak of a family apply to every target of it.
         title: What it is, for people.
-        verified: What the facts were measured on.
+        verified: The versions on which the facts were measured.
         quantize_types: Types that QuantizeLinear may produce.
         dequantize_types: Types that DequantizeLinear may read.
         data_types: Types that QuantizeLinear may read.
         scale_types: Types of a scale.
         initializer_types: Types that any initializer may have; None where the target looks only at those in use.
         symmetric_types: Quantized types whose zero point must be 0.
-        follows_opset: Whether it refuses what the model's opset does not have yet.
+        follows_opset: Whether it refuses operators and attributes that are newer than the model's opset.
         max_opset: Newest opset of the default domain that it loads; None for no limit.
         max_ir: Newest IR version that it loads; None for no limit.
         block_axes: Axes along which blocks may lie, counted from the end; None for any.
@@ -50,8 +50,8 @@ class Target:
         min_compute_capability: First GPU generation (major times 10 plus minor) with hardware for a type.
         known_compute_capabilities: Those that it can build for; None for all.
         newest_compute_capability: The newest that it can build for; None for no limit.
-        compute_capabilities: Those that were asked for; empty where it does not matter.
-        later: Types, operators and attributes that a later release takes and this one refuses, with that release.
+        compute_capabilities: Those that the user names; empty where none are named.
+        later: Types, operators and attributes that a later release accepts and this one refuses, with that release.
     """
 
     id: str
@@ -82,5 +82,5 @@ class Target:
     later: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, compute_capabilities: tuple[int, ...]) -> "Target":
-        """The same target, asked about these GPUs; 86 for 8.6."""
+        """Return the same target for these GPUs; 86 for 8.6."""
         return replace(self, compute_capabilities=compute_capabilities)

@@ -1,7 +1,7 @@
-"""What each release of TensorRT brought to Q/DQ models.
+"""The changes of each TensorRT release that concern Q/DQ models.
 
-Nothing here was run by us: the parser of TensorRT is published as source, with a changelog, and its Python packages
-name the types and layers that a release has.
+These facts were not measured. They come from the published source and changelog of TensorRT's ONNX parser, and from the
+names of types and layers in its Python packages.
 """
 
 from qdqtool.targets._releases import Change

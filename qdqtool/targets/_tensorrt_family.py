@@ -1,7 +1,7 @@
-"""What TensorRT and TensorRT for RTX have in common: they share the ONNX parser."""
+"""The facts that TensorRT and TensorRT for RTX share, because they share the ONNX parser."""
 
 QUANTIZE_TYPES = frozenset({"int8", "int4", "float8e4m3fn", "float4e2m1"})
-"""Types of a Q/DQ pair that mean what ONNX means. A uint8 Q is accepted too, and computed as int8."""
+"""Types of a Q/DQ pair that the parser computes as ONNX specifies. It accepts a Q to uint8 too, and computes int8."""
 
 FLOAT_TYPES = frozenset({"float32", "float16", "bfloat16"})
 
@@ -16,8 +16,10 @@ INITIALIZER_TYPES = FLOAT_TYPES | {
     "float8e4m3fn",
     "float4e2m1",
 }
-"""Types that the parser imports as initializers, used or not."""
+"""Types that the parser imports as initializers. It refuses other types even where nothing uses the initializer."""
 
+# The parser refuses other zero points ("Non-zero zero point is not supported") for int8, uint8, int4 and fp4; it
+# ignores those of fp8.
 SYMMETRIC_TYPES = frozenset({"int8", "uint8", "int4", "float8e4m3fn", "float4e2m1"})
 
 BLOCK_AXES = frozenset({-1, -2})

@@ -30,6 +30,7 @@ TARGET = Target(
     scale_types=frozenset({"float32", "float16"}),
     symmetric_types=frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}),
     negative_scale_types=frozenset({"int8", "int16", "int4", "int2"}),
+    # Official limits of 1.31.1: a later opset or IR version is refused when the session is made.
     max_opset=26,
     max_ir=13,
 )

@@ -1,7 +1,7 @@
 """Readers of data files, one kind a module.
 
 A module has ``ACCEPTS`` (for the message that lists what is legal), ``accepts(path) -> bool`` and ``read``, a
-:class:`Reader`. Readers bring samples into the shape that one run takes; types, shapes and values are checked after.
+:class:`Reader`. Readers give samples the shape that one run takes. Types, shapes and values are checked afterwards.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""``.npy`` files, for models with one input: samples along the first axis, read a sample at a time, as from npz."""
+"""``.npy`` files, for models with one input: samples along the first axis, read one at a time, as from npz."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,10 +33,10 @@ class NpySamples:
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> NpySamples:
-    """The samples of an npy file.
+    """Read the samples of an npy file.
 
     Raises:
-        UsageError: The model has not just one input, or the file is damaged or holds Python objects.
+        UsageError: The model has not exactly one input, or the file is damaged or holds Python objects.
     """
     if len(specs) != 1:
         names = ", ".join(spec.name for spec in specs) or "none"

@@ -19,7 +19,7 @@ from qdqtool.errors import UsageError
 
 ACCEPTS = ".npz file"
 LABELS = "labels"
-"""Key of the right answers that a test set may carry beside its inputs; no run takes it, unless it is an input."""
+"""Key of the labels that a test set may hold beside its inputs. A run takes it only if the model has such an input."""
 
 
 def accepts(path: Path) -> bool:
@@ -34,8 +34,8 @@ class NpzSamples:
     Attributes:
         path: The file.
         columns: One for each input.
-        count: How many runs they are enough for.
-        labels: The right answers, if they were asked for.
+        count: Number of runs that they serve.
+        labels: The labels, if they were requested.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class NpzSamples:
                 yield sample
 
     def with_labels(self) -> "NpzSamples":
-        """The same samples with the array :data:`LABELS`, which has a row for each row of the batches.
+        """Return the same samples with the array :data:`LABELS`, which has a row for each row of the batches.
 
         Raises:
             UsageError: There is none, it holds no integers, or it has another number of rows.
@@ -76,7 +76,7 @@ class NpzSamples:
         return replace(self, labels=self._fitted(column))
 
     def _fitted(self, labels: Column) -> Column:
-        """The labels, with as many rows a run as the inputs take."""
+        """Return the labels, with as many rows in each run as the inputs take."""
         if labels.dtype.kind not in "iu" or not labels.shape:
             raise UsageError(f"{self.path}: '{LABELS}' is {labels.dtype} {list(labels.shape)}; it must hold integers")
         for rows in sorted({column.rows for column in self.columns if column.shape} or {1}, reverse=True):
@@ -88,10 +88,10 @@ class NpzSamples:
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
-    """The samples of an npz file.
+    """Read the samples of an npz file.
 
     Raises:
-        UsageError: It is no npz file, holds Python objects, or its arrays are of different lengths.
+        UsageError: It is not an npz file, holds Python objects, or its arrays have different lengths.
     """
     with _open(path) as archive:
         members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
@@ -112,13 +112,14 @@ def _open(path: Path) -> Iterator[zipfile.ZipFile]:
 
 @contextlib.contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Whatever goes wrong with the archive inside the block is one message.
+    """Turn every error of reading the archive inside the block into one message.
 
     Raises:
-        UsageError: It is damaged or cannot be opened.
+        UsageError: The archive is damaged or cannot be opened.
     """
     try:
         yield
+    # zipfile raises NotImplementedError for unknown compression and RuntimeError for an encrypted member.
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise UsageError(f"{path} is not a readable .npz file: {error}") from None
     except OSError as error:

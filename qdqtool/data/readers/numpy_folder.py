@@ -1,4 +1,4 @@
-"""Folders of ``.npz`` or ``.npy`` files, each with one sample or more; they are taken in the order of their names."""
+"""Folders of ``.npz`` or ``.npy`` files with one or more samples each, read in the order of their names."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ class FolderSamples:
             yield from self._samples(file)
 
     def with_labels(self) -> "FolderSamples":
-        """The same samples with the right answers that every file has beside them."""
+        """Return the same samples with the labels that every file holds."""
         return replace(self, labelled=True)
 
     def _samples(self, file: Path) -> Iterable[Sample]:
@@ -44,12 +44,12 @@ class FolderSamples:
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> FolderSamples:
-    """The samples of a folder. Each file is checked as it is opened."""
+    """Read the samples of a folder. Each file is checked when it is opened."""
     return FolderSamples(_files(path), tuple(specs))
 
 
 def _files(path: Path) -> tuple[Path, ...]:
-    """Its files of one kind: the .npz files, or the .npy files where there is no other."""
+    """Return its .npz files, or its .npy files where it has no .npz files."""
     inside = sorted(path.iterdir(), key=by_number)
     kinds = ([file for file in inside if unit.accepts(file)] for unit in (npz, npy))
     return tuple(next(filter(None, kinds), ()))

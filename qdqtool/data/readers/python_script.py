@@ -1,8 +1,8 @@
 """Python scripts: ``FILE.py`` or ``FILE.py:func``, whose function (default ``load_data``) yields dicts of arrays.
 
-The script is the user's own, named on the command line; nothing else is ever executed. It is loaded once. The function
-is called anew for each pass over the data, so it must give the same samples each time, and only one is kept at a time.
-What it prints goes to stderr: stdout belongs to reports.
+The script is the user's own, named on the command line; nothing else is executed. It is loaded once. The function is
+called again for each pass over the data, so it must give the same samples each time; one sample is kept at a time. Its
+output goes to stderr, because stdout belongs to reports.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ DEFAULT_FUNCTION = "load_data"
 
 
 def accepts(path: Path) -> bool:
-    """Whether ``path`` is a Python file, or one with a function name behind it."""
+    """Whether ``path`` is a Python file, or one followed by a function name."""
     return _split(path) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptSamples:
-    """What one call of the function after another yields."""
+    """The samples that the function yields; each iteration calls it again."""
 
     file: Path
     name: str
@@ -52,7 +52,7 @@ class ScriptSamples:
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> ScriptSamples:
-    """The samples of a script, which is executed now.
+    """Read the samples of a script, which is executed now.
 
     Raises:
         UsageError: The script fails, or has no such function.
@@ -86,7 +86,8 @@ def _load(file: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(file.resolve().parent))  # as `python FILE.py` does, for modules beside the script
+    # As `python FILE.py` does, so that the script can import modules of its folder.
+    sys.path.insert(0, str(file.resolve().parent))
     try:
         with _running(file, str(file)):
             spec.loader.exec_module(module)
@@ -97,10 +98,11 @@ def _load(file: Path) -> ModuleType:
 
 @contextlib.contextmanager
 def _running(file: Path, where: str) -> Iterator[None]:
-    """The user's code: prints to stderr, and its exceptions become one line with the line number."""
+    """Run the user's code in the block: its output goes to stderr, its exceptions become one line."""
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
+    # A script may call sys.exit(); SystemExit is not an Exception.
     except (Exception, SystemExit) as error:
         line = _line_in(file, error.__traceback__)
         at = f" in line {line}" if line is not None else ""

@@ -1,6 +1,6 @@
 """ONNX test data: folders ``test_data_set_N`` with ``input_0.pb``, ``input_1.pb``, ... in the order of the inputs.
 
-The path is one such folder, or a folder that holds several. Each is one run as it is.
+The path is one such folder, or a folder with several of them. Each of them is one run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ def accepts(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DataSetSamples:
-    """One sample for each folder."""
+    """The samples of some folders, one in each."""
 
     sets: tuple[Path, ...]
     specs: tuple[InputSpec, ...]
@@ -40,10 +40,10 @@ class DataSetSamples:
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> DataSetSamples:
-    """The samples of a folder.
+    """Read the samples of a folder.
 
     Raises:
-        UsageError: A folder has not one file for each input.
+        UsageError: A folder does not hold exactly one file for each input.
     """
     sets = _sets(path)
     for folder in sets:
@@ -74,6 +74,7 @@ def _array(file: Path) -> Array:
     tensor = onnx.TensorProto()
     try:
         tensor.ParseFromString(file.read_bytes())
+        # A location in a data file could name any file of the machine.
         if is_external(tensor):
             raise UsageError(f"{file} keeps its data in another file, which is not followed")
         return np.asarray(numpy_helper.to_array(tensor))
