@@ -42,10 +42,10 @@ class RandomSamples:
 
 
 def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, samples: int | None = None) -> Feeds:
-    """Random feeds for a model.
+    """Make random feeds for a model.
 
     Args:
-        index: The index of the model; looked through for tables that integer inputs index.
+        index: The index of the model; it is searched for tables that integer inputs index.
         specs: Its inputs, with the shapes that the user fixed.
         seed: Same seed, same feeds.
         samples: How many runs; default :data:`DEFAULT_SAMPLES`.
@@ -107,7 +107,7 @@ def _draw(spec: InputSpec, bound: int, generator: np.random.Generator) -> Array:
 
 
 def _bound(spec: InputSpec, index: ModelIndex) -> int:
-    """One more than the largest integer that is safe to feed."""
+    """Return one more than the largest integer that is safe to feed."""
     if spec.dtype.kind not in "iu":
         return 0
     sizes = list(_table_sizes(index.view.main.values[spec.name], index.types))
