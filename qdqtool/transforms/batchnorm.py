@@ -10,7 +10,7 @@ from qdqtool.graph.edits.edit import AddInitializer, Edit, RemoveNode, RenameOut
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.edits.unused import DeadCode
-from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
 from qdqtool.graph.model import Model, Payload
@@ -57,11 +57,11 @@ def fold_batchnorm(model: Model) -> Transformed[tuple[FoldedNode, ...]]:
     """
     done: list[FoldedNode] = []
     for _ in range(MAX_PASSES):
-        view = GraphView(model.fork())
-        matches = tuple(Matcher(view, Constants(view)).matches())
+        index = ModelIndex.of(model.fork())
+        matches = tuple(Matcher(index).matches())
         if not matches:
             break
-        model = apply_edits(view.model, _edits(view, matches))
+        model = apply_edits(index.model, _edits(index.view, matches))
         done += [_folded(match) for match in matches]
     return Transformed(model, tuple(done))
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import read_array
 from qdqtool.transforms.batchnorm_arithmetic import Array, ChannelAffine, folded_bias, folded_weight
 
@@ -46,17 +46,15 @@ class Matcher:
     """Finds what can be folded in one model.
 
     Args:
-        view: The index of the model.
-        constants: Its folded constants.
+        index: The index of the model.
     """
 
-    def __init__(self, view: GraphView, constants: Constants) -> None:
-        self._view = view
-        self._constants = constants
+    def __init__(self, index: ModelIndex) -> None:
+        self._index = index
 
     def matches(self) -> Iterator[Match]:
         """Every BatchNormalization that can be folded; of two in a row, the first."""
-        for node in self._view.nodes():
+        for node in self._index.view.nodes():
             if node.is_op("BatchNormalization") and not node.is_parametric and _in_inference_mode(node):
                 found = self._match(node)
                 if found is not None:
@@ -81,11 +79,11 @@ class Matcher:
         return ChannelAffine.of((scale, shift, mean, var), norm.attribute("epsilon", 1e-5))
 
     def _stored(self, value: Value | None) -> onnx.TensorProto | None:
-        stored = self._constants.direct(value) if value is not None else None
+        stored = self._index.constants.direct(value) if value is not None else None
         return stored if stored is not None and stored.data_type in _FLOAT_TYPES else None
 
     def _constant(self, value: Value | None) -> Array | None:
-        return self._constants.array(value) if value is not None else None
+        return self._index.constants.array(value) if value is not None else None
 
     def _bias(self, node: NodeView, affine: ChannelAffine) -> Array | None:
         beta = node.attribute("beta", 1.0) if node.op_type == "Gemm" else 1.0
@@ -99,7 +97,7 @@ class Matcher:
         """Float16 weights may leave their range; other types would need weights that no network has."""
         if weight.data_type not in _NARROW_TYPES:
             return True
-        values = folded_weight(read_array(self._view.model, weight), affine, axis, groups)
+        values = folded_weight(read_array(self._index.model, weight), affine, axis, groups)
         return bool(np.abs(values).max(initial=0.0) <= np.finfo(np.float16).max)
 
 

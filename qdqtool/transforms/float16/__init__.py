@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from qdqtool.graph.edits.surgeon import apply_edits
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.graph.transformed import Transformed
@@ -65,11 +65,11 @@ def convert_to_float16(
         measured: The largest finite magnitude of its tensors on data, by scope and name: what is unknown is taken to
             fit.
     """
-    view = GraphView(model.fork())
-    decisions = decide(view, measured or {})
+    index = ModelIndex.of(model.fork())
+    decisions = decide(index, measured or {})
     builder = Float16Edits(decisions)
     builder.add_all()
-    done = apply_edits(view.model, builder.edits) if builder.edits else model
+    done = apply_edits(index.model, builder.edits) if builder.edits else model
     computing = sum(1 for _ in decisions.computing())
     return Transformed(done, Float16Conversion(computing - len(decisions.kept), _kept(decisions), builder.casts))
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from qdqtool.graph.edits.unused import returned_from_outside
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Use, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView, Use, Value
 from qdqtool.transforms.float16.indices import HEAVY, index_arithmetic
 from qdqtool.transforms.float16.limits import FINITE, LARGEST, NORMAL
 from qdqtool.transforms.float16.magnitudes import Magnitudes
@@ -27,20 +26,14 @@ class Decisions:
     """What is to become of each float32 operand.
 
     Attributes:
-        view: The index of the model.
-        types: Its tensor types.
-        constants: Its folded constants.
-        qdq: Its Q and DQ nodes.
+        index: The index of the model.
         operands: The float32 operands of every node that has some.
         stand_ins: Constants that stand for infinity.
         kept: Nodes that compute in float32, with the reason.
         returned: Tensors that keep their type under their name: outputs of the graph and of bodies.
     """
 
-    view: GraphView
-    types: TensorTypes
-    constants: Constants
-    qdq: QdqIndex
+    index: ModelIndex
     operands: Mapping[NodeView, Operands]
     stand_ins: StandIns
     kept: dict[NodeView, str] = field(default_factory=dict)
@@ -62,7 +55,7 @@ class Decisions:
 
     def wants_half(self, use: Use) -> bool | None:
         """Whether a use of a float32 tensor wants float16; None where it takes what it gets."""
-        own, entry = self.operands.get(use.node), self.qdq.get(use.node)
+        own, entry = self.operands.get(use.node), self.index.qdq.get(use.node)
         if own is None or (own.kind is not Kind.COMPUTES and use.index not in own.inputs):
             return entry is not None and use.index == 1 and self._has_half_scale(entry)
         if entry is not None and entry.is_quantize and self.is_stored(entry.data):
@@ -75,9 +68,9 @@ class Decisions:
 
     def takes_either(self, node: NodeView) -> bool:
         """Whether a Q or DQ can have either type: its scale is stored, or need not have the same."""
-        entry = self.qdq.get(node)
+        entry = self.index.qdq.get(node)
         assert entry is not None
-        stored = self.is_stored(entry.scale) and not self.qdq.makes_scales(entry)
+        stored = self.is_stored(entry.scale) and not self.index.qdq.makes_scales(entry)
         return stored or node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
 
     def _has_half_scale(self, entry: QdqNode) -> bool:
@@ -86,39 +79,36 @@ class Decisions:
             return False
         if not entry.is_quantize:
             return entry.output is not None and self.is_half(entry.output)
-        readers = [reader.output for reader in self.qdq.readers(entry)]
+        readers = [reader.output for reader in self.index.qdq.readers(entry)]
         return self.is_stored(entry.data) and all(made is not None and self.is_half(made) for made in readers)
 
     def is_stored(self, value: Value | None) -> bool:
         """Whether a tensor is a float32 constant of the file, and not computed from such."""
-        if value is None or not is_float32(value, self.types):
+        if value is None or not is_float32(value, self.index.types):
             return False
         return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
 
     def _is_made_half(self, value: Value) -> bool:
         """The type that all readers want; float32 where they differ."""
         assert value.producer is not None
-        pair = self.qdq.get(value.producer) is not None
+        pair = self.index.qdq.get(value.producer) is not None
         if value in self.returned or (pair and not self.takes_either(value.producer)):
             return False
         return all(self.wants_half(use) is not False for use in value.uses)
 
 
-def decide(view: GraphView, measured: Mapping[TensorKey, float]) -> Decisions:
+def decide(index: ModelIndex, measured: Mapping[TensorKey, float]) -> Decisions:
     """Decide for every node of a model.
 
     Args:
-        view: The index of the model.
+        index: The index of the model.
         measured: The largest finite magnitude of tensors that were observed, by scope and name.
     """
-    types = TensorTypes(view)
-    constants = Constants(view)
-    qdq = QdqIndex(view, types, constants)
-    operands = {node: own for node in view.nodes() if (own := operands_of(node, types)) is not None}
+    view = index.view
+    operands = {node: own for node in view.nodes() if (own := operands_of(node, index.types)) is not None}
     outputs = {value for value in view.values() if value.is_output} | returned_from_outside(view)
-    stand_ins = find_stand_ins(view, constants)
-    decisions = Decisions(view, types, constants, qdq, operands, stand_ins, returned=frozenset(outputs))
-    limits = _Limits(decisions, Magnitudes(measured, constants, qdq), measured)
+    decisions = Decisions(index, operands, find_stand_ins(index), returned=frozenset(outputs))
+    limits = _Limits(decisions, Magnitudes(measured, index), measured)
     indices = index_arithmetic(view, operands)
     for node in decisions.computing():
         reason = operands[node].problem or (INDICES if node in indices else limits.problem(node))
@@ -151,7 +141,7 @@ class _Limits:
         magnitude = self._magnitudes.of(value)
         if magnitude is None:
             return ""
-        if self._decisions.constants.is_constant(value):
+        if self._decisions.index.constants.is_constant(value):
             return f"constant '{value.name}' has {magnitude:.3g}, beyond {FINITE:g}" if magnitude > FINITE else ""
         if magnitude > LARGEST:
             return f"'{value.name}' reaches {magnitude:.3g}: more than {LARGEST:g}, a quarter of what float16 holds"
@@ -182,7 +172,7 @@ def _keep_between(decisions: Decisions) -> None:
 def _is_between(node: NodeView, decisions: Decisions) -> bool:
     own = decisions.operands[node]
     reads = [value for index in own.inputs if (value := node.input(index)) is not None]
-    made = [value for value in reads if not decisions.constants.is_constant(value)]
+    made = [value for value in reads if not decisions.index.constants.is_constant(value)]
     makes = [value for index in own.outputs if (value := node.output(index)) is not None]
     if not made or not makes or any(decisions.is_half(value) for value in made):
         return False

@@ -41,19 +41,19 @@ class Float16Edits:
     _constants: dict[Value, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._namer = Namer(self.decisions.view)
-        self._dead = DeadCode(self.decisions.view)
+        self._namer = Namer(self.decisions.index.view)
+        self._dead = DeadCode(self.decisions.index.view)
 
     def add_all(self) -> None:
         """Add what every node and tensor needs."""
         for node, own in self.decisions.operands.items():
             if own.kind is Kind.MAKES:
                 self._set_type_of_maker(node)
-            entry = self.decisions.qdq.get(node)
+            entry = self.decisions.index.qdq.get(node)
             if entry is not None and entry.is_quantize:
                 self._set_scale_of_quantizer(entry)
-        for value in self.decisions.view.values():
-            if is_float32(value, self.decisions.types) and not value.scope.in_function:
+        for value in self.decisions.index.view.values():
+            if is_float32(value, self.decisions.index.types) and not value.scope.in_function:
                 self._convert(value)
         self.edits += self._dead.edits()
 
@@ -86,10 +86,10 @@ class Float16Edits:
         return self._constants[value]
 
     def _half(self, value: Value, name: str) -> onnx.TensorProto:
-        model, stored = self.decisions.view.model, self.decisions.constants.direct(value)
+        model, stored = self.decisions.index.model, self.decisions.index.constants.direct(value)
         clipped = value in self.decisions.stand_ins.roots
         if stored is None or element_count(stored) <= _SMALL:
-            array = self.decisions.constants.array(value)
+            array = self.decisions.index.constants.array(value)
             assert array is not None
             return make_tensor(name, rounded(array, clipped=clipped), TensorProto.FLOAT16)
 
@@ -111,7 +111,7 @@ class Float16Edits:
     def _convert_full(self, value: Value) -> None:
         """A tensor that stays float32: readers in float16 get a Cast, or, of codes, a DQ of their own."""
         half = [use for use in value.uses if self.decisions.wants_half(use)]
-        entry = self.decisions.qdq.dequantizer_of(value)
+        entry = self.decisions.index.qdq.dequantizer_of(value)
         if half and entry is not None and self.decisions.takes_either(entry.node):
             self._dequantize_again(entry, value, half)
         else:
@@ -148,14 +148,14 @@ class Float16Edits:
         output = node.output()
         if output is None or node.scope.in_function or not self.decisions.is_half(output):
             return
-        entry = self.decisions.qdq.get(node)
+        entry = self.decisions.index.qdq.get(node)
         if entry is not None:
             self._set_type_of_dequantizer(entry)
         elif node.op_type == "Cast":
             self.edits.append(SetAttribute(node.scope.path, node.key, "to", TensorProto.FLOAT16))
         else:
             filled = node.attribute("value")
-            array = np.zeros(1, np.float32) if filled is None else read_array(self.decisions.view.model, filled)
+            array = np.zeros(1, np.float32) if filled is None else read_array(self.decisions.index.model, filled)
             half = rounded(array, clipped=output in self.decisions.stand_ins.roots)
             tensor = make_tensor("value", half, TensorProto.FLOAT16)
             self.edits.append(SetAttribute(node.scope.path, node.key, "value", tensor))
@@ -166,7 +166,7 @@ class Float16Edits:
         One that makes the scales of others names it: its own scale is too small for float16.
         """
         node, decisions = entry.node, self.decisions
-        if entry.output_dtype is not None or decisions.qdq.makes_scales(entry):
+        if entry.output_dtype is not None or decisions.index.qdq.makes_scales(entry):
             self.edits.append(SetAttribute(node.scope.path, node.key, "output_dtype", TensorProto.FLOAT16))
         elif entry.scale is not None and decisions.is_stored(entry.scale):
             self._set_input(Use(node, 1), self._constant(entry.scale))

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qdqtool import formats
-from qdqtool.graph.index.constants import Array, Constants
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode
+from qdqtool.graph.index.constants import Array
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
@@ -29,13 +30,11 @@ class Magnitudes:
 
     Attributes:
         measured: That of tensors that were observed, by scope and name.
-        constants: Folded constants of the model.
-        qdq: Its Q and DQ nodes.
+        index: The index of the model.
     """
 
     measured: Mapping[TensorKey, float]
-    constants: Constants
-    qdq: QdqIndex
+    index: ModelIndex
     _known: dict[Value, float | None] = field(default_factory=dict)
 
     def of(self, value: Value) -> float | None:
@@ -52,10 +51,10 @@ class Magnitudes:
         measured = self.measured.get(tensor_key(value))
         if measured is not None:
             return measured
-        if self.constants.is_constant(value):
-            array = self.constants.array(value)
+        if self.index.constants.is_constant(value):
+            array = self.index.constants.array(value)
             return largest(array) if array is not None else None
-        entry = self.qdq.dequantizer_of(value)
+        entry = self.index.qdq.dequantizer_of(value)
         if entry is not None:
             return self._of_dequantized(entry)
         node = value.producer
@@ -64,7 +63,7 @@ class Magnitudes:
 
     def _of_dequantized(self, entry: QdqNode) -> float | None:
         """No code is further from zero than the format's largest."""
-        scale = self.constants.array(entry.scale) if entry.scale is not None else None
+        scale = self.index.constants.array(entry.scale) if entry.scale is not None else None
         fmt = formats.by_onnx_type(entry.quantized_type or 0)
         if scale is None or fmt is None:
             return None

@@ -11,7 +11,8 @@ import numpy as np
 from onnx import numpy_helper
 
 from qdqtool.graph.index.constants import Array, Constants
-from qdqtool.graph.index.view import GraphView, Use, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Use, Value
 from qdqtool.numerics.dtypes import FLOAT32
 from qdqtool.transforms.float16.limits import LARGEST
 
@@ -38,13 +39,13 @@ class StandIns:
     carried: frozenset[Value]
 
 
-def find_stand_ins(view: GraphView, constants: Constants) -> StandIns:
+def find_stand_ins(index: ModelIndex) -> StandIns:
     """Every constant beyond :data:`~.limits.LARGEST` that nothing but bounds and a Softmax ever sees."""
     roots: set[Value] = set()
     carried: set[Value] = set()
-    for value in view.values():
-        sign = _sign_of_huge(value, constants)
-        walk = _Walk(constants)
+    for value in index.view.values():
+        sign = _sign_of_huge(value, index.constants)
+        walk = _Walk(index.constants)
         if sign and value.uses and not value.is_output and walk.is_harmless(value, sign):
             roots.add(value)
             carried |= walk.reached
