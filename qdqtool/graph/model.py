@@ -1,4 +1,4 @@
-"""A model in memory: its ModelProto without external weights, and where tensor bytes are to be had."""
+"""A model in memory: its ModelProto without external weights, and the sources of tensor bytes."""
 
 import shutil
 import tempfile
@@ -10,11 +10,11 @@ from pathlib import Path
 import onnx
 
 PENDING_LOCATION = "qdqtool:pending"
-"""``location`` of a tensor whose bytes are still to be made when the model is saved; its ``key`` names the payload."""
+"""``location`` of a tensor whose bytes are made when the model is saved; its ``key`` names the payload."""
 
 
 class SpillFolder:
-    """A temporary folder for weights that vanishes with this object, or when Python ends.
+    """A temporary folder for weights that is deleted with this object, or when Python ends.
 
     Attributes:
         path: The folder.
@@ -30,12 +30,12 @@ class SpillFolder:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the bytes of a tensor lie for the time being (:mod:`qdqtool.graph.io.spill`).
+    """The place of the bytes of a spilled tensor (:mod:`qdqtool.graph.io.spill`).
 
     Attributes:
         folder: The folder.
-        location: The file in it.
-        offset: Where they begin.
+        location: Name of the file in it.
+        offset: Offset of the first byte.
     """
 
     folder: SpillFolder
@@ -53,9 +53,9 @@ class Payload:
     """Bytes of a tensor that are made when they are needed and not kept.
 
     Attributes:
-        nbytes: How many bytes :attr:`make` returns.
-        make: Produces the raw data, packed and little-endian as ONNX stores it.
-        place: Where the same bytes can be mapped from; None where they have to be made.
+        nbytes: Number of bytes that :attr:`make` returns.
+        make: Makes the raw data, packed and little-endian as ONNX stores it.
+        place: The place from which the same bytes can be mapped; None where they have to be made.
     """
 
     nbytes: int

@@ -6,8 +6,8 @@ from qdqtool.findings import Finding
 from qdqtool.graph.index.structure import Neighbourhoods, context, digest
 from qdqtool.graph.index.view import NodeView
 
-# Names that exporters number: PyTorch writes onnx::Conv_123, %42, val_7 or add_3, and plain numbers. One inserted
-# node renumbers all that follow.
+# Names that exporters number, such as onnx::Conv_123, %42, val_7, add_3, or a plain number. One inserted node
+# renumbers all that follow.
 _COUNTED = re.compile(r"(?:^|(?<=[/.:]))(?:onnx::\w+_|%|(?:val|value|tensor|node|add|mul)_|)\d+(?=$|[/_.:])")
 
 

@@ -1,4 +1,4 @@
-"""A batch of edits, sorted by scope and node and looked up in the model: every edit names something that is there."""
+"""Sort edits by scope and node, and check that each names something that the model has."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,12 +27,12 @@ from qdqtool.graph.scope import ScopePath, display
 
 
 class EditError(ValueError):
-    """A batch of edits does not fit the model or contradicts itself: a bug of whoever made it, not of the user."""
+    """A batch of edits does not fit the model or contradicts itself: a bug of its maker, not a fault of the user."""
 
 
 @dataclass(slots=True)
 class NodeChange:
-    """What is to change at one node that stays.
+    """The changes of one node that stays.
 
     Attributes:
         inputs: New tensor by input index.
@@ -76,7 +76,7 @@ class ScopeBatch:
     element_types: dict[str, int] = field(default_factory=dict)
 
     def new_names(self) -> Iterator[str]:
-        """Every tensor name that the batch defines, repetitions included."""
+        """Yield every tensor name that the batch defines, with repetitions."""
         yield from (tensor.name for tensor in self.new_initializers)
         for node in self.added:
             yield from filter(None, node.outputs)
@@ -85,22 +85,22 @@ class ScopeBatch:
                 yield from change.outputs.values()
 
     def old_names(self) -> set[str]:
-        """Every tensor name that loses its definition; the batch may define it anew."""
+        """Return every tensor name that loses its definition; the batch may define it again."""
         names = {name for key in self.removed for name in key if name}
         names |= {key[index] for key, change in self.changes.items() for index in change.outputs}
         return names | self.old_initializers
 
     def vanished_names(self) -> set[str]:
-        """Every tensor name that is defined before the edits and no longer after them."""
+        """Return every tensor name that is defined before the edits and not after them."""
         return self.old_names() - set(self.new_names())
 
     def key_after(self, key: NodeKey) -> NodeKey:
-        """The outputs of a node once the renames are done."""
+        """Return the outputs of a node after the renames."""
         renames = self.changes[key].outputs if key in self.changes else {}
         return tuple(renames.get(index, name) for index, name in enumerate(key))
 
     def add(self, edit: Edit) -> None:
-        """Sort one edit in.
+        """Add one edit.
 
         Raises:
             EditError: It names what the scope does not have, or contradicts an earlier edit.

@@ -1,4 +1,4 @@
-"""Whether a batch of edits leaves every tensor name defined once and every use of a name with a definition."""
+"""Check that after a batch of edits every tensor name is defined once and every used name is defined."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from qdqtool.graph.scope import ScopePath
 
 
 def check_batches(view: GraphView, batches: Mapping[ScopePath, ScopeBatch]) -> None:
-    """Raise unless the model will be consistent after the edits.
+    """Check that the model is consistent after the edits.
 
     Raises:
         EditError: A new name exists already in its scope, one around it or one below it; a tensor that vanishes is

@@ -1,4 +1,4 @@
-"""The closed set of graph edits: what may be done to a model, as values.
+"""The closed set of graph edits, as values.
 
 Only :mod:`qdqtool.graph.edits.surgeon` carries them out. Nodes are identified by their scope path and output names
 *in the model before the edits*.
@@ -18,10 +18,10 @@ NodeKey = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AddInitializer:
-    """Give the scope a new initializer. In a local function, which has none, it becomes a Constant node.
+    """Add an initializer to a scope. In a local function, which has none, it becomes a Constant node.
 
     Attributes:
-        scope: Where.
+        scope: The scope.
         tensor: The constant, packed as ONNX stores it; its name must be new in the scope and those around it. It may
             be pending (see :mod:`qdqtool.graph.model`).
     """
@@ -32,7 +32,7 @@ class AddInitializer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoveInitializer:
-    """Take an initializer out, and the graph input of the same name that older IR versions ask for."""
+    """Remove an initializer, and the graph input of the same name that IR versions below 4 require."""
 
     scope: ScopePath
     name: str
@@ -43,7 +43,7 @@ class AddNode:
     """Add a node; the surgeon finds its place: after its inputs are made, before the first use of its outputs.
 
     Attributes:
-        scope: Where.
+        scope: The scope.
         op_type: Operator.
         inputs: Input names, empty for an absent one.
         outputs: Output names, new in the scope (or freed by a :class:`RenameOutput` of the same batch).
@@ -63,7 +63,7 @@ class AddNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoveNode:
-    """Take a node out. Its outputs must be unused, or made by another edit of the same batch."""
+    """Remove a node. Its outputs must be unused, or made by another edit of the same batch."""
 
     scope: ScopePath
     node: NodeKey
@@ -71,7 +71,7 @@ class RemoveNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetInput:
-    """Let input ``index`` of a node read another tensor of its scope or of one around it."""
+    """Connect input ``index`` of a node to another tensor of its scope or of an enclosing scope."""
 
     scope: ScopePath
     node: NodeKey
@@ -81,7 +81,7 @@ class SetInput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RenameOutput:
-    """Rename one output of a node. Nothing else is renamed: the uses are moved by :class:`SetInput`."""
+    """Rename one output of a node. Its uses are not renamed: :class:`SetInput` moves them."""
 
     scope: ScopePath
     node: NodeKey
@@ -119,7 +119,7 @@ class SetDomain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetOperator:
-    """Let a node be another operator of its domain; its name, metadata and attributes stay."""
+    """Change the operator of a node within its domain; its name, metadata and attributes stay."""
 
     scope: ScopePath
     node: NodeKey
@@ -128,9 +128,9 @@ class SetOperator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetElementType:
-    """Correct the element type that the scope states of a tensor in between; nothing where it states none.
+    """Correct the declared element type of an inner tensor of a scope; do nothing where none is declared.
 
-    For an edit that changes what a tensor holds. Inputs and outputs of a scope are a contract with whoever calls it and
+    It is for edits that change the type of a tensor. Inputs and outputs of a scope are a contract with its callers and
     stay as they are.
     """
 

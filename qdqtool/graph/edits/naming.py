@@ -1,7 +1,7 @@
-"""Fresh names for new tensors and nodes: the same model and the same requests give the same names.
+"""Choose unused names for new tensors and nodes: the same model and the same requests give the same names.
 
 Users know the words from ONNX Runtime's quantizer: ``<t>_QuantizeLinear`` and ``<t>_DequantizeLinear`` for nodes,
-with ``_Output`` for what they make, ``<t>_scale``, ``<t>_zero_point`` and ``<t>_quantized`` for constants.
+with ``_Output`` for outputs, ``<t>_scale``, ``<t>_zero_point`` and ``<t>_quantized`` for constants.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from qdqtool.graph.index.view import GraphView, Scope
 
 
 class Namer:
-    """Hands out names that nothing in the model has yet, and remembers them.
+    """Gives names that are not in use in the model, and remembers them.
 
     Args:
-        view: The index of the model. Names count in all its scopes, so that a new name never hides another one.
+        view: The index of the model. A name is unused in all scopes, so that a new name never hides another.
     """
 
     def __init__(self, view: GraphView) -> None:
@@ -48,4 +48,5 @@ def _tensor_names(scope: Scope) -> Iterator[str]:
     yield from scope.values
     yield from scope.output_names()
     for node in scope.nodes:
-        yield from node.proto.input  # a name may be read though nothing defines it
+        # A malformed model may read a name that nothing defines.
+        yield from node.proto.input

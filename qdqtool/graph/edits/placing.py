@@ -1,4 +1,4 @@
-"""Where nodes stand: new ones after what they read and right before their first use, all others as they stood."""
+"""Place new nodes after their inputs and right before their first use; all other nodes keep their places."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -11,11 +11,11 @@ Container = onnx.GraphProto | onnx.FunctionProto
 
 
 def add_in_place(container: Container, new: Sequence[onnx.NodeProto], moved: Collection[int]) -> None:
-    """Add nodes to a scope so that its nodes stay in topological order.
+    """Add nodes to a scope and keep its nodes in topological order.
 
-    A new node stands right before the first node that reads one of its outputs, in a body or by itself; one that no
-    node reads stands at the end. A node that stood there keeps its place, unless a new node or one that has ``moved``
-    reads what it makes and comes before it.
+    A new node is placed right before the first node that reads one of its outputs, itself or in a body; a node that no
+    other reads is placed at the end. Existing nodes keep their places, unless a new node, or one of ``moved``, reads
+    their output and comes before them.
 
     Args:
         container: The scope; its nodes are there without the new ones.
@@ -33,16 +33,18 @@ def add_in_place(container: Container, new: Sequence[onnx.NodeProto], moved: Col
 
 
 def rearrange(container: Container, order: Sequence[int]) -> None:
-    """Bring the nodes of a scope into ``order``, a permutation of their positions."""
+    """Reorder the nodes of a scope to ``order``, a permutation of their positions."""
     if list(order) == sorted(order):
         return
+    # Sorting a repeated field in place moves the messages; deleting and adding them again would copy each node with
+    # its bodies.
     rank = {position: place for place, position in enumerate(order)}
     positions = iter(range(len(order)))
     container.node.sort(key=lambda _: rank[next(positions)])
 
 
 def free_names(graph: onnx.GraphProto) -> set[str]:
-    """Names that a body reads from the scopes around it."""
+    """Return the names that a body reads from enclosing scopes."""
     read = {name for node in graph.node for name in names_read(node)}
     read |= {output.name for output in graph.output}
     defined = {name for node in graph.node for name in node.output}
@@ -53,7 +55,7 @@ def free_names(graph: onnx.GraphProto) -> set[str]:
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
-    """Names that a node reads from its scope, by itself or in its bodies."""
+    """Return the names that a node reads from its scope, itself or in its bodies."""
     names = [name for name in node.input if name]
     for _, graph in node_bodies(node):
         names += sorted(free_names(graph))
@@ -74,7 +76,7 @@ class _Order:
         return list(self._done)
 
     def _put(self, index: int) -> None:
-        """Put a node, and before it those it waits for, depth first without recursion."""
+        """Place a node, and before it the nodes it waits for: depth first, without recursion."""
         if index in self._done:
             return
         stack = [(index, self._awaited(index, early=False))]
@@ -93,7 +95,7 @@ class _Order:
                 open_nodes.add(maker)
 
     def _awaited(self, index: int, *, early: bool) -> Iterator[int]:
-        """The nodes that must stand before; of a node that stayed in its place, only new ones can be missing."""
+        """Yield the nodes that must come before. For a node that was not touched, only new nodes can be missing."""
         for name in names_read(self._nodes[index]):
             maker = self._makers.get(name)
             if maker is not None and (early or index in self._free or maker >= self._count):

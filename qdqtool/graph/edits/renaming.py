@@ -1,4 +1,4 @@
-"""Renaming tensors in a graph and the bodies below it, by ONNX's scoping."""
+"""Rename tensors in a graph and its bodies, by ONNX's scoping."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ def rename_in_graph(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
 
     Args:
         graph: The graph.
-        names: New name by old name. In a body that defines such a name itself, that one keeps it.
+        names: New name by old name. A name that a body defines itself keeps its meaning there, and is not renamed.
     """
     for node in graph.node:
         _rename_in_node(node, names)

@@ -1,8 +1,8 @@
-"""Doing edits: the only module that knows onnx-graphsurgeon.
+"""Apply edits to a model; the only module that uses onnx-graphsurgeon.
 
-Graphsurgeon edits the nodes of one scope at a time. It is handed a stand-in that has the operators and tensor names of
-the nodes that change, but no attributes, bodies or data, so it can neither drop what it does not know nor copy a
-weight. Its export is not the result: the original model is, copied, with what the edits asked for taken over.
+Graphsurgeon edits the nodes of one scope at a time. It gets a stand-in with the operators and tensor names of the nodes
+that change, but without attributes, bodies and data. So it can neither drop what it does not know nor copy a weight.
+Its export is not the result: the result is a copy of the original model that takes over the requested changes.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,21 +22,21 @@ from qdqtool.graph.scope import MAIN, ScopePath, function_path, walk
 __all__ = ["EditError", "apply_edits"]
 
 IR_WITH_FREE_INITIALIZERS = 4
-"""From this IR version on, an initializer need not be a graph input too."""
+"""First IR version in which an initializer need not be a graph input too."""
 
 
 def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
-    """The model with the edits done; ``model`` itself is left as it is.
+    """Return the model with the edits applied; ``model`` itself is not changed.
 
-    What no edit names stays as it was, byte for byte: nodes and their order, metadata, doc strings, types,
-    annotations, functions, training information. What described a tensor that vanishes goes with it. Besides:
+    Everything that no edit names stays byte for byte: nodes and their order, metadata, doc strings, types, annotations,
+    functions, training information. Types and annotations of a removed tensor are removed with it. In addition:
 
     - A new initializer raises the IR version to 4 where it is lower.
     - A new node of a domain that the model or function does not import yet adds the import, version 1.
 
     Args:
         model: The model.
-        edits: What to do. Their order matters only among new nodes that nothing reads.
+        edits: The edits. Their order matters only among new nodes that nothing reads.
 
     Raises:
         EditError: The edits do not fit the model, or leave a name without a definition or with two.
@@ -51,7 +51,8 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
     moved = _owners_of_moved(batches.values())
     for path in moved:
         batches.setdefault(path, new_batch(view, path))
-    for path, batch in sorted(batches.items(), key=lambda entry: -len(entry[0])):  # placing looks into edited bodies
+    # Inner scopes first: placing a node reads the edited bodies of its neighbours.
+    for path, batch in sorted(batches.items(), key=lambda entry: -len(entry[0])):
         take_over(containers[path], batch, _edit_nodes(batch), moved.get(path, ()))
         _raise_ir_for(batch, result.proto)
         _import_domains(batch, result.proto)
@@ -59,7 +60,7 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
 
 
 def _owners_of_moved(batches: Iterable[ScopeBatch]) -> dict[ScopePath, set[NodeKey]]:
-    """By scope, the nodes that have a body in which inputs change."""
+    """Return, by scope, the nodes with a body in which inputs change."""
     owners: dict[ScopePath, set[NodeKey]] = {}
     for batch in batches:
         owner = batch.scope.owner
@@ -70,7 +71,7 @@ def _owners_of_moved(batches: Iterable[ScopeBatch]) -> dict[ScopePath, set[NodeK
 
 
 def _edit_nodes(batch: ScopeBatch) -> dict[NodeKey, onnx.NodeProto]:
-    """The new and changed nodes of the scope after the edits, as graphsurgeon exports them, by their outputs."""
+    """Return the new and changed nodes of the scope as graphsurgeon exports them, by their outputs."""
     if not (batch.added or batch.changes or batch.removed):
         return {}
     graph = gs.import_onnx(_stand_in(batch))
@@ -83,7 +84,9 @@ def _edit_nodes(batch: ScopeBatch) -> dict[NodeKey, onnx.NodeProto]:
 
     nodes = {tuple(output.name for output in node.outputs): node for node in graph.nodes}
     kept: list[gs.Node] = []
-    for key, node in nodes.items():  # in file order, in which graphsurgeon finds a consumer of a tensor at once
+    # In file order: graphsurgeon removes a node from the consumers of a tensor with list.remove, which searches from
+    # the front. In any other order a tensor with thousands of consumers takes quadratic time.
+    for key, node in nodes.items():
         if key in batch.removed:
             node.inputs.clear()
             node.outputs.clear()
@@ -125,6 +128,7 @@ def _new_node(node: AddNode, tensor: Callable[[str], gs.Tensor]) -> gs.Node:
         attrs=dict(node.attributes),
         inputs=[tensor(name) for name in node.inputs],
         outputs=[tensor(name) for name in node.outputs],
+        # graphsurgeon 0.6.1 writes a domain field even for "", and none for None.
         domain=node.domain or None,
     )
 

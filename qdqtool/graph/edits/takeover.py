@@ -1,4 +1,4 @@
-"""Writing what graphsurgeon edited into the original model: what the edits asked for, and nothing else."""
+"""Copy the requested changes, and nothing else, from graphsurgeon's export into the original model."""
 
 from collections.abc import Collection, Iterable, Mapping, MutableSequence
 from typing import Any
@@ -18,8 +18,8 @@ def take_over(container: Container, batch: ScopeBatch, exported: Exported, moved
 
     Args:
         container: The scope in the copy.
-        batch: What was asked for.
-        exported: Where changed and new nodes are taken from.
+        batch: The edits.
+        exported: The changed and new nodes.
         moved: Nodes in whose bodies inputs were changed.
 
     Raises:
@@ -91,7 +91,7 @@ def _remove_constants(container: Container, names: Collection[str]) -> None:
 
 
 def _forget(container: Container, names: Collection[str]) -> None:
-    """Take out what describes tensors that are no more: their types and quantization annotations."""
+    """Remove types and quantization annotations of tensors that no longer exist."""
     _delete(container.value_info, [value.name in names for value in container.value_info])
     if isinstance(container, onnx.GraphProto):
         annotations = container.quantization_annotation

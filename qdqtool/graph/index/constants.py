@@ -1,7 +1,7 @@
-"""Constant folding: the value of a tensor that only depends on constants, through the chains that exporters write.
+"""Constant folding: compute the value of a tensor that depends only on constants, through chains of small operators.
 
 The folder never executes a model: it knows a closed set of small operators, refuses results above a size limit, and
-gives None for everything else.
+returns None for everything else.
 """
 
 import numpy as np
@@ -16,6 +16,7 @@ from qdqtool.graph.model import Model
 
 Array = npt.NDArray[np.generic]
 
+# Python's recursion limit is 1,000 frames, and a hostile model may have a chain of any length.
 MAX_DEPTH = 64
 
 FOLDABLE = frozenset(FOLDERS)
@@ -63,7 +64,8 @@ class Constants:
 
     def _is_constant(self, value: Value, depth: int) -> bool:
         if value not in self._constant:
-            self._constant[value] = False  # a cycle is not constant
+            # Set first, so that a tensor in a cycle is not constant.
+            self._constant[value] = False
             self._constant[value] = self._decide(value, depth)
         return self._constant[value]
 
@@ -91,14 +93,16 @@ class Constants:
                 return None
             result = fold_node(node, inputs)
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):
-            return None  # the chain is malformed; whoever needs the value reports that it is not constant
+            # The chain is malformed. The code that needs the value reports that it is not constant.
+            return None
         foldable = result.size <= MAX_FOLDED_ELEMENTS and not result.dtype.hasobject
         return result if foldable else None
 
     def _inputs(self, node: NodeView) -> list[Array | None] | None:
-        """The inputs of a node, None for absent ones; None instead of the list where one is too large to fold."""
+        """Return the inputs of a node, None for absent ones; None for the whole list where one is too large to fold."""
         shape = self._known_shape(node)
         if shape is not None:
+            # Shape and Size read only the shape: a broadcast view of it takes one byte, whatever the extents are.
             return [np.broadcast_to(np.int8(0), shape)]
         inputs: list[Array | None] = []
         for index in range(len(node.proto.input)):
@@ -129,7 +133,7 @@ class Constants:
 
 
 def fold_node(node: NodeView, inputs: list[Array | None]) -> Array:
-    """What a node of :data:`FOLDABLE` makes of ``inputs``, None for absent ones.
+    """Compute the output of a node of :data:`FOLDABLE` from ``inputs``, None for absent ones.
 
     Raises:
         ValueError: The inputs do not fit (or another of the errors that NumPy raises then).

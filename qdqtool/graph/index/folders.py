@@ -1,7 +1,7 @@
-"""The small operators that constant folding knows, each on NumPy arrays.
+"""The small operators that constant folding knows, on NumPy arrays.
 
-Each takes the node and its inputs (None for an absent one). It raises ``ValueError``, ``TypeError`` or one of the other
-errors that :mod:`qdqtool.graph.index.constants` catches for what it cannot fold.
+Each function takes the node and its inputs (None for an absent one). For inputs that it cannot fold it raises
+``ValueError``, ``TypeError`` or another error that :mod:`qdqtool.graph.index.constants` catches.
 """
 
 import functools
@@ -65,6 +65,7 @@ def _concat(node: NodeView, inputs: Inputs) -> Any:
 
 def _constant_of_shape(node: NodeView, inputs: Inputs) -> Any:
     shape = tuple(int(dim) for dim in inputs[0])
+    # dtype=object: Python integers do not overflow, where int64 would wrap to a small or negative product.
     if any(dim < 0 for dim in shape) or np.prod(np.array(shape, dtype=object)) > MAX_FOLDED_ELEMENTS:
         raise ValueError("the shape is not foldable")
     fill = node.attribute("value")
@@ -95,6 +96,7 @@ def _granularity(node: NodeView, scale: Array, shape: tuple[int, ...]) -> Granul
         return PerTensor()
     if scale.ndim == 1:
         return PerAxis(axis)
+    # TensorRT never reads block_size and takes extent / scale extent, so models without it exist; ONNX requires it.
     return Blocked(axis, node.attribute("block_size", 0) or -(-shape[axis] // scale.shape[axis]))
 
 
@@ -115,12 +117,12 @@ def _slice(node: NodeView, inputs: Inputs) -> Any:
 
 
 def _old_slice(node: NodeView) -> list[Any]:
-    """The attributes that opset 1 to 9 has in place of inputs."""
+    """Return the attributes that Slice has in opset 1 to 9 instead of inputs."""
     return [node.attribute("starts"), node.attribute("ends"), node.attribute("axes"), None]
 
 
 def _cut(start: int, end: int, step: int, extent: int) -> slice:
-    """A Python slice with ONNX's clamping: going backwards, bounds before the first element mean the first element."""
+    """Make a Python slice with ONNX's clamping: backwards, bounds before the first element mean the first element."""
     if step < 0:
         return slice(max(start, -extent), None if end < -extent else end, step)
     return slice(start, end, step)
@@ -138,6 +140,7 @@ def _reduce(function: Callable[..., Any]) -> Callable[[NodeView, Inputs], Any]:
         axes = _axes(node, inputs)
         if axes is None and node.attribute("noop_with_empty_axes", 0):
             return inputs[0]
+        # NumPy sums and multiplies int32 to int64; ONNX keeps the type, hence the conversion back.
         keep = bool(node.attribute("keepdims", 1))
         return np.asarray(function(inputs[0], axis=axes, keepdims=keep)).astype(inputs[0].dtype)
 
@@ -152,6 +155,7 @@ def _elementwise(function: Callable[..., Any]) -> Callable[[NodeView, Inputs], A
 
 
 def _divide(left: Array, right: Array) -> Any:
+    # ONNX truncates integer quotients toward zero (-7 / 2 is -3); NumPy's // rounds down (-4).
     if left.dtype.kind in "iu":
         return (np.trunc(left.astype(np.float64) / right.astype(np.float64))).astype(left.dtype)
     return np.divide(left, right)

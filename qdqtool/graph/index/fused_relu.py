@@ -1,6 +1,6 @@
-"""Relus that a quantizer left out because a Q does their work: its zero point is the lowest code, so it clips at zero.
+"""Find Relus that a quantizer removed because a Q clips at zero: its zero point is the lowest code.
 
-ONNX Runtime's quantizer drops such Relu nodes. Whoever takes the pair away, or makes it symmetric, puts them back.
+ONNX Runtime's quantizer removes such Relu nodes. Code that removes the pair, or makes it symmetric, must restore them.
 """
 
 from onnx import TensorProto

@@ -1,9 +1,9 @@
-"""ONNX's shape inference, kept from using more memory than the model deserves.
+"""Run ONNX's shape inference with a bound on its memory.
 
-Data propagation follows the numbers that shapes are computed from: without it nothing behind a Shape node has a shape.
-It spells out every vector that such operators read, 250 bytes for each element, whatever the vector is: a graph input
-of 2^40 elements behind a Cast takes the machine down. So it runs only where numbers may become shapes, and where no
-vector is longer than a shape can be.
+Data propagation follows the numbers from which shapes are computed: without it, no tensor behind a Shape node has a
+shape. It expands every vector that such operators read, with 250 bytes for each element: a graph input of 2^40 elements
+in front of a Cast exhausts the memory of the machine. So it runs only where numbers may become shapes, and only where
+no vector is longer than a shape can be.
 """
 
 import onnx
@@ -11,14 +11,14 @@ import onnx
 from qdqtool.graph.scope import walk
 
 LONGEST = 1 << 14
-"""Elements of a vector that may be followed."""
+"""Largest number of elements of a vector with which data propagation runs."""
 
 CARRIERS = frozenset({"Cast", "Concat", "Gather", "Range", "Shape", "Size", "Squeeze", "Unsqueeze"})
-"""A model without any of these computes no shapes, or from constants alone."""
+"""Operators of shape arithmetic. A model without any of them computes no shapes, or only from constants."""
 
 
 def infer_types(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy with all types and shapes that can be told; the model itself where inference fails."""
+    """Return a copy with all types and shapes that can be inferred; the model itself where inference fails."""
     plain = _infer(proto, follow_numbers=False)
     if plain is None:
         return proto

@@ -1,8 +1,8 @@
 """The QuantizeLinear and DequantizeLinear nodes of a model, read once as ONNX means them.
 
-Everything that looks at Q/DQ (validate, inspect, strip, check, build) goes through :class:`QdqIndex`, so they agree on
-the quantized type, the axis, the granularity and on which Q belongs to which DQ. Nothing here judges: a node that
-breaks the specification has None where a fact cannot be told, and the rules report it.
+All code that reads Q/DQ nodes (validate, inspect, strip, check, build) uses :class:`QdqIndex`, so that it agrees on
+the quantized type, the axis, the granularity and on which Q belongs to which DQ. Nothing is judged here: a fact that
+a malformed node does not tell is None, and the rules report it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTenso
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
 DOMAINS = frozenset({"", "com.microsoft"})
-"""Domains whose operators of these names mean the same thing."""
+"""Domains whose Q and DQ mean the same. TensorRT's parser matches operator names only and takes both as ONNX's."""
 
 FIRST_OPSET_WITH_AXIS = 13
 
@@ -127,20 +127,20 @@ class QdqIndex:
         return (entry for entry in self.nodes if not entry.is_quantize)
 
     def get(self, node: NodeView | None) -> QdqNode | None:
-        """What is known of ``node``, or None if it is no Q or DQ."""
+        """Return the entry of ``node``; None if it is neither Q nor DQ."""
         return self._by_node.get(node) if node is not None else None
 
     def maker(self, value: Value | None) -> QdqNode | None:
-        """The Q or DQ that makes ``value``, if one does."""
+        """Return the Q or DQ that makes ``value``; None where none does."""
         return self.get(value.producer) if value is not None else None
 
     def dequantizer_of(self, value: Value | None) -> QdqNode | None:
-        """The DQ that makes ``value``, if one does: what a consumer's input is dequantized by."""
+        """Return the DQ that makes ``value``, the input of a consumer; None where none does."""
         entry = self.maker(value)
         return entry if entry is not None and not entry.is_quantize else None
 
     def quantizer_of(self, dequantize: QdqNode) -> QdqNode | None:
-        """The Q that a DQ reads directly, if it does."""
+        """Return the Q that a DQ reads directly; None where there is none."""
         entry = self.maker(dequantize.data)
         return entry if entry is not None and entry.is_quantize else None
 
@@ -150,7 +150,7 @@ class QdqIndex:
         return [entry for entry, index in found if entry is not None and not entry.is_quantize and index == 0]
 
     def source(self, dequantize: QdqNode) -> Value | None:
-        """What a DQ stands for: the float tensor in front of its Q, else the quantized tensor it reads."""
+        """Return the tensor that a DQ stands for: the float tensor in front of its Q, else its quantized input."""
         quantize = self.quantizer_of(dequantize)
         return quantize.data if quantize is not None else dequantize.data
 
@@ -160,7 +160,7 @@ class QdqIndex:
         return source is not None and self._constants.is_constant(source)
 
     def makes_scales(self, dequantize: QdqNode) -> bool:
-        """Whether a DQ of stored codes only makes the scales of other Q and DQ nodes, as in NVFP4."""
+        """Whether a DQ of stored codes makes only scales of other Q and DQ nodes, as in NVFP4."""
         output = dequantize.output
         if output is None or output.is_output or not output.uses or self.quantizer_of(dequantize) is not None:
             return False
@@ -168,6 +168,7 @@ class QdqIndex:
 
     def _read(self, node: NodeView) -> QdqNode:
         axis = integer_attribute(node, "axis")
+        # The opset of the default domain says nothing about com.microsoft's operators, which have the attribute.
         default = 1 if node.domain or node.scope.opset >= FIRST_OPSET_WITH_AXIS else 0
         scale, zero_point = node.input(1), node.input(2)
         return QdqNode(

@@ -1,7 +1,7 @@
-"""Whether a model is a graph at all: every name defined once, every output made, no tensor that needs itself.
+"""Check that a model is a valid graph: every name defined once, every output made, no cycles.
 
-ONNX's checker finds these faults too, but stops at the first, and wants the weights. What is edited or run must be
-sound; the linter reports each fault.
+ONNX's checker finds these faults too, but stops at the first and needs the weights. A model that is edited or run must
+be sound; the linter reports each fault.
 """
 
 from collections import Counter, deque
@@ -17,14 +17,14 @@ from qdqtool.graph.scope import display
 
 @dataclass(frozen=True, slots=True)
 class Unsound:
-    """One reason why a scope is no graph.
+    """One reason why a scope is not a valid graph.
 
     Attributes:
         scope: The scope.
         tensor: The tensor name at fault.
-        problem: What is wrong with it, to be read after the name.
-        node: The node at fault, if one is.
-        use: Where the node, or a node in one of its bodies, reads the tensor, if that is the fault.
+        problem: The fault, in words that follow the name.
+        node: The node at fault; None where there is none.
+        use: The use of the tensor that is at fault, in the node or in one of its bodies; None for other faults.
     """
 
     scope: Scope
@@ -35,7 +35,7 @@ class Unsound:
 
 
 def require_sound(view: GraphView) -> None:
-    """Refuse a model that is no graph.
+    """Refuse a model that is not a valid graph.
 
     Raises:
         ModelError: A name is undefined or defined twice, an output is not made, or a tensor depends on itself.
@@ -47,9 +47,9 @@ def require_sound(view: GraphView) -> None:
 
 
 def unsound(scope: Scope) -> Iterator[Unsound]:
-    """The names of one scope that are defined twice, outputs that nothing makes, and one tensor of each cycle.
+    """Yield the names of one scope that are defined twice, outputs that nothing makes, and one tensor in a cycle.
 
-    Inputs that are defined nowhere are a matter of the node that reads them, and not among these.
+    Undefined inputs belong to the node that reads them, and are not among these.
     """
     for name, count in Counter(_definitions(scope)).items():
         if count > 1:
@@ -57,16 +57,18 @@ def unsound(scope: Scope) -> Iterator[Unsound]:
     for name in scope.output_names():
         if scope.resolve(name) is None:
             yield Unsound(scope, name, "is an output that nothing makes")
-    stuck = _in_cycles(scope) if _read_early(scope) else set()  # nodes in order make no cycle
+    # Nodes in topological order have no cycle.
+    stuck = _in_cycles(scope) if _read_early(scope) else set()
     if stuck:
         first = min(stuck, key=lambda node: node.index)
         yield Unsound(scope, next((name for name in first.key if name), ""), "depends on itself", first)
 
 
 def out_of_order(scope: Scope) -> Iterator[Unsound]:
-    """The nodes of one scope that read, themselves or in a body, what a later node of the scope makes.
+    """Yield the nodes of one scope that read, themselves or in a body, a tensor that a later node makes.
 
-    ONNX wants every tensor made before it is read. Nodes in a cycle have no such order, and are not among these.
+    ONNX requires topological order; TensorRT and ONNX Runtime sort the nodes themselves. Nodes in a cycle have no such
+    order, and are not among these.
     """
     early = _read_early(scope)
     stuck = _in_cycles(scope) if early else set()
@@ -74,7 +76,7 @@ def out_of_order(scope: Scope) -> Iterator[Unsound]:
 
 
 def _read_early(scope: Scope) -> list[Unsound]:
-    """Each tensor of a scope with the first use in each node that does not stand behind its maker."""
+    """Return each tensor with its first use in every node that does not come after its producer."""
     found: dict[tuple[NodeView, NodeView], Unsound] = {}
     for value in scope.values.values():
         maker = value.producer
@@ -103,7 +105,7 @@ def _undefined_inputs(scope: Scope) -> Iterator[Unsound]:
 
 
 def _in_cycles(scope: Scope) -> set[NodeView]:
-    """The nodes that no order can put behind what they read (Kahn's algorithm)."""
+    """Return the nodes that have no topological order (Kahn's algorithm)."""
     waiting: Counter[NodeView] = Counter()
     readers: dict[NodeView, list[NodeView]] = {}
     for value in scope.values.values():

@@ -1,4 +1,4 @@
-"""What a node is by the operators around it, and in words: for models whose names have changed, and for people."""
+"""Describe a node by the operators around it: as a hash that survives renaming, and as a line for people."""
 
 import hashlib
 from collections.abc import Iterable
@@ -9,22 +9,22 @@ from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.scope import node_bodies
 
 REACH = 3
-"""Steps that a neighbourhood goes up and down."""
+"""Steps from a node, up and down, that belong to its neighbourhood."""
 
 SHOWN = 3
-"""Producers, and consumers, that a line of context names."""
+"""Largest number of producers, and of consumers, that a line of context names."""
 
 _CONTENT = frozenset({onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS, onnx.AttributeProto.SPARSE_TENSOR})
 
 
 def digest(*parts: object) -> str:
-    """A short hash of ``parts`` and their order."""
+    """Return a short hash of ``parts`` in their order."""
     text = "\0".join(f"{len(word)} {word}" for word in map(str, parts))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def operation(node: NodeView) -> str:
-    """What a node does: operator, attributes and the operators of its bodies; no names, no stored values."""
+    """Hash what a node does: operator, attributes and the operators of its bodies; no names, no stored values."""
     attributes = sorted(map(_attribute, node.proto.attribute))
     bodies = [inner.op_type for _, graph in node_bodies(node.proto) for inner in graph.node]
     return digest(node.domain, node.op_type, *attributes, *bodies)
@@ -33,8 +33,8 @@ def operation(node: NodeView) -> str:
 class Neighbourhoods:
     """Hashes of nodes by the operators, attributes and constant shapes within :data:`REACH` steps of them.
 
-    They do not change when tensors and nodes are renamed or reordered, or when something far away is edited. Nodes of
-    repeated blocks may share one.
+    They stay the same when tensors and nodes are renamed or reordered, or when distant nodes are edited. Nodes of
+    repeated blocks may share a hash.
     """
 
     def __init__(self) -> None:
@@ -82,9 +82,9 @@ class Neighbourhoods:
 
 
 def context(node: NodeView) -> str:
-    """A node between what it reads from and what reads it: ``Relu r -> QuantizeLinear q -> DequantizeLinear d``.
+    """Show a node between producers and consumers: ``Relu r -> QuantizeLinear q -> DequantizeLinear d``.
 
-    Constants are left out, and of many neighbours the rest is counted. Names are raw.
+    Constants are left out. Of many neighbours the first are named and the others counted. Names are not escaped.
     """
     sources = [_origin(node.input(index)) for index in range(len(node.proto.input))]
     outputs = [value for index in range(len(node.proto.output)) if (value := node.output(index)) is not None]

@@ -1,7 +1,7 @@
-"""Suppressions that a model carries: notes in ``metadata_props`` that say which rules not to apply, where and why.
+"""Read the suppressions in a model: notes in ``metadata_props`` that say which rules not to apply, where and why.
 
 The key is ``qdqtool.ignore``. The value is one or more lines ``CODE[, CODE...]: reason`` on a node, a graph, a local
-function or the model; it counts for everything in there.
+function or the model; it applies to everything inside.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ class Suppression:
 
     @property
     def place(self) -> str:
-        """Who carries it, in words."""
+        """The place of the note, in words."""
         if self.node is not None:
             return "the node"
         if self.scope is None:
@@ -40,7 +40,7 @@ class Suppression:
         return "the function" if self.scope.is_function else "the graph"
 
     def covers(self, node: NodeView | None) -> bool:
-        """Whether it counts for ``node``, or for findings about the model as a whole (None)."""
+        """Whether it applies to ``node``, or to findings about the model as a whole (None)."""
         if self.scope is None:
             return True
         if node is None:
@@ -51,7 +51,7 @@ class Suppression:
 
 
 def read_suppressions(view: GraphView) -> tuple[Suppression, ...]:
-    """Every suppression of a model, those of the model first, then in the order of the walk."""
+    """Return every suppression of a model: those of the model first, then in the order of the walk."""
     found = [*_lines(view.model.proto.metadata_props, None, None)]
     for scope in view.scopes:
         found += _lines(scope.container.metadata_props, None, scope)

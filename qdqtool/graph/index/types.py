@@ -1,6 +1,6 @@
-"""Element types and shapes of tensors, by ONNX's own shape inference on a copy without weights.
+"""Infer element types and shapes of tensors with ONNX's shape inference, on a copy without weights.
 
-Inference never stops the work: what it cannot tell is None, and a model it rejects keeps its declared types.
+Inference never raises: an unknown type or shape is None, and a model that ONNX rejects keeps its declared types.
 """
 
 import onnx
@@ -74,6 +74,8 @@ class TensorTypes:
                 if info.HasField("type"):
                     self._types[here, info.name] = info.type
 
+    # ONNX's inference does not fill in the value_info of local functions, so each function is inferred as a graph of
+    # its own.
     def _infer_functions(self, stripped: onnx.ModelProto) -> None:
         functions = {_identity(function): function for function in stripped.functions}
         waiting = dict(functions)
@@ -113,7 +115,7 @@ class TensorTypes:
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy without weights that would cost memory; small ones are copied with the rest, much faster."""
+    """Copy a model without weights that would cost memory; of small models copy everything, which is much faster."""
     if proto.ByteSize() > SMALL_BYTES:
         return without_weights(proto)
     copy = onnx.ModelProto()
@@ -133,7 +135,7 @@ def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
 
 
 def _stored(value: Value) -> TensorProto | None:
-    """The stored tensor of an initializer or of a Constant node."""
+    """Return the stored tensor of an initializer or of a Constant node; None for others."""
     if value.initializer is not None or value.producer is None or value.producer.op_type != "Constant":
         return value.initializer
     found = value.producer.attribute("value")

@@ -1,4 +1,4 @@
-"""A read-only index over a ModelProto: scopes, nodes, and for each tensor where it is made and used.
+"""A read-only index of a ModelProto: scopes, nodes, and for each tensor its producer and its uses.
 
 The index follows ONNX's scoping: a name that a body does not define is looked up in the scopes around it; a local
 function sees only its own names. It copies no tensor data and never changes the model.

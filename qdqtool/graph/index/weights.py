@@ -1,4 +1,4 @@
-"""The stored weights and vectors of a node: as tensors that an edit may replace, or the reason why it may not."""
+"""Find the stored weights and vectors of a node that an edit may replace, or the reason why it may not."""
 
 from dataclasses import dataclass
 
@@ -26,8 +26,8 @@ class StoredWeight:
 
     Attributes:
         node: The operator.
-        tensor: As it is stored.
-        layout: Where its channels lie.
+        tensor: The stored tensor.
+        layout: The axes of its channels.
     """
 
     node: NodeView
@@ -35,15 +35,15 @@ class StoredWeight:
     layout: ProductLayout
 
     def read(self, model: Model) -> Array:
-        """Its values, memory-mapped where they lie outside the file."""
+        """Read its values, memory-mapped where they are external data."""
         return read_array(model, self.tensor)
 
 
 def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
-    """The weight at input 1.
+    """Return the weight at input 1.
 
     Raises:
-        WeightProblem: It is computed, shared, of no float type, or malformed.
+        WeightProblem: It is computed, shared, malformed, or not of a float type.
     """
     value = node.input(1)
     tensor = constants.direct(value) if value is not None else None
@@ -60,16 +60,16 @@ def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
 
 
 def stored_vector(node: NodeView, index: int, channels: int | None, constants: Constants) -> int:
-    """The length of the stored vector at input ``index``: of rank 1, or with nothing but ones in front.
+    """Return the length of the stored vector at input ``index``: of rank 1, or with leading extents of 1.
 
     Args:
         node: The node.
-        index: Which input.
+        index: Number of the input.
         channels: The length that it must have; None for any above 1.
         constants: Folded constants.
 
     Raises:
-        WeightProblem: It is computed, of no float type, or of another shape.
+        WeightProblem: It is computed, has another shape, or is not of a float type.
     """
     value = node.input(index)
     tensor = constants.direct(value) if value is not None else None

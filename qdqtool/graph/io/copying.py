@@ -1,4 +1,4 @@
-"""Deep copies of a model that leave out what is going to be removed anyway."""
+"""Copy a model deeply without the initializers that are going to be removed."""
 
 from collections.abc import Container
 
@@ -8,11 +8,11 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 
 def copy_model(proto: onnx.ModelProto, dropped: Container[str]) -> onnx.ModelProto:
-    """A deep copy without the main graph's initializers ``dropped``.
+    """Copy a model deeply without the main graph's initializers ``dropped``.
 
-    Their bytes are never copied: protobuf gives memory back only with the whole message, so weights that were copied
-    and then deleted would stay in memory as long as the result. A model with fields that this onnx package does not
-    know is copied whole, since only a whole copy keeps those; the caller removes the initializers then.
+    Their bytes are never copied: protobuf frees memory only with the whole message, so weights that were copied and
+    then deleted would stay in memory as long as the result. A model with fields that this onnx package does not know is
+    copied as a whole, because only CopyFrom keeps such fields; the caller then removes the initializers.
     """
     copy = onnx.ModelProto()
     if not dropped or has_unknown_fields(proto) or has_unknown_fields(proto.graph):
@@ -30,7 +30,7 @@ def has_unknown_fields(message: Message) -> bool:
 
 
 def copy_fields(source: Message, target: Message, left_out: str) -> None:
-    """Copy every field that is set, but for one, whose bytes are never copied."""
+    """Copy every field that is set except one, whose bytes are never copied."""
     for field, value in source.ListFields():
         if field.name == left_out:
             continue

@@ -1,4 +1,4 @@
-"""A digest of what a model computes: the same however its weights are stored, another after any change of them."""
+"""Compute a digest of a model that is independent of how its weights are stored; any changed weight changes it."""
 
 import hashlib
 
@@ -14,10 +14,10 @@ _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "u
 
 
 def model_digest(model: Model) -> str:
-    """The sha256 of a model as hexadecimal digits: its graph and every stored value, read one tensor at a time.
+    """Return the sha256 of a model as hexadecimal digits: of its graph and of every stored value, one tensor at a time.
 
-    Left out are the notes at its top (producer, version, description, metadata), and where and in which field of the
-    file tensors keep their data.
+    It leaves out the notes of the model (producer, version, description, metadata), and the place and field in which
+    tensors keep their data.
     """
     structure = without_weights(model.proto)
     for field in _NOTES:
@@ -37,5 +37,6 @@ def _clear_data(tensor: onnx.TensorProto) -> None:
 
 def _content(model: Model, tensor: onnx.TensorProto) -> bytes:
     if tensor.data_type == TensorProto.STRING:
+        # The lengths keep ["ab", "c"] apart from ["a", "bc"].
         return b"".join(len(text).to_bytes(8, "little") + text for text in tensor.string_data)
     return read_bytes(model, tensor)

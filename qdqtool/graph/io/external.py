@@ -1,6 +1,7 @@
-"""The check of external data: every byte a model refers to lies in a regular file inside the model's own folder.
+"""Check external data: every byte that a model refers to must lie in a regular file inside the model's own folder.
 
-It runs before any other library opens the model: TensorRT's parser follows a symbolic link out of the folder.
+The check runs before any other library opens the model. ONNX Runtime and onnx refuse a symbolic link that leaves the
+folder; TensorRT's parser follows it.
 """
 
 import sys
@@ -17,13 +18,13 @@ _KEEP_TOGETHER = "keep the model and its data files in one folder, with relative
 
 
 def check_external_data(proto: onnx.ModelProto, folder: Path) -> bool:
-    """Raise unless all external tensors of a model in ``folder`` are contained in it and complete.
+    """Check that all external tensors of a model in ``folder`` lie inside it and are complete.
 
     Returns:
-        Whether there is any.
+        Whether the model has external tensors.
 
     Raises:
-        ModelError: A location is absolute, climbs out, is a link to outside, is missing or too short.
+        ModelError: A location is absolute, leaves the folder, links to the outside, is missing or too short.
     """
     sizes: dict[str, int] = {}
     for tensor in iter_tensors(proto):
@@ -37,14 +38,14 @@ def check_external_data(proto: onnx.ModelProto, folder: Path) -> bool:
 
 
 def external_files(proto: onnx.ModelProto, folder: Path) -> list[Path]:
-    """The files that the external tensors of a model in ``folder`` lie in, sorted."""
+    """Return the files of the external tensors of a model in ``folder``, sorted."""
     stored = (tensor for tensor in iter_tensors(proto) if is_external(tensor) and not is_pending(tensor))
     locations = {external_entry(tensor, "location") for tensor in stored}
     return sorted(folder / location for location in locations)
 
 
 def model_bytes(model: Model) -> int:
-    """Bytes of a model's file and its external data files together; 0 for a model made in memory."""
+    """Return the bytes of a model's file and its external data files together; 0 for a model made in memory."""
     if model.path is None:
         return 0
     return sum(path.stat().st_size for path in (model.path, *external_files(model.proto, model.folder)))
@@ -71,6 +72,8 @@ def _contained_size(folder: Path, location: str, tensor: TensorProto) -> int:
 
 
 def _check_location(location: str, tensor: TensorProto) -> None:
+    # Both spellings on every system: a model that is checked on Linux may be used on Windows, where C:x and \\host
+    # are absolute.
     posix, windows = PurePosixPath(location), PureWindowsPath(location)
     absolute = posix.is_absolute() or windows.is_absolute() or bool(windows.drive) or location.startswith("\\")
     if not location or "\0" in location or absolute or ".." in posix.parts or ".." in windows.parts:
@@ -100,6 +103,8 @@ def _number(tensor: TensorProto, key: str) -> int | None:
     text = external_entry(tensor, key)
     if not text:
         return None
+    # isdigit alone accepts other scripts' digits and superscripts, at which int() fails. Python refuses to convert
+    # very long numbers.
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(sys.maxsize)):
         raise ModelError(f"external tensor '{tensor.name}' has {key} '{text}'; it must be a number of bytes")
     return int(text)

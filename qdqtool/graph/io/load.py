@@ -1,4 +1,4 @@
-"""Reading a model file: everything that can be wrong with one gets its own message."""
+"""Read a model file, with a specific message for everything that can be wrong with it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from qdqtool.graph.io.text import check_text
 from qdqtool.graph.model import Model
 
 _PROBE = 4096
+# protobuf does not parse messages of 2 GiB and more.
 _PROTOBUF_LIMIT = 2**31 - 1
 
 
 def load_model(path: str | Path) -> Model:
-    """Read an ONNX model; external weights stay on disk and are checked to lie inside the model's folder.
+    """Read an ONNX model; external weights stay on disk, and must lie inside the model's folder.
 
     Args:
         path: The ``.onnx`` file.
@@ -34,6 +35,8 @@ def load_model(path: str | Path) -> Model:
     except DecodeError:
         _raise_for_content(path, data)
         raise ModelError(f"{path} is truncated or damaged: it does not decode as an ONNX model") from None
+    # protobuf decodes many files that are not ONNX without an error: unknown fields are kept, and a text may parse as
+    # fields.
     if not proto.HasField("graph") or not (proto.ir_version or proto.opset_import or proto.graph.node):
         _raise_for_content(path, data)
         raise ModelError(f"{path} is not an ONNX model: it decodes without a graph")

@@ -1,4 +1,4 @@
-"""Notes that a model carries: the key and value pairs of ``metadata_props``."""
+"""Read and write the notes of a model: the key and value pairs of ``metadata_props``."""
 
 from collections.abc import Mapping
 
@@ -8,28 +8,28 @@ from qdqtool.graph.io.copying import copy_model
 from qdqtool.graph.model import Model
 
 CALIBRATION_KEY = "qdqtool.calibration"
-"""Key under which a quantized model says on which data it was calibrated and by which method, as JSON."""
+"""Key of the note on calibration data and method of a quantized model, as JSON."""
 
 PREPARATION_KEY = "qdqtool.preparation"
-"""Key under which a quantized model says how the weights of its float model were prepared, as JSON."""
+"""Key of the note on how the weights of the float model were prepared, as JSON."""
 
 ROUNDING_KEY = "qdqtool.rounded_by_data"
-"""Key under which a quantized model says of which weights data chose the codes, as JSON."""
+"""Key of the note on the weights whose codes data chose (GPTQ), as JSON."""
 
 HIGH_PRECISION_KEY = "qdqtool.high_precision_dtype"
-"""Key under which a quantized model says that its float part was converted, and to what: ``fp16``."""
+"""Key of the note on the type to which the float part of the model was converted: ``fp16``."""
 
 Notes = Mapping[str, str | None]
 """Values by key; None for a note that the model must not have."""
 
 
 def read_metadata(model: Model, key: str) -> str | None:
-    """The value of a key; None where the model has no such note."""
+    """Return the value of a key; None where the model has no such note."""
     return next((entry.value for entry in model.proto.metadata_props if entry.key == key), None)
 
 
 def with_metadata(model: Model, notes: Notes) -> Model:
-    """The model with some of its notes set or removed. The others keep their order, and new ones come last.
+    """Return the model with some of its notes set or removed. Others keep their order, and new ones come last.
 
     The proto is copied once for all of them; where nothing changes, the given model is returned.
 

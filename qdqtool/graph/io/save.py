@@ -1,4 +1,4 @@
-"""Writing a model: whole or not at all, weights streamed one at a time, external data when the size asks for it."""
+"""Write a model atomically, with weights streamed one at a time and external data where the size requires it."""
 
 import contextlib
 import enum
@@ -20,17 +20,17 @@ from qdqtool.graph.io.tensors import external_place, is_external, is_pending, it
 from qdqtool.graph.model import Model
 
 INLINE_LIMIT = 2**31 - 2**26
-"""A model whose file would pass this gets external data: protobuf ends at 2 GiB, the rest is headroom."""
+"""A larger model gets external data: protobuf is limited to 2 GiB, and 64 MiB of that are headroom."""
 
 EXTERNAL_MINIMUM = 1024
-"""Tensors below this many bytes stay in the model file: shape arithmetic must be readable without the data file."""
+"""Tensors below this many bytes stay in the model file: shape inference needs small constants without the data file."""
 
 _PAGE = 4096
 _CHUNK = 1 << 22
 
 
 class ExternalData(enum.Enum):
-    """Where weights are stored: as the input does unless the size decides, in a second file, or inline."""
+    """Where weights are stored: as in the input unless the size decides, in a second file, or inline."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -39,12 +39,12 @@ class ExternalData(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SavedFiles:
-    """What was written.
+    """The files that were written.
 
     Attributes:
         model: The ``.onnx`` file.
         data: The external data file, if there is one.
-        bytes: Size of both together.
+        bytes: Total size of both.
     """
 
     model: Path
@@ -59,7 +59,7 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     External data goes to ``<path>.data``; bytes of untouched tensors are copied through unread.
 
     Args:
-        model: What to write; its external tensors are read from its own folder, pending ones are made now.
+        model: The model; its external tensors are read from its own folder, pending ones are made now.
         path: The ``.onnx`` file to write. It must not be the file that the model was read from.
         external_data: Where weights are stored.
 
@@ -88,7 +88,7 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
 
 
 def inlined(model: Model) -> onnx.ModelProto | None:
-    """A copy of a model in which pending tensors are made; None where it would be saved with external data."""
+    """Copy a model with its pending tensors made; None where it would be saved with external data."""
     if _needs_data_file(model, ExternalData.AUTO):
         return None
     proto = onnx.ModelProto()
@@ -99,7 +99,7 @@ def inlined(model: Model) -> onnx.ModelProto | None:
 
 @contextlib.contextmanager
 def open_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of ``path`` when the block ends well, and vanishes when it does not.
+    """Open a file that replaces ``path`` when the block succeeds, and is removed when it fails.
 
     Raises:
         OutputError: The folder is missing or cannot be written, or the disk is full. Nothing is left behind.
@@ -119,7 +119,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def check_output(path: Path, inputs: list[Path]) -> None:
-    """Raise unless ``path`` can be an output: its folder exists and it is none of the inputs.
+    """Check that ``path`` can be an output: its folder exists, and it is not one of the inputs.
 
     Raises:
         OutputError: The folder is missing, or ``path`` is a folder.
@@ -164,9 +164,9 @@ def _stays_external(tensor: TensorProto) -> bool:
 
 
 def aligned(file: IO[bytes], size: int) -> int:
-    """Fill a file up to where a tensor of so many bytes may begin, and return the offset.
+    """Pad a file to the alignment for a tensor of ``size`` bytes, and return the offset.
 
-    Runtimes that read the file can memory-map large tensors that are page-aligned.
+    Large tensors are page-aligned, so that runtimes can memory-map them.
     """
     step = _PAGE if size >= _PAGE else 64
     offset = -(-file.tell() // step) * step
@@ -197,14 +197,14 @@ def _inline(model: Model, proto: onnx.ModelProto) -> None:
 
 
 def set_inline(tensor: TensorProto, data: bytes) -> None:
-    """Let a tensor that is external or pending hold its raw data itself."""
+    """Store raw data in a tensor that was external or pending."""
     del tensor.external_data[:]
     tensor.ClearField("data_location")
     tensor.raw_data = data
 
 
 def set_external(tensor: TensorProto, location: str, offset: int, length: int) -> None:
-    """Let the data of a tensor lie in a file beside the model."""
+    """Refer a tensor to data in a file beside the model."""
     for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
         tensor.ClearField(field)
     del tensor.external_data[:]
@@ -215,7 +215,9 @@ def set_external(tensor: TensorProto, location: str, offset: int, length: int) -
 
 @contextlib.contextmanager
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of ``path`` when the block ends well, and vanishes when it does not."""
+    """Open a file that replaces ``path`` when the block succeeds, and is removed when it fails."""
+    # In the same folder, since a rename is atomic only within a file system. The name is cut, since prefix and suffix
+    # must fit into the 255 bytes of a file name.
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".tmp", dir=path.parent)
     temporary = Path(name)
     try:
@@ -234,6 +236,7 @@ def _set_usual_mode(temporary: Path, path: Path) -> None:
     if path.exists():
         shutil.copymode(path, temporary)
         return
+    # mkstemp makes files of mode 0600. The umask can only be read by setting it.
     mask = os.umask(0)
     os.umask(mask)
     temporary.chmod(0o666 & ~mask)

@@ -1,4 +1,4 @@
-"""TensorProto as array and back, one tensor at a time; external weights are mapped, not loaded."""
+"""Convert between TensorProto and array, one tensor at a time; external weights are memory-mapped, not loaded."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ _SUB_BYTE_BITS: dict[int, int] = {
 
 
 def iter_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
-    """Every tensor that a model stores: initializers and tensor attributes of every scope, training graphs too."""
+    """Yield every tensor that a model stores: initializers and tensor attributes of every scope and training graph."""
     for _, container in walk(proto):
         yield from _stored_in(container)
     for training in proto.training_info:
@@ -55,7 +55,7 @@ def is_external(tensor: TensorProto) -> bool:
 
 
 def external_entry(tensor: TensorProto, key: str) -> str:
-    """One entry of ``external_data`` (``location``, ``offset``, ``length``, ``key``), empty where it is absent."""
+    """Return an entry of ``external_data`` (``location``, ``offset``, ``length``, ``key``); empty where absent."""
     return next((entry.value for entry in tensor.external_data if entry.key == key), "")
 
 
@@ -65,15 +65,15 @@ def is_pending(tensor: TensorProto) -> bool:
 
 
 def element_count(tensor: TensorProto) -> int:
-    """Number of elements by its dims; 1 for a scalar."""
+    """Return the number of elements by its dims; 1 for a scalar."""
     return math.prod(tensor.dims)
 
 
 def nbytes(tensor: TensorProto) -> int:
-    """Bytes of the raw data of ``tensor``: packed below 8 bits. Strings count as 0.
+    """Return the bytes of the raw data of ``tensor``, packed below 8 bits. Strings count as 0.
 
     Raises:
-        ModelError: Its data type is none that ONNX defines.
+        ModelError: ONNX does not define its data type.
     """
     bits = _SUB_BYTE_BITS.get(tensor.data_type)
     if bits is not None:
@@ -93,9 +93,9 @@ _PLAIN: Mapping[int, np.dtype[Any]] = {
 
 
 def read_array(model: Model, tensor: TensorProto) -> Array:
-    """The values of a stored tensor, unpacked, in its NumPy or ml_dtypes type and shape.
+    """Read the values of a stored tensor, unpacked, in its NumPy or ml_dtypes type and shape.
 
-    External and spilled data of whole bytes is memory-mapped read-only: it is read from disk as it is used.
+    External and spilled data of whole bytes is memory-mapped read-only, and read from disk when it is used.
 
     Raises:
         ModelError: The stored bytes do not fit the declared shape and type.
@@ -112,7 +112,7 @@ def read_array(model: Model, tensor: TensorProto) -> Array:
 
 
 def _of_raw_data(tensor: TensorProto) -> Array:
-    """A small constant of a plain type: scales and zero points are many, and onnx takes ten times as long for each."""
+    """Read a constant of a plain type without onnx, which takes ten times as long: scales are many and small."""
     raw = tensor.raw_data
     if not raw:
         return np.asarray(numpy_helper.to_array(tensor))
@@ -120,7 +120,7 @@ def _of_raw_data(tensor: TensorProto) -> Array:
 
 
 def read_bytes(model: Model, tensor: TensorProto) -> bytes:
-    """The raw data of a stored tensor, packed and little-endian.
+    """Read the raw data of a stored tensor, packed and little-endian.
 
     Raises:
         ModelError: The stored bytes do not fit the declared shape and type.
@@ -138,12 +138,12 @@ def read_bytes(model: Model, tensor: TensorProto) -> bytes:
 
 
 def external_place(folder: Path, tensor: TensorProto) -> tuple[Path, int]:
-    """The file and byte offset of an external tensor of a model that lies in ``folder``."""
+    """Return the file and byte offset of an external tensor of a model in ``folder``."""
     return folder / external_entry(tensor, "location"), int(external_entry(tensor, "offset") or 0)
 
 
 def make_tensor(name: str, array: npt.ArrayLike, onnx_type: int) -> TensorProto:
-    """A TensorProto with raw data.
+    """Make a TensorProto with raw data.
 
     Args:
         name: Its name.
@@ -156,14 +156,14 @@ def make_tensor(name: str, array: npt.ArrayLike, onnx_type: int) -> TensorProto:
 
 
 def pending_tensor(model: Model, name: str, dims: tuple[int, ...], onnx_type: int, payload: Payload) -> TensorProto:
-    """A tensor whose bytes are made when the model is saved; registers ``payload`` under the tensor's name."""
+    """Make a tensor whose bytes are made when the model is saved; register ``payload`` under the tensor's name."""
     tensor = TensorProto(name=name, data_type=onnx_type, dims=dims)
     set_pending(model, tensor, name, payload)
     return tensor
 
 
 def set_pending(model: Model, tensor: TensorProto, key: str, payload: Payload) -> None:
-    """Let the bytes of a tensor without data be made when the model is saved; registers ``payload`` under ``key``."""
+    """Make a tensor without data pending: its bytes are made when it is saved; register ``payload`` as ``key``."""
     tensor.data_location = TensorProto.EXTERNAL
     del tensor.external_data[:]
     tensor.external_data.add(key="location", value=PENDING_LOCATION)
@@ -186,12 +186,12 @@ def _from_bytes(tensor: TensorProto, data: bytes) -> Array:
 
 
 def payload_of(model: Model, tensor: TensorProto) -> Payload:
-    """What makes the bytes of a pending tensor."""
+    """Return the payload of a pending tensor."""
     return model.payloads[external_entry(tensor, "key")]
 
 
 def _place(model: Model, tensor: TensorProto) -> tuple[Path, int] | None:
-    """The file and offset of an external or spilled tensor; None of one that has to be made."""
+    """Return the file and offset of an external or spilled tensor; None for one whose bytes have to be made."""
     if not is_pending(tensor):
         return external_place(model.folder, tensor)
     place = payload_of(model, tensor).place
@@ -201,6 +201,7 @@ def _place(model: Model, tensor: TensorProto) -> tuple[Path, int] | None:
 def _mapped(tensor: TensorProto, path: Path, offset: int) -> Array:
     shape = tuple(tensor.dims)
     dtype = _numpy_dtype(tensor)
+    # An empty mapping is an error for mmap.
     if not element_count(tensor):
         return np.zeros(shape, dtype)
     raw = np.memmap(path, np.uint8, "r", offset, (nbytes(tensor),))

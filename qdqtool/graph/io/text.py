@@ -1,7 +1,7 @@
-"""Whether the strings of a model are text.
+"""Check that the strings of a model are UTF-8.
 
-Protobuf hands out a string that is not UTF-8 as bytes, and whoever compares, sorts or prints it fails far from the
-cause. A model with one is refused before anything looks at it.
+Protobuf returns a string that is not UTF-8 as bytes, and code that compares, sorts or prints it fails far from the
+cause. A model with such a string is refused before other code reads it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -57,7 +57,8 @@ def _check_nodes(where: str, nodes: Iterable[onnx.NodeProto]) -> None:
         if node.metadata_props:
             strings += _notes(node.metadata_props)
         try:
-            "".join(strings)  # much faster than a look at each of them
+            # join raises TypeError for bytes, much faster than a check of each string.
+            "".join(strings)
         except TypeError:
             _require(f"node {index} of {where}", strings)
         for _, graph in node_bodies(node):

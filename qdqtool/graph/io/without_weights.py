@@ -1,4 +1,4 @@
-"""A copy of a model without its weights, for libraries that only need names, types and small constants."""
+"""Copy a model without its weights, for libraries that need only names, types and small constants."""
 
 import onnx
 from onnx import TensorProto
@@ -7,13 +7,13 @@ from qdqtool.graph.io.tensors import is_external
 from qdqtool.graph.scope import node_bodies
 
 KEPT_BYTES = 1024
-"""Tensors of at most this many bytes keep their data: shapes, axes and other values that inference reads."""
+"""Tensors of at most this many bytes keep their data: shape inference reads shapes, axes and the like."""
 
 
 def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which initializers above :data:`KEPT_BYTES` have name, type and dims but no data.
+    """Copy a model; initializers above :data:`KEPT_BYTES` keep name, type and dims but no data.
 
-    The data is left out while copying, so a model with gigabytes of inline weights costs little memory.
+    The data is never copied, so a model with gigabytes of inline weights needs little memory.
     """
     copy = onnx.ModelProto()
     for field, value in proto.ListFields():
