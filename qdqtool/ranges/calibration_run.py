@@ -1,4 +1,4 @@
-"""The samples of a calibration, all or those of a shard, folded into ranges that are kept while it goes on."""
+"""Run the samples of a calibration, or of one shard, collect ranges, and keep partial results in a file meanwhile."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ from qdqtool.ranges.types import CalibrationRecord, Part, Ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationScope:
-    """How much of a calibration is run, and where it is kept meanwhile.
+    """Which samples of a calibration are run, and where partial results are kept.
 
     Attributes:
-        shard: Which shard of the samples; None for all of them.
-        keep: A ranges file that holds what is done, from time to time and at Ctrl-C, and from which an interrupted run
-            goes on; None for none.
+        shard: The shard of the samples; None for all samples.
+        keep: A ranges file that is written from time to time and at Ctrl-C, and from which an interrupted run
+            continues; None for no file.
     """
 
     shard: Shard | None = None
@@ -32,7 +32,7 @@ class Samples:
 
     Attributes:
         feeds: The samples.
-        digests: The digest of each.
+        digests: The digest of each sample.
     """
 
     feeds: Feeds
@@ -41,11 +41,11 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What came of it.
+    """The result of a calibration run.
 
     Attributes:
-        ranges: Of all samples, or of the shard.
-        resumed: How many samples an interrupted run had done before.
+        ranges: Ranges of all samples, or of the shard.
+        resumed: Number of samples that an interrupted run had done before.
     """
 
     ranges: Ranges
@@ -59,14 +59,14 @@ def fold_samples(
     scope: CalibrationScope,
     progress: Progress | None,
 ) -> Folded:
-    """Run the samples that are asked for and are not done yet.
+    """Run the samples of ``scope`` that are not done yet.
 
     Args:
-        collector: Takes them; nothing was folded yet.
-        record: Of the calibration.
+        collector: Collects the ranges; it is empty.
+        record: The record of the calibration.
         samples: All samples.
-        scope: Which of them, and where what is done is kept.
-        progress: Told of every sample.
+        scope: Which of them are run, and where partial results are kept.
+        progress: Called for every sample.
 
     Raises:
         UsageError: As :meth:`RangeCollector.chunks`; or the file holds what an interrupted run of another calibration

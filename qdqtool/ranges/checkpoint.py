@@ -1,4 +1,4 @@
-"""Keeping in the ranges file what is done while a calibration goes on, and going on from it."""
+"""Write partial ranges to the ranges file during a calibration, and resume from them."""
 
 import time
 from collections.abc import Callable
@@ -10,17 +10,17 @@ from qdqtool.ranges.file import encode_ranges, read_ranges
 from qdqtool.ranges.types import Ranges, TensorKey
 
 INTERVAL = 5.0
-"""Seconds between two writes, at least: what a kill costs at most, besides the chunk that is being run."""
+"""Smallest number of seconds between two writes: what a kill loses at most, besides the current chunk."""
 SHARE = 0.05
-"""Share of the time that writing may take."""
+"""Largest share of the time that writing may take."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a message that says what was kept."""
+    """Ctrl-C, with a message on what was kept."""
 
 
 class RangesCheckpoint:
-    """Writes partial ranges to a file, whole or not at all, and reads those that an earlier run left there.
+    """Writes partial ranges to a file atomically, and reads those that an earlier run left there.
 
     Args:
         path: The ranges file.
@@ -34,7 +34,7 @@ class RangesCheckpoint:
         self._cost = 0.0
 
     def earlier(self, wanted: Ranges) -> Ranges | None:
-        """What an interrupted run of the same calibration left; None where the file is absent, or is something else.
+        """Return what an interrupted run of the same calibration left; None where the file is absent or another.
 
         Args:
             wanted: Record, tensors and part of this calibration.
@@ -57,19 +57,19 @@ class RangesCheckpoint:
         return found
 
     def offer(self, make: Callable[[], Ranges]) -> None:
-        """Write what is done, if the last time is long enough ago."""
+        """Write the partial ranges, if the last write is long enough ago."""
         if self._clock() - self._last >= max(INTERVAL, self._cost / SHARE):
             self.keep(make())
 
     def keep(self, ranges: Ranges) -> None:
-        """Write what is done."""
+        """Write the partial ranges."""
         start = self._clock()
         write_atomically(self._path, encode_ranges(ranges))
         self._last = self._clock()
         self._cost = self._last - start
 
     def interrupted(self, ranges: Ranges) -> Interrupted:
-        """Write what is done, and say so."""
+        """Write the partial ranges, and return the exception that says so."""
         part = ranges.part
         assert part is not None
         if part.done == part.start:
@@ -82,6 +82,6 @@ class RangesCheckpoint:
 
 
 def _identity(ranges: Ranges) -> tuple[bytes, list[TensorKey], tuple[int, int] | None]:
-    """What must be equal for one run to go on from another: the record as it is written, the tensors, the bounds."""
+    """Return what must be equal for a run to resume another: the record as written, the tensors, the bounds."""
     bounds = None if ranges.part is None else (ranges.part.start, ranges.part.stop)
     return encode_ranges(Ranges(ranges.record)), list(ranges.tensors), bounds

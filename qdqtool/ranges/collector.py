@@ -1,6 +1,6 @@
-"""Running a model over data and folding what its tensors hold into ranges.
+"""Run a model over data and collect the ranges of its tensors.
 
-No activation outlives the run after its own: while a sample runs, the tensors of the one before are counted beside it.
+While a sample runs, the tensors of the sample before are counted in another thread, and then freed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from qdqtool.transforms.taps import tensor_key
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What a run of one sample gave: the arrays of each tensor."""
+    """The result of the run of one sample: the arrays of each tensor."""
 
     number: int
     sample: Mapping[str, Array]
@@ -59,24 +59,24 @@ class RangeCollector:
 
     @property
     def ranges(self) -> dict[TensorKey, TensorRange]:
-        """What was seen in the chunks that are done; half a range would be worse than none."""
+        """The ranges of the chunks that are done. A tensor that could not be read everywhere has none."""
         return {key: UNSEEN if key in self.unreadable else found for key, found in self._ranges.items()}
 
     def resume(self, ranges: Ranges) -> None:
-        """Go on from ranges of the same tensors that were found before."""
+        """Continue from ranges of the same tensors."""
         self._ranges.update(ranges.tensors)
         self.unreadable.update(ranges.unreadable)
 
     def chunks(
         self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
     ) -> Iterator[int]:
-        """Run the samples of a part that are not done, and stop after each chunk.
+        """Run the samples of a part that are not done; pause after each chunk.
 
         Args:
             feeds: All samples.
-            digests: The digest of each, to see that what runs is what was checked.
-            part: Which are run.
-            progress: Told of every sample of the part.
+            digests: The digest of each sample, to detect data that changed since it was checked.
+            part: The samples to run.
+            progress: Called for every sample of the part.
 
         Yields:
             One past the last sample that is done.
@@ -94,6 +94,8 @@ class RangeCollector:
                 self._raise_for(chunk.wait(), feeds)
                 arrays = [(value, list(observer.arrays(run, sample, value))) for value in self._values]
                 chunk.counting = beside.submit(chunk.count, _Taken(number, sample, arrays))
+                # The session's arrays of one sample are the largest memory of a calibration; only the counting thread
+                # still needs them.
                 del run, arrays
                 if (number + 1) % CHUNK and number + 1 < part.stop:
                     continue
@@ -122,7 +124,7 @@ class RangeCollector:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """What is wrong with a sample: with an array of a tensor, or, without one, with the sample itself."""
+    """A fault of a sample: in an array of a tensor, or, without a tensor, in the sample itself."""
 
     taken: _Taken
     value: Value | None
@@ -130,7 +132,7 @@ class _Fault:
 
 
 class _Chunk:
-    """What is counted of the samples of one chunk."""
+    """The statistics of the samples of one chunk."""
 
     def __init__(self, values: Iterable[Value], counter: Counter | None, digests: Sequence[bytes]) -> None:
         self.statistics = {tensor_key(value): TensorStatistics(counter) for value in values}
@@ -139,7 +141,7 @@ class _Chunk:
         self._digests = digests
 
     def count(self, taken: _Taken) -> _Fault | None:
-        """Count one sample, and say what is wrong with it."""
+        """Count one sample, and return its fault; None where it has none."""
         if sample_digest(taken.sample) != self._digests[taken.number]:
             return _Fault(taken, None, np.empty(0))
         if self._counter is not None:
@@ -152,7 +154,7 @@ class _Chunk:
         return None
 
     def wait(self) -> _Fault | None:
-        """Wait until the last sample is counted."""
+        """Wait until the last sample is counted, and return its fault."""
         counting, self.counting = self.counting, None
         return None if counting is None else counting.result()
 

@@ -1,6 +1,6 @@
-"""The counts of a histogram as one line of text, short and readable: ``3 0*40 17`` for 3, forty zeros, 17.
+"""Write the counts of a histogram as one short line of text, and read it: ``3 0*40 17`` for 3, forty zeros, 17.
 
-Zeros at the end are left out, and equal neighbours are always joined, so each histogram has one text only.
+Zeros at the end are left out, and equal neighbours are always joined, so every histogram has exactly one text.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ _LONGEST = 32
 
 
 def encode_counts(counts: Counts) -> str:
-    """The text of counts.
+    """Write counts as text.
 
     Args:
         counts: int64, shape [BINS].
@@ -29,10 +29,10 @@ def encode_counts(counts: Counts) -> str:
 
 
 def decode_counts(text: str) -> Counts:
-    """The counts of a text.
+    """Read counts from text.
 
     Raises:
-        ValueError: It is no such text, holds more than :data:`BINS` counts, or more than an int64 can count.
+        ValueError: The text has another form, holds more than :data:`BINS` counts, or more than an int64 can count.
     """
     runs = [_run(run) for run in text.split(" ")] if text else []
     used = sum(length for _, length in runs)

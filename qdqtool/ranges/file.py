@@ -1,6 +1,6 @@
-"""The JSON file that keeps ranges (``docs/calibration.md``), read strictly.
+"""Read and write the JSON file of ranges (``docs/calibration.md``); reading is strict.
 
-The same ranges give the same bytes, and reading them gives the same ranges. Files of schema version 1 are still read.
+Equal ranges give equal bytes, and reading them gives equal ranges. Files of schema version 1 are still read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     sha256: str
     preparation: list[_Step] = []
     batchnorm_folded: bool | msgspec.UnsetType = msgspec.UNSET
-    """In files of version 1, which knew of no other step."""
+    """In files of version 1, when there was no other step."""
 
 
 class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
@@ -81,7 +81,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def encode_ranges(ranges: Ranges) -> bytes:
-    """The ranges as indented JSON."""
+    """Encode ranges as indented JSON."""
     record, part = ranges.record, ranges.part
     document = _File(
         schema_version=SCHEMA_VERSION,
@@ -107,7 +107,7 @@ def read_ranges(path: Path) -> Ranges:
     """Read a ranges file strictly.
 
     Raises:
-        UsageError: It is missing, no ranges file, of another schema version, or contradicts itself.
+        UsageError: It is missing, not a ranges file, of another schema version, or contradicts itself.
     """
     document = _decode(path)
     record = CalibrationRecord(

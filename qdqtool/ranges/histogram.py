@@ -1,4 +1,4 @@
-"""Histograms of magnitudes that are exactly mergeable: the same values give the same counts in any order and grouping.
+"""Histograms of magnitudes that merge exactly: the same values give the same counts in any order and grouping.
 
 Bins are ``2**exponent`` wide and begin at 0. When a value lies past the last bin, neighbours are added up in pairs and
 every bin is twice as wide, so the exponent follows from the largest magnitude alone, and no count is ever split.
@@ -17,13 +17,13 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
-    """How often a tensor took which magnitudes.
+    """The counts of the magnitudes of a tensor.
 
     Attributes:
-        exponent: A bin is ``2**exponent`` wide: bin i counts ``i <= |x| / 2**exponent < i + 1``. None where nothing but
-            zeros was seen.
-        counts: One int64 for each of the :data:`BINS` bins; values that are exactly zero are not among them.
-        zeros: How many values are exactly zero.
+        exponent: A bin is ``2**exponent`` wide: bin i counts ``i <= |x| / 2**exponent < i + 1``. None where only zeros
+            were seen.
+        counts: One int64 for each of the :data:`BINS` bins; values that are exactly zero are not counted here.
+        zeros: Number of values that are exactly zero.
     """
 
     exponent: int | None
@@ -32,11 +32,11 @@ class Histogram:
 
     @classmethod
     def empty(cls) -> Self:
-        """The histogram of no values."""
+        """Return the histogram of no values."""
         return cls(None, np.zeros(BINS, np.int64))
 
     def merge(self, other: "Histogram") -> "Histogram":
-        """The histogram of the values of both."""
+        """Return the histogram of the values of both."""
         zeros = self.zeros + other.zeros
         if self.exponent is None or other.exponent is None:
             filled = other if self.exponent is None else self
@@ -45,13 +45,13 @@ class Histogram:
         return Histogram(exponent, self.widened(exponent) + other.widened(exponent), zeros)
 
     def widened(self, exponent: int) -> Counts:
-        """The counts in bins of ``2**exponent``, at least as wide as its own."""
+        """Return the counts in bins of ``2**exponent``, at least as wide as its own."""
         if self.exponent is None:
             return self.counts
         return widen(self.counts, exponent - self.exponent)
 
     def edges(self) -> npt.NDArray[np.float64]:
-        """The ``BINS + 1`` bounds of the bins, exact."""
+        """Return the ``BINS + 1`` bounds of the bins, exact."""
         return np.ldexp(np.arange(BINS + 1, dtype=np.float64), self.exponent or 0)
 
     def __eq__(self, other: object) -> bool:
@@ -64,14 +64,15 @@ class Histogram:
 
 
 def exponent_for(amax: float) -> int | None:
-    """The exponent that a histogram has whose largest magnitude is ``amax``, finite: None for 0."""
+    """Return the exponent of a histogram whose largest magnitude is ``amax``, finite; None for 0."""
     if amax == 0:
         return None
+    # frexp gives amax = fraction * 2**e with fraction from 0.5 up to 1: amax falls into the upper half of 2**14 bins.
     return int(np.frexp(amax)[1]) - (BINS.bit_length() - 1)
 
 
 def widen(counts: Counts, doublings: int) -> Counts:
-    """The counts when every bin becomes ``2**doublings`` times as wide, in as many bins."""
+    """Return the counts after every bin becomes ``2**doublings`` times as wide, in the same number of bins."""
     if doublings <= 0:
         return counts
     group = 1 << min(doublings, BINS.bit_length() - 1)

@@ -1,4 +1,4 @@
-"""Joining the ranges of shards: the result is what one run over all samples gives, bit for bit."""
+"""Merge the ranges of shards to the ranges of one run over all samples, bit for bit."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from qdqtool.errors import UsageError
 from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Part, Ranges, TensorKey, TensorRange
 
 Named = tuple[str, Ranges]
-"""Where ranges come from, in words, and the ranges."""
+"""The origin of ranges, in words, and the ranges."""
 
 
 def merge_ranges(shards: Sequence[tuple[str, Ranges]]) -> Ranges:
-    """The ranges of all samples, from shards that cover each sample once.
+    """Merge shards that cover each sample once to the ranges of all samples.
 
     Args:
         shards: Where the ranges of each come from, in words, and the ranges; in any order.
 
     Raises:
-        UsageError: They are of different models, data, methods or tensors; one is no shard or was interrupted; samples
+        UsageError: They have different models, data, methods or tensors; one is not a shard or was interrupted; samples
             are missing or covered twice.
     """
     ordered = sorted(((name, ranges, _part(name, ranges)) for name, ranges in shards), key=lambda shard: shard[2].start)

@@ -1,4 +1,4 @@
-"""Which samples a shard of a calibration has."""
+"""Divide the samples of a calibration into shards."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ class Shard:
     """One of several runs that share the samples of a calibration.
 
     Attributes:
-        number: Which one, from 1.
-        of: How many there are.
+        number: Its number, from 1.
+        of: Number of shards.
 
     Raises:
         ArgumentError: There is no such shard.
@@ -28,7 +28,7 @@ class Shard:
             raise ArgumentError(f"shard {self.number}/{self.of} does not exist; shards count from 1 to {self.of}")
 
     def part(self, samples: int) -> Part:
-        """Its samples: as many whole chunks as the other shards have, or one more or less.
+        """Return its samples: whole chunks, as many as the other shards have, or one more or less.
 
         Raises:
             UsageError: There are more shards than chunks.
@@ -44,7 +44,7 @@ class Shard:
 
 
 def parse_shard(text: str, option: str) -> Shard:
-    """The shard that ``I/N`` stands for.
+    """Parse ``I/N`` to a shard.
 
     Raises:
         UsageError: The text has another form, or there is no such shard.

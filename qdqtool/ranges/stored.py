@@ -1,4 +1,4 @@
-"""Ranges from a file, looked at before they are used: of all samples, and with what the method needs."""
+"""Read ranges from a file and check that they cover all samples and have what the method needs."""
 
 from pathlib import Path
 
@@ -9,15 +9,15 @@ from qdqtool.ranges.types import Ranges
 
 
 def read_stored(path: Path, method: str | None = None, *, force: bool = False) -> Ranges:
-    """The ranges of a file that ``calibrate`` or ``merge`` wrote.
+    """Read the ranges of a file that ``calibrate`` or ``merge`` wrote.
 
     Args:
         path: The file.
-        method: Id of the calibrator that is to turn them into thresholds; None for the one that they were found for.
-        force: Whether ranges of a part of the samples will do.
+        method: Id of the calibration method that will use them; None for the one that they were made for.
+        force: Whether ranges of a part of the samples are accepted.
 
     Raises:
-        UsageError: It is no ranges file, is of a part of the samples only, or lacks the histograms that the method
+        UsageError: It is not a ranges file, covers only a part of the samples, or lacks the histograms that the method
             reads.
     """
     ranges = read_ranges(path)

@@ -1,4 +1,4 @@
-"""What one tensor took, while it is being counted: range, number of values and, where asked for, a histogram."""
+"""The statistics of one tensor while it is counted: range, number of values and, if requested, a histogram."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from qdqtool.ranges.types import UNSEEN, TensorRange
 
 
 class TensorStatistics:
-    """Takes arrays of one tensor; the result depends neither on their order nor on how values are grouped into them.
+    """Counts arrays of one tensor; the result depends neither on their order nor on the grouping of values.
 
     Args:
         counter: Counts the histogram; None for no histogram.
@@ -22,7 +22,7 @@ class TensorStatistics:
         self._table: Table | None = None
 
     def add(self, array: Array) -> bool:
-        """Take an array, and say whether all of its values are finite; it is not taken where one is not."""
+        """Count an array and return whether all its values are finite; an array with other values is not counted."""
         seen = range_of(array)
         if not np.isfinite(seen.amax):
             return False
@@ -32,7 +32,7 @@ class TensorStatistics:
         return True
 
     def result(self) -> TensorRange:
-        """What was seen so far."""
+        """Return the range so far."""
         if self._table is None:
             return self._range
         found = self._range
@@ -54,8 +54,9 @@ class TensorStatistics:
 
 
 def range_of(array: Array) -> TensorRange:
-    """The range of the values of one array; NaN where any value is NaN."""
+    """Return the range of the values of one array; NaN where any value is NaN."""
     if not array.size:
         return UNSEEN
-    low, high = float(array.min()) + 0.0, float(array.max()) + 0.0  # no -0.0: which zero is found depends on the order
+    # Adding 0.0 turns -0.0 into 0.0: which of the two zeros min() and max() find depends on their order.
+    low, high = float(array.min()) + 0.0, float(array.max()) + 0.0
     return TensorRange(low, high, max(abs(low), abs(high)), array.size)

@@ -1,7 +1,7 @@
-"""What calibration finds out: the range of each tensor, and what was run to find it.
+"""The results of calibration: the range of each tensor, and the record of the runs that gave it.
 
-A range is exactly mergeable: whatever the order and grouping of the values, the same values give the same range.
-:mod:`qdqtool.ranges.file` keeps ranges in files, :mod:`qdqtool.ranges.merge` joins those of shards.
+Ranges merge exactly: the same values give the same range in any order and grouping. :mod:`qdqtool.ranges.file` keeps
+ranges in files, :mod:`qdqtool.ranges.merge` merges those of shards.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any
 from qdqtool.ranges.histogram import Histogram
 
 CHUNK = 16
-"""Samples whose digests and statistics belong together: data is cut into shards between chunks only."""
+"""Samples whose digests and statistics are merged together: data is divided into shards only between chunks."""
 
 TensorKey = tuple[tuple[str, ...], str]
 """Scope path (empty for the main graph) and name of a tensor."""
@@ -20,14 +20,14 @@ TensorKey = tuple[tuple[str, ...], str]
 
 @dataclass(frozen=True, slots=True)
 class TensorRange:
-    """What values a tensor took.
+    """The range of the values of a tensor.
 
     Attributes:
-        min: Smallest value; infinity where none was seen.
-        max: Largest value; minus infinity where none was seen.
-        amax: Largest magnitude; 0 where none was seen.
-        count: Number of values seen.
-        histogram: Of their magnitudes; None where none was made.
+        min: Smallest value; infinity where there was none.
+        max: Largest value; minus infinity where there was none.
+        amax: Largest magnitude; 0 where there was none.
+        count: Number of values.
+        histogram: Histogram of their magnitudes; None where none was made.
     """
 
     min: float = inf
@@ -37,7 +37,7 @@ class TensorRange:
     histogram: Histogram | None = None
 
     def merge(self, other: "TensorRange") -> "TensorRange":
-        """The range of the values of both; without a histogram where one of them has none."""
+        """Return the range of the values of both; without a histogram where one of them has none."""
         if not self.count or not other.count:
             return self if self.count else other
         one, two = self.histogram, other.histogram
@@ -55,12 +55,12 @@ UNSEEN = TensorRange()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOutput:
-    """What one output keeps of the float model's when it is quantized with a change and without.
+    """The SQNR of one output of the quantized model, with a change and without, against the float model.
 
     Attributes:
         name: Name of the output.
-        without_db: Its SQNR without the change, in dB; None where it is no number.
-        with_db: Its SQNR with the change.
+        without_db: SQNR without the change, in dB; None where it is undefined.
+        with_db: SQNR with the change.
     """
 
     name: str
@@ -70,12 +70,12 @@ class TrialOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A change of weights, measured on the quantized model.
+    """The effect of a change of weights on the quantized model.
 
     Attributes:
-        samples: On how many samples.
-        kept: Whether the change was made.
-        outputs: What the float outputs kept.
+        samples: Number of samples.
+        kept: Whether the change was kept.
+        outputs: SQNR of the float outputs.
         problem: Why nothing was measured; empty where it was.
     """
 
@@ -87,13 +87,13 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class PreparationStep:
-    """One change of the model's weights that was made, or tried, before it was run.
+    """One change of the model's weights that was made, or tried, before the model was calibrated.
 
     Attributes:
         step: Name of the step.
-        parameters: What it needs to be made again without data: JSON values.
-        trial: What it did to the quantized model; None where that was not measured. Steps that made the same change are
-            equal: on another machine a hundredth of a dB may be measured differently.
+        parameters: What is needed to make the change again without data: JSON values.
+        trial: Its effect on the quantized model; None where that was not measured. Steps that made the same change are
+            equal, since another machine may measure a hundredth of a dB more or less.
     """
 
     step: str
@@ -102,24 +102,24 @@ class PreparationStep:
 
     @property
     def was_made(self) -> bool:
-        """Whether it was made, and not only tried."""
+        """Whether the change was made and not only tried."""
         return self.trial is None or self.trial.kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRecord:
-    """What was run to get ranges.
+    """The record of the runs that gave ranges.
 
     Attributes:
-        method: Id of the calibrator that the ranges were made for.
-        parameters: Of the method: JSON values.
-        samples: How many samples there are, those of other shards included.
+        method: Id of the calibration method that the ranges were made for.
+        parameters: Parameters of the method: JSON values.
+        samples: Number of samples, those of other shards included.
         random: Whether they were random.
-        seed: Of random samples; None for real ones.
+        seed: Seed of random samples; None for real ones.
         data_sha256: Digest of every sample (:class:`qdqtool.data.DataDigest`).
-        chunk: Samples of a chunk of that digest; None where it was made in another way, by an earlier version.
-        model_sha256: Digest of the model that was run, weights included, however they are stored.
-        preparation: The steps that made that model of the one that was given, in order.
+        chunk: Samples of a chunk of that digest; None for the digest of an earlier version, which had no chunks.
+        model_sha256: Digest of the model that was run, weights included, independent of how they are stored.
+        preparation: The steps that made that model from the given one, in order.
     """
 
     method: str
@@ -135,12 +135,12 @@ class CalibrationRecord:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which samples ranges are of, where they are not of all.
+    """The part of the samples that ranges cover.
 
     Attributes:
-        start: The first sample that belongs to it.
-        stop: One past the last.
-        done: One past the last that was run; less than ``stop`` where calibration was interrupted.
+        start: The first sample of the part.
+        stop: One past the last sample.
+        done: One past the last sample that was run; less than ``stop`` where calibration was interrupted.
     """
 
     start: int
@@ -149,7 +149,7 @@ class Part:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it was run."""
+        """Whether all its samples were run."""
         return self.done == self.stop
 
 
@@ -158,10 +158,10 @@ class Ranges:
     """Ranges of the tensors of one model.
 
     Attributes:
-        record: How they came about.
-        tensors: The range of each tensor that was asked for, those that were never computed included.
+        record: The record of the runs.
+        tensors: The range of each requested tensor, those that were never computed included.
         unreadable: Why tensors could not be read while the model ran; they have no range.
-        part: Which samples were run; None for all of them.
+        part: The samples that were run; None for all.
     """
 
     record: CalibrationRecord
@@ -171,9 +171,9 @@ class Ranges:
 
     @property
     def samples(self) -> int:
-        """How many samples they are of."""
+        """The number of samples that they cover."""
         return self.record.samples if self.part is None else self.part.done - self.part.start
 
     def unseen(self) -> tuple[TensorKey, ...]:
-        """The tensors that took no value on the data."""
+        """Return the tensors that had no value on the data."""
         return tuple(key for key, found in self.tensors.items() if not found.count)

@@ -1,4 +1,4 @@
-"""From what a tensor was seen to hold to the range that its codes should cover: one method a module.
+"""Calibration methods, one in each module: turn the statistics of a tensor into the range that its codes cover.
 
 The file name is the public id (``--calibration-method``), ``CALIBRATOR`` the value.
 """
@@ -33,10 +33,10 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def get(name: str) -> Calibrator:
-    """The method of that public id.
+    """Return the method with that public id.
 
     Raises:
-        ArgumentError: There is none; the message lists the legal names.
+        ArgumentError: No method has that id; the message lists the legal names.
     """
     if name not in names():
         raise ArgumentError(
@@ -47,10 +47,10 @@ def get(name: str) -> Calibrator:
 
 
 def check_percentile(method: str, percentile: float | None) -> None:
-    """Raise unless a percentile goes with a method.
+    """Check that a percentile is legal for a method.
 
     Raises:
-        ArgumentError: It is none from 50 to 100, or the method does not read it.
+        ArgumentError: It is not from 50 to 100, or the method does not use it.
     """
     if percentile is None:
         return

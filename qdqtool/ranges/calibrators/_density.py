@@ -1,4 +1,4 @@
-"""A histogram read as a density: inside a bin, values count as spread evenly, so that sums become integrals."""
+"""Read a histogram as a density: values are spread evenly inside a bin, so that sums become integrals."""
 
 import functools
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ranges.histogram import Histogram
 
 LEAST_WIDTH = 2.0**-10
-"""Share of the last bin that its values are spread over at least. The largest magnitude often is the lower bound of its
-bin, where all values of a float16 tensor and the 6 of a Relu6 lie; sums over a bin without width would be noise."""
+"""Smallest share of the last bin over which its values are spread. The largest magnitude often is the lower bound of
+its bin: values of float16 tensors and the 6 of a Relu6 are bounds. Sums over a bin without width would be noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Density:
-    """How the magnitudes of a tensor are spread, zeros left out.
+    """The distribution of the magnitudes of a tensor, without zeros.
 
     Attributes:
         edges: Bounds of the bins from 0 to the largest magnitude, float64, one more than bins.
         counts: Values in each bin, float64, the last one not 0.
-        sums: Up to each edge: how many values, their sum, and the sum of their squares; shape [3, edges].
+        sums: Number, sum and sum of squares of the values up to each edge; shape [3, edges].
         amax: The largest magnitude.
     """
 
@@ -34,7 +34,7 @@ class Density:
 
     @classmethod
     def of(cls, histogram: Histogram, amax: float) -> Self:
-        """The density of a histogram whose largest magnitude is ``amax``, which is greater than 0."""
+        """Make the density of a histogram whose largest magnitude ``amax`` is greater than 0."""
         used = int(np.flatnonzero(histogram.counts)[-1]) + 1
         counts = histogram.counts[:used].astype(FLOAT64)
         edges = histogram.edges()[: used + 1].copy()
@@ -44,7 +44,7 @@ class Density:
         return cls(edges, counts, np.concatenate([np.zeros((3, 1)), inside.cumsum(axis=1)], axis=1), amax)
 
     def below(self, bounds: Array) -> Array:
-        """Count, sum and sum of squares of the values up to each of ``bounds``, shape [3, ...]."""
+        """Return count, sum and sum of squares of the values up to each of ``bounds``, shape [3, ...]."""
         inside = np.clip(bounds, 0.0, self.edges[-1])
         bins = np.minimum((inside / self.edges[1]).astype(np.int64), len(self.counts) - 1)
         start, width = self.edges[bins], np.diff(self.edges)[bins]
@@ -54,10 +54,10 @@ class Density:
 
 
 def squared_error(density: Density, amax: Array, fmt: NumberFormat) -> Array:
-    """The summed squared error of rounding to a format whose largest value stands for ``amax``, symmetric.
+    """Return the summed squared error of rounding to a format whose largest value stands for ``amax``, symmetric.
 
-    Between the midpoints of two neighbours on the format's grid all values become the same code g, so the error is
-    ``sum(x**2) - 2 g sum(x) + g**2 count`` over each such cell. The last cell has no end: what is clipped lies in it.
+    All values in a cell, between the midpoints around a value g of the format's grid, become g. The error of a cell is
+    ``sum(x**2) - 2 g sum(x) + g**2 count``. The last cell has no upper end: it holds the clipped values.
 
     Args:
         density: The values.
@@ -77,13 +77,14 @@ def squared_error(density: Density, amax: Array, fmt: NumberFormat) -> Array:
 
 
 def _fine_error(density: Density, amax: Array, scale: Array) -> Array:
-    """For steps narrower than bins: a third of half a step squared for each value that is not clipped."""
+    """Return the error for steps narrower than bins: ``scale**2 / 12`` for each value that is not clipped."""
     upto = density.below(amax)
+    # The mean square of an error that is uniform in half a step to both sides.
     return np.asarray(upto[0] * scale**2 / 12 + _distances(density.sums[:, -1:] - upto, amax))
 
 
 def _distances(sums: Array, code: Array) -> Array:
-    """``sum((x - code)**2)`` from count, sum and sum of squares."""
+    """Return ``sum((x - code)**2)`` from count, sum and sum of squares."""
     count, total, squares = sums
     return np.asarray(np.maximum(squares - 2 * code * total + code**2 * count, 0.0))
 
@@ -95,9 +96,9 @@ def _cells(fmt: NumberFormat) -> tuple[Array, Array]:
 
 
 def clipped_fraction(histogram: Histogram, amax: float) -> float:
-    """The share of a tensor's values, zeros included, whose magnitude is above ``amax``.
+    """Return the share of a tensor's values, zeros included, whose magnitude is above ``amax``.
 
-    Exact where ``amax`` is a bound of a bin; else the values of that bin count as spread evenly.
+    It is exact where ``amax`` is a bound of a bin; else the values of that bin are spread evenly.
     """
     total = int(histogram.counts.sum()) + histogram.zeros
     if histogram.exponent is None or not total:

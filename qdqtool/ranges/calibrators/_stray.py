@@ -1,6 +1,6 @@
-"""Values that lie far away from all others of their tensor: a stray outlier or two, or those of an attention mask.
+"""Find values far away from all others of their tensor: a few outliers, or those of an attention mask.
 
-One scale for both leaves nothing of the others: with a mask of -1e4 in it, int8 has a step of 79.
+One scale for both would round the others to 0: with a mask of -1e4 in the tensor, int8 has a step of 79.
 """
 
 from dataclasses import dataclass
@@ -11,28 +11,28 @@ from qdqtool.ranges.histogram import Histogram
 from qdqtool.ranges.types import TensorRange
 
 GAP = 16
-"""How many times further out than the bulk a value must lie, with nothing in between."""
+"""Smallest ratio of an outlier to the largest magnitude of the bulk, with no values in between."""
 LOST_SHARE = 0.9
-"""What part of the bulk must be lost for it to be worth more than what lies far away."""
+"""Share of the bulk that must be rounded to 0 before the outliers are clipped instead."""
 STRAY_SHARE = 1e-4
-"""What part of a tensor's values may lie there, unless they are a mask."""
+"""Largest share of outliers among a tensor's values, unless they are a mask."""
 MASK_MAGNITUDE = 1e3
-"""From where on negative values that are about equal are a mask: nothing else adds so much to attention scores."""
+"""Magnitude from which negative values that are about equal are a mask: no other term of attention is as large."""
 MASK_MARGIN = 10.0
-"""How far below the bulk a mask must stay: Softmax makes it ``exp(-10)`` = 0.00005 of the least that is not masked."""
+"""Distance of a mask below the bulk: Softmax makes it ``exp(-10)`` = 0.00005 of the smallest unmasked score."""
 RESOLVED_BINS = 4
-"""How many bins of the histogram the bulk must reach over for anything to be said about it."""
+"""Smallest number of bins that the bulk must cover; in fewer bins its distribution is unknown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apart:
-    """A tensor whose values fall apart into a bulk and some far away.
+    """A tensor whose values divide into a bulk and distant values.
 
     Attributes:
         bulk: The histogram of the bulk.
-        edge: No value of the bulk is larger in magnitude.
-        share: Which part of all values lies far away.
-        is_mask: Whether those are the values of a mask.
+        edge: Upper bound of the magnitudes of the bulk.
+        share: Share of distant values.
+        is_mask: Whether the distant values are a mask.
     """
 
     bulk: Histogram
@@ -42,15 +42,15 @@ class Apart:
 
 
 def fall_apart(seen: TensorRange, lost: float) -> Apart | None:
-    """The bulk of a tensor, if little of it is left when magnitudes below ``lost`` become 0.
+    """Separate the bulk of a tensor from distant values, if magnitudes below ``lost`` become 0.
 
     Args:
         seen: Statistics with a histogram.
         lost: Half the smallest code, in the tensor's own unit.
 
     Returns:
-        None where enough of the bulk is left, no gap lies around it, too many values lie far away, or the bulk is
-        narrower than the histogram can tell.
+        None where enough of the bulk remains, there is no gap, too many values are distant, or the bulk is narrower
+        than the histogram resolves.
     """
     histogram = seen.histogram
     if histogram is None or histogram.exponent is None:

@@ -1,4 +1,4 @@
-"""What a calibration method is asked, and what it answers."""
+"""The request and the result of a calibration method."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -7,18 +7,18 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ranges.types import TensorRange
 
 PERCENTILE = 99.99
-"""How many of a hundred values the method ``percentile`` does not clip, unless told."""
+"""Default of the method ``percentile``: percent of the values that are not clipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What a threshold is chosen for.
+    """The purpose of a threshold.
 
     Attributes:
-        format: The number format whose largest code stands for the threshold; symmetric, one scale a tensor.
-        peaked: Whether the few largest values carry the meaning, as those of a Softmax do: how many values are clipped
-            says nothing then, and methods that go by it answer as ``mse`` does.
-        percentile: For the method ``percentile``: how many of a hundred values are to lie within the threshold.
+        format: The number format whose largest code stands for the threshold; symmetric, with one scale per tensor.
+        peaked: Whether the few largest values matter most, as in the output of a Softmax. Methods that count clipped
+            values then answer as ``mse`` does.
+        percentile: For the method ``percentile``: percent of the values that are within the threshold.
     """
 
     format: NumberFormat
@@ -28,14 +28,14 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """What the largest code stands for, and how that was found.
+    """The magnitude that the largest code stands for, and how it was found.
 
     Attributes:
         amax: The magnitude, in the tensor's own unit; values beyond it are clipped.
-        method: Id of the method that found it; ``auto`` names the one that it chose.
-        reason: Why, in a few words.
-        apart: What lies so far away from all other values that it is clipped: those of an attention ``mask``, or a few
-            ``strays``; None where nothing does.
+        method: Id of the method that found it; ``auto`` gives the id of the method that it chose.
+        reason: The reason in a few words.
+        apart: Kind of distant values that are clipped: those of an attention ``mask``, or a few ``strays``; None where
+            there are none.
     """
 
     amax: float
@@ -45,14 +45,14 @@ class Threshold:
 
 
 class Calibrator(Protocol):
-    """One method.
+    """One calibration method.
 
     Attributes:
-        needs_histogram: Whether it reads the histogram of the range, and so whether one must be made.
+        needs_histogram: Whether it reads the histogram of the range.
     """
 
     needs_histogram: bool
 
     def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
-        """The threshold for one tensor that was seen, from its statistics; between 0 and ``seen.amax``."""
+        """Choose the threshold of one tensor from its statistics; between 0 and ``seen.amax``."""
         ...

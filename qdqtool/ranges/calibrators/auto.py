@@ -1,13 +1,13 @@
-"""Auto: for each tensor, clip where that lowers the squared error on the format's own grid, and nothing elsewhere.
+"""Auto: clip a tensor where that lowers the squared error on the format's own grid, else do not clip.
 
-``docs/calibration_methods.md`` has the reasoning and what was measured. Three answers are possible:
+``docs/calibration_methods.md`` has the reasons and the measurements. Three answers are possible:
 
-* ``mse``: the threshold with the least squared error, where that is lower than without clipping by more than
-  :data:`GAIN`. Less is not worth it: rounding errors average out in the sums that follow, clipped values do not come
-  back, and data to come may hold larger values than calibration saw.
-* ``max``: else.
-* ``mse`` over the bulk: where that would round nearly all of the values to 0, because a few stray ones or those of a
-  mask lie far away from all others. They are clipped, a mask only so far that it stays one.
+* ``mse``: the threshold with the least squared error, where that error is lower than without clipping by more than
+  :data:`GAIN`. A smaller gain is not worth it: rounding errors average out in later sums, clipped values are lost, and
+  later data may hold larger values than the calibration data.
+* ``max``: in all other cases.
+* ``mse`` over the bulk: where one scale would round nearly all values to 0, because a few outliers or those of a mask
+  are far away from all others. They are clipped; a mask is clipped only so far that it remains a mask.
 """
 
 from qdqtool.numerics.grid import magnitudes
@@ -25,7 +25,7 @@ class _Auto:
     needs_histogram = True
 
     def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
-        """The threshold, with the method that it came from and the reason."""
+        """Choose the threshold, with the method that found it and the reason."""
         if seen.histogram is None or seen.amax == 0:
             return Threshold(seen.amax, "max", "nothing is clipped")
         found = search(Density.of(seen.histogram, seen.amax), goal.format)

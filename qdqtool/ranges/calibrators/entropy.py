@@ -1,20 +1,20 @@
-"""Entropy: the threshold whose clipped and coarsened distribution is told apart least from the one that was seen.
+"""Entropy: the threshold with the least KL divergence of the clipped, coarsened distribution from the measured one.
 
-The procedure that NVIDIA published for TensorRT (S. Migacz, "8-bit Inference with TensorRT", GTC 2017). What it leaves
-open is settled so:
+This is the procedure that NVIDIA published for TensorRT (S. Migacz, "8-bit Inference with TensorRT", GTC 2017). Where
+the publication is not specific, the choices are:
 
-* Up to 2,048 bins from 0 to the largest magnitude: the narrowest that are whole bins of the histogram, so that no count
-  is split. Values that are exactly 0 are left out: every threshold keeps them.
+* There are up to 2,048 bins from 0 to the largest magnitude: the narrowest that consist of whole bins of the histogram,
+  so that no count is split. Values that are exactly 0 are left out, because no threshold clips them.
 * Candidates are the first ``i`` bins, for i from 128 to all of them, which clips nothing.
-* P is those bins, with everything beyond added to the last of them. Q is the same bins *without* what lies beyond, in
-  as many levels as the format has magnitudes (128 for int8): bin j is in level ``j * levels // i``, and the count of a
-  level is shared evenly by those of its bins that are not empty. Both are divided by their sums.
-* The divergence is ``sum(P * log(P / Q))``. Nothing is smoothed: where the last bin is empty and values lie beyond it,
-  it is infinite.
-* The least divergence wins, the larger threshold on a tie: ``i + 0.5`` bins, or the largest magnitude where all bins
-  are kept.
+* P is these bins, with all counts beyond them added to the last one. Q is the same bins *without* these counts, merged
+  to as many levels as the format has magnitudes (128 for int8): bin j is in level ``j * levels // i``, and the count of
+  a level is spread evenly over its bins that are not empty. Both are divided by their sums.
+* The divergence is ``sum(P * log(P / Q))`` without smoothing: it is infinite where the last bin is empty and values lie
+  beyond it.
+* The least divergence wins, on a tie the larger threshold. The threshold is ``i + 0.5`` bins, or the largest magnitude
+  where all bins are kept.
 
-Levels are evenly spaced, so the procedure says nothing about formats with an exponent: there nothing is clipped.
+Levels are evenly spaced, so the procedure does not apply to formats with an exponent: their values are not clipped.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ class _Entropy:
     needs_histogram = True
 
     def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
-        """The threshold of least divergence; of least squared error for peaked tensors."""
+        """Choose the threshold with the least divergence; for peaked tensors that with the least squared error."""
         if goal.peaked:
             return mse.CALIBRATOR.threshold(seen, goal)
         if goal.format.kind == "float":
@@ -42,6 +42,7 @@ class _Entropy:
             return Threshold(seen.amax, "entropy", "nothing is clipped")
         bins, width = even_bins(seen.histogram)
         divergences = divergence(bins, levels)
+        # Reversed, because argmin returns the first of equal values: the larger threshold wins a tie.
         kept = len(bins) - int(np.argmin(divergences[::-1]))
         amax = seen.amax if kept == len(bins) else min((kept + 0.5) * width, seen.amax)
         return Threshold(amax, "entropy", f"least divergence with {levels} levels")
@@ -51,7 +52,7 @@ CALIBRATOR = _Entropy()
 
 
 def even_bins(histogram: Histogram) -> tuple[Array, float]:
-    """The counts in at most :data:`BINS` even bins up to the largest magnitude, float64, and how wide a bin is."""
+    """Return the counts in at most :data:`BINS` even bins up to the largest magnitude, float64, and the bin width."""
     used = int(np.flatnonzero(histogram.counts)[-1]) + 1
     group = -(-used // BINS)
     starts = np.arange(0, used, group)
@@ -60,14 +61,14 @@ def even_bins(histogram: Histogram) -> tuple[Array, float]:
 
 
 def divergence(bins: Array, levels: int) -> Array:
-    """How far the distribution in so few levels is from the whole one, by Kullback and Leibler.
+    """Return the KL divergence of the distribution in few levels from the whole one, for every number of kept bins.
 
-    With the counts c of the bins, S of a level and n of its bins that are not empty, Q is ``S / n`` for each of those:
-    sums over bins become sums over levels, and these are differences of running sums.
+    In a level with the sum S of counts and n bins that are not empty, Q is ``S / n`` for each of these bins. So sums
+    over bins become sums over levels, and these are differences of running sums.
 
     Args:
         bins: Counts, float64, shape [m], the last one not 0.
-        levels: How many levels, at most m.
+        levels: Number of levels, at most m.
 
     Returns:
         The divergence in nats when the first ``levels``, ``levels + 1``, ... m bins are kept, float64.
@@ -82,8 +83,9 @@ def divergence(bins: Array, levels: int) -> Array:
 
 
 def _cross(counts: Array, filled: Array, kept: Array, levels: int) -> Array:
-    """``sum(P * log(Q))`` before both are divided by their sums; few candidates at once stay in the cache."""
-    starts = -(np.arange(levels + 1) * -kept[:, None] // levels)  # of each level: ceil(level * kept / levels)
+    """Return ``sum(P * log(Q))`` before both are divided by their sums; few candidates at a time stay in the cache."""
+    # First bin of each level: ceil(level * kept / levels).
+    starts = -(np.arange(levels + 1) * -kept[:, None] // levels)
     level, used = np.diff(counts[starts]), np.diff(filled[starts])
     share = _log(level / np.maximum(used, 1.0))
     return np.asarray((level * share).sum(axis=1) + (counts[-1] - counts[kept]) * share[:, -1])
@@ -94,5 +96,5 @@ def _xlogx(values: Array) -> Array:
 
 
 def _log(values: Array) -> Array:
-    """The logarithm; 0 for 0, which it is multiplied with."""
+    """Return the logarithm, and 0 for 0: the limit of ``x * log(x)`` is 0."""
     return np.asarray(np.log(values, out=np.zeros_like(values), where=values > 0))

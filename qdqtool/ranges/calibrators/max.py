@@ -1,4 +1,4 @@
-"""Max: the largest magnitude that was seen. Nothing that calibration saw is clipped."""
+"""Max: the largest magnitude in the calibration data. No value of that data is clipped."""
 
 from qdqtool.ranges.calibrators._types import Goal, Threshold
 from qdqtool.ranges.types import TensorRange
@@ -8,7 +8,7 @@ class _Max:
     needs_histogram = False
 
     def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:  # noqa: ARG002 -- the same for every goal
-        """The largest magnitude."""
+        """Return the largest magnitude."""
         return Threshold(seen.amax, "max", "nothing is clipped")
 
 

@@ -10,9 +10,9 @@ from qdqtool.ranges.calibrators._types import Goal, Threshold
 from qdqtool.ranges.types import TensorRange
 
 FACTORS = 2.0 ** (-np.arange(129) / 16)
-"""Shares of the largest magnitude that are tried first: 1 to 1/256, each 4.2 % below the one before."""
+"""Shares of the largest magnitude that are tried first: 1 to 1/256, each 4.2 % smaller than the one before."""
 NEIGHBOURS = 2.0 ** (np.arange(16, -17, -1) / 256)
-"""What the best of them is then multiplied with: as far as to the next of them, in steps of 0.27 %."""
+"""Factors that are then tried on the best share: up to the neighbouring shares, in steps of 0.27 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Found:
     Attributes:
         amax: The threshold.
         error: The squared error with it, summed over all values.
-        unclipped_error: That without clipping.
+        unclipped_error: The squared error without clipping.
     """
 
     amax: float
@@ -31,7 +31,7 @@ class Found:
 
 
 def search(density: Density, fmt: NumberFormat) -> Found:
-    """The best of :data:`FACTORS`, moved to the best of its :data:`NEIGHBOURS`; the larger on a tie."""
+    """Find the best of :data:`FACTORS`, then the best of its :data:`NEIGHBOURS`; on a tie the larger one."""
     coarse = squared_error(density, density.amax * FACTORS, fmt)
     near = density.amax * np.minimum(FACTORS[np.argmin(coarse)] * NEIGHBOURS, 1.0)
     fine = squared_error(density, near, fmt)
@@ -43,7 +43,7 @@ class _Mse:
     needs_histogram = True
 
     def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
-        """The threshold with the least error."""
+        """Choose the threshold with the least error."""
         if seen.histogram is None or seen.amax == 0:
             return Threshold(seen.amax, "mse", "nothing is clipped")
         found = search(Density.of(seen.histogram, seen.amax), goal.format)

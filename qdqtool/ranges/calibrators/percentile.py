@@ -1,4 +1,4 @@
-"""Percentile: the magnitude below which so many of a hundred values lie; the others are clipped."""
+"""Percentile: the magnitude below which a given percentage of the values lies; the others are clipped."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ class _Percentile:
     needs_histogram = True
 
     def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
-        """``goal.percentile`` of all magnitudes, zeros included, interpolated inside a bin; as ``mse`` if peaked."""
+        """Choose the percentile of all magnitudes, zeros included, interpolated inside a bin; as ``mse`` if peaked."""
         if goal.peaked:
             return mse.CALIBRATOR.threshold(seen, goal)
         if seen.histogram is None or seen.amax == 0:
@@ -27,6 +27,6 @@ CALIBRATOR = _Percentile()
 
 
 def magnitude_at(histogram: Histogram, share: float) -> float:
-    """The magnitude up to which a share of the values lies; inside a bin they count as spread evenly."""
+    """Return the magnitude up to which a share of the values lies; values are spread evenly inside a bin."""
     sums = np.concatenate([[0], histogram.counts.cumsum()]) + histogram.zeros
     return float(np.interp(share * int(sums[-1]), sums, histogram.edges()))

@@ -1,4 +1,4 @@
-"""Range files of other tools, one format a module: read, told apart by what they hold, and most of them written.
+"""Range files of other tools, one format in each module: recognized by content, read, and most of them written.
 
 The file name with ``-`` for ``_`` is the public id, ``FORMAT`` the value.
 """
@@ -31,7 +31,7 @@ __all__ = [
 
 
 BOM = b"\xef\xbb\xbf"
-"""What some editors put in front of a text."""
+"""The byte order mark, which some editors write in front of UTF-8 text."""
 MAX_NAME = 1 << 12
 MAX_MESSAGE = 400
 
@@ -42,7 +42,7 @@ class ReadEncodings:
 
     Attributes:
         format: Public id of its format.
-        found: What it says.
+        found: Its content.
     """
 
     format: str
@@ -60,12 +60,12 @@ def writable() -> tuple[str, ...]:
 
 
 def keeps_ends(name: str) -> bool:
-    """Whether a format holds the smallest and the largest value, or one magnitude."""
+    """Whether a format holds the smallest and the largest value instead of one magnitude."""
     return _get(name).keeps_ends
 
 
 def recognize(path: Path) -> str | None:
-    """The id of the format that a file has, by what it holds; None for any other file.
+    """Return the id of the format of a file, by its content; None for any other file.
 
     Raises:
         UsageError: It cannot be read, or is too large.
@@ -93,16 +93,16 @@ def read_encodings(path: Path) -> ReadEncodings:
 
 
 def encode(ranges: Mapping[str, TensorRange], name: str) -> bytes:
-    """A file of the format ``name``, one of :func:`writable`.
+    """Write a file of the format ``name``, one of :func:`writable`.
 
     Raises:
-        UsageError: A name or a value cannot be written so.
+        UsageError: The format cannot hold a name or a value.
     """
     return _get(name).write(ranges)
 
 
 def _unknown(path: Path, data: bytes) -> UsageError:
-    """Why a file is none that is read here."""
+    """Make the error for a file of an unknown format."""
     titles = ", ".join(_get(name).title for name in names())
     if data.lstrip()[:1] == b"{":
         try:

@@ -15,11 +15,11 @@ from qdqtool.ranges.types import TensorRange
 Numbers = npt.NDArray[np.float64]
 
 FLOAT = "float"
-"""What the file leaves in float, whatever the type."""
+"""A tensor that the file leaves in float, of any float type."""
 SCALED_FLOATS = frozenset({"float8e4m3fn", "float8e5m2"})
-"""Floats that AIMET gives a scale."""
+"""Float formats that have a scale in AIMET."""
 WIDEST = 16
-"""Bits of what AIMET computes with; its biases have 32."""
+"""Largest number of bits of weights and activations in AIMET; its biases have 32."""
 ASYMMETRIC = "asymmetric in the file: range made symmetric"
 OTHER_BITS = "of other than 8 bits in the file: range used for 8"
 IN_FLOAT = "float in the file: left in float"
@@ -30,12 +30,12 @@ class Entry:
     """One tensor: ``real = (code + offset) * scale``, where integer codes count from 0 to ``2**bits - 1``.
 
     Attributes:
-        name: Of the tensor.
+        name: Name of the tensor.
         kind: ``int``, one of :data:`SCALED_FLOATS`, or :data:`FLOAT`.
-        bits: Of integers; else 0.
+        bits: Bits of integers; else 0.
         scales: float64, as the file nests them; empty for a float without a scale.
-        offsets: Of integers, in the shape of the scales; else empty.
-        axis: Of the channels or blocks; None where the file does not say.
+        offsets: Offsets of integers, in the shape of the scales; else empty.
+        axis: Axis of the channels or blocks; None where the file does not say.
         block_size: Elements in a block; None without blocks.
     """
 
@@ -49,24 +49,24 @@ class Entry:
 
     @property
     def format(self) -> str:
-        """Name of the number format; a symmetric integer is signed however the file counts its codes."""
+        """Name of the number format; a symmetric integer is signed, independent of how the file counts its codes."""
         if self.kind != "int":
             return self.kind
         return f"int{self.bits}" if self.is_centred else f"uint{self.bits}"
 
     @property
     def is_centred(self) -> bool:
-        """Whether zero is in the middle of the codes, or one below it, which is AIMET's strict symmetry."""
+        """Whether zero is the middle code, or the one below it, which AIMET calls strict symmetry."""
         middle = -float(2 ** (self.bits - 1)) if self.kind == "int" else 0.0
         return self.kind != "int" or bool(np.isin(self.offsets, (middle, middle + 1)).all())
 
     @property
     def is_per_tensor(self) -> bool:
-        """Whether there is one scale, and it is no bias."""
+        """Whether it has one scale and is not a bias."""
         return self.kind != FLOAT and self.scales.size == 1 and self.block_size is None and self.bits <= WIDEST
 
     def range(self) -> TensorRange:
-        """What the codes of a tensor with one scale cover; of a symmetric one as far down as up."""
+        """Return the range that the codes of a tensor with one scale cover; equal on both sides if symmetric."""
         scale = self.scales.item()
         if self.kind != "int":
             high = formats.get(self.kind).high * scale
@@ -79,14 +79,14 @@ class Entry:
         return tensor_range(self.name, low, high)
 
     def constant(self) -> ConstantScales | None:
-        """The scales of a constant; None where it has none, or is a bias."""
+        """Return the scales of a constant; None for a bias and for a constant without scales."""
         if self.kind == FLOAT or self.bits > WIDEST:
             return None
         problem = "" if self.is_centred else "is asymmetric in the file"
         return ConstantScales(self.format, self.scales, self.axis, self.block_size, problem)
 
     def remark(self) -> str | None:
-        """What cannot be done as the file says, if this is an activation."""
+        """Return what cannot be done as the file says, if the tensor is an activation; None where all can."""
         if self.kind == FLOAT:
             return IN_FLOAT
         if not self.is_centred:
@@ -95,17 +95,17 @@ class Entry:
 
 
 def float_entry(name: str) -> Entry:
-    """A tensor that stays float."""
+    """Make the entry of a tensor that stays float."""
     return Entry(name, FLOAT, 0, np.zeros(0), np.zeros(0))
 
 
 def integer_entry(
     name: str, bits: int, scales: Numbers, offsets: Numbers, axis: int | None = None, block_size: int | None = None
 ) -> Entry:
-    """A tensor of integers.
+    """Make the entry of a tensor of integers.
 
     Raises:
-        UsageError: There are not as many offsets as scales.
+        UsageError: Offsets and scales differ in number.
     """
     if scales.shape != offsets.shape:
         raise UsageError(f"tensor '{name}' has {scales.size} scales and {offsets.size} offsets")
@@ -113,10 +113,10 @@ def integer_entry(
 
 
 def read_bits(name: str, value: Any) -> int:
-    """How many bits codes have.
+    """Read the number of bits of codes.
 
     Raises:
-        UsageError: The value is no such number.
+        UsageError: The value is not such a number.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= 32:
         raise UsageError(f"tensor '{name}' has bitwidth {str(value)[:20]}; 2 to 32 is legal")
@@ -124,10 +124,10 @@ def read_bits(name: str, value: Any) -> int:
 
 
 def read_numbers(name: str, value: Any, key: str) -> Numbers:
-    """Numbers of an entry, nested as they are.
+    """Read the numbers of an entry, nested as in the file.
 
     Raises:
-        UsageError: They are none, or not finite, or a scale is not above 0.
+        UsageError: They are missing or not finite, or a scale is not above 0.
     """
     found = as_array(value)
     if found is None:
@@ -138,10 +138,10 @@ def read_numbers(name: str, value: Any, key: str) -> Numbers:
 
 
 def read_size(name: str, value: Any, key: str, least: int) -> int | None:
-    """A whole number that may be absent.
+    """Read a whole number that may be absent.
 
     Raises:
-        UsageError: It is something else, or below ``least``.
+        UsageError: It is not a whole number, or below ``least``.
     """
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
         return value

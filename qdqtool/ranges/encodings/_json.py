@@ -1,4 +1,4 @@
-"""What the JSON formats have in common."""
+"""Helpers of the JSON formats."""
 
 import json
 from typing import Any, NoReturn
@@ -9,25 +9,26 @@ import numpy.typing as npt
 
 from qdqtool.errors import UsageError
 
+# Bytes in which the opening brace must occur; leading white space of any length is legal JSON.
 MAX_PEEK = 1 << 16
 MAX_ODD_BYTES = 1 << 24
-"""Of JSON that is not by the book; only Python's slow reader takes it."""
+"""Largest nonstandard JSON (with NaN) that is read: only Python's slow reader accepts it."""
 MAX_RANK = 8
-"""Most dimensions of an array of numbers: ONNX tensors that have scales have fewer."""
+"""Largest rank of an array of numbers; weights with scales have fewer dimensions."""
 
 
 def top_level_keys(data: bytes) -> frozenset[str]:
-    """The keys of a JSON object; empty for anything else."""
+    """Return the keys of a JSON object; empty for anything else."""
     return frozenset(_peek(data, msgspec.Raw))
 
 
 def peek_values(data: bytes) -> list[Any]:
-    """The values of a JSON object, for telling what it is; empty for anything else."""
+    """Return the values of a JSON object, to recognize its format; empty for anything else."""
     return list(_peek(data, Any).values())
 
 
 def _peek(data: bytes, of: Any) -> dict[str, Any]:
-    """A JSON object, or what Python writes as one with NaN in it; empty for anything else."""
+    """Decode a JSON object, also one with NaN as Python writes it; empty for anything else."""
     if not data[:MAX_PEEK].lstrip().startswith(b"{"):
         return {}
     try:
@@ -42,10 +43,10 @@ def _peek(data: bytes, of: Any) -> dict[str, Any]:
 
 
 def decode_object(data: bytes) -> dict[str, Any]:
-    """A JSON object, in which no name occurs twice.
+    """Decode a JSON object in which no name occurs twice.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not such an object.
     """
     try:
         found = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
@@ -59,7 +60,9 @@ def decode_object(data: bytes) -> dict[str, Any]:
 
 
 def as_number(value: Any) -> float | None:
-    """A JSON number as float64, infinite beyond its range; None for anything else."""
+    """Convert a JSON number to float64, infinite beyond its range; None for anything else."""
+    # bool is a subclass of int in Python. A JSON integer has any length, and float() raises OverflowError beyond
+    # 1e308.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -69,7 +72,7 @@ def as_number(value: Any) -> float | None:
 
 
 def as_array(value: Any) -> npt.NDArray[np.float64] | None:
-    """A JSON number or nested lists of them as float64, all lists of a level of one length; None for anything else."""
+    """Convert a JSON number, or nested lists of them with equal lengths, to float64; None for anything else."""
     try:
         found = np.asarray(value)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a range file of another tool says, whichever tool wrote it."""
+"""The content of a range file of another tool, in one form for all tools."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ class ConstantScales:
 
     Attributes:
         format: Name of the number format of its codes.
-        values: float64, finite and above 0: one element for the whole tensor, else by channel; with blocks, of the rank
-            of the tensor, or a list by output channel and then by block.
-        axis: Of the channels, or along which the blocks run; None where the file does not say.
+        values: float64, finite and above 0: one element for the whole tensor, else one for each channel; with blocks,
+            of the rank of the tensor, or a list ordered by output channel and then by block.
+        axis: Axis of the channels, or along which the blocks lie; None where the file does not say.
         block_size: Elements in a block; None without blocks.
         problem: Why no symmetric quantizer can use them, in words that follow the tensor's name; empty if it can.
     """
@@ -37,12 +37,12 @@ class Encodings:
     """Ranges by tensor name. Such files know nothing of scopes.
 
     Attributes:
-        ranges: What the codes of a tensor are to cover. A file that does not tell activations from constants has those
-            of constants here too.
+        ranges: The range that the codes of a tensor cover. For a file that does not distinguish activations from
+            constants, these include constants.
         constants: Scales of tensors that are, or may be, constants.
         formats: Names of the number formats that tensors have in the file, ``float`` for those that it leaves in float;
-            empty where the format of the file does not know of any but int8.
-        remarks: By tensor, what the file says of an activation that a symmetric 8-bit quantizer cannot do.
+            empty where the format of the file has int8 only.
+        remarks: By tensor, what the file specifies for an activation that a symmetric 8-bit quantizer cannot do.
     """
 
     ranges: Mapping[str, TensorRange]
@@ -56,7 +56,7 @@ class Encodings:
         return tuple(dict.fromkeys([*self.ranges, *self.constants, *self.formats]))
 
     def remarks_of(self, names: Iterable[str]) -> Iterator[str]:
-        """The remarks on these tensors in sentences, each once."""
+        """Yield the remarks on these tensors as sentences, each once."""
         by_text: dict[str, list[str]] = {}
         for name in names:
             if name in self.remarks:
@@ -72,7 +72,7 @@ class EncodingFormat(Protocol):
     Attributes:
         title: What users call it.
         can_write: Whether :meth:`write` does.
-        keeps_ends: Whether a file holds the smallest and the largest value, or one magnitude.
+        keeps_ends: Whether a file holds the smallest and the largest value instead of one magnitude.
     """
 
     title: str
@@ -80,11 +80,11 @@ class EncodingFormat(Protocol):
     keeps_ends: bool
 
     def recognizes(self, data: bytes) -> bool:
-        """Whether that is such a file, right or wrong, by how it begins and its keys."""
+        """Whether the data is such a file, valid or not, judged by its beginning and its keys."""
         ...
 
     def read(self, data: bytes) -> Encodings:
-        """The ranges.
+        """Read the ranges.
 
         Raises:
             UsageError: The file is malformed; the message says where, without naming the file.
@@ -92,16 +92,16 @@ class EncodingFormat(Protocol):
         ...
 
     def write(self, ranges: Mapping[str, TensorRange]) -> bytes:
-        """A file with these ranges; the same ranges give the same bytes.
+        """Write a file with these ranges; equal ranges give equal bytes.
 
         Raises:
-            UsageError: A name or a value cannot be written so.
+            UsageError: The format cannot hold a name or a value.
         """
         ...
 
 
 def tensor_range(name: str, low: float, high: float) -> TensorRange:
-    """The range from ``low`` to ``high``.
+    """Make the range from ``low`` to ``high``.
 
     Raises:
         UsageError: An end is not finite, or they are in the wrong order.
@@ -112,7 +112,7 @@ def tensor_range(name: str, low: float, high: float) -> TensorRange:
 
 
 def symmetric_range(name: str, scale: float) -> TensorRange:
-    """The range of 127 steps to both sides: dividing it by 127 again gives the same float32 scale.
+    """Make the range of 127 steps to both sides: dividing it by 127 gives the same float32 scale again.
 
     Raises:
         UsageError: The scale is negative or not finite.

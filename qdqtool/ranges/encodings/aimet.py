@@ -1,13 +1,13 @@
 """AIMET's encodings, as ``aimet_onnx`` 2.42 and earlier export them.
 
 * 0.6.1: an object of tensor names, with one encoding for each channel;
-* 1.0.0: lists of activations and of constants; blocks are listed by output channel, axes are not named;
+* 1.0.0: lists of activations and of constants; blocks are listed by output channel, and axes are not named;
 * 2.0.0: one list of tensors, in the words of ONNX's QuantizeLinear: ``output_dtype``, ``y_scale``, ``y_zero_point``,
   ``axis``, ``block_size``; biases are among them.
 
-The first two count codes from 0: ``real = (code + offset) * scale``. What AIMET calls symmetric has the offset -128, or
--127 if strict, in eight bits: the same values as int8 with zero point 0, so its scale is taken as it is. For any other
-offset the range is made symmetric, which a remark says.
+The first two count codes from 0: ``real = (code + offset) * scale``. AIMET's symmetric encodings have, in eight bits,
+the offset -128, or -127 if strict. These are the values of int8 with zero point 0, so the scale is used as it is. For
+any other offset the range is made symmetric, with a remark.
 
 Block scales of LPBQ are products: a float for each channel times an integer for each block.
 """
@@ -68,7 +68,7 @@ FORMAT = _Aimet()
 
 
 def _read_2_0(document: dict[str, Any]) -> Encodings:
-    """A file that does not tell activations from constants, which only the model can."""
+    """Read a file that does not distinguish activations from constants; only the model can."""
     version = str(document.get("version"))[:20]
     if not version.startswith("2."):
         raise UsageError(
@@ -145,7 +145,7 @@ def _entry_1_0(name: str, entry: dict[str, Any]) -> Entry:
 
 
 def _by_block(name: str, by_channel: Numbers, steps: Any) -> Numbers:
-    """Scales of LPBQ in version 1.0.0, by output channel and then by block."""
+    """Read scales of LPBQ in version 1.0.0, ordered by output channel and then by block."""
     found = read_numbers(name, steps, "per_block_int_scale")
     if by_channel.ndim != 1 or found.size % by_channel.size:
         raise UsageError(f"tensor '{name}' has {by_channel.size} scales of channels and {found.size} of blocks")
@@ -196,7 +196,7 @@ def _scales_2_0(name: str, entry: dict[str, Any]) -> Numbers:
 
 
 def _shaped(name: str, value: Any, key: str, shape: tuple[int, ...]) -> Numbers:
-    """Numbers of the shape of the scales; zeros where there are none."""
+    """Read numbers in the shape of the scales; zeros where there are none."""
     if value is None:
         return np.zeros(shape)
     found = read_numbers(name, value, key)

@@ -1,7 +1,7 @@
 """NumPy archives: for each tensor an array under its name, the largest magnitude or ``[smallest, largest]``.
 
-``numpy.savez("ranges.npz", **{"conv1_out": 6.0, "input": [-2.1, 2.6]})`` makes one. Written as float64, so nothing is
-rounded.
+``numpy.savez("ranges.npz", **{"conv1_out": 6.0, "input": [-2.1, 2.6]})`` makes such a file. Values are written as
+float64, so nothing is rounded.
 """
 
 import io
@@ -15,7 +15,8 @@ from qdqtool.ranges.encodings._types import Encodings, tensor_range
 from qdqtool.ranges.types import TensorRange
 
 MAX_ENTRY_BYTES = 1 << 12
-"""Two numbers and the header of their array take less."""
+"""Largest entry that is read: two numbers and the header of their array take less."""
+# The earliest date of the zip format. With the current time the same ranges would give other bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

@@ -5,7 +5,7 @@
 * the same of older versions: ``{name: [lowest, highest]}``.
 
 A number may be plain or ``{"data": [x], "dtype": "float32", "CLS": "numpy.array"}``. Histograms (``hist``, ``bins``)
-are not read: ``lowest`` and ``highest`` are what ONNX Runtime made of them, and what it would use.
+are not read: ``lowest`` and ``highest`` are the range that ONNX Runtime derived from them and uses.
 """
 
 from collections.abc import Mapping

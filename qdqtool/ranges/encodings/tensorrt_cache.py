@@ -13,7 +13,7 @@ from qdqtool.ranges.encodings._types import Encodings, symmetric_range
 from qdqtool.ranges.types import TensorRange
 
 HEADER = "TRT-100000-EntropyCalibration2"
-"""First line of files that are written: a version and a calibrator of TensorRT's, which name none of ours."""
+"""First line of written files: a version of TensorRT and the name of its calibrator, whichever method was ours."""
 
 
 class _TensorRtCache:
