@@ -71,14 +71,6 @@ def test_ml_dtypes_decodes_codes_as_the_layouts_say(name):
         assert both[1] == -size or (size == 0 and np.isnan(both[1]) and name.endswith("fnuz"))
 
 
-@pytest.mark.parametrize(
-    ("name", "exponent"),
-    [("float8e4m3fn", 8), ("float8e5m2", 15), ("float4e2m1", 2), ("float6e2m3", 2), ("float6e3m2", 4)],
-)
-def test_max_exponent_is_emax_of_the_ocp_text(name, exponent):
-    assert formats.get(name).max_exponent == exponent
-
-
 def test_lookups():
     assert formats.by_onnx_type(3) is formats.get("int8")
     assert formats.by_onnx_type(1) is None

@@ -1,0 +1,35 @@
+"""The values of number formats, against the bit layouts of the ONNX and OCP texts."""
+
+import numpy as np
+import pytest
+from support import numbers, rational
+
+from qdqtool import formats
+from qdqtool.numerics.grid import magnitudes, representable
+
+
+@pytest.mark.parametrize("name", numbers.INTEGER)
+def test_an_integer_format_has_every_integer_between_its_ends(name):
+    low, high = rational.INTEGERS[name]
+    np.testing.assert_array_equal(representable(formats.get(name)), list(range(low, high + 1)))
+
+
+@pytest.mark.parametrize("name", numbers.FLOAT)
+def test_a_small_float_has_the_finite_values_of_its_layout_and_one_zero(name):
+    sizes = [float(size) for size in rational.magnitudes(name)]
+    expected = sorted({sign * size for size in sizes for sign in (1, -1)})
+    np.testing.assert_array_equal(representable(formats.get(name)), expected)
+
+
+@pytest.mark.parametrize("name", numbers.FLOAT)
+def test_magnitudes_begin_at_zero_and_end_at_the_largest_value(name):
+    np.testing.assert_array_equal(magnitudes(formats.get(name)), sorted(map(float, rational.magnitudes(name))))
+
+
+def test_magnitudes_of_a_signed_integer_leave_the_lowest_code_out():
+    np.testing.assert_array_equal(magnitudes(formats.get("int4")), range(8))
+
+
+def test_an_exponent_only_format_has_the_powers_of_two_of_the_ocp_text():
+    values = representable(formats.get("float8e8m0"))
+    np.testing.assert_array_equal(values, [2.0**exponent for exponent in range(-127, 128)])
