@@ -7,7 +7,7 @@ import onnx
 from qdqtool.checking.qdq_reference import format_of, inputs_of
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import MAIN
@@ -74,12 +74,12 @@ class ConstantNodes:
     def _run(self, entry: QdqNode, inputs: dict[Value, Array]) -> Array | None:
         if sum(array.nbytes for array in inputs.values()) > LARGEST_MODEL:
             return None
-        view = GraphView(_single_node_model(self._index, entry, inputs))
-        made = view.main.values[entry.node.proto.output[0]]
+        alone = ModelIndex.of(_single_node_model(self._index, entry, inputs))
+        made = alone.view.main.values[entry.node.proto.output[0]]
         elem_type = self._index.elem_type(entry.output) if entry.output is not None else None
-        tapped = tap_tensors(view, [made], lambda _: elem_type)
+        tapped = tap_tensors(alone.view, [made], lambda _: elem_type)
         name = tapped.report.places[MAIN, made.name][0].output
-        with open_session(tapped.model, plan_split(ModelIndex.of(view))) as session:
+        with open_session(tapped.model, plan_split(alone)) as session:
             return session.run({}, [name])[name]
 
 
@@ -94,5 +94,5 @@ def _single_node_model(index: ModelIndex, entry: QdqNode, inputs: dict[Value, Ar
     opsets = [onnx.helper.make_opsetid("", node.scope.opset)]
     if node.domain:
         opsets.append(onnx.helper.make_opsetid(node.domain, 1))
-    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=index.view.model.proto.ir_version)
+    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=index.model.proto.ir_version)
     return Model(proto)

@@ -156,7 +156,7 @@ def runs_for(recipe: Recipe) -> FloatRuns:
     """Runs of a float model that is calibrated or quantized so."""
 
     def read(index: ModelIndex) -> Iterator[Value]:
-        yield from (value for value, _ in product_inputs(index.view))
+        yield from (value for value, _ in product_inputs(index))
         if recipe.mode.weight_only:
             return
         with contextlib.suppress(UsageError):  # it is raised where the proposal counts

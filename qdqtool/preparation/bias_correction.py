@@ -17,6 +17,7 @@ from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.index.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.graph.io.tensors import make_tensor
@@ -118,26 +119,26 @@ def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Mean
     Returns:
         The model, with the labels of the products whose bias was corrected.
     """
-    view, after = GraphView(before), GraphView(quantized.fork())
-    constants, namer, dead = Constants(view), Namer(after), DeadCode(after)
+    index, after = ModelIndex.of(before), GraphView(quantized.fork())
+    namer, dead = Namer(after), DeadCode(after)
     nodes = {(node.scope.path, node.key): node for node in after.nodes()}
     edits: list[Edit] = []
     done: list[str] = []
-    for site, placement in _planned(view, plan, constants):
+    for site, placement in _planned(index, plan):
         found = means.get(tensor_key(site.x))
         if found is not None and len(found) == site.weight.layout.inputs:
-            edits += _corrected(site, _shift(site, placement, before, found), namer, constants)
+            edits += _corrected(site, _shift(site, placement, before, found), namer, index.constants)
             dead.drop_use(nodes[site.holder.scope.path, site.holder.key], site.index)
             done.append(site.weight.node.label)
     return Transformed(apply_edits(after.model, edits + dead.edits()) if edits else quantized, tuple(done))
 
 
-def _planned(view: GraphView, plan: QuantPlan, constants: Constants) -> Iterator[tuple[_Site, Placement]]:
-    nodes = {(node.scope.path, node.key): node for node in view.nodes()}
+def _planned(index: ModelIndex, plan: QuantPlan) -> Iterator[tuple[_Site, Placement]]:
+    nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
     for placement in plan:
         for use in placement.slot.uses or ():
             node = nodes.get((use.scope, use.node))
-            site = _site(node, constants) if node is not None and use.index == 1 else None
+            site = _site(node, index.constants) if node is not None and use.index == 1 else None
             if site is not None:
                 yield site, placement
 

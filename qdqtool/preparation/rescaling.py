@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.numerics.product import Factors
 from qdqtool.preparation.factor_records import decode_factors, encode_factors, joint_site
@@ -32,37 +31,37 @@ class RescalingStep(Step):
     refused_parameters = encode_factors({})
     kind: ClassVar[JointKind]
 
-    def joints(self, view: GraphView, constants: Constants) -> tuple[tuple[Joint, ...], tuple[Site, ...]]:
+    def joints(self, index: ModelIndex) -> tuple[tuple[Joint, ...], tuple[Site, ...]]:
         """The joints of a model, and the layers that have none, with the reason."""
-        joints, alone = find_joints(view, constants, self.kind)
+        joints, alone = find_joints(index, self.kind)
         return joints, tuple(Site(name=entry.node, graph=entry.graph, note=entry.reason) for entry in alone)
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
         """Move the recorded factors."""
-        view = GraphView(model)
-        joints, _ = self.joints(view, Constants(view))
+        index = ModelIndex.of(model)
+        joints, _ = self.joints(index)
         factors = decode_factors(parameters, joints, self.name)
         done = tuple(joint_site(joint, "as recorded") for joint in factors)
-        return Change(model=rescale(view, factors).model, parameters=parameters, done=done)
+        return Change(model=rescale(index, factors).model, parameters=parameters, done=done)
 
 
 def rescalings(
-    view: GraphView, factors: Mapping[Joint, Factors], done: Sequence[Site], left: Sequence[Site]
+    index: ModelIndex, factors: Mapping[Joint, Factors], done: Sequence[Site], left: Sequence[Site]
 ) -> Iterator[Change]:
     """Propose these factors, then the nearest powers of two, which round nothing; no change where there are none.
 
     Args:
-        view: The index of the model that the joints were found in.
+        index: The index of the model that the joints were found in.
         factors: Positive factors, one for each channel of a joint; they are clipped to :data:`LARGEST_FACTOR`.
         done: The joints that change.
         left: Those that do not.
     """
     if not factors:
-        yield Change(model=view.model, left=tuple(left))
+        yield Change(model=index.model, left=tuple(left))
         return
     factors = {joint: np.clip(by, 1 / LARGEST_FACTOR, LARGEST_FACTOR) for joint, by in factors.items()}
     for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
-        rescaled = rescale(view, by)
+        rescaled = rescale(index, by)
         yield Change(
             model=rescaled.model,
             parameters=encode_factors(by),

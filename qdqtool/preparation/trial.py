@@ -76,7 +76,7 @@ class TrialRunner:
         Returns:
             What was measured. Where nothing can be, the change stands: it is made because it is expected to help.
         """
-        seen = {tensor_key(value): found for value, found in self._data.of(GraphView(model)).items()}
+        seen = {tensor_key(value): found for value, found in self._data.of(ModelIndex.of(model)).items()}
         changed = {key: found.divided(change.rescaled[key]) for key, found in seen.items() if key in change.rescaled}
         try:
             if self._before is None or self._before[0] is not model:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.data import Feeds
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
@@ -84,7 +84,7 @@ class ChannelData:
         self.runs = runs
         self._seen: dict[TensorKey, ChannelStatistics] | None = None
 
-    def of(self, view: GraphView) -> dict[Value, ChannelStatistics]:
+    def of(self, index: ModelIndex) -> dict[Value, ChannelStatistics]:
         """Return the statistics of the tensors of a model.
 
         The tensors must have the names and, apart from :meth:`rescale`, the values of the first model.
@@ -94,16 +94,16 @@ class ChannelData:
         Raises:
             UsageError: The model fails on a sample.
         """
-        axes = dict(product_inputs(view))
+        axes = dict(product_inputs(index))
         if self._seen is None:
             count = min(max(len(self.feeds) // SHARE, MIN_SAMPLES), MAX_SAMPLES)
-            self._seen = _observe(view.model, axes, self.feeds.first(count), self.runs) if axes else {}
+            self._seen = _observe(index.model, axes, self.feeds.first(count), self.runs) if axes else {}
         keys = {value: tensor_key(value) for value in axes}
         return {value: self._seen[key] for value, key in keys.items() if key in self._seen}
 
     def means(self, model: Model) -> dict[TensorKey, Factors]:
         """Return the mean of each channel of such a model."""
-        return {tensor_key(value): found.mean for value, found in self.of(GraphView(model)).items()}
+        return {tensor_key(value): found.mean for value, found in self.of(ModelIndex.of(model)).items()}
 
     def rescale(self, factors: Mapping[TensorKey, Factors]) -> None:
         """Record that the channels of some tensors were divided by factors."""
@@ -138,10 +138,10 @@ def sample_rows(model: Model, values: AbstractSet[Value], data: ChannelData, cou
     return {value: np.concatenate(rows)[:count] for value, rows in kept.items() if rows}
 
 
-def product_inputs(view: GraphView) -> Iterator[tuple[Value, int]]:
+def product_inputs(index: ModelIndex) -> Iterator[tuple[Value, int]]:
     """Yield the activation input of every product with a constant weight, with the axis of its channels."""
-    constants = Constants(view)
-    for node in view.nodes():
+    constants = index.constants
+    for node in index.view.nodes():
         layout = None if node.domain or node.scope.in_function else PRODUCTS.get(node.op_type)
         x, weight = node.input(0), node.input(1)
         if layout is None or x is None or weight is None or (node.op_type == "Gemm" and node.attribute("transA", 0)):

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from qdqtool.graph.edits.unused import returned_from_outside
 from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.index.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.graph.scope import display
 from qdqtool.transforms.joint_walk import Blocked, Layout, Reader, Walk
@@ -92,9 +93,7 @@ class _Source:
     vectors: list[tuple[NodeView, int]] = field(default_factory=list)
 
 
-def find_joints(
-    view: GraphView, constants: Constants, kind: JointKind
-) -> tuple[tuple[Joint, ...], tuple[LeftAlone, ...]]:
+def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], tuple[LeftAlone, ...]]:
     """All joints of one kind outside of local functions, and the layers that have none, with the reason.
 
     A layer whose output nothing but such operators reads that are not quantized with weights (a Softmax, a graph
@@ -102,14 +101,14 @@ def find_joints(
     """
     joints: list[Joint] = []
     alone: list[LeftAlone] = []
-    returned = returned_from_outside(view)
-    for node in view.nodes():
+    returned = returned_from_outside(index.view)
+    for node in index.view.nodes():
         if node.scope.in_function or node.is_parametric:
             continue
         try:
-            source = _source(node, constants, kind)
+            source = _source(node, index.constants, kind)
             if source is not None:
-                joints.append(_joint(source, constants, returned))
+                joints.append(_joint(source, index.constants, returned))
         except (Blocked, WeightProblem) as problem:
             where = display(node.scope.path)
             alone.append(LeftAlone(node=node.label, graph=where, op_type=node.op_type, reason=str(problem)))

@@ -14,7 +14,8 @@ from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView, NodeView
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.index.weights import StoredWeight
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
 from qdqtool.graph.model import Model, Payload
@@ -41,25 +42,25 @@ class WeightFactors:
     outputs: Factors | None = None
 
 
-def rescale(view: GraphView, factors: Mapping[Joint, Factors]) -> Transformed[Mapping[TensorKey, Factors]]:
+def rescale(index: ModelIndex, factors: Mapping[Joint, Factors]) -> Transformed[Mapping[TensorKey, Factors]]:
     """Divide the channels of tensors by factors, and multiply the weights that read them.
 
     Args:
-        view: The index of the model that the joints were found in. Its model is not changed.
+        index: The index of the model that the joints were found in. Its model is not changed.
         factors: Positive, finite, one for each channel of the joint.
 
     Returns:
         The model, with the factors by which the channels of every tensor are divided that a reader reads.
     """
-    model = view.model.fork()
+    model = index.model.fork()
     edits: list[Edit] = []
-    namer, dead, constants = Namer(view), DeadCode(view), Constants(view)
+    namer, dead = Namer(index.view), DeadCode(index.view)
     for change in weight_factors(factors):
         edits += _new_weight(model, change, namer)
         dead.drop_use(change.weight.node, 1)
-    for node, index, by in _vectors(factors):
-        edits += _new_vector(constants, node, index, by, namer)
-        dead.drop_use(node, index)
+    for node, position, by in _vectors(factors):
+        edits += _new_vector(index.constants, node, position, by, namer)
+        dead.drop_use(node, position)
     return Transformed(apply_edits(model, edits + dead.edits()), _divided(factors))
 
 
@@ -101,13 +102,13 @@ def _new_weight(model: Model, change: WeightFactors, namer: Namer) -> list[Edit]
     return [AddInitializer(node.scope.path, tensor), SetInput(node.scope.path, node.key, 1, name)]
 
 
-def _new_vector(constants: Constants, node: NodeView, index: int, by: Factors, namer: Namer) -> list[Edit]:
-    value = node.input(index)
+def _new_vector(constants: Constants, node: NodeView, position: int, by: Factors, namer: Namer) -> list[Edit]:
+    value = node.input(position)
     stored, values = (constants.direct(value), constants.array(value)) if value is not None else (None, None)
     assert stored is not None
     assert values is not None
-    name = namer.tensor(f"{node.input_name(index)}{SUFFIX}")
+    name = namer.tensor(f"{node.input_name(position)}{SUFFIX}")
     return [
         AddInitializer(node.scope.path, make_tensor(name, values.astype(np.float64) / by, stored.data_type)),
-        SetInput(node.scope.path, node.key, index, name),
+        SetInput(node.scope.path, node.key, position, name),
     ]

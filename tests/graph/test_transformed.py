@@ -8,7 +8,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
-from qdqtool.repair.unused import sweep
 from support.batchnorm import batchnorm_model
 from support.joint_attention import joint_attention
 from support.paths import ROOT
@@ -16,8 +15,8 @@ from support.placed import place
 
 import qdqtool.insertion
 import qdqtool.transforms
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.edits.unused import without_unused
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.spill import spilled
@@ -40,15 +39,15 @@ def _shape(model: Model) -> tuple[int, ...]:
 
 
 def _rescaled(model: Model) -> Transformed[Any]:
-    view = GraphView(model)
-    joints, _ = find_joints(view, Constants(view), JointKind.PRODUCT)
-    return rescale(view, {joint: np.full(joint.channels, 2.0) for joint in joints})
+    index = ModelIndex.of(model)
+    joints, _ = find_joints(index, JointKind.PRODUCT)
+    return rescale(index, {joint: np.full(joint.channels, 2.0) for joint in joints})
 
 
 def _tapped(model: Model) -> Transformed[Any]:
-    view = GraphView(model)
-    values = [value for value in view.values() if value.producer is not None]
-    return tap_tensors(view, values, TensorTypes(view).elem_type)
+    index = ModelIndex.of(model)
+    values = [value for value in index.view.values() if value.producer is not None]
+    return tap_tensors(index.view, values, index.types.elem_type)
 
 
 TRANSFORMS: dict[str, Callable[[Model], Transformed[Any]]] = {
@@ -60,7 +59,7 @@ TRANSFORMS: dict[str, Callable[[Model], Transformed[Any]]] = {
     "separate_projections": lambda model: separate_projections(model, "tensorrt"),
     "specialize": lambda model: specialize(model, {model.proto.graph.input[0].name: _shape(model)}),
     "strip_from": strip_from,
-    "sweep": lambda model: sweep(GraphView(model), model),
+    "without_unused": lambda model: without_unused(GraphView(model), model),
     "tap_tensors": _tapped,
     "upgrade_opset": lambda model: upgrade_opset(model, 22),
 }
@@ -87,7 +86,7 @@ def test_a_transform_returns_a_report_and_leaves_the_given_model_alone(name: str
             assert result.model.proto is not model.proto
             assert result.model.payloads is not model.payloads
             changed += result.model.proto != model.proto
-    assert changed or name in {"separate_like", "sweep"}, "no model has anything to do"
+    assert changed or name in {"separate_like", "without_unused"}, "no model has anything to do"
 
 
 def public_functions() -> Iterator[Callable[..., Any]]:

@@ -7,7 +7,7 @@ from onnx import helper
 from support.small import conv_model, make_model, run
 
 from qdqtool.data.request import open_feeds
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.running.channel_statistics import MAX_SAMPLES, MIN_SAMPLES, SHARE, ChannelData
 from qdqtool.running.float_runs import FloatRuns
@@ -27,8 +27,8 @@ def test_they_are_those_of_activations_that_were_kept(tmp_path):
     tapped = conv_model()
     tapped.graph.output.add(name="r")
     kept = np.concatenate([run(tapped, {"x": sample[np.newaxis]})[1] for sample in x])
-    view = GraphView(Model(conv_model()))
-    found = ChannelData(feeds_of(conv_model(), tmp_path, x=x), FloatRuns()).of(view)
+    index = ModelIndex.of(Model(conv_model()))
+    found = ChannelData(feeds_of(conv_model(), tmp_path, x=x), FloatRuns()).of(index)
     assert [value.name for value in found] == ["x", "r"]
     for (_, statistics), array in zip(found.items(), (x, kept), strict=True):
         expected = rows(array, 1)
@@ -45,7 +45,7 @@ def products() -> onnx.ModelProto:
 
 def test_channels_of_a_matmul_are_on_the_last_axis_and_products_of_activations_have_none(tmp_path):
     x = np.random.default_rng(0).normal(size=(MIN_SAMPLES, 4, 6)).astype(np.float32)
-    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(GraphView(Model(products())))
+    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(ModelIndex.of(Model(products())))
     ((value, statistics),) = found.items()
     assert value.name == "x"
     assert statistics.peak == pytest.approx(np.abs(x).max(axis=(0, 1)))
@@ -54,7 +54,7 @@ def test_channels_of_a_matmul_are_on_the_last_axis_and_products_of_activations_h
 def test_a_large_model_is_looked_at_on_fewer_samples(tmp_path, monkeypatch):
     x = np.random.default_rng(0).normal(size=(40, 4, 6)).astype(np.float32)
     monkeypatch.setattr("qdqtool.running.channel_statistics.MAX_VALUES", 7 * 4 * 6)
-    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(GraphView(Model(products())))
+    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(ModelIndex.of(Model(products())))
     (statistics,) = found.values()
     np.testing.assert_allclose(statistics.mean, x[:7].mean(axis=(0, 1)), rtol=1e-4, atol=1e-6)
 
@@ -62,7 +62,7 @@ def test_a_large_model_is_looked_at_on_fewer_samples(tmp_path, monkeypatch):
 @pytest.mark.parametrize("count", [3, MIN_SAMPLES + 1, SHARE * (MIN_SAMPLES + 3), SHARE * MAX_SAMPLES * 2])
 def test_only_a_share_of_the_samples_is_looked_at(count, tmp_path):
     x = np.arange(count, dtype=np.float32)[:, np.newaxis, np.newaxis] * np.ones((1, 4, 6), np.float32)
-    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(GraphView(Model(products())))
+    found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(ModelIndex.of(Model(products())))
     looked_at = min(count, max(count // SHARE, MIN_SAMPLES), MAX_SAMPLES)
     assert next(iter(found.values())).peak.tolist() == [looked_at - 1] * 6
 
@@ -70,11 +70,11 @@ def test_only_a_share_of_the_samples_is_looked_at(count, tmp_path):
 def test_the_model_runs_once_however_often_it_is_asked(tmp_path, monkeypatch):
     x = np.ones((2, 4, 6), np.float32)
     data = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns())
-    first = data.of(GraphView(Model(products())))
+    first = data.of(ModelIndex.of(Model(products())))
     monkeypatch.setattr(FloatRuns, "run", lambda *_: pytest.fail("it ran again"))
     data.rescale({((), "x"): np.array([2.0, 1.0, 1.0, 1.0, 1.0, 4.0]), ((), "unknown"): np.ones(1)})
     assert next(iter(first.values())).peak.tolist() == [1.0] * 6
-    again = next(iter(data.of(GraphView(Model(products()))).values()))
+    again = next(iter(data.of(ModelIndex.of(Model(products()))).values()))
     assert again.peak.tolist() == [0.5, 1.0, 1.0, 1.0, 1.0, 0.25]
     assert data.means(Model(products()))[(), "x"].tolist() == [0.5, 1.0, 1.0, 1.0, 1.0, 0.25]
     assert again.mean_square.tolist() == [0.25, 1.0, 1.0, 1.0, 1.0, 0.0625]
@@ -85,7 +85,7 @@ def test_a_tensor_that_is_not_finite_is_left_out(tmp_path):
     weights = {"zero": np.zeros(1, np.float32), "w": np.ones((6, 4), np.float32)}
     proto = make_model(nodes, {"x": ("N", 6)}, {"y": ("N", 4)}, weights)
     data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)), FloatRuns())
-    assert data.of(GraphView(Model(proto))) == {}
+    assert data.of(ModelIndex.of(Model(proto))) == {}
 
 
 def test_a_branch_that_never_runs_has_no_statistics(tmp_path):
@@ -97,6 +97,6 @@ def test_a_branch_that_never_runs_has_no_statistics(tmp_path):
     node = helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other)
     proto = make_model([node], {"x": ("N", 6)}, {"y": ("N", 4)}, weights)
     data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)), FloatRuns())
-    assert {value.name: found.peak.tolist() for value, found in data.of(GraphView(Model(proto))).items()} == {
+    assert {value.name: found.peak.tolist() for value, found in data.of(ModelIndex.of(Model(proto))).items()} == {
         "outer": [2.0] * 6
     }

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from support.chains import chains
 from support.small import make_model, run
 
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import ExternalData, save_model
 from qdqtool.graph.model import Model
@@ -19,9 +18,9 @@ LIMIT = 1e-5
 
 
 def joints_of(proto: onnx.ModelProto, kind: JointKind = JointKind.PRODUCT):
-    view = GraphView(Model(proto))
-    found, alone = find_joints(view, Constants(view), kind)
-    return view, found, alone
+    index = ModelIndex.of(Model(proto))
+    found, alone = find_joints(index, kind)
+    return index, found, alone
 
 
 def saved(model: Model, tmp_path, external=ExternalData.AUTO) -> str:
@@ -31,10 +30,10 @@ def saved(model: Model, tmp_path, external=ExternalData.AUTO) -> str:
 @settings(max_examples=40, deadline=None)
 @given(chains(), st.integers(0, 2**20))
 def test_random_factors_in_random_chains_change_outputs_by_rounding_only(tmp_path_factory, proto, seed):
-    view, joints, _ = joints_of(proto)
+    index, joints, _ = joints_of(proto)
     rng = np.random.default_rng(seed)
     factors = {joint: np.exp2(rng.uniform(-6, 6, joint.channels)) for joint in joints}
-    path = saved(rescale(view, factors).model, tmp_path_factory.mktemp("chain"))
+    path = saved(rescale(index, factors).model, tmp_path_factory.mktemp("chain"))
     feeds = {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -43,10 +42,10 @@ def test_random_factors_in_random_chains_change_outputs_by_rounding_only(tmp_pat
 @settings(max_examples=20, deadline=None)
 @given(chains(), st.integers(0, 2**20))
 def test_powers_of_two_change_not_one_bit(tmp_path_factory, proto, seed):
-    view, joints, _ = joints_of(proto)
+    index, joints, _ = joints_of(proto)
     rng = np.random.default_rng(seed)
     factors = {joint: np.exp2(rng.integers(-6, 7, joint.channels).astype(float)) for joint in joints}
-    path = saved(rescale(view, factors).model, tmp_path_factory.mktemp("chain"))
+    path = saved(rescale(index, factors).model, tmp_path_factory.mktemp("chain"))
     feeds = {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.array_equal(before, after)
@@ -84,9 +83,9 @@ def reasons(proto: onnx.ModelProto) -> dict[str, str]:
 
 
 def test_a_tensor_with_several_readers_is_one_joint(tmp_path):
-    view, (joint,), _ = joints_of(branches())
+    index, (joint,), _ = joints_of(branches())
     assert [reader.weight.node.label for reader in joint.readers] == ["left", "right"]
-    path = saved(rescale(view, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path)
+    path = saved(rescale(index, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path)
     feeds = {"x": np.random.default_rng(2).normal(size=(1, 4, 5, 5)).astype(np.float32)}
     (before,), (after,) = run(branches(), feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -133,9 +132,9 @@ def test_a_tensor_that_a_branch_returns_blocks_the_joint():
 def test_external_weights_are_rescaled_from_disk(tmp_path):
     path = save_model(Model(branches()), tmp_path / "outside.onnx", external_data=ExternalData.ALWAYS).model
     model = load_model(path)
-    view = GraphView(model)
-    (joint,), _ = find_joints(view, Constants(view), JointKind.PRODUCT)
-    result = saved(rescale(view, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path, ExternalData.ALWAYS)
+    index = ModelIndex.of(model)
+    (joint,), _ = find_joints(index, JointKind.PRODUCT)
+    result = saved(rescale(index, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path, ExternalData.ALWAYS)
     feeds = {"x": np.random.default_rng(2).normal(size=(1, 4, 5, 5)).astype(np.float32)}
     (before,), (after,) = run(branches(), feeds), run(result, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -162,10 +161,10 @@ def normalized(*, bias: bool, rank_three: bool = False) -> onnx.ModelProto:
 @given(st.booleans(), st.booleans(), st.integers(0, 2**20))
 def test_normalizations_are_joints_with_the_products_behind_them(tmp_path_factory, bias, rank_three, seed):
     proto = normalized(bias=bias, rank_three=rank_three)
-    view, (joint,), _ = joints_of(proto, JointKind.NORM)
+    index, (joint,), _ = joints_of(proto, JointKind.NORM)
     assert len(joint.readers) == 2
     rng = np.random.default_rng(seed)
-    path = saved(rescale(view, {joint: np.exp2(rng.uniform(-6, 6, 8))}).model, tmp_path_factory.mktemp("norm"))
+    path = saved(rescale(index, {joint: np.exp2(rng.uniform(-6, 6, 8))}).model, tmp_path_factory.mktemp("norm"))
     feeds = {"x": rng.normal(size=(2, 5, 8) if rank_three else (2, 8)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -182,9 +181,9 @@ def test_the_bias_of_a_matmul_belongs_to_it(tmp_path):
     ]
     stored = {name: array.astype(np.float32) for name, array in weights.items()}
     proto = make_model(nodes, {"x": (3, 8)}, {"y": (3, 4)}, stored)
-    view, (joint,), _ = joints_of(proto)
+    index, (joint,), _ = joints_of(proto)
     assert joint.tensor.name == "a"
-    path = saved(rescale(view, {joint: np.array([1.0, 2.0, 3.0, 0.1, 9.0, 0.5])}).model, tmp_path)
+    path = saved(rescale(index, {joint: np.array([1.0, 2.0, 3.0, 0.1, 9.0, 0.5])}).model, tmp_path)
     feeds = {"x": rng.normal(size=(3, 8)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()

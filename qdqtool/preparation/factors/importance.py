@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.index.weights import StoredWeight, WeightProblem, stored_weight
 from qdqtool.numerics.product import Factors
@@ -64,15 +64,14 @@ Importance = Mapping[Value, Factors]
 """For each tensor one number for each channel, or a single one for all; not known for what reaches no output."""
 
 
-def channel_importance(view: GraphView, constants: Constants) -> Importance:
+def channel_importance(index: ModelIndex) -> Importance:
     """The importance of the channels of every activation that reaches an output of its graph or body.
 
     Args:
-        view: The float model.
-        constants: Its constants.
+        index: The index of the float model.
     """
-    walk = _Backward(view, constants)
-    for scope in reversed(view.scopes):
+    walk = _Backward(index)
+    for scope in reversed(index.view.scopes):
         for name in scope.output_names():
             result = scope.resolve(name)
             if result is not None:
@@ -103,11 +102,11 @@ def of_outputs(importance: Importance, product: NodeView, channels: int) -> Fact
 class _Backward:
     """The importance that is known so far, from the outputs on."""
 
-    def __init__(self, view: GraphView, constants: Constants) -> None:
-        self._constants = constants
-        self._weights = dict(_stored_weights(view, constants))
-        self._counts = _channel_counts(view, self._weights)
-        self._model = view.model
+    def __init__(self, index: ModelIndex) -> None:
+        self._constants = index.constants
+        self._weights = dict(_stored_weights(index))
+        self._counts = _channel_counts(index.view, self._weights)
+        self._model = index.model
         self.found: dict[Value, Factors] = {}
 
     def add(self, value: Value, more: Factors) -> None:
@@ -163,11 +162,11 @@ class _Backward:
         return np.asarray(result.reshape(count, -1).sum(axis=1))
 
 
-def _stored_weights(view: GraphView, constants: Constants) -> Iterator[tuple[NodeView, StoredWeight]]:
-    for node in view.nodes():
+def _stored_weights(index: ModelIndex) -> Iterator[tuple[NodeView, StoredWeight]]:
+    for node in index.view.nodes():
         if node.is_op(*_PRODUCTS) and not node.is_parametric and node.input(0) is not None:
             try:
-                yield node, stored_weight(node, constants)
+                yield node, stored_weight(node, index.constants)
             except WeightProblem:
                 continue
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from statistics import median
 
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.factor_records import joint_site, with_statistics
@@ -42,14 +41,13 @@ class EqualizationStep(RescalingStep):
 
         Then the same for those joints alone whose expected gain is the median or more.
         """
-        view = GraphView(model)
-        constants = Constants(view)
-        joints, left = self.joints(view, constants)
+        index = ModelIndex.of(model)
+        joints, left = self.joints(index)
         if not joints:
             yield Change(model=model, left=left)
             return
-        seen = data.of(view)
-        importance = channel_importance(view, constants)
+        seen = data.of(index)
+        importance = channel_importance(index)
 
         def best(joint: Joint) -> BestFactors:
             rounded = request.integer_activations
@@ -64,7 +62,7 @@ class EqualizationStep(RescalingStep):
             factors = {joint: by.factors for joint, by in made.items()}
             done = tuple(joint_site(joint, f"expected noise {-by.gain_db:+.1f} dB") for joint, by in made.items())
             rest = [joint_site(joint, "the outputs keep less with it") for joint in worthwhile if joint not in made]
-            yield from rescalings(view, factors, done, [*left, *even, *rest])
+            yield from rescalings(index, factors, done, [*left, *even, *rest])
 
 
 STEP = EqualizationStep()

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.weights import StoredWeight
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
@@ -49,18 +48,18 @@ class SmoothQuantStep(RescalingStep):
 
     def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[Change]:
         """Propose factors that make outlier channels smaller, then the nearest powers of two, which round nothing."""
-        view = GraphView(model)
-        joints, left = self.joints(view, Constants(view))
+        index = ModelIndex.of(model)
+        joints, left = self.joints(index)
         if not joints:
             yield Change(model=model, left=left)
             return
         given = _given_alpha(request.asked)
-        search = _Search(view, joints, data, given)
+        search = _Search(index, joints, data, given)
         alphas = {joint: search.alpha(joint) for joint in search.joints}
         alone = [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
         done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
-        for change in rescalings(view, factors, done, [*left, *alone]):
+        for change in rescalings(index, factors, done, [*left, *alone]):
             yield replace(change, on_trial=change.on_trial and given is None)  # an alpha that is given is not tried
 
 
@@ -72,7 +71,7 @@ class _Search:
     """Chooses alphas.
 
     Args:
-        view: The index of the model.
+        index: The index of the model.
         joints: Its joints.
         data: Statistics of their channels, and samples to take rows from.
         alpha: The alpha of all joints; None to search the best for each.
@@ -81,13 +80,13 @@ class _Search:
         joints: Those whose every reader has statistics.
     """
 
-    def __init__(self, view: GraphView, joints: tuple[Joint, ...], data: ChannelData, alpha: float | None) -> None:
-        self._model = view.model
+    def __init__(self, index: ModelIndex, joints: tuple[Joint, ...], data: ChannelData, alpha: float | None) -> None:
+        self._model = index.model
         self._alpha = alpha
-        self._seen = data.of(view)
+        self._seen = data.of(index)
         self.joints = with_statistics(joints, self._seen)
         tried = {value for value, layout in joint_tensors(self._with_outliers()) if layout is Layout.LAST}
-        self._rows = sample_rows(view.model, tried, data, ROWS) if tried else {}
+        self._rows = sample_rows(index.model, tried, data, ROWS) if tried else {}
 
     def alpha(self, joint: Joint) -> float | None:
         """The alpha of one joint; None where the joint is better left alone."""

@@ -12,8 +12,7 @@ from onnx import numpy_helper
 from support.chains import chains
 from support.small import make_model, run
 
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.numerics.product import ProductLayout
 from qdqtool.preparation.factors.equalization import MIGRATIONS, JointNoise, channel_factors
@@ -44,8 +43,8 @@ def dense(*extents: int, seed: int = 0) -> onnx.ModelProto:
 
 def observed(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]):
     """The joints of a model, statistics of every tensor by a run that returns them all, and a reader of weights."""
-    view = GraphView(Model(proto))
-    joints, _ = find_joints(view, Constants(view), JointKind.PRODUCT)
+    index = ModelIndex.of(Model(proto))
+    joints, _ = find_joints(index, JointKind.PRODUCT)
     tensors = {reader.tensor: reader.layout.axis for joint in joints for reader in joint.readers}
     tapped = onnx.ModelProto()
     tapped.CopyFrom(proto)
@@ -56,7 +55,7 @@ def observed(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]):
     for (value, axis), array in zip(tensors.items(), arrays, strict=True):
         rows = np.moveaxis(array.astype(np.float64), axis, 0).reshape(array.shape[axis], -1)
         seen[value] = ChannelStatistics(np.abs(rows).max(axis=1), rows.mean(axis=1), (rows**2).mean(axis=1))
-    return joints, seen, lambda weight: weight.read(view.model)
+    return joints, seen, lambda weight: weight.read(index.model)
 
 
 def plain_noise(weight: np.ndarray, rows: np.ndarray, factors: np.ndarray) -> float:
@@ -119,15 +118,15 @@ def test_a_rescaled_network_ends_with_the_same_noise(proto, seed):
     joints, seen, read = observed(proto, {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)})
     if not joints:
         return
-    view = GraphView(Model(proto))
+    index = ModelIndex.of(Model(proto))
     moved = {joint.key: np.exp2(rng.uniform(-4, 4, joint.channels)) for joint in joints}
-    own, _ = find_joints(view, Constants(view), JointKind.PRODUCT)
-    other = rescale(view, {joint: moved[joint.key] for joint in own}).model
-    after = GraphView(other)
-    others, _ = find_joints(after, Constants(after), JointKind.PRODUCT)
+    own, _ = find_joints(index, JointKind.PRODUCT)
+    other = rescale(index, {joint: moved[joint.key] for joint in own}).model
+    after = ModelIndex.of(other)
+    others, _ = find_joints(after, JointKind.PRODUCT)
     by_name = {value.name: found for value, found in seen.items()}
-    first = channel_importance(view, Constants(view))
-    second = channel_importance(after, Constants(after))
+    first = channel_importance(index)
+    second = channel_importance(after)
     for joint, twin in zip(own, others, strict=True):
         here = {reader.tensor: by_name[reader.tensor.name] for reader in joint.readers}
         there = {

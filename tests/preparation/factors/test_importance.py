@@ -9,8 +9,7 @@ from onnx import helper
 from support.chains import chains
 from support.small import make_model, run
 
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.preparation.factors.importance import channel_importance, of_outputs
 from qdqtool.transforms.joints import JointKind, find_joints
@@ -18,8 +17,8 @@ from qdqtool.transforms.rescale import rescale
 
 
 def importance_of(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
-    view = GraphView(Model(proto))
-    return {value.name: found for value, found in channel_importance(view, Constants(view)).items()}
+    index = ModelIndex.of(Model(proto))
+    return {value.name: found for value, found in channel_importance(index).items()}
 
 
 def disturbed(proto: onnx.ModelProto, feeds: dict[str, np.ndarray], axis: int) -> np.ndarray:
@@ -108,9 +107,9 @@ def test_what_cannot_be_followed_counts_alike_and_what_reaches_no_output_not_at_
         helper.make_node("MatMul", ["x", "w"], ["dead"], name="dead"),
     ]
     proto = make_model(nodes, {"x": (4, 4)}, {"y": (4, 4)}, {"w": rng.normal(size=(4, 4)).astype(np.float32)})
-    view = GraphView(Model(proto))
-    found = channel_importance(view, Constants(view))
-    by_name = {node.label: node for node in view.nodes()}
+    index = ModelIndex.of(Model(proto))
+    found = channel_importance(index)
+    by_name = {node.label: node for node in index.view.nodes()}
     assert len(set(of_outputs(found, by_name["a"], 4))) == 1
     assert of_outputs(found, by_name["dead"], 4).tolist() == [0.0] * 4
     assert of_outputs({}, by_name["a"], 4).tolist() == [1.0] * 4
@@ -121,12 +120,12 @@ def test_what_cannot_be_followed_counts_alike_and_what_reaches_no_output_not_at_
 def test_a_channel_that_is_divided_counts_as_much_more(proto, seed):
     """Moved factors change no output: noise in a channel divided by f does what f times that noise did before."""
     rng = np.random.default_rng(seed)
-    view = GraphView(Model(proto))
-    joints, _ = find_joints(view, Constants(view), JointKind.PRODUCT)
+    index = ModelIndex.of(Model(proto))
+    joints, _ = find_joints(index, JointKind.PRODUCT)
     moved = {joint: np.exp2(rng.integers(-4, 5, joint.channels)).astype(np.float64) for joint in joints}
-    before = {value.name: found for value, found in channel_importance(view, Constants(view)).items()}
-    after_view = GraphView(rescale(view, moved).model)
-    after = {value.name: found for value, found in channel_importance(after_view, Constants(after_view)).items()}
+    before = {value.name: found for value, found in channel_importance(index).items()}
+    after_index = ModelIndex.of(rescale(index, moved).model)
+    after = {value.name: found for value, found in channel_importance(after_index).items()}
     for joint, by in moved.items():
         name = joint.tensor.name
         assert after[name] == pytest.approx(before[name] * by**2, rel=1e-5)
