@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 
 from qdqtool.errors import ModelError
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import GraphView, NodeView
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView
 
 _GRAPHS = {onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS}
 
@@ -79,7 +79,7 @@ def _means_the_same(node: NodeView) -> bool:
     return node.op_type == "Hardmax" and not node.is_parametric and node.attribute("axis", 1) == -1
 
 
-def mend(view: GraphView, node: NodeView, converted: onnx.NodeProto, version: int) -> None:
+def mend(index: ModelIndex, node: NodeView, converted: onnx.NodeProto, version: int) -> None:
     """Correct what the converter made of ``node``.
 
     Before opset 11, Upsample and Resize map coordinates by division alone, and round them down (up where they shrink);
@@ -92,14 +92,14 @@ def mend(view: GraphView, node: NodeView, converted: onnx.NodeProto, version: in
         return
     converted.attribute.append(onnx.helper.make_attribute("coordinate_transformation_mode", "asymmetric"))
     if node.attribute("mode", b"nearest") == b"nearest":
-        converted.attribute.append(onnx.helper.make_attribute("nearest_mode", _nearest_mode(view, node, version)))
+        converted.attribute.append(onnx.helper.make_attribute("nearest_mode", _nearest_mode(index, node, version)))
 
 
-def _nearest_mode(view: GraphView, node: NodeView, version: int) -> str:
+def _nearest_mode(index: ModelIndex, node: NodeView, version: int) -> str:
     if node.op_type == "Upsample":
         return "floor"
     scales = node.input(1)
-    found = Constants(view).array(scales) if scales is not None else None
+    found = index.constants.array(scales) if scales is not None else None
     if found is not None and np.all(np.greater_equal(found, 1)):
         return "floor"
     if found is not None and np.all(np.less_equal(found, 1)):

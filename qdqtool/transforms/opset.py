@@ -10,6 +10,7 @@ from qdqtool.errors import ModelError, UsageError
 from qdqtool.graph.edits.edit import Edit
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import DEFAULT_DOMAINS, GraphView, Scope
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display, function_path
@@ -56,24 +57,24 @@ def upgrade_opset(model: Model, version: int) -> Transformed[None]:
         raise UsageError(f"opset {version} is unknown; the onnx package installed here knows versions up to {newest}")
     if version <= model.default_opset():
         return Transformed(model, None)
-    view = GraphView(model)
-    _check_distinct_scopes(view)
-    _check_dense(view)
-    result = apply_edits(model, _conversion_edits(view, version))
+    index = ModelIndex.of(model)
+    _check_distinct_scopes(index.view)
+    _check_dense(index.view)
+    result = apply_edits(model, _conversion_edits(index, version))
     _raise_imports(result.proto, version)
     result.proto.ir_version = max(result.proto.ir_version, min(_ir_needed(version), NEWEST_IR))
     return Transformed(result, None)
 
 
-def _conversion_edits(view: GraphView, version: int) -> list[Edit]:
-    namer = Namer(view)
-    functions = {function_path(function): function for function in view.model.proto.functions}
+def _conversion_edits(index: ModelIndex, version: int) -> list[Edit]:
+    namer = Namer(index.view)
+    functions = {function_path(function): function for function in index.model.proto.functions}
     edits: list[Edit] = []
-    for scope in view.scopes:
-        importer = functions.get(scope.path[:1], view.model.proto)
+    for scope in index.view.scopes:
+        importer = functions.get(scope.path[:1], index.model.proto)
         imports_it = any(entry.domain in DEFAULT_DOMAINS for entry in importer.opset_import)
         if imports_it and _is_converted_alone(scope) and scope.opset < version:
-            edits += convert_scope(view, scope, importer.opset_import, namer, version)
+            edits += convert_scope(index, scope, importer.opset_import, namer, version)
     return edits
 
 

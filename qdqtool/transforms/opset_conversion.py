@@ -9,7 +9,8 @@ from onnx import AttributeProto, shape_inference, version_converter
 from qdqtool.errors import ModelError
 from qdqtool.graph.edits.edit import AddInitializer, AddNode, Edit, RemoveNode, SetAttribute, SetInput, SetOperator
 from qdqtool.graph.edits.naming import Namer
-from qdqtool.graph.index.view import DEFAULT_DOMAINS, GraphView, NodeView, Scope
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import DEFAULT_DOMAINS, NodeView, Scope
 from qdqtool.graph.scope import ScopePath, body_path, display, node_bodies
 from qdqtool.transforms.converter_faults import check_convertible, mend
 from qdqtool.transforms.converter_input import StandIn, encode
@@ -26,11 +27,11 @@ _FAILURES = (
 )
 
 
-def convert_scope(view: GraphView, scope: Scope, imports: Imports, namer: Namer, version: int) -> list[Edit]:
+def convert_scope(index: ModelIndex, scope: Scope, imports: Imports, namer: Namer, version: int) -> list[Edit]:
     """The edits that take a graph, and the bodies in it, to a later version of the default domain.
 
     Args:
-        view: The index of the model.
+        index: The index of the model.
         scope: The main graph, a local function, or a body of a node of another domain.
         imports: The opset imports in force there.
         namer: Names for what the converter adds.
@@ -39,11 +40,11 @@ def convert_scope(view: GraphView, scope: Scope, imports: Imports, namer: Namer,
     Raises:
         ModelError: It cannot be done; the message names the operator.
     """
-    stand_in = encode(view, scope)
+    stand_in = encode(index.view, scope)
     for node in stand_in.nodes.values():
         check_convertible(node, version)
     converted = _convert(stand_in, scope, imports, version)
-    difference = _Difference(view, stand_in, namer, version)
+    difference = _Difference(index, stand_in, namer, version)
     difference.compare(scope.path, stand_in.graph, converted)
     return difference.edits
 
@@ -91,9 +92,9 @@ def _reason(error: Exception) -> str:
 class _Difference:
     """What the converter did to a stand-in, told as edits of the real graph."""
 
-    def __init__(self, view: GraphView, stand_in: StandIn, namer: Namer, version: int) -> None:
+    def __init__(self, index: ModelIndex, stand_in: StandIn, namer: Namer, version: int) -> None:
         self.edits: list[Edit] = []
-        self._view = view
+        self._index = index
         self._stand_in = stand_in
         self._namer = namer
         self._version = version
@@ -129,7 +130,7 @@ class _Difference:
         nodes.clear()
 
     def _change(self, real: NodeView, old: onnx.NodeProto, new: onnx.NodeProto, names: "_Names") -> None:
-        mend(self._view, real, new, self._version)
+        mend(self._index, real, new, self._version)
         path, key = names.path, real.key
         if new.op_type != old.op_type:
             self.edits.append(SetOperator(path, key, new.op_type))
