@@ -6,7 +6,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from support.qdq import LOOP_AND_BRANCHES, pair_model, text_model
 
-from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
@@ -17,9 +17,9 @@ X = np.array([1.1, -2.3, 3.7], np.float32)
 
 
 def tap_all(model: Model) -> Transformed[Taps]:
-    view = GraphView(model)
-    values = [value for value in view.values() if value.producer is not None]
-    return tap_tensors(view, values, TensorTypes(view).elem_type)
+    index = ModelIndex.of(model)
+    values = [value for value in index.view.values() if value.producer is not None]
+    return tap_tensors(index.view, values, index.types.elem_type)
 
 
 def feeds(*, branch: bool = True, trips: int = 3) -> dict[str, np.ndarray]:

@@ -4,23 +4,19 @@ import onnx.parser
 import pytest
 from onnx import TensorProto
 
-from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqIndex, consumers, same_constant
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 
-def parse(text: str, opset: int = 21) -> tuple[GraphView, Constants, QdqIndex]:
+def parse(text: str, opset: int = 21) -> ModelIndex:
     header = f'<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1, "local": 1]>\n'
-    view = GraphView(Model(onnx.parser.parse_model(header + text)))
-    constants = Constants(view)
-    return view, constants, QdqIndex(view, TensorTypes(view), constants)
+    return ModelIndex.of(Model(onnx.parser.parse_model(header + text)))
 
 
 def index(text: str, opset: int = 21) -> QdqIndex:
-    return parse(text, opset)[2]
+    return parse(text, opset).qdq
 
 
 def single(node: str, initializers: str, opset: int = 21) -> QdqIndex:
@@ -129,17 +125,17 @@ def test_other_domains_are_not_q_dq():
 
 
 def test_equal_constants():
-    view, constants, _ = parse(
+    known = parse(
         """g (float x) => (float y)
         <float a = {1}, float[1] b = {1}, float c = {2}, float[1,1] d = {1}, float16 e = {15360}> {
             n = Identity (a)
             y = Identity (x)
         }"""
     )
-    values = view.main.values
+    values = known.view.main.values
 
     def same(left: str | None, right: str | None) -> bool | None:
-        return same_constant(values.get(left or ""), values.get(right or ""), constants)
+        return same_constant(values.get(left or ""), values.get(right or ""), known.constants)
 
     assert same("a", "b")
     assert same("a", "n")
