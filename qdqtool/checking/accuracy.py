@@ -1,4 +1,4 @@
-"""What quantizing cost, on a few samples of the calibration data: the outputs, and what each pair lost by itself."""
+"""Measure what quantizing costs on a few calibration samples: at the outputs, and at each pair by itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
 
 SLICE = 32
-"""Most samples that are run."""
+"""Largest number of samples that are run."""
 
 MIN_SAMPLES = 2
-"""Samples that are run however large the model is."""
+"""Samples that are run for a model of any size."""
 
 ENOUGH = 1 << 23
-"""Values of quantized tensors, read in all runs, after which no more follow: so it costs a fraction of calibrating."""
+"""Values of quantized tensors after which no further sample is run: it limits the cost to a fraction of calibration."""
 
 WORST = 5
 
 ZEROED = 0.99
-"""Part of a tensor's values that may be rounded to 0 without a word: heavy tails of trained networks stay far below."""
+"""Share of a tensor's values that may be rounded to 0 without a warning; trained networks stay far below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +42,13 @@ class OutputAccuracy:
 
     Attributes:
         name: Name of the output.
-        sqnr_db: ``10 log10(sum(a**2) / sum((a - x)**2))`` in dB over all samples; None where it is no number: equal
+        sqnr_db: ``10 log10(sum(a**2) / sum((a - x)**2))`` in dB over all samples; None where it is undefined: equal
             outputs, or a float output of zeros.
         exact: Whether every element is equal.
-        finite: Whether the quantized model gave NaN or infinity nowhere that the float model did not.
-        other_shapes: Samples for which both models gave different shapes, as the boxes that a NonMaxSuppression keeps;
-            they are in no number.
-        float_nonfinite: How many elements of the float model's output are NaN or infinite; they are in no number.
+        finite: Whether the quantized model has NaN or infinity only where the float model has it.
+        other_shapes: Samples for which the two models gave different shapes, as the boxes that a NonMaxSuppression
+            keeps; they are left out.
+        float_nonfinite: Elements of the float model's output that are NaN or infinite; they are left out.
     """
 
     name: str
@@ -61,13 +61,13 @@ class OutputAccuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorAccuracy:
-    """What one pair takes from its own tensor, with every other tensor still float.
+    """The error of one pair on its own tensor, with every other tensor still float.
 
     Attributes:
         tensor: Name of the tensor.
         graph: Its scope; empty for the main graph.
         kind: ``weight`` or ``activation``.
-        sqnr_db: Of the values behind the pair against those in front of it, in dB.
+        sqnr_db: SQNR of the values behind the pair against those in front of it, in dB.
     """
 
     tensor: str
@@ -78,12 +78,12 @@ class TensorAccuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroedTensor:
-    """An activation of which little is left, whatever its error says: a few large values can hide that.
+    """An activation of whose values nearly all are rounded to 0; a few large values can hide that in its SQNR.
 
     Attributes:
         tensor: Name of the tensor.
         graph: Its scope; empty for the main graph.
-        share: Part of its values other than 0 that its pair rounds to 0.
+        share: Share of its nonzero values that its pair rounds to 0.
         scale: The scale of the pair.
     """
 
@@ -95,12 +95,12 @@ class ZeroedTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """What quantizing cost.
+    """The cost of quantizing.
 
     Attributes:
-        samples: How many samples were run: the first of the calibration data.
+        samples: Number of samples that were run, from the start of the calibration data.
         outputs: Every output that is a float tensor.
-        worst: The pairs that lose most, worst first.
+        worst: The pairs with the lowest SQNR, worst first.
         zeroed: Activations with one scale of whose values more than :data:`ZEROED` become 0.
         problem: Why nothing could be measured; empty where it was.
     """
@@ -115,16 +115,16 @@ class Accuracy:
 def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds, runs: FloatRuns) -> Accuracy:
     """Run a float model and its quantized form on the first samples.
 
-    How many follows from the size of the model: until :data:`ENOUGH` values of quantized tensors were used, at most
-    :data:`SLICE` and, if there are so many, at least :data:`MIN_SAMPLES`.
+    The number of samples depends on the size of the model: samples are run until :data:`ENOUGH` values of quantized
+    tensors were used, at most :data:`SLICE` and at least :data:`MIN_SAMPLES`, if the data has that many.
 
-    The quantized model runs in the reference session, so the numbers are those of ONNX's own definition and not of one
-    backend's kernels.
+    The quantized model runs in the reference session, so the numbers follow ONNX's definition and not the kernels of
+    one backend.
 
     Args:
         before: The float model that was calibrated.
         after: The quantized model.
-        plan: The pairs that were put in.
+        plan: The pairs that were inserted.
         feeds: The calibration data.
         runs: Runs the float model; its session is closed afterwards.
 
@@ -159,11 +159,11 @@ class _Pair:
     error: AccumulatedError
     before: int = 0
     after: int = 0
-    """How many values were not 0, before and behind the pair."""
+    """Number of nonzero values in front of the pair and behind it."""
 
     @classmethod
     def of(cls, placement: Placement, index: ModelIndex) -> "_Pair | None":
-        """None for a tensor that only the opset upgrade brought in."""
+        """Make the entry of a placement; None for a tensor that only the opset upgrade added."""
         value = index.view.scope(placement.slot.scope).values.get(placement.slot.tensor)
         if value is None:
             return None
@@ -177,7 +177,7 @@ class _Pair:
             self.after += int(np.count_nonzero(y))
 
     def zeroed(self) -> ZeroedTensor | None:
-        """What became of it, if nearly all of it became 0."""
+        """Return the entry of a tensor of which nearly all became 0; None for others."""
         scale, slot = self.placement.params.scale, self.placement.slot
         share = 1 - self.after / self.before if self.before else 0.0
         if share <= ZEROED or scale.size != 1:
@@ -185,7 +185,7 @@ class _Pair:
         return ZeroedTensor(tensor=slot.tensor, graph=display(slot.scope), share=share, scale=float(scale))
 
     def used(self, runs: int) -> int:
-        """How many values of it went into so many runs."""
+        """Return the number of its values that this many runs used."""
         stored = self.value.initializer
         return self.error.elements + (element_count(stored) * runs if stored is not None else 0)
 
@@ -195,7 +195,7 @@ class _Pair:
             self.add(array)
 
     def result(self) -> TensorAccuracy | None:
-        """None for a tensor that loses nothing, or was zero everywhere."""
+        """Return its accuracy; None for a tensor without error or of zeros only."""
         if self.error.sqnr_db is None:
             return None
         slot = self.placement.slot
@@ -206,7 +206,7 @@ class _Pair:
 
 
 def _expected(observer: Observer, results: list[Value], pairs: list[_Pair], feeds: Feeds) -> list[Mapping[str, Array]]:
-    """The outputs of the float model, sample by sample; its tensors are rounded and added up meanwhile."""
+    """Run the float model and return its outputs by sample; meanwhile count the error of each pair."""
     expected: list[Mapping[str, Array]] = []
     kept = 0
     for number, sample in enumerate(feeds):
@@ -215,6 +215,7 @@ def _expected(observer: Observer, results: list[Value], pairs: list[_Pair], feed
             break
         run = observer.run(sample)
         found = {value.name: observer.output(run, value) for value in results}
+        # copy(): one array of a session keeps all memory of the run alive.
         expected.append({name: array.copy() for name, array in found.items() if array is not None})
         kept += sum(array.size for array in expected[-1].values())
         for pair in pairs if seen < ENOUGH else ():

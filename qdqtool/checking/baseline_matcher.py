@@ -1,4 +1,4 @@
-"""Which tensor of a baseline a Q or DQ of a quantized model stands for."""
+"""Find the tensor of a baseline that a Q or DQ of a quantized model stands for."""
 
 from collections.abc import Iterator
 
@@ -8,14 +8,14 @@ from qdqtool.graph.scope import ScopePath
 from qdqtool.transforms.taps import Tap
 
 _ADDED_WORDS = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_quantized", "_float", "_QuantizeInput")
-"""What tools (this one and ONNX Runtime's quantizer) put behind the name of a tensor that they quantize."""
+"""Suffixes that this tool and ONNX Runtime's quantizer append to the name of a tensor that they quantize."""
 
 
 class BaselineMatcher:
-    """Finds scopes, nodes and tensors of a baseline by those of a quantized model.
+    """Finds the scopes, nodes and tensors of a baseline that correspond to those of a quantized model.
 
-    Names come first. A node whose output was quantized may have been renamed, and with it the bodies that it owns; so
-    where a name is unknown it is tried without the words that tools add.
+    Equal names are matched first. Tools may rename the output of a quantized node, and the bodies of a node are named
+    after its output. So an unknown name is tried again without the suffixes that tools append.
 
     Args:
         baseline: The float model.
@@ -28,7 +28,7 @@ class BaselineMatcher:
         self._hops.update(f"call {node.key[0]}" for node in baseline.nodes() if node.key)
 
     def of(self, qdq: QdqIndex, entry: QdqNode) -> Iterator[Value]:
-        """The baseline's tensor by name, else by where the model's nodes read it, else by name without added words."""
+        """Yield candidates: the tensor of equal name, those that the model's consumers read, those without suffixes."""
         here = self._scopes.get(self._path(entry.node.scope.path))
         if here is None:
             return
@@ -42,14 +42,14 @@ class BaselineMatcher:
                 yield value
 
     def tap(self, tap: Tap) -> Tap:
-        """The same place in the baseline."""
+        """Return the same place in the baseline."""
         return Tap(tap.output, tuple(self._hop(hop) for hop in tap.hops), tap.stacked)
 
     def _path(self, path: ScopePath) -> ScopePath:
         return path if path in self._scopes else tuple(self._hop(segment) for segment in path)
 
     def _hop(self, hop: str) -> str:
-        """A segment of a scope path (``output.attribute``) or a call (``call output``)."""
+        """Translate a segment of a scope path (``output.attribute``) or a call (``call output``)."""
         if hop in self._hops:
             return hop
         name, dot, attribute = (hop, "", "") if hop.startswith("call ") else hop.rpartition(".")
@@ -58,7 +58,7 @@ class BaselineMatcher:
         )
 
     def _read_by(self, use: Use) -> Value | None:
-        """What the baseline's node with the same outputs reads there."""
+        """Return what the baseline's node with the same outputs reads at that input."""
         path, key = self._path(use.node.scope.path), use.node.key
         twin = self._nodes.get((path, key))
         if twin is None:

@@ -1,4 +1,4 @@
-"""Where a model becomes quantized, against the same tensors of a baseline."""
+"""Compare the quantized tensors of a model with the same tensors of a baseline."""
 
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.own_nodes import granularity_of
 
 ROUNDINGS = 4
-"""Float operations between a weight and its dequantized code: reciprocal or scale, quotient, product, and one spare for
+"""Roundings between a weight and its dequantized code: of reciprocal or scale, quotient and product, and one spare for
 tools that keep scales in double precision."""
 
 
@@ -35,16 +35,16 @@ class Boundary:
         entry: The Q or DQ.
         codes: The quantized tensor.
         baseline: The tensor of the baseline.
-        fmt: Its format.
+        fmt: Format of the quantized tensor.
         is_weight: Whether the tensor is a constant.
-        error: Distance of the dequantized tensor from the baseline.
-        max_steps: The same in steps: the largest,
-        sum_steps: the sum,
-        index: and where the largest is.
+        error: Error of the dequantized tensor against the baseline.
+        max_steps: Largest distance from the baseline, in quantization steps.
+        sum_steps: Sum of the distances, in quantization steps.
+        index: Index of the element with the largest distance.
         clipped: Elements whose baseline value lies outside the range.
-        bad_weights: Elements of a packed weight that are further off than rounding can explain.
-        worst_weight: The furthest of them, in words.
-        by_data: What the model notes and what was found of a packed weight whose codes data chose; None for others.
+        bad_weights: Elements of a packed weight whose distance rounding cannot explain.
+        worst_weight: The element among them with the largest distance, in words.
+        by_data: For a packed weight whose codes data chose, the note of the model and the findings; None for others.
         problem: Why nothing was compared.
     """
 
@@ -65,22 +65,22 @@ class Boundary:
 
     @property
     def is_packed(self) -> bool:
-        """Whether codes are stored, so that nothing but the baseline tells what they should be."""
+        """Whether codes are stored, so that only the baseline shows what they should be."""
         return not self.entry.is_quantize
 
     @property
     def is_judged_by_data(self) -> bool:
-        """Whether codes are not the nearest ones, and the model says why: then other things are asked of them."""
+        """Whether codes are not the nearest, and the model notes that data chose them; another check applies then."""
         return bool(self.bad_weights) and self.by_data is not None
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether codes are further off than rounding explains, or than what the model notes of rounding by data."""
+        """Whether neither rounding nor the model's note on rounding by data explains the distance of the codes."""
         return bool(self.bad_weights) and bool(self.by_data is None or self.data_fault)
 
     @property
     def data_fault(self) -> str:
-        """Why a weight of which the model notes that data chose its codes is not what was chosen; empty where it is."""
+        """Why a weight contradicts the model's note that data chose its codes; empty where it agrees."""
         return self.by_data.fault(self.error, ROUNDINGS) if self.by_data is not None else ""
 
     def add(self, codes: Array, scale: Array, zero_point: Array | None, x: Array, weight_steps: float | None) -> None:
@@ -91,7 +91,7 @@ class Boundary:
             scale: Its scale.
             zero_point: Its zero point, or None.
             x: The baseline's tensor.
-            weight_steps: How far a packed weight may be off; None for no such limit.
+            weight_steps: Largest legal distance of a packed weight, in steps; None for no limit.
         """
         if x.shape != codes.shape:
             self.problem = f"its shape is {list(codes.shape)}, the baseline's is {list(x.shape)}"
@@ -124,7 +124,8 @@ class Boundary:
 
     def _add_bad_weights(self, found: "_Distances", position: Array, codes: Array, limit: float) -> None:
         rounding = ROUNDINGS * found.roundoff * (np.abs(found.quotient) / step_widths(found.quotient, self.fmt) + 1)
-        # a float value beyond a code at the end of the range was clipped, which is a choice and not a fault
+        # Where the float value lies beyond a code at the end of the range, it was clipped. Clipping is a choice, not
+        # a fault. The symmetric range of integers may end at -127, hence max(low, -high).
         clipped = (codes >= self.fmt.high) & (position > codes)
         clipped |= (codes <= max(self.fmt.low, -self.fmt.high)) & (position < codes)
         bad = (found.steps > limit + rounding) & ~clipped
@@ -134,7 +135,7 @@ class Boundary:
             self.worst_weight = f"{found.steps[index]:.3g} steps at {list(index)}"
 
     def result(self) -> BoundaryResult:
-        """The line of the report."""
+        """Return the entry of the report."""
         node = self.entry.node
         return BoundaryResult(
             node=node.label,
@@ -178,7 +179,7 @@ class _Distances:
 
 
 def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[Boundary], list[QdqNode]]:
-    """Every quantized tensor of a model with its counterpart in a baseline, and those that have none."""
+    """Return every quantized tensor of a model with its counterpart in a baseline, and the nodes without one."""
     found: list[Boundary] = []
     lonely: list[QdqNode] = []
     notes = noted_rounding(index.view.model)
@@ -200,7 +201,7 @@ def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
 
 
 def _codes(index: ModelIndex, entry: QdqNode) -> Value | None:
-    """The quantized tensor of a Q, or of a DQ of stored weights; None for a DQ whose Q is a boundary itself."""
+    """Return the quantized tensor of a Q, or of a DQ of stored weights; None for a DQ whose Q is a boundary itself."""
     if entry.is_quantize:
         return entry.output
     if entry.data is None or index.qdq.quantizer_of(entry) is not None or index.qdq.makes_scales(entry):

@@ -1,7 +1,7 @@
-"""Distances on the grid of a number format: how many codes apart, and how wide a step is at a value.
+"""Measure distances on the grid of a number format: in codes, and the width of a step at a value.
 
-An integer format has steps of one scale everywhere. A floating-point format has wider steps further out: one step is
-the gap between the two neighbouring representable values around the value in question.
+The steps of an integer format are one scale wide. Those of a floating-point format grow with the value: a step is the
+gap between the two representable values around a value.
 """
 
 import ml_dtypes
@@ -13,7 +13,7 @@ from qdqtool.numerics.number_format import NumberFormat
 
 
 def code_steps(left: Array, right: Array, fmt: NumberFormat) -> Array:
-    """How many representable values lie from one code to the other, float64; infinite where only one is NaN."""
+    """Return the number of representable values between codes, float64; infinite where only one is NaN."""
     if fmt.kind == "integer":
         return np.abs(left.astype(np.int64) - right.astype(np.int64)).astype(FLOAT64)
     grid = representable(fmt)
@@ -23,7 +23,7 @@ def code_steps(left: Array, right: Array, fmt: NumberFormat) -> Array:
 
 
 def step_widths(quotient: Array, fmt: NumberFormat) -> Array:
-    """The width of a quantization step at each value, in multiples of the scale.
+    """Return the width of a quantization step at each value, in multiples of the scale.
 
     Args:
         quotient: Real values divided by their scale, float64.
@@ -41,7 +41,7 @@ def step_widths(quotient: Array, fmt: NumberFormat) -> Array:
 
 
 def unit_roundoff(dtype: np.dtype[np.generic]) -> float:
-    """Largest relative error of one rounding to a float type: half its epsilon; of float32 for any wider type."""
+    """Return the largest relative error of a rounding to a float type: half its epsilon, of float32 for wider types."""
     if dtype.itemsize != 2:
         return 2.0**-24
     return float(ml_dtypes.finfo(dtype).eps) / 2  # type: ignore[no-untyped-call]

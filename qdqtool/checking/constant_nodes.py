@@ -1,4 +1,4 @@
-"""Q and DQ nodes of constants: each runs by itself, so that the weights are never all in memory at once."""
+"""Run each Q and DQ node of constants by itself, so that the weights are never all in memory at once."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,11 +17,11 @@ from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import tap_tensors
 
 LARGEST_MODEL = (1 << 31) - (1 << 20)
-"""Bytes that a model in memory may take, less what is around its tensors."""
+"""Largest number of bytes of tensors in one model: protobuf serializes less than 2 GiB, with 1 MiB for the rest."""
 
 
 class ConstantNodes:
-    """The Q and DQ nodes that compute the same in every run: all inputs constant, or codes from such a Q.
+    """The Q and DQ nodes with the same result in every run: all inputs are constant, or codes of such a Q.
 
     Args:
         index: The model.
@@ -45,7 +45,7 @@ class ConstantNodes:
         return entry in self._all
 
     def results(self) -> Iterator[tuple[QdqNode, dict[Value, Array], Array | None]]:
-        """Each node with its inputs by tensor and what the reference session makes of them, one at a time.
+        """Yield each node with its inputs by tensor and its result in the reference session, one at a time.
 
         Results in types that NumPy lacks are widened; a result is None where the constants are too large for one model
         in memory.

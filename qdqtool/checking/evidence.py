@@ -1,4 +1,4 @@
-"""What a check that has run hands to the gates and to its report."""
+"""The evidence of a check that has run: the input of the gates and of the report."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ class Evidence:
     """One check after its last sample.
 
     Attributes:
-        job: The run, with what was found at each Q, DQ and output.
-        outputs: The outputs of the model, as the report has them.
-        boundaries: The quantized tensors that were compared with the baseline, the furthest first.
+        job: The run, with the findings at each Q, DQ and output.
+        outputs: The outputs of the model, as in the report.
+        boundaries: The quantized tensors that were compared with the baseline, largest distance first.
         saved: The comparison with outputs that were saved elsewhere; None where there is no such file.
-        metric: The task metric; None where none was asked for.
+        metric: The task metric; None where none was requested.
     """
 
     job: CheckJob
@@ -26,7 +26,7 @@ class Evidence:
 
     @classmethod
     def of(cls, job: CheckJob) -> "Evidence":
-        """What a run has gathered."""
+        """Collect the evidence of a run."""
         compared = [boundary.result() for boundary in job.boundaries if boundary.error.elements]
         return cls(
             job=job,

@@ -1,14 +1,14 @@
-"""Whether a weight whose codes data chose is still what was chosen.
+"""Check that a weight whose codes data chose (GPTQ) was not changed since.
 
-Two things are asked for. The mean squared error against the baseline is the one that the model notes: a scale that was
-changed, codes that were moved or another baseline give another. And no output channel is further off than GPTQ can
-bring it, whatever a note says.
+There are two conditions. The mean squared error against the baseline must be the one that the model notes: a changed
+scale, moved codes or another baseline give another error. And the error of an output channel must not exceed what GPTQ
+can cause, independent of the note.
 
-Source of the second: GPTQ rounds, in the notation of :mod:`qdqtool.numerics.gptq`, so that each ``(U' e)_j`` is at
-most ``U_jj`` times half a step, ``e`` the errors of one output channel. So ``e' (H + d h) e``, ``h`` the mean of the
-diagonal of ``H`` and ``d`` the damping, is at most the sum of ``U_jj**2 / 4 <= (H_jj + d h) / 4`` over its K inputs,
-which is ``K (1 + d) h / 4`` squared steps. As ``H`` has no negative eigenvalue, the mean of ``e**2`` is at most
-``(1 + d) / (4 d)``.
+Derivation of the second condition: GPTQ rounds, in the notation of :mod:`qdqtool.numerics.gptq`, so that each
+``(U' e)_j`` is at most ``U_jj`` times half a step, ``e`` the errors of one output channel. So ``e' (H + d h) e``, ``h``
+the mean of the diagonal of ``H`` and ``d`` the damping, is at most the sum of ``U_jj**2 / 4 <= (H_jj + d h) / 4`` over
+its K inputs, which is ``K (1 + d) h / 4`` squared steps. ``H`` has no negative eigenvalue, so the mean of ``e**2`` is
+at most ``(1 + d) / (4 d)``.
 """
 
 import math
@@ -23,17 +23,17 @@ from qdqtool.numerics.granularity import Blocked, Granularity
 from qdqtool.running.accumulated_error import AccumulatedError
 
 MOST_RMS_STEPS = math.sqrt((1 + DAMPING) / DAMPING) / 2
-"""Root mean square distance of one output channel, in steps: 2.29. Nearest codes have 0.29; of codes that GPTQ chose,
-0.54 was the most in the sample models and 1.75 with inputs of which one is a thousand times the others."""
+"""Largest root mean square distance of an output channel, in steps: 2.29. Nearest codes have 0.29. The largest measured
+with GPTQ is 0.54 in the sample models, and 1.75 with one input a thousand times as large as the others."""
 
 
 @dataclass(slots=True)
 class RoundedByData:
-    """What was found of one weight.
+    """The findings on one weight.
 
     Attributes:
-        noted: What the model notes of it.
-        rms_steps: Root mean square distance in the output channel that is furthest off, in steps.
+        noted: The note of the model.
+        rms_steps: Largest root mean square distance of an output channel, in steps.
         float_type: Type of the baseline's weight.
     """
 
@@ -47,7 +47,7 @@ class RoundedByData:
         Args:
             difference: Dequantized minus float weight, float64.
             steps: Width of a step at each element, of the same shape.
-            granularity: Over which elements scales are shared; blocks run along the input channels.
+            granularity: Over which elements scales are shared; blocks lie along the input channels.
         """
         axis = granularity.axis if isinstance(granularity, Blocked) else None
         with np.errstate(all="ignore"):
@@ -56,16 +56,17 @@ class RoundedByData:
         self.rms_steps = float(np.maximum(self.rms_steps, furthest))
 
     def fault(self, error: AccumulatedError, roundings: int) -> str:
-        """Why it is not what data chose, in words; empty where it is.
+        """Return why the weight is not what data chose, in words; empty where it is.
 
         Args:
-            error: Of the dequantized weight against the baseline's.
-            roundings: Float operations between the two weights that may round differently.
+            error: Error of the dequantized weight against the baseline's.
+            roundings: Number of float operations between the two weights that may round differently.
         """
         mean = error.noise / max(1, error.elements)
         unit = roundings * self._roundoff()
         power = error.signal / max(1, error.elements)
-        allowed = 2 * unit * math.sqrt(power * mean) + unit**2 * power  # Cauchy-Schwarz for |error| + unit * |weight|
+        # By Cauchy-Schwarz, for errors of |error| + unit * |weight|.
+        allowed = 2 * unit * math.sqrt(power * mean) + unit**2 * power
         if not abs(mean - self.noted.error) <= allowed:
             return f"its mean squared error is {mean:.6g}, and was {self.noted.error:.6g} when data chose its codes"
         if not self.rms_steps <= MOST_RMS_STEPS:
@@ -73,7 +74,7 @@ class RoundedByData:
         return ""
 
     def _roundoff(self) -> float:
-        """Of float32, in which both errors are computed, unless this baseline has its weight in another type."""
+        """Return the roundoff of float32, in which both errors are computed; of the coarser type if types differ."""
         if self.float_type == self.noted.float_type:
             return 2.0**-24
         return max(_roundoff(self.float_type), _roundoff(self.noted.float_type))

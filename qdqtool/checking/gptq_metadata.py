@@ -1,7 +1,7 @@
-"""What a quantized model notes about weights whose codes data chose, so that a check knows what to expect of them.
+"""Write and read the note on weights whose codes data chose (GPTQ).
 
-Such codes (GPTQ) are not the nearest ones: half a step says nothing about them. What was chosen is known exactly,
-though, and with it how far it is from the float weight. A check finds that distance again, or something was changed.
+Such codes are not the nearest ones, so a limit of half a step does not apply. But the error of the chosen codes against
+the float weight is known exactly, and the model notes it. If a check finds another error, the weight was changed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ class NotedRounding:
     """One weight whose codes data chose.
 
     Attributes:
-        float_type: NumPy name of the type that the float weight had.
+        float_type: NumPy name of the type of the float weight.
         error: Mean squared error of the dequantized weight, computed in float32 from the codes and scales as stored.
     """
 
@@ -43,20 +43,20 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def rounding_note(before: Model, plan: QuantPlan) -> Notes:
-    """What the metadata of a quantized model say of weights whose codes data chose.
+    """Make the note on weights whose codes data chose, for the metadata of a quantized model.
 
-    Where there is no such weight, the note of an earlier quantization is removed.
+    Without such a weight, the note of an earlier quantization is removed.
 
     Args:
-        before: The float model, as it was prepared.
-        plan: What was put in.
+        before: The prepared float model.
+        plan: The pairs that were inserted.
     """
     entries = list(_entries(ModelIndex.of(before), [placement for placement in plan if placement.codes is not None]))
     return {ROUNDING_KEY: msgspec.json.encode(entries).decode() if entries else None}
 
 
 def noted_rounding(quantized: Model) -> Mapping[tuple[ScopePath, str], NotedRounding]:
-    """What a model notes, by the scope and name of the float weight; a malformed note counts for nothing."""
+    """Read the note of a model, by scope and name of the float weight; a malformed note is ignored."""
     text = read_metadata(quantized, ROUNDING_KEY)
     if text is None or len(text) > MAX_NOTE_BYTES:
         return {}

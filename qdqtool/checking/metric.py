@@ -1,4 +1,4 @@
-"""A task metric over all samples: of the model, of its baseline, and of outputs saved elsewhere."""
+"""Compute a task metric over all samples: of the model, of its baseline, and of outputs saved elsewhere."""
 
 import math
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class MetricCheck:
         name: Public id of the metric.
         output: The output that holds its scores.
         metric: The metric.
-        means: What was averaged so far, by where the scores come from: ``model``, ``baseline`` or ``saved``.
+        means: The means so far, by the source of the scores: ``model``, ``baseline`` or ``saved``.
     """
 
     name: str
@@ -43,10 +43,10 @@ class MetricCheck:
 
     @classmethod
     def of(cls, request: str, outputs: Sequence[str]) -> "MetricCheck":
-        """The metric that ``NAME`` or ``NAME:OUTPUT`` asks for.
+        """Make the metric that ``NAME`` or ``NAME:OUTPUT`` requests.
 
         Args:
-            request: What was asked for.
+            request: The request.
             outputs: Names of the model's outputs.
 
         Raises:
@@ -72,8 +72,8 @@ class MetricCheck:
 
         Args:
             source: ``model``, ``baseline`` or ``saved``.
-            scores: The output, classes along its last axis; rows that come from filler are left out.
-            sample: What was fed, with its labels.
+            scores: The output, with classes along its last axis; padded rows are left out.
+            sample: The inputs, with labels.
 
         Raises:
             UsageError: The output holds no scores for these labels.
@@ -84,7 +84,7 @@ class MetricCheck:
         mean.count += labels.size
 
     def result(self) -> MetricResult:
-        """The entry of the report."""
+        """Return the entry of the report."""
         values = {source: self.metric.value(mean.value) for source, mean in self.means.items()}
         value, baseline, saved = values["model"], values.get("baseline"), values.get("saved")
         return MetricResult(
@@ -103,6 +103,7 @@ class MetricCheck:
     def _rows(self, scores: Array, sample: Sample) -> tuple[Array, Array]:
         assert sample.labels is not None
         labels = sample.labels
+        # Kind V holds the float types of ml_dtypes, such as bfloat16.
         if not scores.ndim or scores.dtype.kind not in "fV":
             raise UsageError(
                 f"--metric {self.name}: output '{self.output}' is {scores.dtype} {list(scores.shape)}; "
@@ -124,5 +125,5 @@ class MetricCheck:
 
 
 def _extents(shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape without its axes of length 1, which exporters add and take away."""
+    """Return a shape without its axes of length 1, which exporters add and remove."""
     return tuple(extent for extent in shape if extent != 1)

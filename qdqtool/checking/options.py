@@ -1,4 +1,4 @@
-"""What a check is asked for beside the model, its baseline and the data."""
+"""The options of a check, besides the model, its baseline and the data."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,15 +11,15 @@ from qdqtool.running.ort_cpu import Profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
-    """How to check.
+    """Options of a check.
 
     Attributes:
-        gates: Limits beyond those that are always kept.
-        profile: Which session computes the outputs that are compared. Q and DQ nodes, and the baseline, are always run
-            in the semantic one.
+        gates: Limits, besides the gates that are always active.
+        profile: The session that computes the outputs that are compared. Q and DQ nodes, and the baseline, always run
+            in the semantic session.
         outputs: An ``.npz`` with outputs for the same data that were computed elsewhere, to compare with the reference.
-        save_outputs: Where to write the reference's outputs, in the layout that ``outputs`` has.
-        metric: A metric of :mod:`qdqtool.checking.task_metrics` to take, as ``NAME`` or ``NAME:OUTPUT``.
+        save_outputs: File for the reference's outputs, in the layout of ``outputs``.
+        metric: A metric of :mod:`qdqtool.checking.task_metrics`, as ``NAME`` or ``NAME:OUTPUT``.
     """
 
     gates: Gates = field(default_factory=Gates)
@@ -29,11 +29,11 @@ class CheckOptions:
     metric: str | None = None
 
     def require_sense(self, *, has_baseline: bool, has_data: bool) -> None:
-        """Raise unless the options fit each other and what else there is.
+        """Check that the options fit each other and the data.
 
         Raises:
             ArgumentError: The metric is unknown.
-            UsageError: A limit has nothing to compare with, or a file of data is needed.
+            UsageError: A limit has nothing to compare with, or a data file is needed.
         """
         if self.metric is not None:
             task_metrics.get(self.metric.partition(":")[0])

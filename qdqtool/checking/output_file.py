@@ -1,6 +1,6 @@
-"""Outputs of all samples in one ``.npz``, in the layout of the data: key = output name, samples along the first axis.
+"""Read and write outputs of all samples in one ``.npz``: key = output name, samples along the first axis.
 
-Written by ``check --save-outputs``, and on other machines by whatever runs the engine there; read by ``--outputs``.
+``check --save-outputs`` writes such files, and so do programs that run an engine elsewhere; ``--outputs`` reads them.
 """
 
 import math
@@ -27,7 +27,7 @@ _CHUNK = 1 << 22
 
 
 def storable(name: str, output: Array) -> Array:
-    """An output as an ``.npz`` holds it: at least one axis, and float32 for the types that NumPy lacks.
+    """Convert an output to what an ``.npz`` holds: at least one axis, and float32 for types that NumPy lacks.
 
     Raises:
         UsageError: It holds strings or objects.
@@ -39,14 +39,14 @@ def storable(name: str, output: Array) -> Array:
 
 
 class OutputReader:
-    """The arrays of a file, taken run by run. Use it as a context manager.
+    """Reads the arrays of a file run by run. Use it as a context manager.
 
     Args:
         path: The file.
-        names: The outputs of the model; the file must have these and no others.
+        names: The outputs of the model; the file must have exactly these.
 
     Raises:
-        UsageError: It is no readable npz file, or has other names.
+        UsageError: It is not a readable npz file, or has other names.
     """
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
@@ -70,11 +70,11 @@ class OutputReader:
         self._open.close()
 
     def take(self, name: str, expected: Array) -> Array:
-        """The next rows of an output: as many as the reference has.
+        """Read the next rows of an output, as many as the reference has.
 
         Args:
             name: The output.
-            expected: What the reference gives for this run, as :func:`storable` makes it.
+            expected: The reference's output of this run, from :func:`storable`.
 
         Raises:
             UsageError: Type or shape of the rows differ, or there are not enough of them.
@@ -101,7 +101,7 @@ class OutputReader:
         return self._rows(name, start, rows)
 
     def finish(self) -> None:
-        """Raise unless everything was taken.
+        """Check that all rows were read.
 
         Raises:
             UsageError: An output has rows that belong to no sample.
@@ -121,7 +121,7 @@ class OutputReader:
         for name in names:
             member = archive.getinfo(f"{name}.npy")
             stream = self._streams[name] = self._open.enter_context(archive.open(member))
-            # no rank is asked for here; the first run tells what it must be
+            # The rank is not checked here: the first run shows what it must be.
             spec = InputSpec(name, np.dtype(FLOAT32), None)
             column = self._columns[name] = read_column(stream, member.file_size, spec, self._place(name))
             if not column.shape:
@@ -155,7 +155,7 @@ class OutputReader:
 
 @dataclass(slots=True)
 class _Spool:
-    """Rows of one output that wait in a temporary file."""
+    """The rows of one output, in a temporary file."""
 
     file: IO[bytes]
     dtype: np.dtype[np.generic]
@@ -165,7 +165,7 @@ class _Spool:
 
 @dataclass(slots=True)
 class OutputWriter:
-    """Collects outputs run by run, outside of memory, and writes them when all went well. A context manager.
+    """Collects outputs run by run in temporary files, and writes them at the end. A context manager.
 
     Attributes:
         path: The file to write.
@@ -182,10 +182,10 @@ class OutputWriter:
         self._open.close()
 
     def add(self, name: str, rows: Array) -> None:
-        """Add the rows of one run, as :func:`storable` makes them.
+        """Add the rows of one run, from :func:`storable`.
 
         Raises:
-            UsageError: They have another shape than those before.
+            UsageError: They have another shape than earlier rows.
         """
         if name not in self._spools:
             file = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  closed by the stack
@@ -201,14 +201,15 @@ class OutputWriter:
         spool.rows += len(rows)
 
     def save(self) -> None:
-        """Write the file. The same outputs give the same bytes.
+        """Write the file. Equal outputs give equal bytes.
 
         Raises:
             OutputError: It cannot be written; nothing is left.
         """
         with open_atomically(self.path) as target, zipfile.ZipFile(target, "w") as archive:
             for name, spool in self._spools.items():
-                # without a date of its own the entry would carry the time of day
+                # ZipInfo dates the entry 1980. A name alone would give it the current time, and each file other
+                # bytes.
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                     header = np.lib.format.header_data_from_array_1_0(np.empty((0, *spool.inner), spool.dtype))
                     np.lib.format.write_array_header_1_0(member, {**header, "shape": (spool.rows, *spool.inner)})

@@ -1,4 +1,4 @@
-"""What else a check does with the outputs of every run: compare them with a file, save them, measure the task."""
+"""Further uses of the outputs of every run of a check: compare them with a file, save them, compute the metric."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,13 +18,13 @@ class OutputSinks:
     """The sinks of one check. Use it as a context manager: it holds files open.
 
     Args:
-        options: What was asked for.
+        options: The options of the check.
         checks: The outputs of the model.
 
     Attributes:
-        saved: The comparison with a file, if there is one.
-        metric: The task metric, if one was asked for.
-        written: Where outputs are saved, if anywhere.
+        saved: The comparison with a file; None without one.
+        metric: The task metric; None where none was requested.
+        written: The file in which outputs are saved; None for no file.
 
     Raises:
         UsageError: The file has other outputs than the model, or the metric does not fit them.
@@ -50,15 +50,15 @@ class OutputSinks:
         self._open.close()
 
     def add(self, sample: Sample, outputs: Mapping[str, Array], baseline: Mapping[str, Array]) -> None:
-        """Take the outputs of one run, less the rows that come from filler.
+        """Process the outputs of one run, without padded rows.
 
         Args:
-            sample: What was fed.
-            outputs: Of the model, by name.
-            baseline: The same of the baseline; empty without one.
+            sample: The inputs.
+            outputs: Outputs of the model, by name.
+            baseline: Outputs of the baseline; empty without one.
 
         Raises:
-            UsageError: They do not fit the file, the labels or the samples before.
+            UsageError: They do not fit the file, the labels or earlier samples.
         """
         real = {name: sample.without_filler(output) for name, output in outputs.items()}
         saved = self.saved.add(real) if self.saved is not None else {}
@@ -71,10 +71,10 @@ class OutputSinks:
                     self.metric.add(source, arrays[self.metric.output], sample)
 
     def finish(self) -> None:
-        """All samples have been taken.
+        """Finish after the last sample.
 
         Raises:
-            UsageError: The file has more rows than there are.
+            UsageError: The file has more rows than the reference.
             OutputError: The outputs cannot be written.
         """
         if self.saved is not None:

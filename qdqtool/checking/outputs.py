@@ -1,4 +1,4 @@
-"""The outputs of a model: finite or not, and how far from a baseline's."""
+"""Check the outputs of a model for NaN and infinities, and compare them with those of a baseline."""
 
 from dataclasses import dataclass, field
 
@@ -19,13 +19,13 @@ from qdqtool.running.own_nodes import granularity_of
 
 @dataclass(slots=True)
 class Deviation:
-    """How far one output is from another of the same shape, over all samples.
+    """The distance of one output from another of the same shape, over all samples.
 
     Attributes:
-        maker: The DQ that makes it, if one does and its scale is constant.
-        scale: The scale of that DQ.
+        maker: The DQ that makes it; None without a DQ.
+        scale: The scale of that DQ; None where it is not constant.
         max_steps: Largest distance in steps of the DQ.
-        error: The distance.
+        error: The accumulated error.
     """
 
     maker: QdqNode | None
@@ -42,7 +42,7 @@ class Deviation:
 
     @property
     def was_compared(self) -> bool:
-        """Whether there is anything to tell: not where every sample had another shape."""
+        """Whether anything was compared: false where all samples had different shapes."""
         return bool(self.error.elements) or not self.error.other_shapes
 
     def result(self, name: str, nonfinite: int) -> OutputResult:
@@ -65,12 +65,12 @@ class OutputCheck:
     Attributes:
         value: The output.
         baseline: The baseline's output of that name; None without a baseline.
-        maker: The DQ that makes it, if one does and its scale is constant.
-        scale: The scale of that DQ.
+        maker: The DQ that makes it; None without a DQ.
+        scale: The scale of that DQ; None where it is not constant.
         deviation: Distance from the baseline.
-        shape: Its shape as far as the model states it; None where not even the rank is known.
+        shape: Its shape as the model declares it; None where the rank is unknown.
         is_float: Whether it held floats.
-        nonfinite: NaN and infinite elements.
+        nonfinite: Number of NaN and infinite elements.
     """
 
     value: Value
@@ -107,7 +107,7 @@ class OutputCheck:
         self.deviation.add(expected, actual)
 
     def _may_differ(self, expected: tuple[int, ...], actual: tuple[int, ...]) -> bool:
-        """Whether shapes differ only where the model leaves them open: extents may depend on the values."""
+        """Whether shapes differ only in open dimensions, whose extents may depend on the values."""
         shape = self.shape if self.shape is not None else (None,) * len(actual)
         return len(expected) == len(actual) == len(shape) and all(
             left == right or not isinstance(declared, int)
@@ -122,7 +122,7 @@ class OutputCheck:
 
 
 def output_checks(index: ModelIndex, baseline: ModelIndex | None) -> list[OutputCheck]:
-    """One empty check for each output.
+    """Make one empty check for each output.
 
     Raises:
         UsageError: The baseline has other outputs.

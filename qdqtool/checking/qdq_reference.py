@@ -1,4 +1,4 @@
-"""Every Q and DQ of a model evaluated by our own core, on the values that the reference session really had there."""
+"""Evaluate every Q and DQ of a model by our own core, on the values that the node had in the reference session."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,12 +21,12 @@ from qdqtool.running.ort_cpu_faults import QuantizeCall, expected_codes
 from qdqtool.running.own_nodes import granularity_of, output_type_of, precision_of
 
 Read = Callable[[Value], Array | None]
-"""How a node's input is read; None where it could not be observed."""
+"""Reads an input of a node; None where it could not be observed."""
 
 
 @dataclass(slots=True)
 class NodeCheck:
-    """What was found at one Q or DQ over all samples.
+    """The findings at one Q or DQ over all samples.
 
     Attributes:
         entry: The node.
@@ -34,12 +34,12 @@ class NodeCheck:
         different: Elements that differ in any bit (NaN equals NaN).
         max_steps: Largest difference: in codes for a Q, in multiples of the scale for a DQ.
         example: The first difference, in words.
-        pair_different: Elements of a DQ that are not what its Q's own constants give.
+        pair_different: Elements of a DQ that differ from what its Q's own constants give.
         pair_example: The first of them, in words.
-        faults: Documented faults of the reference that were met, with elements.
+        faults: Documented faults of the reference that occurred, with the number of elements.
         problem: Why nothing was compared.
-        own: Why our own core evaluated the node, and ONNX Runtime did not; empty where it did. There is nothing to
-            compare then, but for a DQ with the constants of its Q.
+        own: Why our own core evaluated the node instead of ONNX Runtime; empty where ONNX Runtime did. Then only a DQ
+            is compared, with the constants of its Q.
     """
 
     entry: QdqNode
@@ -59,7 +59,7 @@ class NodeCheck:
         return bool(self.elements or self.different)
 
     def difference(self) -> NodeDifference:
-        """The finding for the report."""
+        """Return the entry of the report."""
         node = self.entry.node
         return NodeDifference(
             node=node.label,
@@ -73,7 +73,7 @@ class NodeCheck:
 
 
 def qdq_count(checks: Iterable[NodeCheck]) -> QdqCount:
-    """How many Q and DQ nodes there are, and who evaluated them."""
+    """Count the Q and DQ nodes by what evaluated them."""
     every = list(checks)
     ran = [check for check in every if check.was_checked]
     own = sum(bool(check.own) for check in ran)
@@ -81,18 +81,18 @@ def qdq_count(checks: Iterable[NodeCheck]) -> QdqCount:
 
 
 def inputs_of(entry: QdqNode) -> Iterator[Value]:
-    """The tensors that a Q or DQ reads."""
+    """Yield the tensors that a Q or DQ reads."""
     yield from (value for value in (entry.data, entry.scale, entry.zero_point) if value is not None)
 
 
 def compare(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | None) -> None:
-    """Compare one result of a node with our own core's, and a DQ also with what the constants of its Q give.
+    """Compare one result of a node with our own core, and that of a DQ also with the constants of its Q.
 
     Args:
-        check: Where to count.
-        actual: What the reference computed.
-        read: The node's inputs as the reference had them.
-        quantizer: The Q that a DQ reads, if it does.
+        check: The findings to add to.
+        actual: The result of the reference.
+        read: Reads the node's inputs as the reference had them.
+        quantizer: The Q that a DQ reads; None for others.
     """
     entry = check.entry
     arrays = [read(value) for value in inputs_of(entry)]
@@ -129,7 +129,7 @@ def _compare_quantize(check: NodeCheck, actual: Array, read: Read) -> None:
     )
     expected = expected_codes(call)
     check.faults.update(expected.faults)
-    # results in types that NumPy lacks were widened to be read
+    # ONNX Runtime cannot return types that NumPy lacks, so taps widen them.
     wrong = differing(expected.codes.astype(actual.dtype), actual)
     if expected.undefined is not None:
         wrong &= ~expected.undefined
@@ -160,7 +160,7 @@ def _count_own(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode |
 
 
 def _compare_pair(check: NodeCheck, actual: Array, q: Array, quantizer: QdqNode, read: Read) -> None:
-    """A DQ undoes the Q before it exactly when the Q's own constants dequantize to the same bits."""
+    """Compare a DQ with its Q: it undoes the Q if the Q's own constants dequantize the codes to the same bits."""
     scale = read(quantizer.scale) if quantizer.scale is not None else None
     zero_point = read(quantizer.zero_point) if quantizer.zero_point is not None else None
     if scale is None:
@@ -200,7 +200,7 @@ def _count(check: NodeCheck, wrong: Array, values: tuple[Array, Array], distance
 
 
 def differing(left: Array, right: Array) -> Array:
-    """Where two arrays of one type differ in any bit; NaN equals NaN, and -0 does not equal 0."""
+    """Return where two arrays of one type differ in any bit; NaN equals NaN, and -0 does not equal 0."""
     bits = np.dtype(f"u{left.dtype.itemsize}")
     unequal = np.ascontiguousarray(left).view(bits) != np.ascontiguousarray(right).view(bits)
     if left.dtype.kind in "iub" or not unequal.any():
@@ -213,5 +213,5 @@ def _first(mask: Array) -> tuple[int, ...]:
 
 
 def format_of(entry: QdqNode) -> NumberFormat | None:
-    """The quantized format of a node, where it is known."""
+    """Return the quantized format of a node; None where it is unknown."""
     return formats.by_onnx_type(entry.quantized_type or 0)

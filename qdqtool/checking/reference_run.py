@@ -1,4 +1,4 @@
-"""The run behind a check: every sample through the model and its baseline, then the constants, evidence gathered."""
+"""Run a check: every sample through the model and its baseline, then the nodes of constants."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -24,21 +24,21 @@ from qdqtool.running.own_support import plan_split
 
 
 class CheckJob:
-    """One check: what is observed, and what was found so far.
+    """One check: the observed tensors and the findings so far.
 
     Args:
         index: The model.
-        baseline: The float model, if there is one.
-        options: What was asked for. The limits decide nothing here, but weights are counted against theirs.
+        baseline: The float model; None without one.
+        options: The options. Gates are judged later, but weights beyond the limit are counted here.
 
     Attributes:
         split: How the model is divided between ONNX Runtime and our own core; None where it is not.
-        checks: What was found at each Q and DQ.
-        outputs: What was found at each output.
-        boundaries: What was found at each quantized tensor that has a counterpart in the baseline.
-        lonely: Q and DQ nodes that have none.
-        sinks: What else was done with the outputs.
-        nonfinite_origin: Where the first NaN or infinity comes from, in words; empty where the outputs are finite.
+        checks: The findings at each Q and DQ.
+        outputs: The findings at each output.
+        boundaries: The findings at each quantized tensor with a counterpart in the baseline.
+        lonely: Q and DQ nodes without a counterpart.
+        sinks: The further uses of the outputs.
+        nonfinite_origin: The origin of the first NaN or infinity, in words; empty where the outputs are finite.
     """
 
     def __init__(self, index: ModelIndex, baseline: ModelIndex | None, options: CheckOptions) -> None:
@@ -61,7 +61,7 @@ class CheckJob:
         self._running = [check for entry, check in self.checks.items() if entry not in self._constant]
 
     def run(self, feeds: Feeds, progress: Progress | None = None) -> None:
-        """Go through all samples, then through the constants.
+        """Run all samples, then the nodes of constants.
 
         Raises:
             GateError: The model or the baseline fails while it runs.
@@ -79,7 +79,7 @@ class CheckJob:
         self._add_constants()
 
     def watched(self) -> list[Value]:
-        """The model's tensors that are read on every run."""
+        """Return the model's tensors that are read in every run."""
         values = [check.value for check in self.outputs]
         for check in self._running:
             values.extend(value for value in inputs_of(check.entry) if not self.index.is_constant(value))
@@ -88,7 +88,7 @@ class CheckJob:
         return list(dict.fromkeys(values))
 
     def watched_baseline(self, index: ModelIndex) -> list[Value]:
-        """The baseline's tensors that are read on every run."""
+        """Return the baseline's tensors that are read in every run."""
         values = [check.baseline for check in self.outputs if check.baseline is not None]
         values += [boundary.baseline for boundary in self.boundaries if not index.is_constant(boundary.baseline)]
         return list(dict.fromkeys(values))
@@ -131,7 +131,7 @@ class CheckJob:
             compare(check, actual, observer.reader(run, tap, iterations), quantizer)
 
     def _add_boundary(self, boundary: Boundary, watcher: "_Watcher", run: Run, floats: Run) -> None:
-        """Count a quantized activation; packed codes stored in the model are constant nodes, and not here."""
+        """Count a quantized activation; stored codes are counted with the nodes of constants."""
         assert watcher.baseline is not None
         assert self._matcher is not None
         for codes, tap, iterations in watcher.model.occurrences(run, boundary.codes):

@@ -1,4 +1,4 @@
-"""What ``check`` found, as data: the JSON report is these classes, key by key."""
+"""The report of ``check`` as data: the keys of the JSON report are the attributes of these classes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from qdqtool.running.ort_cpu import Reference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """Limits that a model must keep. None switches a gate off; the other gates of a check are always on.
+    """Limits that a model must keep. None deactivates a gate; the other gates of a check are always active.
 
     Attributes:
         min_sqnr: Each float output has at least this signal to noise ratio against the baseline, in dB.
@@ -17,11 +17,11 @@ class Gates:
         max_steps: No quantized tensor, and no output that a DQ makes, is further than this many quantization steps
             from the baseline.
         max_weight_steps: No packed weight is further than this many steps from the baseline's float weight, unless it
-            was clipped, or the model notes that data chose its codes and it is as far off as it was then. Rounding to
+            was clipped, or the model notes that data chose its codes and the error is still the noted one. Rounding to
             nearest is never off by more than the default of half a step.
-        max_metric_loss: How much worse a task metric may be: percentage points for top-1, percent for perplexity.
+        max_metric_loss: Largest loss of a task metric: percentage points for top-1, percent for perplexity.
 
-    ``min_sqnr``, ``min_cosine``, ``max_steps`` and ``max_metric_loss`` also bound outputs that were saved elsewhere,
+    ``min_sqnr``, ``min_cosine``, ``max_steps`` and ``max_metric_loss`` also apply to outputs that were saved elsewhere,
     against the reference.
     """
 
@@ -32,7 +32,7 @@ class Gates:
     max_metric_loss: float | None = None
 
     def bounds_outputs(self) -> bool:
-        """Whether any limit was set on how far outputs may be from what they are compared with."""
+        """Whether any limit on the distance of outputs is set."""
         limits = (self.min_sqnr, self.min_cosine, self.max_steps, self.max_metric_loss)
         return any(limit is not None for limit in limits)
 
@@ -44,10 +44,10 @@ class GateResult:
     Attributes:
         name: ``own-core``, ``finite``, ``pairs``, ``weights``, ``min-sqnr``, ``min-cosine``, ``max-steps`` or
             ``max-metric-loss``; ``outputs-finite``, ``outputs-min-sqnr``, … for outputs that were saved elsewhere.
-        requires: What it asks for, in words.
-        passed: Whether it held.
-        detail: What was found.
-        failures: Why it did not hold, one line each; empty where it held.
+        requires: Its condition, in words.
+        passed: Whether the condition held.
+        detail: The findings in brief.
+        failures: Why the condition did not hold, one line each; empty where it held.
     """
 
     name: str
@@ -58,22 +58,22 @@ class GateResult:
 
     @classmethod
     def of(cls, *, name: str, requires: str, failures: Iterable[str], detail: str) -> "GateResult":
-        """The result of a gate that holds where nothing failed."""
+        """Make the result of a gate that passes if there are no failures."""
         lines = tuple(failures)
         return cls(name=name, requires=requires, passed=not lines, detail=detail, failures=lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputResult:
-    """One output, over all samples: the model's against the baseline's, or one that was saved against the model's.
+    """One output over all samples: the model's against the baseline's, or a saved one against the model's.
 
     Attributes:
         name: Its name.
-        nonfinite: NaN and infinite elements that it had.
-        sqnr_db: Signal to noise ratio; None without a baseline and where it is no number.
+        nonfinite: Number of NaN and infinite elements.
+        sqnr_db: Signal to noise ratio; None without a baseline and where it is undefined.
         cosine: Cosine of the two; None likewise.
         max_abs: Largest absolute difference; None without a baseline.
-        max_steps: The same in steps of the DQ that makes the output; None where none does.
+        max_steps: Largest difference in steps of the DQ that makes the output; None without a DQ.
         exact: Whether every element is equal; None without a baseline.
     """
 
@@ -88,10 +88,10 @@ class OutputResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedOutputs:
-    """Outputs that were computed elsewhere, against the reference session's on the same data.
+    """Outputs that were computed elsewhere, against those of the reference session on the same data.
 
     Attributes:
-        file: Where they were saved.
+        file: The file with the outputs.
         outputs: Every output.
     """
 
@@ -101,19 +101,19 @@ class SavedOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
-    """How good the model is at its task.
+    """The task metric of the model.
 
     Attributes:
         name: The metric.
         output: The output that was measured.
-        unit: Of the values: ``%``, or empty.
-        loss_unit: Of the losses: ``percentage points`` or ``%``.
-        predictions: How many were measured.
-        value: Of the model.
-        baseline: Of the baseline; None without one.
-        loss: How much worse the model is than the baseline; negative where it is better.
-        saved: Of the outputs that were saved elsewhere; None without them.
-        saved_loss: How much worse these are than the model in the reference session.
+        unit: Unit of the values: ``%``, or empty.
+        loss_unit: Unit of the losses: ``percentage points`` or ``%``.
+        predictions: Number of predictions.
+        value: Value of the model.
+        baseline: Value of the baseline; None without one.
+        loss: Loss of the model against the baseline; negative where the model is better.
+        saved: Value of the outputs that were saved elsewhere; None without them.
+        saved_loss: Loss of these outputs against the model in the reference session.
     """
 
     name: str
@@ -130,7 +130,7 @@ class MetricResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundaryResult:
-    """One place where the model becomes quantized, against the same tensor of the baseline, over all samples.
+    """One quantized tensor against the same tensor of the baseline, over all samples.
 
     Attributes:
         node: Label of the QuantizeLinear, or of the DequantizeLinear of a packed weight.
@@ -141,12 +141,12 @@ class BoundaryResult:
         granularity: Over which elements a scale is shared, in words.
         max_steps: Largest distance of the dequantized value from the baseline, in quantization steps.
         mean_steps: Mean distance.
-        index: Where the largest distance is.
-        sqnr_db: Signal to noise ratio of the dequantized tensor; None where it is no number.
+        index: Index of the element with the largest distance.
+        sqnr_db: Signal to noise ratio of the dequantized tensor; None where it is undefined.
         clipped: Elements whose baseline value lies outside the range of the format.
         elements: Elements compared.
-        judged_by_data: Whether it is a weight of which the model notes that data chose its codes, which are not the
-            nearest: judged not by ``max_weight_steps``, but by whether it is still as far off as it was then.
+        judged_by_data: Whether it is a weight for which the model notes that data chose its codes, which are not the
+            nearest. It is not judged by ``max_weight_steps``, but by whether its error is still the noted one.
     """
 
     node: str
@@ -166,7 +166,7 @@ class BoundaryResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDifference:
-    """A Q or DQ whose result differs from our own core's.
+    """A Q or DQ whose result differs from that of our own core.
 
     Attributes:
         node: Its label.
@@ -199,12 +199,12 @@ class NotObserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFault:
-    """A documented difference between ONNX Runtime and the ONNX text that this model meets.
+    """A documented difference between ONNX Runtime and the ONNX text that occurred in this model.
 
     Attributes:
-        fault: What ONNX Runtime does.
-        nodes: Labels of the nodes that meet it.
-        elements: Elements that it changes.
+        fault: The behaviour of ONNX Runtime.
+        nodes: Labels of the nodes where it occurred.
+        elements: Number of elements that it changes.
     """
 
     fault: str
@@ -222,7 +222,7 @@ class EvaluatedNode:
         graph: Its scope; empty for the main graph.
         evaluated_by: ``qdqtool`` for our own core; ``onnxruntime-float32`` for a node that computes in bfloat16: it ran
             in float32, and its result was rounded to bfloat16.
-        reason: Why.
+        reason: The reason.
     """
 
     node: str
@@ -234,12 +234,12 @@ class EvaluatedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QdqCount:
-    """How many Q and DQ nodes there are.
+    """The numbers of Q and DQ nodes.
 
     Attributes:
-        total: All of them.
-        checked: Those that ran in ONNX Runtime and were compared with our own core.
-        own: Those that only our own core can evaluate, and did.
+        total: All nodes.
+        checked: Nodes that ran in ONNX Runtime and were compared with our own core.
+        own: Nodes that only our own core can evaluate, and evaluated.
     """
 
     total: int
@@ -255,21 +255,21 @@ class CheckReport:
         passed: Whether every active gate held.
         model: The file.
         baseline: The float model's file; None where there was none.
-        reference: What computed the numbers.
-        data: What was fed.
+        reference: The session that computed the numbers.
+        data: The data.
         gates: Every gate that was active.
         failures: Why the check failed, one line each; empty when it passed.
         outputs: Every output.
         saved_outputs: Outputs that were computed elsewhere; None where there were none.
-        written: Where the outputs of the reference were saved; None where nowhere.
-        metric: The task metric, if one was asked for.
-        boundaries: Every quantized tensor that has a counterpart in the baseline, worst first.
+        written: The file in which the outputs of the reference were saved; None for no file.
+        metric: The task metric; None where none was requested.
+        boundaries: Every quantized tensor with a counterpart in the baseline, worst first.
         qdq: Count of Q and DQ nodes.
         evaluated: Every node that did not run in ONNX Runtime as it is, and what evaluated it instead.
         differences: Q and DQ nodes that differ from our own core.
-        known_faults: Documented faults of ONNX Runtime that were met; they are no failures.
+        known_faults: Documented faults of ONNX Runtime that occurred; they are not failures.
         not_observed: What was not checked.
-        warnings: What else there is to know.
+        warnings: Further remarks.
     """
 
     passed: bool

@@ -1,4 +1,4 @@
-"""Outputs that were computed elsewhere, such as an engine's on its GPU, against those of the reference."""
+"""Compare outputs that were computed elsewhere, such as those of an engine, with those of the reference."""
 
 from collections.abc import Mapping, Sequence
 
@@ -37,15 +37,15 @@ class SavedCheck:
         return taken
 
     def finish(self) -> None:
-        """Raise unless the file has no more.
+        """Check that the file has no further rows.
 
         Raises:
-            UsageError: It has.
+            UsageError: It has further rows.
         """
         self._reader.finish()
 
     def report(self) -> SavedOutputs:
-        """The part of the report."""
+        """Return the part of the report."""
         return SavedOutputs(
             file=str(self._reader.path),
             outputs=tuple(

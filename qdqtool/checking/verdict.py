@@ -1,4 +1,4 @@
-"""From what a check found to its verdict: which gates were active, which held, and why."""
+"""Make the report of a check from its findings: the active gates, whether they passed, and why."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from qdqtool.running.ort_cpu import Reference
 
 
 def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> CheckReport:
-    """The report of a check that has run."""
+    """Return the report of a check that has run."""
     evidence = Evidence.of(job)
     gates = tuple(gate_results(evidence))
     checks = list(job.checks.values())

@@ -1,4 +1,4 @@
-"""The gates of a check, one a module with a function ``results``, in the order in which a report lists them."""
+"""The gates of a check, one in each module with a function ``results``, in the order of the report."""
 
 from collections.abc import Iterator
 
@@ -10,6 +10,6 @@ GATES = (own_core, finite, pairs, weights, distances, saved_outputs, metric)
 
 
 def gate_results(evidence: Evidence) -> Iterator[GateResult]:
-    """The result of every gate that is active in a check."""
+    """Yield the result of every gate that is active in a check."""
     for gate in GATES:
         yield from gate.results(evidence)

@@ -1,4 +1,4 @@
-"""The gates on how far outputs and quantized tensors are from what they are compared with."""
+"""The gates on the distance of outputs and quantized tensors from the values that they are compared with."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ OUTPUT = "output"
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """A least value, and what it is called."""
+    """A lower limit with its name and unit."""
 
     name: str
     least: float
@@ -19,7 +19,7 @@ class _Limit:
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Active with a baseline: those of ``min-sqnr``, ``min-cosine`` and ``max-steps`` that have a limit."""
+    """Judge ``min-sqnr``, ``min-cosine`` and ``max-steps``; each is active with a baseline and a limit."""
     job = evidence.job
     if job.baseline is None:
         return
@@ -35,13 +35,13 @@ def distance_gates(
     what: str = OUTPUT,
     boundaries: Sequence[BoundaryResult] = (),
 ) -> Iterator[GateResult]:
-    """Those of ``min-sqnr``, ``min-cosine`` and ``max-steps`` that have a limit.
+    """Judge those of ``min-sqnr``, ``min-cosine`` and ``max-steps`` that have a limit.
 
     Args:
         floats: The float outputs.
         outputs: All outputs.
         limits: The limits.
-        what: What messages call an output. Unless it is just that, the names of the gates begin with ``outputs-``.
+        what: Word for an output in messages. Unless it is ``output``, the names of the gates begin with ``outputs-``.
         boundaries: Quantized tensors, for ``max-steps``.
     """
     prefix = "" if what == OUTPUT else "outputs-"
@@ -58,13 +58,14 @@ def distance_gates(
 
 
 def _ratio(result: OutputResult) -> float:
-    """The signal to noise ratio as a number that can be compared: equal is infinitely good, undefined is bad."""
+    """Return the SQNR as a number to compare: infinity for equal outputs, minus infinity where it is undefined."""
     if result.exact:
         return float("inf")
     return result.sqnr_db if result.sqnr_db is not None else float("-inf")
 
 
 def _at_least(limit: _Limit, values: Sequence[tuple[str, float]], what: str) -> GateResult:
+    # `not >=` instead of `<`, so that NaN misses the gate.
     low = [(output, value) for output, value in values if not value >= limit.least]
     return GateResult.of(
         name=limit.name,

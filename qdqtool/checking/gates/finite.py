@@ -7,7 +7,7 @@ from qdqtool.checking.report import GateResult
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Always active."""
+    """Judge the outputs; always active."""
     job = evidence.job
     bad = [output for output in job.outputs if output.nonfinite and not output.nonfinite_as_in_baseline]
     origin = f"; {job.nonfinite_origin}" if job.nonfinite_origin else ""

@@ -7,7 +7,7 @@ from qdqtool.checking.report import GateResult
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Active with a metric and a limit, for each comparison that was made."""
+    """Judge the loss of the metric; active with a metric and a limit, for each comparison that was made."""
     metric, limit = evidence.metric, evidence.job.gates.max_metric_loss
     if metric is None or limit is None:
         return
@@ -19,7 +19,8 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         if loss is None:
             continue
         found, allowed = f"{loss:.6g} {metric.loss_unit}", f"{limit:g} {metric.loss_unit}"
-        held = loss <= limit  # NaN does not hold
+        # A NaN loss misses the gate.
+        held = loss <= limit
         yield GateResult.of(
             name=name,
             requires=f"{metric.name} is at most {allowed} worse than that of {reference}",

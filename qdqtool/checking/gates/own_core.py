@@ -9,7 +9,7 @@ from qdqtool.graph.scope import display
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Always active."""
+    """Judge every Q and DQ node; always active."""
     checks = list(evidence.job.checks.values())
     wrong = [check for check in checks if check.different]
     count = qdq_count(checks)

@@ -14,7 +14,7 @@ from qdqtool.numerics.dtypes import FLOAT64, Array
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Active where the model has pairs."""
+    """Judge every pair; active where the model has pairs."""
     job = evidence.job
     pairs = job.index.qdq.pairs
     if not pairs:
@@ -32,7 +32,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 
 
 def _pair_fault(index: ModelIndex, pair: QdqPair, check: NodeCheck) -> str:
-    """Why a DQ does not undo its Q: unequal constants, else unequal results on the data."""
+    """Return why a DQ does not undo its Q: unequal constants, else unequal results on the data; empty where it does."""
     for name in ("scale", "zero_point"):
         left, right = (_constant(index, getattr(entry, name)) for entry in (pair.quantize, pair.dequantize))
         if name == "zero_point":

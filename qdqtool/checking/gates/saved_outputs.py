@@ -10,7 +10,7 @@ WHAT = "saved output"
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Active where saved outputs were given."""
+    """Judge saved outputs; active where the user gave some."""
     job, saved = evidence.job, evidence.job.sinks.saved
     if saved is None or evidence.saved is None:
         return

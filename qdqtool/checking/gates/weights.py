@@ -1,4 +1,4 @@
-"""The gate on packed weights: their codes are those next to the weights of the baseline."""
+"""The gate on packed weights: their codes must be the nearest to the weights of the baseline."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,11 @@ from qdqtool.checking.evidence import Evidence
 from qdqtool.checking.report import GateResult
 
 FEW_BITS = 4
-"""Up to here formats have so few levels that quantizers choose codes by what products lose, not the nearest ones."""
+"""Largest number of bits of formats for which quantizers often choose codes by the error of products (GPTQ)."""
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Active with a baseline and a limit, where weights are packed."""
+    """Judge packed weights; active with a baseline and a limit."""
     job = evidence.job
     limit = job.gates.max_weight_steps
     packed = [boundary for boundary in job.boundaries if boundary.is_packed]
@@ -38,7 +38,7 @@ def _failure(boundary: Boundary, limit: float) -> str:
 
 
 def _on_data(boundary: Boundary) -> str:
-    """Why a note of rounding by data does not explain distant weights, or what it could in formats of few bits."""
+    """Return why the note on rounding by data does not explain the distance, or a hint for formats of few bits."""
     if boundary.by_data is not None:
         return boundary.data_fault
     few = boundary.fmt.bits <= FEW_BITS

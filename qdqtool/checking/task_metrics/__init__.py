@@ -1,4 +1,4 @@
-"""How good a model is at its task, given the right answers: one metric a module.
+"""Metrics of how well a model does its task, given labels; one in each module.
 
 The file name is the public id, with ``-`` for ``_`` (``--metric top-1``); ``METRIC`` is the value. Every metric is a
 mean over predictions, so that it can be taken sample by sample, and a function of that mean.
@@ -17,14 +17,14 @@ class TaskMetric(Protocol):
 
     @property
     def unit(self) -> str:
-        """Of its value: ``%``, or empty."""
+        """Unit of its value: ``%``, or empty."""
 
     @property
     def loss_unit(self) -> str:
-        """Of :meth:`loss`: ``percentage points`` or ``%``."""
+        """Unit of :meth:`loss`: ``percentage points`` or ``%``."""
 
     def total(self, scores: Array, labels: Array) -> float:
-        """The sum over predictions of what the metric averages.
+        """Return the sum over predictions of the quantity that the metric averages.
 
         Args:
             scores: ``[n, classes]``, floats.
@@ -32,10 +32,10 @@ class TaskMetric(Protocol):
         """
 
     def value(self, mean: float) -> float:
-        """The metric, from the mean over all predictions."""
+        """Return the metric for the mean over all predictions."""
 
     def loss(self, value: float, reference: float) -> float:
-        """How much worse ``value`` is than ``reference``; negative where it is better."""
+        """Return the loss of ``value`` against ``reference``; negative where it is better."""
 
 
 def names() -> tuple[str, ...]:
@@ -44,10 +44,10 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> TaskMetric:
-    """The metric of that public id.
+    """Return the metric with that public id.
 
     Raises:
-        ArgumentError: There is none; the message lists the legal names.
+        ArgumentError: No metric has that id; the message lists the legal names.
     """
     if name not in names():
         raise ArgumentError(f"metric '{name}' is unknown; legal: {', '.join(names())}{suggestion(name, names())}")

@@ -1,7 +1,7 @@
-"""Perplexity: ``exp(mean(-log p))`` over predictions, where ``p`` is the probability that the right class was given.
+"""Perplexity: ``exp(mean(-log p))`` over predictions, where ``p`` is the probability of the right class.
 
-Scores are logits: ``-log p = log(sum(exp(scores))) - scores[label]``, in float64 with the largest score taken out, so
-that nothing overflows. Lower is better and 1 is perfect. A loss is counted in percent of the reference's perplexity.
+Scores are logits: ``-log p = log(sum(exp(scores))) - scores[label]``, in float64 after subtracting the largest score,
+so that nothing overflows. Lower is better and 1 is perfect. A loss is given in percent of the reference's perplexity.
 """
 
 import math
@@ -20,7 +20,7 @@ class Perplexity:
     loss_unit: str = "%"
 
     def total(self, scores: Array, labels: Array) -> float:
-        """The sum of ``-log p``; NaN where scores are not finite."""
+        """Return the sum of ``-log p``; NaN where scores are not finite."""
         exact = scores.astype(FLOAT64)
         if not np.isfinite(exact).all():
             return math.nan
@@ -29,14 +29,14 @@ class Perplexity:
         return float(np.sum(log_sum - np.take_along_axis(exact, labels[:, None], axis=-1)[:, 0]))
 
     def value(self, mean: float) -> float:
-        """``exp(mean)``; infinite beyond the range of float64."""
+        """Return ``exp(mean)``; infinite beyond the range of float64."""
         try:
             return math.exp(mean)
         except OverflowError:
             return math.inf
 
     def loss(self, value: float, reference: float) -> float:
-        """In percent of the reference."""
+        """Return the loss in percent of the reference."""
         return 100 * (value / reference - 1)
 
 

@@ -1,7 +1,7 @@
 """Top-1 accuracy: the share of predictions whose highest score is that of the right class, in percent.
 
-Of equal scores the first counts, as ONNX's ArgMax has it. A loss is counted in percentage points: from 99 % to 98.5 %
-it is 0.5.
+Of equal scores the first counts, as in ONNX's ArgMax. A loss is given in percentage points: from 99 % to 98.5 % it is
+0.5.
 """
 
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ class Top1:
     loss_unit: str = "percentage points"
 
     def total(self, scores: Array, labels: Array) -> float:
-        """How many predictions are right."""
+        """Return the number of right predictions."""
         return float(np.count_nonzero(np.argmax(scores, axis=-1) == labels))
 
     def value(self, mean: float) -> float:
-        """The share in percent."""
+        """Return the share in percent."""
         return 100 * mean
 
     def loss(self, value: float, reference: float) -> float:
-        """In percentage points."""
+        """Return the loss in percentage points."""
         return reference - value
 
 
