@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import numpy_helper
 from support.chains import chains
@@ -89,8 +89,8 @@ def test_of_all_shares_the_one_is_taken_that_serves_samples_best_that_it_was_not
     found = JointNoise(joint, seen, read).best_factors()
     assert found.gain_db == pytest.approx(max(gains.values()), rel=1e-3, abs=1e-3)
     taken = channel_factors(abs(rows).max(axis=0), reach, max(gains, key=lambda share: gains[share]))
-    second = sorted(gains.values())[-2]
-    assert found.factors == pytest.approx(taken, rel=2 * FOUR_DIGITS) or max(gains.values()) - second < 1e-3
+    assume(max(gains.values()) - sorted(gains.values())[-2] > 1e-3)  # else either may be taken
+    assert found.factors == pytest.approx(taken, rel=2 * FOUR_DIGITS)
 
 
 def test_channels_whose_peaks_come_and_go_are_evened_out_less():
@@ -116,8 +116,7 @@ def test_a_rescaled_network_ends_with_the_same_noise(proto, seed):
     """Whatever factors stood between the layers, they are undone: nothing is left to gain or to lose by them."""
     rng = np.random.default_rng(seed)
     joints, seen, read = observed(proto, {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)})
-    if not joints:
-        return
+    assume(joints)
     index = ModelIndex.of(Model(proto))
     moved = {joint.key: np.exp2(rng.uniform(-4, 4, joint.channels)) for joint in joints}
     own, _ = find_joints(index, JointKind.PRODUCT)
@@ -208,4 +207,5 @@ def test_the_noise_that_uneven_channels_cost_comes_back():
     proto = dense(16, 32, 32, 8)
     feeds = {"x": np.random.default_rng(1).normal(size=(64, 16)).astype(np.float32)}
     joints, seen, read = observed(proto, feeds)
+    assert len(joints) == 2
     assert all(JointNoise(joint, seen, read).best_factors().gain_db > 15 for joint in joints)
