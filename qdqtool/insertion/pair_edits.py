@@ -1,4 +1,4 @@
-"""From a plan to graph edits: the nodes and constants of each Q/DQ pair, and the inputs that move to its output."""
+"""Turn a plan into graph edits: nodes and constants of each Q/DQ pair, and the inputs that read its output."""
 
 import enum
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ class PlacementEdits:
         self._dead = DeadCode(self.view)
 
     def add_plan(self, plan: QuantPlan) -> None:
-        """Add the edits of every placement, then take out what only served float constants that are packed now."""
+        """Add the edits of every placement, then remove what only served float constants that are packed now."""
         for placement in plan:
             self._add(placement)
         self.edits.extend(self._dead.edits())
@@ -71,7 +71,7 @@ class PlacementEdits:
             self._add_pair(placement, value)
 
     def _packable(self, value: Value) -> onnx.TensorProto | None:
-        """The constant whose codes are stored: as it is in the file, or as small operators make it of what is there."""
+        """Return the constant whose codes are stored: as stored in the file, or folded from it by small operators."""
         if self.storage is not WeightStorage.PACKED or value.is_output:
             return None
         stored = self.constants.direct(value)
@@ -106,7 +106,7 @@ class PlacementEdits:
             self._move(placement, value, output)
 
     def _free_output_name(self, value: Value) -> str:
-        """Rename what the producer makes, so that the pair can give the graph output its old name."""
+        """Rename the producer's output, so that the pair can make the graph output under its old name."""
         if value.producer is None:
             raise UsageError(
                 f"tensor '{value.qualified_name}' is a graph output that no node makes; it cannot be quantized",
@@ -118,7 +118,7 @@ class PlacementEdits:
         return name
 
     def _add_constants(self, placement: Placement, value: Value) -> tuple[str, ...]:
-        """Add the scale, and the zero point unless the nodes name the type; the names of both, in this order."""
+        """Add the scale, and the zero point unless the nodes name the type; return their names in this order."""
         params = placement.params
         scale_name = self._add_scale(params, value)
         if not has_zero_point(params):
@@ -130,7 +130,7 @@ class PlacementEdits:
         return scale_name, zero_name
 
     def _add_scale(self, params: QuantParams, value: Value) -> str:
-        """Add the scale: a constant, or, where scales are quantized, their codes behind a DQ of their own."""
+        """Add the scale: a constant, or, where scales are quantized, their codes with a DQ of their own."""
         scope, name = value.scope.path, self._namer.tensor(f"{value.name}_scale")
         outer = params.scale_params
         if outer is None:
@@ -158,7 +158,7 @@ class PlacementEdits:
         self.edits.append(AddNode(value.scope.path, op_type, inputs, (output,), name, attributes=attributes))
 
     def _data_type(self, value: Value) -> int:
-        """``TensorProto.DataType`` of a tensor that is quantized."""
+        """Return the ``TensorProto.DataType`` of a tensor that is quantized."""
         stored = self.constants.direct(value)
         if stored is not None:
             return stored.data_type
@@ -179,7 +179,7 @@ class PlacementEdits:
 
 
 def qdq_attributes(params: QuantParams) -> dict[str, Any]:
-    """The attributes of a Q or DQ node with these parameters."""
+    """Return the attributes of a Q or DQ node with these parameters."""
     match params.scheme.granularity:
         case PerTensor():
             return {}
@@ -192,24 +192,26 @@ def qdq_attributes(params: QuantParams) -> dict[str, Any]:
 def has_zero_point(params: QuantParams) -> bool:
     """Whether Q and DQ get a zero point input.
 
-    Without one the nodes name the quantized type, which takes opset 21: so where scales have a format of their own,
-    whose blocks are so small that zeros for each would cost what the format saves.
+    A Q without one names the quantized type in output_dtype, from opset 21 on. That is done where scales have a format
+    of their own: their blocks are so small that a zero for each would use up what the format saves.
     """
+    # Elsewhere the zero point is written even if it is 0: without it ONNX reads uint8, and TensorRT int8.
     return params.zero_point is not None or params.scheme.scale_scheme is None
 
 
 def quantize_attributes(params: QuantParams) -> dict[str, Any]:
-    """The attributes that only the Q has: its type without a zero point, and in what it divides by float8e8m0."""
+    """Return the attributes of the Q only: its type without a zero point, and its precision for float8e8m0 scales."""
     attributes: dict[str, Any] = {}
     if not has_zero_point(params):
         attributes["output_dtype"] = params.scheme.format.onnx_type
     if params.scale.dtype == FLOAT8E8M0:
+        # float8e8m0 has no significand, so it cannot be the type of a quotient.
         attributes["precision"] = onnx.TensorProto.FLOAT
     return attributes
 
 
 def _output_type(scale: Array, wanted: int) -> dict[str, Any]:
-    """The attribute of a DQ whose result is not of its scale's type."""
+    """Return the attribute of a DQ whose output type differs from its scale's type; empty for others."""
     return {} if _onnx_type(scale) == wanted else {"output_dtype": wanted}
 
 

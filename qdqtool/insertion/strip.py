@@ -1,4 +1,4 @@
-"""Take every Q/DQ out of a model in memory."""
+"""Remove every Q/DQ from a model in memory."""
 
 from dataclasses import dataclass
 
@@ -14,14 +14,14 @@ from qdqtool.transforms.opset import require_known_opset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedNode:
-    """One DequantizeLinear that was taken out.
+    """One DequantizeLinear that was removed.
 
     Attributes:
         node: Label of the node.
         graph: Its scope; empty for the main graph.
         kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for stored codes that became float again, ``scale`` for a
             DQ that made the scales of others.
-        tensor: The float tensor that is read now; for ``scale`` the scales that nothing reads any more.
+        tensor: The float tensor that its consumers read now; for ``scale`` the scales that nothing reads any more.
     """
 
     node: str
@@ -49,12 +49,12 @@ class KeptNode:
 
 @dataclass(frozen=True, slots=True)
 class Stripped:
-    """What was taken out of a quantized model.
+    """The result of stripping a quantized model.
 
     Attributes:
-        removed: Every DQ that was taken out.
+        removed: Every DQ that was removed.
         kept: Every Q or DQ that stays, with the reason.
-        warnings: What the float model lacks that the quantized one did.
+        warnings: What the quantized model computed and the float model does not.
     """
 
     removed: tuple[RemovedNode, ...]
@@ -63,7 +63,7 @@ class Stripped:
 
 
 def strip_from(source: Model) -> Transformed[Stripped]:
-    """Take every Q/DQ out of a model in memory, which is not changed."""
+    """Remove every Q/DQ from a model in memory; the given model is not changed."""
     require_known_opset(source)
     index = ModelIndex.of(source.fork())
     require_sound(index.view)

@@ -1,7 +1,7 @@
-"""Folding inference-mode BatchNormalization into the operator in front of it, by edits.
+"""Fold inference-mode BatchNormalization into the operator in front of it, by edits.
 
 ``BN(Conv(x, W, b)) = Conv(x, W * f, (b - mean) * f + B)`` with ``f = scale / sqrt(var + epsilon)`` along the output
-channels, from the definition of the operator. All arithmetic is float64, rounded once to the type of the weight.
+channels, by the definition of the operator. All arithmetic is in float64, rounded once to the type of the weight.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from qdqtool.transforms.batchnorm_arithmetic import folded_weight
 from qdqtool.transforms.batchnorm_match import Match, Matcher
 
 MAX_PASSES = 8
-"""A row of BatchNormalizations takes one pass each; a longer row is left as it is after so many."""
+"""Each pass folds one of several BatchNormalizations in a row; a longer row is not folded completely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class FoldedNode:
     Attributes:
         node: Its label.
         graph: Its scope; empty for the main graph.
-        into: Label of the node that took it up.
+        into: Label of the node that it was folded into.
         op_type: Operator of that node.
     """
 
@@ -43,17 +43,17 @@ class FoldedNode:
 def fold_batchnorm(model: Model) -> Transformed[tuple[FoldedNode, ...]]:
     """Fold every BatchNormalization that directly follows a Conv, ConvTranspose or Gemm with a stored weight.
 
-    Folded is one in inference mode with constant parameters whose input nothing else reads, in every scope. An
-    initializer counts as constant even where it is also a graph input, as IR versions below 4 ask for; the input goes
-    with it. A weight that others read too keeps its values for them. Weights are folded when the model is saved.
+    A BatchNormalization in inference mode with constant parameters is folded if nothing else reads its input, in every
+    scope. An initializer is constant even where it is also a graph input, as IR versions below 4 require; the input is
+    removed with it. A weight with other consumers keeps its values for them. Weights are folded while saving.
 
     Args:
         model: The model; it is not changed.
 
     Returns:
         The model, with every BatchNormalization that was folded. Outputs keep their names and change by rounding only.
-        The output of a node takes the name of the normalization's output; a node without a name of its own is named
-        after the output that it had before, by which others still know it.
+        The output of a node gets the name of the normalization's output. A node without a name is named after the
+        output that it had before, because options and reports identify it by that name.
     """
     done: list[FoldedNode] = []
     for _ in range(MAX_PASSES):

@@ -1,4 +1,4 @@
-"""The arithmetic of folding BatchNormalization: float64 throughout; the caller rounds once."""
+"""The arithmetic of folding BatchNormalization: all in float64; the caller rounds once."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,11 +12,11 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChannelAffine:
-    """What BatchNormalization does in inference: ``y = (x - mean) * factor + shift``, one of each for a channel.
+    """The function of BatchNormalization in inference: ``y = (x - mean) * factor + shift`` for each channel.
 
     Attributes:
         factor: ``scale / sqrt(var + epsilon)``.
-        mean: Of the channel.
+        mean: Mean of the channel.
         shift: The operator's input ``B``.
     """
 
@@ -26,7 +26,7 @@ class ChannelAffine:
 
     @classmethod
     def of(cls, parameters: tuple[Array, Array, Array, Array], epsilon: float) -> Self | None:
-        """From scale, B, mean and var of shape ``(C,)``; None where they are malformed or not finite."""
+        """Make it from scale, B, mean and var of shape ``(C,)``; None where they are malformed or not finite."""
         scale, shift, mean, var = (np.asarray(array).astype(np.float64) for array in parameters)
         if scale.ndim != 1 or not scale.shape == shift.shape == mean.shape == var.shape:
             return None
@@ -43,14 +43,13 @@ class ChannelAffine:
 
 
 def folded_weight(weight: Array, affine: ChannelAffine, axis: int, groups: int = 1) -> Float64:
-    """``weight`` times the factor of its output channel.
+    """Return ``weight`` times the factor of its output channel.
 
     Args:
         weight: Any float type and shape.
-        affine: Of the output channels.
-        axis: Where the output channels of one group lie in the weight.
-        groups: How many groups the channels are divided into along axis 0, when ``axis`` is not 0 (ConvTranspose);
-            else 1.
+        affine: The function of the output channels.
+        axis: Axis of the output channels of one group in the weight.
+        groups: Number of groups along axis 0, when ``axis`` is not 0 (ConvTranspose); else 1.
     """
     split = weight.astype(np.float64).reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
     factor_shape = [1] * split.ndim
@@ -59,12 +58,12 @@ def folded_weight(weight: Array, affine: ChannelAffine, axis: int, groups: int =
 
 
 def folded_bias(bias: Array | None, affine: ChannelAffine, beta: float = 1.0) -> Float64:
-    """The bias after folding: ``((beta * bias - mean) * factor + shift) / beta``, with channels on its last axis.
+    """Return the folded bias: ``((beta * bias - mean) * factor + shift) / beta``, with channels on its last axis.
 
     Args:
         bias: The bias before, or None for zero. It broadcasts against the channels.
-        affine: Of the output channels.
-        beta: What the operator multiplies its bias with (Gemm); not 0.
+        affine: The function of the output channels.
+        beta: Factor of the bias in the operator (Gemm); not 0.
     """
     before = np.zeros(1) if bias is None else bias.astype(np.float64)
     return np.asarray(((beta * before - affine.mean) * affine.factor + affine.shift) / beta, np.float64)

@@ -1,8 +1,8 @@
-"""What onnx's version converter gets wrong without saying so, or crashes on.
+"""Detect and correct the faults of onnx's version converter: silent changes of meaning, and crashes.
 
-Measured with onnx 1.23.2 by running some 100 one-node models (``tests/transforms/test_opset.py``) in ONNX
-Runtime 1.31 before and after: everything else came out bit-equal. It reads attributes without looking at their type,
-and ends the process where a list is a string.
+Measured with onnx 1.23.2 by running about 100 one-node models (``tests/transforms/test_opset.py``) in ONNX Runtime 1.31
+before and after conversion: all other results were bit-equal. The converter reads attributes without checking their
+type, and ends the process where a string stands in place of a list.
 """
 
 import functools
@@ -18,18 +18,20 @@ from qdqtool.graph.index.view import NodeView
 
 _GRAPHS = {onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS}
 
+# Hardmax is copied although its default axis and the flattening change at opset 13; Softmax, which changed alike, is
+# rewritten correctly (Flatten, Softmax, Reshape).
 _CHANGED_MEANING = {"Scan": 9, "Hardmax": 13, "GroupNormalization": 21}
-"""Operators that the converter hands on unchanged, or wrongly changed, past the version that redefined them."""
+"""Operators that the converter copies, or changes wrongly, and the version that redefined them."""
 
 _MENDED = {"Upsample": 11, "Resize": 11}
-"""Operators of which :func:`mend` corrects what the converter makes of them, with the version that redefined them."""
+"""Operators whose conversion :func:`mend` corrects, and the version that redefined them."""
 
 
 def check_convertible(node: NodeView, version: int) -> None:
-    """Raise for a node that the converter would crash on or silently give another meaning.
+    """Refuse a node on which the converter would crash, or whose meaning it would silently change.
 
     Raises:
-        ModelError: It is one of those, or no operator of its opset.
+        ModelError: It is such a node, or not an operator of its opset.
     """
     if node.domain:
         return
@@ -59,17 +61,19 @@ def _check_attribute_types(node: NodeView) -> None:
             f"node '{node.label}' ({node.op_type}) cannot be converted: opset {node.scope.opset} has no such operator"
         )
     for attribute in node.proto.attribute:
-        unknown = None if attribute.type in _GRAPHS else attribute.type  # bodies must be known, others may be extra
+        # An unknown body would be converted without a schema. Other unknown attributes are copied.
+        unknown = None if attribute.type in _GRAPHS else attribute.type
         if attribute.type != expected.get(attribute.name, unknown):
             raise ModelError(f"attribute '{attribute.name}' of node '{node.label}' ({node.op_type}) has the wrong type")
 
 
 @functools.cache
 def _attribute_types(op_type: str, opset: int) -> dict[str, int] | None:
-    """Type of each attribute of an operator by name; None where that opset has no such operator."""
+    """Return the type of each attribute of an operator by name; None where that opset has no such operator."""
     try:
         schema = onnx.defs.get_schema(op_type, opset)
-    except (onnx.defs.SchemaError, TypeError):  # TypeError: a version that no C++ int holds
+    # TypeError: the version does not fit into a C++ int.
+    except (onnx.defs.SchemaError, TypeError):
         return None
     types: dict[str, Any] = {name: attribute.type for name, attribute in schema.attributes.items()}
     return {name: int(kind.value) for name, kind in types.items()}
@@ -80,10 +84,10 @@ def _means_the_same(node: NodeView) -> bool:
 
 
 def mend(index: ModelIndex, node: NodeView, converted: onnx.NodeProto, version: int) -> None:
-    """Correct what the converter made of ``node``.
+    """Correct the converter's result for ``node``.
 
-    Before opset 11, Upsample and Resize map coordinates by division alone, and round them down (up where they shrink);
-    the converter leaves both to the new defaults, which are others.
+    Before opset 11, Upsample and Resize map coordinates by division alone (``asymmetric``), and round them down (up
+    where they shrink). The converter omits both attributes, and the defaults of opset 11 are different ones.
 
     Raises:
         ModelError: A Resize whose rounding no single mode of the new operator expresses.

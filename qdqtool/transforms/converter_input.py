@@ -1,7 +1,7 @@
-"""A stand-in of one graph for onnx's version converter: names it cannot trip over, and no large constants.
+"""Make a stand-in of one graph for onnx's version converter, with safe names and without large constants.
 
-The converter makes up tensor names such as ``_v_4`` and ``<output>_intermediate`` without looking whether the model
-has them already. In the stand-in every tensor of every scope has a name of its own that cannot be made up.
+The converter invents tensor names such as ``_v_4`` and ``<output>_intermediate`` without checking whether the model
+has them already. In the stand-in every tensor of every scope has a unique name that the converter cannot invent.
 """
 
 from collections import ChainMap, Counter
@@ -17,7 +17,7 @@ from qdqtool.graph.io.tensors import is_external, is_pending, nbytes, read_bytes
 from qdqtool.graph.scope import body_path, display, node_bodies
 
 KEPT_BYTES = 1024
-"""Constants of at most this many bytes keep their data: shapes, axes and scales that the converter reads."""
+"""Constants of at most this many bytes keep their data: the converter reads shapes, axes and scales."""
 
 _Names = ChainMap[str, str]
 _GRAPHS = {AttributeProto.GRAPH, AttributeProto.GRAPHS}
@@ -25,12 +25,12 @@ _GRAPHS = {AttributeProto.GRAPH, AttributeProto.GRAPHS}
 
 @dataclass(slots=True, eq=False)
 class StandIn:
-    """One graph with made-up names.
+    """A graph with invented names.
 
     Attributes:
-        graph: What the converter gets.
-        names: The real name of each made-up one.
-        nodes: The real node of each stand-in, by its made-up outputs.
+        graph: The graph for the converter.
+        names: The real name by invented name.
+        nodes: The real node of each stand-in, by its invented outputs.
     """
 
     graph: onnx.GraphProto = field(default_factory=onnx.GraphProto)
@@ -39,12 +39,12 @@ class StandIn:
 
 
 def encode(view: GraphView, scope: Scope) -> StandIn:
-    """The stand-in of a graph with all bodies that the converter looks into: those of the default domain's nodes.
+    """Make the stand-in of a graph with all bodies that the converter converts: those of the default domain's nodes.
 
     Args:
         view: The index of the model.
-        scope: The main graph, a local function, or a body of a node of another domain. What it reads from scopes
-            around it becomes an input.
+        scope: The main graph, a local function, or a body of a node of another domain. Tensors of enclosing scopes
+            become inputs.
 
     Raises:
         ModelError: A name is read that nothing defines, or is defined twice.
@@ -97,7 +97,8 @@ class _Encoder:
             for info in source:
                 target.add(name=self._resolve(info.name, scope, names), type=info.type)
         for info in container.value_info:
-            if info.name in scope.values:  # files often describe tensors that they no longer have
+            # Files often describe tensors that they no longer have.
+            if info.name in scope.values:
                 graph.value_info.add(name=names[info.name], type=info.type)
         for tensor in container.initializer:
             self._encode_tensor(tensor, graph.initializer.add())

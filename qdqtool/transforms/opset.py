@@ -1,4 +1,4 @@
-"""Raising the opset and the IR version of a model."""
+"""Raise the opset and the IR version of a model."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ NEWEST_IR = 13
 
 
 def require_known_opset(model: Model) -> None:
-    """Refuse a model whose operators mean something that the installed onnx package cannot know.
+    """Refuse a model of an opset that the installed onnx package does not know.
 
     Raises:
         ModelError: It imports a version of the default domain above the newest that onnx defines.
@@ -36,17 +36,17 @@ def require_known_opset(model: Model) -> None:
 
 
 def upgrade_opset(model: Model, version: int) -> Transformed[None]:
-    """Raise the default domain of a model to ``version``; the given model is the result where it has that already.
+    """Raise the default domain of a model to ``version``; return the given model where it has that version already.
 
-    onnx's version converter decides what happens to each node; only these changes are taken over, so that everything
-    it would drop stays: local functions, metadata, annotations, training information (which is carried over as it
-    is), documentation. Local functions, and bodies of operators of other domains, are converted each by itself.
-    Where the converter is known to change the meaning of an operator, the result is corrected or refused. The IR
-    version is raised to what the opset needs, and no higher than ONNX Runtime loads.
+    onnx's version converter decides the change of each node. Only these changes are taken over, because the converter
+    drops local functions, metadata, annotations, training information and documentation. Local functions, and bodies
+    of operators of other domains, are converted separately. Where the converter is known to change the meaning of an
+    operator, the result is corrected or refused. The IR version is raised as far as the opset requires, and no higher
+    than ONNX Runtime loads.
 
     Args:
         model: The model; it is not changed.
-        version: The version of the default domain that is needed.
+        version: The required version of the default domain.
 
     Raises:
         UsageError: onnx does not know that version.
@@ -79,7 +79,7 @@ def _conversion_edits(index: ModelIndex, version: int) -> list[Edit]:
 
 
 def _is_converted_alone(scope: Scope) -> bool:
-    """Whether the converter does not reach the scope through the node that owns it."""
+    """Whether the converter does not convert the scope together with the node that owns it."""
     return scope.owner is None or bool(scope.owner.domain)
 
 

@@ -1,4 +1,4 @@
-"""One graph through onnx's version converter, and what the converter changed, as edits of the real graph."""
+"""Convert one graph with onnx's version converter, and express the changes as edits of the real graph."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -28,17 +28,17 @@ _FAILURES = (
 
 
 def convert_scope(index: ModelIndex, scope: Scope, imports: Imports, namer: Namer, version: int) -> list[Edit]:
-    """The edits that take a graph, and the bodies in it, to a later version of the default domain.
+    """Return the edits that convert a graph, and its bodies, to a later version of the default domain.
 
     Args:
         index: The index of the model.
         scope: The main graph, a local function, or a body of a node of another domain.
-        imports: The opset imports in force there.
+        imports: The opset imports of that scope.
         namer: Names for what the converter adds.
-        version: The version asked for.
+        version: The requested version.
 
     Raises:
-        ModelError: It cannot be done; the message names the operator.
+        ModelError: The conversion fails; the message names the operator.
     """
     stand_in = encode(index.view, scope)
     for node in stand_in.nodes.values():
@@ -71,7 +71,7 @@ def _run_converter(graph: onnx.GraphProto, before: int, others: Imports, version
 
 
 def _culprit(stand_in: StandIn, before: int, others: Imports, version: int) -> NodeView | None:
-    """The first node that the converter refuses by itself; None where it takes each one by itself."""
+    """Return the first node that the converter refuses by itself; None where it converts each node by itself."""
     for node in stand_in.graph.node:
         alone = onnx.GraphProto(name="one", node=[node])
         alone.input.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name)
@@ -84,13 +84,13 @@ def _culprit(stand_in: StandIn, before: int, others: Imports, version: int) -> N
 
 
 def _reason(error: Exception) -> str:
-    """The first line of an error message of the converter without the place in its source."""
+    """Return the first line of the converter's error message, without the place in its source."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return re.sub(r"^\S+\.(h|cc):\d+: ", "", first).rsplit("failed: ", 1)[-1]
 
 
 class _Difference:
-    """What the converter did to a stand-in, told as edits of the real graph."""
+    """The changes of the converter to a stand-in, as edits of the real graph."""
 
     def __init__(self, index: ModelIndex, stand_in: StandIn, namer: Namer, version: int) -> None:
         self.edits: list[Edit] = []
@@ -109,7 +109,8 @@ class _Difference:
             if not any(key):
                 continue
             if key not in old:
-                waiting.append(node)  # the node it was made for comes next and names it
+                # The converter places new nodes before the node that they serve, whose name they get.
+                waiting.append(node)
                 continue
             real = self._stand_in.nodes[key]
             names.anchor = next(filter(None, real.key))
@@ -147,16 +148,16 @@ class _Difference:
             self.compare(body_path(real.scope.path, real.proto, attribute), body, after[attribute])
 
     def make_up(self, base: str) -> str:
-        """A name for a tensor that the converter added."""
+        """Choose a name for a tensor that the converter added."""
         return self._namer.tensor(base)
 
     def real_name(self, name: str) -> str | None:
-        """The real name of a tensor of the stand-in; None for one that the converter added."""
+        """Return the real name of a tensor of the stand-in; None for a tensor that the converter added."""
         return self._stand_in.names.get(name)
 
 
 class _Names:
-    """Real names in one scope, those of new tensors included."""
+    """The real names in one scope, including those of new tensors."""
 
     def __init__(self, difference: _Difference, path: ScopePath, after: onnx.GraphProto) -> None:
         self.path = path
@@ -166,14 +167,14 @@ class _Names:
         self._constants = {tensor.name: tensor for tensor in after.initializer}
 
     def made(self, name: str, op_type: str) -> str:
-        """The real name of an output of a new node."""
+        """Return the real name of an output of a new node."""
         known = self._difference.real_name(name) if name else ""
         if known is None:
             known = self._made[name] = self._difference.make_up(f"{self.anchor}_{op_type}_Output")
         return known
 
     def real(self, name: str) -> str:
-        """The real name of a tensor that a node reads; a constant that the converter added is added."""
+        """Return the real name of a tensor that a node reads; add a constant that the converter added."""
         known = self._difference.real_name(name) if name else ""
         if known is not None:
             return known
@@ -186,7 +187,7 @@ class _Names:
 
 
 def _changed_attributes(real: NodeView, old: onnx.NodeProto, new: onnx.NodeProto) -> Iterator[tuple[str, object]]:
-    """Name and value of each attribute that differs; None for one that is gone.
+    """Yield name and value of each attribute that differs; None for a removed attribute.
 
     Raises:
         ModelError: The converter consumed an attribute whose value only the caller of the function knows.
@@ -213,7 +214,7 @@ def _plain_attributes(node: onnx.NodeProto) -> dict[str, AttributeProto]:
 
 
 def _value(attribute: AttributeProto) -> bytes:
-    """What to compare: tensors by being there, since the converter writes the same one in another way."""
+    """Return bytes to compare; empty for tensors, because the converter stores an unchanged tensor in another field."""
     if attribute.type in {AttributeProto.TENSOR, AttributeProto.TENSORS}:
         return b""
     plain = AttributeProto()

@@ -1,4 +1,4 @@
-"""Fixing the input shapes of a model, and what follows from them: constant shape arithmetic, branches never taken."""
+"""Fix the input shapes of a model and fold the consequences: constant shape arithmetic, and If nodes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from qdqtool.transforms.specialize_folding import fold_shape_arithmetic
 from qdqtool.transforms.specialize_inputs import fix_inputs
 
 MAX_ROUNDS = 64
-"""Each round takes in one level of nested branches and what it made constant; deeper nests stay as they are."""
+"""Each round inlines one level of nested branches and folds what becomes constant; deeper levels are not inlined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specialized:
-    """What fixing input shapes made of a model.
+    """The effect of fixed input shapes on a model.
 
     Attributes:
         input_shapes: The shapes that were fixed, by input name.
@@ -33,11 +33,11 @@ class Specialized:
 
 
 def specialize(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Transformed[Specialized]:
-    """Fix the input shapes of a model, and fold what becomes constant by that.
+    """Fix the input shapes of a model, and fold what becomes constant.
 
     The dimensions are written into the inputs, outputs and inferred types. Shape arithmetic that becomes constant is
-    replaced by its value, and an ``If`` whose condition becomes constant by the branch that is taken, in every scope,
-    until nothing changes. What only served the rest goes. All else stays as it is, and outputs keep their names.
+    replaced by its value, and an ``If`` whose condition becomes constant by the taken branch, in every scope, until
+    nothing changes. Dead code is removed. All else stays as it is, and outputs keep their names.
 
     Args:
         model: The model; it is not changed.
@@ -45,7 +45,7 @@ def specialize(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Tra
             it shares by name with one that is gets the same extent.
 
     Raises:
-        UsageError: A name is no input, or a shape contradicts the model.
+        UsageError: A name is not an input, or a shape contradicts the model.
     """
     special = fix_inputs(model, input_shapes).model
     for _ in range(MAX_ROUNDS):
@@ -63,7 +63,7 @@ def _count_nodes(model: Model) -> int:
 
 
 def _with_inferred_shapes(model: Model) -> Model:
-    """Write the shapes that are now known in full over those that were declared when they were not."""
+    """Replace declared shapes by inferred ones that are completely known now."""
     index = ModelIndex.of(model)
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)

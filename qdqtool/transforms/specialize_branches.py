@@ -1,7 +1,7 @@
-"""Replacing an If whose condition is constant by the branch that it takes.
+"""Replace an If whose condition is constant by the taken branch.
 
-Nodes move from one scope to another here, with all that they carry, which no edit of
-:mod:`qdqtool.graph.edits.edit` can say: this works on a copy of the ModelProto itself.
+Nodes move from one scope to another with all their fields. No edit of :mod:`qdqtool.graph.edits.edit` expresses that,
+so this module works on a copy of the ModelProto itself.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ TensorKey = tuple[ScopePath, str]
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """An If that is decided: where it stands, and the attributes of the branch that is taken and of the other."""
+    """An If with a constant condition: its place, and the attributes of the taken and of the dropped branch."""
 
     scope: ScopePath
     index: int
@@ -35,10 +35,10 @@ class _Site:
 
 
 def inline_branches(model: Model) -> Transformed[int]:
-    """Replace the outermost If nodes whose conditions are constant by the branches that they take.
+    """Replace the outermost If nodes whose conditions are constant by the taken branches.
 
-    Nodes of the branch that is taken stand where the If stood and keep names, doc strings and metadata. A tensor name
-    that another scope has too gets a suffix. What only served the condition or the other branch goes.
+    Nodes of the taken branch are placed where the If was, and keep names, doc strings and metadata. A tensor name that
+    another scope has too gets a suffix. Dead code of the condition and of the other branch is removed.
 
     Args:
         model: The model; it is not changed.
@@ -59,7 +59,8 @@ def inline_branches(model: Model) -> Transformed[int]:
 
 def _decided(index: ModelIndex) -> Iterator[_Site]:
     gone: set[NodeView] = set()
-    for scope in index.view.scopes:  # owners come before their bodies
+    # Owners come before their bodies, so an If inside a replaced If is left to the next round.
+    for scope in index.view.scopes:
         inside = scope.owner in gone or any(owner in gone for owner in _owners(scope))
         for node in scope.nodes if not inside else ():
             site = _site(node, index.shape_constants)
@@ -86,7 +87,7 @@ def _site(node: NodeView, constants: Constants) -> _Site | None:
 
 
 def _read_by_dropped(view: GraphView, site: _Site) -> Iterator[TensorKey]:
-    """Tensors that may have no reader left: of the condition, of the branch that is not taken, and what the If made."""
+    """Yield tensors that may have no reader left: the condition, those of the dropped branch, and the If's outputs."""
     node = view.scope(site.scope).nodes[site.index]
     yield from ((site.scope, name) for name in node.key if name)
     condition = node.input(0)
@@ -117,7 +118,7 @@ def _without_dead_code(model: Model, suspects: Iterable[TensorKey]) -> Model:
 
 
 class _Inliner:
-    """Moves branches outwards in a copy of the model, whose index is from before the first move."""
+    """Moves branches to the enclosing scope in a copy of the model; the index is from before the first move."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
@@ -128,13 +129,14 @@ class _Inliner:
         by_scope: dict[ScopePath, list[_Site]] = {}
         for site in sites:
             by_scope.setdefault(site.scope, []).append(site)
-        for path in sorted(by_scope, key=len, reverse=True):  # a scope is rebuilt after the bodies in it
+        # Inner scopes first: a scope is rebuilt after its bodies.
+        for path in sorted(by_scope, key=len, reverse=True):
             scope = self._view.scope(path)
             moved = {site.index: self._branch(scope.nodes[site.index], site.taken) for site in by_scope[path]}
             _rebuild(scope, moved, self._view.model.proto)
 
     def _branch(self, node: NodeView, attribute: str) -> onnx.GraphProto:
-        """The branch as a graph whose names fit the scope of ``node`` and whose outputs are those of ``node``."""
+        """Copy the branch with names that fit the scope of ``node`` and with the outputs of ``node``."""
         branch = onnx.GraphProto()
         branch.CopyFrom(node.attribute(attribute))
         made = {name for inner in branch.node for name in inner.output if name}
@@ -157,12 +159,13 @@ class _Inliner:
 
 
 def _rebuild(scope: Scope, moved: Mapping[int, onnx.GraphProto], proto: onnx.ModelProto) -> None:
-    """Put the nodes of branches in the places of their If nodes, and what describes them into the scope."""
+    """Put the nodes of branches in the places of their If nodes, and their types and annotations into the scope."""
     container = scope.container
     nodes: list[onnx.NodeProto] = []
     for node in scope.nodes:
         nodes += moved[node.index].node if node.index in moved else [node.proto]
-    rebuilt = onnx.GraphProto(node=[*_constant_nodes(scope, moved.values()), *nodes])  # copies, before the old ones go
+    # The new GraphProto copies the nodes. Deleting from the container would free the originals.
+    rebuilt = onnx.GraphProto(node=[*_constant_nodes(scope, moved.values()), *nodes])
     del container.node[:]
     container.node.extend(rebuilt.node)
     _describe(scope, moved)
@@ -175,7 +178,7 @@ def _rebuild(scope: Scope, moved: Mapping[int, onnx.GraphProto], proto: onnx.Mod
 
 
 def _constant_nodes(scope: Scope, branches: Iterable[onnx.GraphProto]) -> list[onnx.NodeProto]:
-    """Initializers of branches as nodes, for a local function, which can hold none."""
+    """Make Constant nodes of the branches' initializers, for a local function, which has no initializers."""
     if not scope.is_function:
         return []
     tensors = [tensor for branch in branches for tensor in branch.initializer]
@@ -183,7 +186,7 @@ def _constant_nodes(scope: Scope, branches: Iterable[onnx.GraphProto]) -> list[o
 
 
 def _describe(scope: Scope, moved: Mapping[int, onnx.GraphProto]) -> None:
-    """Take over the types of the branches; those of the If outputs were only what both branches had in common."""
+    """Take over the types of the branches; the declared types of the If's outputs had to fit both branches."""
     infos = scope.container.value_info
     old = {name for index in moved for name in scope.nodes[index].key}
     for position in reversed(range(len(infos))):

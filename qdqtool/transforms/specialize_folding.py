@@ -1,4 +1,4 @@
-"""Replacing shape arithmetic by its value: integers, booleans, and small float tensors made from shapes."""
+"""Replace shape arithmetic by its value: integers, booleans, and small float tensors computed from shapes."""
 
 from collections.abc import Iterator
 
@@ -15,11 +15,11 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 
 MAX_ELEMENTS = 1024
-"""Shapes, axes and pads are far smaller; what is larger is data."""
+"""Largest number of elements that is folded: shapes, axes and pads are far smaller, larger constants are data."""
 
 
 def fold_shape_arithmetic(model: Model) -> Transformed[None]:
-    """Put an initializer in the place of each constant result of shape arithmetic that something else reads.
+    """Replace each constant result of shape arithmetic with other consumers by an initializer.
 
     Args:
         model: The model; it is not changed.
@@ -62,7 +62,7 @@ def _foldable(index: ModelIndex) -> Iterator[tuple[Value, Array]]:
 
 
 def _is_wanted(value: Value, foldable: dict[Value, Array]) -> bool:
-    """Whether something reads it that is not folded itself."""
+    """Whether a node that is not folded itself reads the value."""
     return any(use.node.output() not in foldable for use in value.uses)
 
 

@@ -1,4 +1,4 @@
-"""Writing fixed dimensions into the inputs of a model."""
+"""Write fixed dimensions into the inputs of a model."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ def fix_inputs(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Tra
     """Write fixed dimensions into the inputs of a model, which is not changed.
 
     Raises:
-        UsageError: A name is no input, or a shape contradicts the model.
+        UsageError: A name is not an input, or a shape contradicts the model.
     """
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
@@ -57,7 +57,7 @@ def _fix(value: onnx.ValueInfoProto, shape: tuple[int, ...], extents: dict[str, 
 
 
 def _fix_shared(value: onnx.ValueInfoProto, extents: Mapping[str, set[int]]) -> None:
-    """Fix symbolic dimensions that have the same name as one that was fixed, where there is but one extent for it."""
+    """Fix symbolic dimensions with the name of a fixed one, where all fixed ones of that name have the same extent."""
     for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
         known = extents.get(dim.dim_param, set()) if dim.dim_param else set()
         if len(known) == 1:

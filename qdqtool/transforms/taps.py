@@ -1,8 +1,9 @@
-"""Making inner tensors readable: a copy of a model that also returns them, and computes everything else as before.
+"""Make inner tensors readable: copy a model and add outputs for them; the copy computes everything else as before.
 
-A tensor of the main graph becomes one more graph output. A tensor of a body leaves through its owner: an If gets one
-more output (the other branch returns an empty constant there), a Loop or Scan one more stacked output. A tensor of a
-local function leaves through one more output of the function, at every call. No node is moved, renamed or removed.
+A tensor of the main graph becomes an additional graph output. A tensor of a body is returned through its owner: an If
+gets an additional output (the other branch returns an empty constant), a Loop or Scan an additional stacked output. A
+tensor of a local function is returned through an additional output of the function, at every call. No node is moved,
+renamed or removed.
 """
 
 import itertools
@@ -21,10 +22,12 @@ from qdqtool.graph.transformed import Transformed
 TensorKey = tuple[ScopePath, str]
 """Scope and name of a tensor."""
 
+# Scan of opset 8 has a batch axis and a sequence_lens input, so its stacked outputs are laid out differently.
 FIRST_SCAN_WITHOUT_BATCH = 9
 MAX_TAPS = 1024
-"""Most places at which one tensor of a local function is read; nested calls multiply."""
+"""Largest number of places at which one tensor of a local function is read: nested calls multiply."""
 
+# ONNX Runtime 1.31.1 raises "No corresponding Numpy type" for bfloat16 and 4-bit outputs, and returns fp8 as uint8.
 READABLE_AS: dict[int, int] = {
     TensorProto.INT4: TensorProto.INT8,
     TensorProto.UINT4: TensorProto.UINT8,
@@ -36,7 +39,7 @@ READABLE_AS: dict[int, int] = {
     TensorProto.FLOAT8E5M2: TensorProto.FLOAT,
     TensorProto.FLOAT8E5M2FNUZ: TensorProto.FLOAT,
 }
-"""Types that a runtime cannot hand to NumPy, and the type that holds each of their values exactly."""
+"""Types that ONNX Runtime cannot return as NumPy arrays, and a type that holds all their values exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,11 @@ class Tap:
 
     Attributes:
         output: Name of the graph output that carries it.
-        hops: The bodies and calls between the main graph and the tensor, outermost first; empty in the main graph.
-            Tensors of the same scope have the same hops at the same place; those of a scope around it have a prefix.
-        stacked: How many leading axes count loop iterations, outermost first. The output is empty where no iteration
-            and no branch with the tensor was run.
+        hops: Labels of the path from the main graph to the tensor, a label for each body and call, outermost first;
+            empty in the main graph. Tensors of one scope have the same hops at the same place; those of an enclosing
+            scope have a prefix of them.
+        stacked: Number of leading axes that count loop iterations, outermost first. The output is empty where no
+            iteration and no branch with the tensor was run.
     """
 
     output: str
@@ -61,8 +65,8 @@ class Taps:
     """Where inner tensors of a model can be read.
 
     Attributes:
-        places: Where each tensor is read; a tensor of a function has one tap for each way it is called.
-        unreachable: Why a tensor (or one of its places) cannot be read.
+        places: The taps of each tensor; a tensor of a function has one for each path by which it is called.
+        unreachable: Why a tensor, or one of its places, cannot be read.
     """
 
     places: Mapping[TensorKey, tuple[Tap, ...]]
@@ -76,11 +80,11 @@ def tap_tensors(
 
     Args:
         view: The model; it is not changed.
-        values: Tensors of any scope; not constants, which need no run to be read.
+        values: Tensors of any scope; not constants, which can be read without a run.
         elem_type: The ``TensorProto.DataType`` of a tensor, or None where it is unknown.
 
     Returns:
-        The model, with the outputs that carry each tensor and the reasons for those that none can carry.
+        The model, with the outputs for each tensor and the reasons for tensors that cannot be read.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(view.model.proto)
@@ -101,23 +105,23 @@ def tap_tensors(
 
 
 def tensor_key(value: Value) -> TensorKey:
-    """What identifies a tensor of a model: its scope and name."""
+    """Return the key of a tensor: its scope and name."""
     return value.scope.path, value.name
 
 
 def hop_into(scope: Scope, node: NodeView) -> str:
-    """What the :attr:`~Tap.hops` call the way from ``node`` into ``scope``, its body or the function that it calls."""
+    """Return the label in :attr:`~Tap.hops` for the path from ``node`` into ``scope``, its body or called function."""
     return f"call {node.key[0] if node.key else node.op_type}" if scope.is_function else scope.path[-1]
 
 
 def called_scopes(view: GraphView, node: NodeView) -> list[Scope]:
-    """The local function that a node calls: one scope, or none."""
+    """Return the local function that a node calls: one scope, or none."""
     path = _functions(view).get((_domain(node.proto.domain), node.proto.op_type, node.proto.overload))
     return [view.scope(path)] if path is not None else []
 
 
 class _Lifter:
-    """Carries one tensor after another outwards, scope by scope, until it is an output of the main graph."""
+    """Returns tensors through enclosing scopes, one scope after another, until they are outputs of the main graph."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
@@ -130,7 +134,7 @@ class _Lifter:
         self._problems: list[str] = []
 
     def expose(self, value: Value, elem_type: int | None) -> tuple[tuple[Tap, ...], list[str]]:
-        """The taps of one tensor, and why there are none or fewer than there are places."""
+        """Return the taps of one tensor, and why there are none or fewer than there are places."""
         self._problems = []
         scope = self._view.scope(value.scope.path)
         name = value.name
@@ -176,6 +180,7 @@ class _Lifter:
 
     def _through_loop(self, scope: Scope, owner: NodeView, name: str, elem_type: int | None) -> list[Tap]:
         conditions = 1 if owner.op_type == "Loop" else 0
+        # The first output of a Loop body is the condition, which is no output of the Loop.
         outer = self._new_output(owner.proto, len(_outputs(scope)) - conditions)
         _outputs(scope).append(onnx.ValueInfoProto(name=self._returnable(scope, name)))
         return [
@@ -206,14 +211,14 @@ class _Lifter:
         return taps
 
     def _new_output(self, owner: onnx.NodeProto, before: int) -> str:
-        """One more output of ``owner``, at position ``before``; outputs that were left out get names first."""
+        """Add an output to ``owner`` at position ``before``; omitted outputs in front of it get names."""
         while len(owner.output) < before:
             owner.output.append(self._fresh())
         owner.output.append(self._fresh())
         return owner.output[-1]
 
     def _returnable(self, scope: Scope, name: str) -> str:
-        """``name``, or a copy of it where it is a formal input or output already: they may not share names."""
+        """Return ``name``, or a copy of it where it is a formal input or output already: names must be distinct."""
         formal = self._formal[scope.path]
         if name not in formal:
             formal.add(name)
@@ -229,6 +234,7 @@ class _Lifter:
 
     def _empty_constant(self, graph: onnx.GraphProto, elem_type: int) -> str:
         name = self._fresh()
+        # Branches of an If may return different shapes; the empty constant marks that the other branch ran.
         empty = TensorProto(data_type=elem_type, dims=[0], raw_data=b"")
         graph.node.append(onnx.helper.make_node("Constant", [], [name], name=name, value=empty))
         return name
@@ -240,7 +246,7 @@ class _Lifter:
 
 
 def _call_sites(view: GraphView) -> dict[ScopePath, list[NodeView]]:
-    """Every node that calls a local function, by the function's scope."""
+    """Return every node that calls a local function, by the function's scope."""
     functions = _functions(view)
     calls: dict[ScopePath, list[NodeView]] = {}
     for node in view.nodes():
@@ -251,7 +257,7 @@ def _call_sites(view: GraphView) -> dict[ScopePath, list[NodeView]]:
 
 
 def _functions(view: GraphView) -> dict[tuple[str, str, str], ScopePath]:
-    """The scope of every local function by domain, name and overload."""
+    """Return the scope of every local function by domain, name and overload."""
     return {
         (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope.path
         for scope in view.scopes
@@ -274,7 +280,7 @@ def _outputs(scope: Scope) -> Any:
 
 
 def _extend_scan(scan: onnx.NodeProto) -> None:
-    """Give the output that is about to be added its entry in the lists that must be as long as the scan outputs."""
+    """Add an entry for a new output to the attributes whose lists must be as long as the scan outputs."""
     for attribute in scan.attribute:
         if attribute.name in {"scan_output_axes", "scan_output_directions"}:
             attribute.ints.append(0)

@@ -1,4 +1,4 @@
-"""From decisions to edits: constants in float16, Casts where types meet, scales in the type of their pair."""
+"""Turn decisions into edits: constants in float16, Casts where types meet, scales in the type of their pair."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ from qdqtool.transforms.float16.limits import LARGEST, TINIEST
 from qdqtool.transforms.float16.operands import Kind, is_float32
 
 _SMALL = 1 << 10
-"""Elements of a constant that is converted at once; larger ones are converted while the model is saved."""
+"""Largest number of elements of a constant that is converted at once; larger ones are converted during saving."""
 
 
 @dataclass(slots=True)
@@ -28,9 +28,9 @@ class Float16Edits:
     """Builds the edits of a model.
 
     Attributes:
-        decisions: What is to become of it.
+        decisions: The decisions on nodes and tensors.
         edits: The edits so far.
-        casts: How many Cast nodes they add.
+        casts: Number of Cast nodes that they add.
     """
 
     decisions: Decisions
@@ -45,7 +45,7 @@ class Float16Edits:
         self._dead = DeadCode(self.decisions.index.view)
 
     def add_all(self) -> None:
-        """Add what every node and tensor needs."""
+        """Add the edits of every node and tensor."""
         for node, own in self.decisions.operands.items():
             if own.kind is Kind.MAKES:
                 self._set_type_of_maker(node)
@@ -66,9 +66,9 @@ class Float16Edits:
             self._convert_full(value)
 
     def _convert_constant(self, value: Value) -> None:
-        """Readers in float16 get a constant of their own; the float32 one goes with its last reader.
+        """Give consumers in float16 a constant of their own; the float32 constant is removed with its last consumer.
 
-        What a Q reads stays, so that its codes are those of the value that was given.
+        A constant that a Q reads stays float32, so that its codes are those of the given value.
         """
         for use in value.uses:
             if self.decisions.wants_half(use):
@@ -79,7 +79,7 @@ class Float16Edits:
         self._dead.drop_use(use.node, use.index)
 
     def _constant(self, value: Value) -> str:
-        """The name of a constant in float16, which is made on first use."""
+        """Return the name of a constant in float16, which is made on first use."""
         if value not in self._constants:
             name = self._constants[value] = self._namer.tensor(f"{value.name}_float16")
             self.edits.append(AddInitializer(value.scope.path, self._half(value, name)))
@@ -100,7 +100,7 @@ class Float16Edits:
         return pending_tensor(model, name, tuple(stored.dims), TensorProto.FLOAT16, payload)
 
     def _convert_half(self, value: Value) -> None:
-        """A tensor that becomes float16: readers in float32, and the graph output of its name, get a Cast."""
+        """Convert a tensor to float16: consumers in float32, and the graph output of its name, get a Cast."""
         full = [use for use in value.uses if self.decisions.wants_half(use) is False]
         if value in self.decisions.returned:
             self._return(value, full)
@@ -109,7 +109,7 @@ class Float16Edits:
         self._feed(full, value, TensorProto.FLOAT)
 
     def _convert_full(self, value: Value) -> None:
-        """A tensor that stays float32: readers in float16 get a Cast, or, of codes, a DQ of their own."""
+        """Keep a tensor in float32: consumers in float16 get a Cast, or, for the output of a DQ, a second DQ."""
         half = [use for use in value.uses if self.decisions.wants_half(use)]
         entry = self.decisions.index.qdq.dequantizer_of(value)
         if half and entry is not None and self.decisions.takes_either(entry.node):
@@ -118,7 +118,7 @@ class Float16Edits:
             self._feed(half, value, TensorProto.FLOAT16)
 
     def _return(self, value: Value, full: list[Use]) -> None:
-        """The producer makes another tensor, and a Cast the one that is returned: for readers in float32 as well."""
+        """Rename the producer's output, and make the returned tensor by a Cast, also for consumers in float32."""
         assert value.producer is not None
         scope, name = value.scope.path, self._namer.tensor(f"{value.name}_float16")
         index = list(value.producer.proto.output).index(value.name)
@@ -129,7 +129,7 @@ class Float16Edits:
                 self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
 
     def _feed(self, uses: list[Use], value: Value, to: int) -> None:
-        """One Cast for all these uses of a tensor."""
+        """Add one Cast for all these uses of a tensor."""
         if uses:
             name = self._namer.tensor(f"{value.name}_{'float16' if to == TensorProto.FLOAT16 else 'float32'}")
             self._cast(value, value.name, name, to)
@@ -161,9 +161,9 @@ class Float16Edits:
             self.edits.append(SetAttribute(node.scope.path, node.key, "value", tensor))
 
     def _set_type_of_dequantizer(self, entry: QdqNode) -> None:
-        """A DQ has the type of its scale, which is stored or computed, unless it names another.
+        """Set the output type of a DQ: it is the type of its scale, unless output_dtype names another.
 
-        One that makes the scales of others names it: its own scale is too small for float16.
+        A DQ that makes scales names it, because its own scale is too small for float16.
         """
         node, decisions = entry.node, self.decisions
         if entry.output_dtype is not None or decisions.index.qdq.makes_scales(entry):
@@ -172,7 +172,7 @@ class Float16Edits:
             self._set_input(Use(node, 1), self._constant(entry.scale))
 
     def _set_scale_of_quantizer(self, entry: QdqNode) -> None:
-        """A Q has the type of what it reads."""
+        """Set the scale of a Q to the type of its data."""
         data, scale = entry.data, entry.scale
         if data is None or scale is None or entry.node.scope.in_function or not self.decisions.is_stored(entry.scale):
             return
@@ -180,7 +180,7 @@ class Float16Edits:
             self._set_input(Use(entry.node, 1), self._constant(scale))
 
     def _dequantize_again(self, entry: QdqNode, value: Value, uses: list[Use]) -> None:
-        """A second DQ of the same codes, in float16."""
+        """Add a second DQ of the same codes, in float16."""
         node, inputs = entry.node, list(entry.node.proto.input)
         attributes: dict[str, Any] = {
             attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.proto.attribute
@@ -197,15 +197,15 @@ class Float16Edits:
 
 
 def rounded(array: Array, *, clipped: bool = False) -> Array:
-    """A constant in float16, rounded half to even.
+    """Round a constant to float16, half to even.
 
     Args:
         array: float32 values.
-        clipped: Whether values beyond :data:`~.limits.LARGEST` stand for infinity, and become that.
+        clipped: Whether values beyond :data:`~.limits.LARGEST` stand for infinity, and are clipped to it.
 
     Returns:
-        A constant of which every value would vanish, such as the epsilon of a normalization, becomes the tiniest
-        instead: what is divided by it or by its root must not be divided by zero.
+        The constant. If all its values would become 0, such as the epsilon of a normalization, they become the smallest
+        float16 above 0: a division by them or by their root must not be a division by zero.
     """
     values = np.clip(array, -LARGEST, LARGEST) if clipped else array
     with np.errstate(over="ignore", under="ignore"):
