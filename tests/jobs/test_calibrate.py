@@ -283,8 +283,8 @@ def test_an_unknown_target_method_or_mode_is_refused():
 
 def test_batchnorm_is_folded_when_outputs_stay_within_the_limit(tmp_path):
     done = calibrate_model(Model(batchnorm_model(1.0)), npz(tmp_path, x=images()), Recipe(), FloatRuns())
-    folding = done.prepared.reports[0]
-    assert (folding.step, len(folding.sites), folding.applied) == ("batchnorm", 1, True)
+    folding = next(report for report in done.prepared.reports if report.step == "batchnorm")
+    assert (len(folding.sites), folding.applied) == (1, True)
     assert folding.max_difference is not None
     assert folding.max_difference <= folding.limit == 1e-5
     assert "BatchNormalization" not in {node.op_type for node in done.prepared.model.proto.graph.node}
@@ -305,8 +305,8 @@ def test_batchnorm_is_left_where_folding_changes_an_output_by_more_than_the_limi
     proto.graph.output[0].type.tensor_type.shape.dim[2].dim_value = 6
     proto.graph.output[0].type.tensor_type.shape.dim[3].dim_value = 6
     done = calibrate_model(Model(proto), npz(tmp_path, x=data), Recipe(), FloatRuns())
-    folding = done.prepared.reports[0]
-    assert (folding.step, len(folding.sites), folding.applied) == ("batchnorm", 1, False)
+    folding = next(report for report in done.prepared.reports if report.step == "batchnorm")
+    assert (len(folding.sites), folding.applied) == (1, False)
     assert folding.max_difference is not None
     assert folding.max_difference > folding.limit
     assert done.prepared.model.proto == proto
