@@ -1,4 +1,4 @@
-"""Products that make the queries, keys and values of an attention at once, cut into three equal parts behind it."""
+"""Recognize one product for the queries, keys and values of an attention, which are split behind it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,22 +9,22 @@ from qdqtool.graph.index.view import NodeView, Value
 
 PARTS = 3
 MAX_TENSORS = 128
-"""Tensors that are looked at behind one product; rotary positions and a cache need a fifth of them."""
+"""Most tensors that are followed behind one product; rotary positions and a cache need a fifth of them."""
 
 _PRODUCTS = ("Einsum", "MatMul")
 _CARRYING_OPS = ("Add", "Cast", "Concat", "DequantizeLinear", "Div", "Mul", "Neg", "QuantizeLinear", "Sub")
-"""What stands between projections and products of an attention, besides what only moves values."""
+"""Operators between projections and products of an attention, besides those that only move values."""
 
 
-def is_joint_projection(product: NodeView, constants: Constants) -> bool:
-    """Whether both operands of one product, and one of another, come from parts of what ``product`` makes.
+def is_fused_qkv(product: NodeView, constants: Constants) -> bool:
+    """Whether ``product`` makes queries, keys and values at once.
+
+    It does where both operands of a later product (queries and keys), and one operand of another (values), come from
+    parts of its result. The parts must be three of one size: TensorRT changes no others.
 
     Args:
         product: A MatMul or Gemm.
         constants: The folded constants of its model.
-
-    Returns:
-        False too where the parts are not three of one size: TensorRT leaves such products alone.
     """
     behind = _Behind()
     behind.follow(product.output())

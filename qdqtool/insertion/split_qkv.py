@@ -1,9 +1,9 @@
-"""One quantized product for queries, keys and values becomes three, whose results are joined.
+"""Split one quantized product for queries, keys and values into three, whose results a Concat joins.
 
-TensorRT moves the cut behind such a product in front of its weight, and finds no quantized kernel for what it then has
-to multiply: the product runs in float. Three products that a Concat joins compute the same numbers, with the same
-codes and scales. TensorRT makes one quantized kernel of them again, and leaves the cut where it is. A pair in front of
-the cut would help as well, at the price of one scale for queries, keys and values.
+TensorRT moves the Split behind such a product in front of its weight, and has no quantized kernel for the products that
+it gets: they run in float. Three products that a Concat joins compute the same numbers, with the same codes and scales.
+TensorRT makes one quantized kernel of them again, and leaves the Split where it is. A Q/DQ pair in front of the Split
+would help as well, but then queries, keys and values would have one scale.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,13 +25,13 @@ from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_a
 from qdqtool.graph.model import Model, Payload
 from qdqtool.graph.scope import ScopePath
 from qdqtool.graph.transformed import Transformed
-from qdqtool.insertion.fused_qkv import PARTS, is_joint_projection
+from qdqtool.insertion.fused_qkv import PARTS, is_fused_qkv
 
 WEIGHT, BIAS = 1, 2
 PART = "_part"
-"""What stands behind the names of parts."""
+"""Suffix of the names of parts."""
 OPSET_OF_JOINING = 11
-"""The first in which a Concat counts axes from the end."""
+"""The first opset in which a Concat counts axes from the end."""
 _KEEPING_OPS = ("DequantizeLinear", "Identity", "QuantizeLinear", "Transpose")
 """What may stand between a stored weight and its product."""
 
@@ -62,8 +62,8 @@ def separate_like(quantized: Model, baseline: Model) -> Transformed[tuple[str, .
     Returns:
         The float model, with the labels of the products that were cut.
     """
-    joined = {(node.scope.path, node.key) for node in GraphView(quantized).nodes() if _joins_parts(node)}
-    return _cut(baseline, lambda view: _float_sites(view, joined)) if joined else Transformed(baseline, ())
+    split = {(node.scope.path, node.key) for node in GraphView(quantized).nodes() if _joins_parts(node)}
+    return _cut(baseline, lambda view: _float_sites(view, split)) if split else Transformed(baseline, ())
 
 
 def _joins_parts(node: NodeView) -> bool:
@@ -85,12 +85,12 @@ def _quantized_sites(view: GraphView) -> Iterator["_Site"]:
     constants = Constants(view)
     for site in _sites(view, constants):
         operands = site.product.input(0), site.product.input(WEIGHT)
-        if all(map(_is_dequantized, operands)) and is_joint_projection(site.product, constants):
+        if all(map(_is_dequantized, operands)) and is_fused_qkv(site.product, constants):
             yield site
 
 
-def _float_sites(view: GraphView, joined: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_Site"]:
-    return (site for site in _sites(view, Constants(view)) if (site.product.scope.path, site.product.key) in joined)
+def _float_sites(view: GraphView, split: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_Site"]:
+    return (site for site in _sites(view, Constants(view)) if (site.product.scope.path, site.product.key) in split)
 
 
 def _sites(view: GraphView, constants: Constants) -> Iterator["_Site"]:

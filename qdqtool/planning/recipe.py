@@ -17,13 +17,13 @@ from qdqtool.transforms.specialize import specialize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """Which steps are asked for.
+    """Options of preparing a float model.
 
     Attributes:
-        equalize: Whether ranges of channels are evened out between layers.
-        smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations, ``auto`` to search one for each that has
-            outlier channels, or None to leave them as they are.
-        bias_correction: Whether biases make up for what quantized weights lose; it changes nothing before that.
+        equalize: Whether the ranges of channels are equalised between layers.
+        smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations; ``auto`` to search the best for each
+            normalization that has outlier channels; None for no SmoothQuant.
+        bias_correction: Whether biases are corrected after quantizing, so that the mean of each output channel is kept.
     """
 
     equalize: bool = True
@@ -48,7 +48,7 @@ class Recipe:
         target: Id of a target (:mod:`qdqtool.targets`).
         selection: Which nodes.
         input_shapes: Extents that the user fixes, by input name.
-        preparation: How the float model is made ready.
+        preparation: How the float model is prepared.
         high_precision: The type of what stays float in the model that is written.
     """
 

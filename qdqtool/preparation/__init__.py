@@ -1,1 +1,1 @@
-"""Making a float model ready to be quantized, in steps that change its weights and not what it computes."""
+"""Prepare a float model for quantization: steps that change its weights, and its outputs only by rounding."""

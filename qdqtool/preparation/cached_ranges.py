@@ -1,4 +1,4 @@
-"""Ranges of a file in place of a calibration, and the data that they are of, where it is at hand, to measure with."""
+"""Take ranges from a file instead of calibrating; data, where it is given, serves to measure the accuracy."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +17,12 @@ from qdqtool.ranges.types import CalibrationRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedRanges:
-    """Ranges that were found before.
+    """A ranges file, and how it is used.
 
     Attributes:
         path: The ranges file, ours or that of another tool (:mod:`qdqtool.ranges.encodings`).
-        force: Use them although they are of another model, of other data, or of a part of the samples.
-        data: The data that they are of, to measure what quantizing costs; None where it is not at hand.
+        force: Use the ranges although they were found on another model, on other data, or on a part of the samples.
+        data: The data that the ranges were found on, to measure the accuracy of the result; None where it is not given.
     """
 
     path: Path
@@ -32,11 +32,11 @@ class CachedRanges:
 
 @dataclass(frozen=True, slots=True)
 class FromCache:
-    """Ranges of ours, taken from a file.
+    """A calibration that was read from a ranges file of ours.
 
     Attributes:
-        found: The model as it was prepared for them, the ranges, and checked samples where there is data.
-        used: What the report says of them.
+        found: The prepared model, its ranges, and checked samples where there is data.
+        used: What the report says of the ranges.
     """
 
     found: Calibrated
@@ -44,7 +44,7 @@ class FromCache:
 
 
 def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> FromCache:
-    """Take ranges of ours from a file; nothing is run.
+    """Read a ranges file of ours, and prepare the model as it was prepared for these ranges. Nothing is run.
 
     Args:
         model: The float model, its input shapes fixed as the recipe has them; it is not changed.
@@ -52,8 +52,8 @@ def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> From
         recipe: What is to be quantized.
 
     Raises:
-        UsageError: The file is no ranges file; it is of another model, other data or a part of the samples, and not
-            forced; or the data does not fit the model.
+        UsageError: The file is no ranges file. It is of another model, other data or a part of the samples, and its use
+            is not forced. Or the data does not fit the model.
     """
     ranges = read_stored(cache.path, recipe.method, force=cache.force)
     prepared = prepare_as_recorded(model, ranges.record.preparation, recipe.preparation)
@@ -73,7 +73,7 @@ def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> From
 def _open_checked(
     model: Model, cache: CachedRanges, data: FileData, record: CalibrationRecord, forced: list[str]
 ) -> Feeds:
-    """The samples; the whole of them is digested in the pass that checks them, before anything runs."""
+    """The samples. One pass checks and digests all of them, before anything runs."""
     digests: list[bytes] = []
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
     if record.chunk is None:

@@ -1,4 +1,4 @@
-"""Factors of joints as a ranges file keeps them."""
+"""Write the factors of joints into ranges files and read them again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ class _Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 def encode_factors(factors: Mapping[Joint, Factors]) -> dict[str, Any]:
-    """JSON values."""
+    """Factors as JSON values."""
     return {
         "joints": [
             {"tensor": joint.key[1], "scope": list(joint.key[0]), "factors": by.tolist()}
@@ -38,7 +38,12 @@ def encode_factors(factors: Mapping[Joint, Factors]) -> dict[str, Any]:
 
 
 def decode_factors(parameters: Mapping[str, Any], joints: tuple[Joint, ...], step: str) -> dict[Joint, Factors]:
-    """The factors of the joints of a model.
+    """The reverse of :func:`encode_factors`.
+
+    Args:
+        parameters: JSON values.
+        joints: The joints of the model.
+        step: Public id of the step, for messages.
 
     Raises:
         UsageError: The values are malformed, or the model has no such joint.
@@ -63,7 +68,7 @@ def decode_factors(parameters: Mapping[str, Any], joints: tuple[Joint, ...], ste
 
 
 def with_statistics(joints: Sequence[Joint], seen: Mapping[Value, ChannelStatistics]) -> list[Joint]:
-    """The joints whose every reader is known to read as many channels as its weight has."""
+    """The joints whose every reader has statistics of as many channels as its weight has inputs."""
     return [
         joint
         for joint in joints

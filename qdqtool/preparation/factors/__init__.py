@@ -1,1 +1,1 @@
-"""Which factors make the channels of a tensor even, from statistics and weights alone."""
+"""Compute factors that make the ranges of a tensor's channels even, from statistics and weights alone."""

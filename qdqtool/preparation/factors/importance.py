@@ -1,13 +1,12 @@
-"""How much of the noise in a channel reaches what the model returns.
+"""Estimate how much of the noise in each channel reaches the outputs of the model.
 
-A product ``y_o = sum_i W_oi x_i`` passes noise of mean square 1 in ``x_i`` on to ``y_o`` as noise of mean square
-``W_oi**2``. So, with noises taken as independent, channel i of x matters as much as ``sum_o importance_o * W_oi**2``:
-followed from the outputs of the model back to its inputs, this tells which channels may be noisy. It is what makes
-noises of different channels comparable: factors that move between layers change both the noise of a channel and the
-weights that read it, and the two cancel.
+A product ``y_o = sum_i W_oi x_i`` turns noise of mean square 1 in ``x_i`` into noise of mean square ``W_oi**2`` in
+``y_o``. If noises are independent, the importance of channel i of x is therefore ``sum_o importance_o * W_oi**2``. It
+is computed from the outputs of the model back to its inputs. It makes the noises of different channels comparable:
+factors that move between layers change both the noise of a channel and the weights that read it, and the two cancel.
 
-This is no more than an estimate. Other operators are taken to pass noise on as it is, and where channels cannot be
-followed (a Reshape that mixes them, a product of two activations) all count as their mean.
+The estimate is rough. Operators other than products are assumed to pass noise on unchanged. Where channels cannot be
+followed (a Reshape that mixes them, a product of two activations), each has the mean of all.
 """
 
 from collections.abc import Iterator, Mapping
@@ -61,7 +60,7 @@ _SAME_CHANNELS = frozenset((*_ARITHMETIC, *_ACTIVATIONS, *_NORMS, *_SHAPES))
 """Operators whose result has the channels of their inputs, in the same order."""
 
 Importance = Mapping[Value, Factors]
-"""For each tensor one number for each channel, or a single one for all; not known for what reaches no output."""
+"""For each tensor that reaches an output: one number for each channel, or a single one for all of them."""
 
 
 def channel_importance(index: ModelIndex) -> Importance:
@@ -100,7 +99,7 @@ def of_outputs(importance: Importance, product: NodeView, channels: int) -> Fact
 
 
 class _Backward:
-    """The importance that is known so far, from the outputs on."""
+    """The importance that is known so far, on the way from the outputs to the inputs."""
 
     def __init__(self, index: ModelIndex) -> None:
         self._constants = index.constants
@@ -110,14 +109,14 @@ class _Backward:
         self.found: dict[Value, Factors] = {}
 
     def add(self, value: Value, more: Factors) -> None:
-        """One more way on which the noise of a tensor reaches an output."""
+        """Count one more path on which the noise of a tensor reaches an output."""
         before = self.found.get(value)
         if before is not None and before.size != more.size and 1 not in (before.size, more.size):
             before, more = _mean(before), _mean(more)
         self.found[value] = more if before is None else before + more
 
     def pass_on(self, node: NodeView) -> None:
-        """From the results of a node to what it reads."""
+        """Give the importance of a node's results to its inputs."""
         results = (node.output(index) for index in range(len(node.proto.output)))
         arriving = [self.found[value] for value in results if value is not None and value in self.found]
         if not arriving:
