@@ -1,8 +1,8 @@
-"""Joints: places between layers where a positive factor for each channel can be moved without changing the result.
+"""Find joints: tensors between layers at which positive factors of channels can be moved from one side to the other.
 
-What makes a tensor is divided by the factors, and all that reads it is multiplied by them. Between the two may stand
-operators that commute with positive factors: Relu and its leaky forms, pooling, Flatten. Clip and the smooth
-activations do not.
+The layer that makes the tensor is divided by the factors, and the weights of all layers that read it are multiplied by
+them; the outputs of the model stay the same. Between the layers may stand operators that commute with positive factors:
+Relu and its leaky forms, pooling, Flatten. Clip and the smooth activations do not commute.
 """
 
 import enum
@@ -83,7 +83,7 @@ class LeftAlone:
 
 @dataclass(slots=True, eq=False)
 class _Source:
-    """A writer while it is followed: where its channels lie, and what is divided by factors."""
+    """A writer whose output is followed: where its channels lie, and which of its inputs are divided by factors."""
 
     kind: JointKind
     node: NodeView
@@ -96,8 +96,8 @@ class _Source:
 def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], tuple[LeftAlone, ...]]:
     """All joints of one kind outside of local functions, and the layers that have none, with the reason.
 
-    A layer whose output nothing but such operators reads that are not quantized with weights (a Softmax, a graph
-    output) is none of interest: it is listed too, with that as its reason.
+    A layer whose output is read by no operator with weights (but by a Softmax, or as a graph output) is listed among
+    the latter, too.
     """
     joints: list[Joint] = []
     alone: list[LeftAlone] = []
@@ -155,7 +155,7 @@ def _norm(node: NodeView, constants: Constants) -> _Source:
 
 
 def _multiplication(node: NodeView, constants: Constants) -> _Source | None:
-    """A Mul by a stored vector, as normalizations end that are written in single steps."""
+    """A Mul by a stored vector: the last node of a normalization that is exported as single operators."""
     for index in (0, 1):
         value = node.input(index)
         if value is not None and constants.is_constant(value):
@@ -178,7 +178,7 @@ def _joint(source: _Source, constants: Constants, returned: set[Value]) -> Joint
 
 
 def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
-    """The output of the Add of a stored vector, if that is all that reads ``tensor``; it then belongs to the writer."""
+    """The output of an Add of a stored vector that alone reads ``tensor``, which then counts as the writer's bias."""
     if len(tensor.uses) != 1 or tensor.is_output or not tensor.uses[0].node.is_op("Add"):
         return tensor
     add, output = tensor.uses[0].node, tensor.uses[0].node.output()

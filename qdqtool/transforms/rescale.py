@@ -1,4 +1,4 @@
-"""Moving factors through joints, by edits: what makes a tensor is divided by them, what reads it is multiplied.
+"""Move factors through joints, by edits: divide what makes a tensor by them, and multiply the weights that read it.
 
 Products are taken in float64 and rounded once to the type of the weight, so the result of the model changes by
 rounding only. Weights are rescaled when the model is saved, one at a time.
@@ -29,7 +29,7 @@ SUFFIX = "_rescaled"
 
 @dataclass(slots=True, eq=False)
 class WeightFactors:
-    """What becomes of one weight.
+    """The factors of one weight.
 
     Attributes:
         weight: The weight.
@@ -73,7 +73,7 @@ def _divided(factors: Mapping[Joint, Factors]) -> dict[TensorKey, Factors]:
 
 
 def weight_factors(factors: Mapping[Joint, Factors]) -> tuple[WeightFactors, ...]:
-    """What becomes of every weight that a joint touches: most stand between two of them."""
+    """The factors of every weight at these joints; most weights stand between two joints."""
     found: dict[NodeView, WeightFactors] = {}
     for joint, by in factors.items():
         if joint.weight is not None:

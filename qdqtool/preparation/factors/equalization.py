@@ -41,8 +41,8 @@ Statistics = Mapping[Value, ChannelStatistics]
 ReadWeight = Callable[[StoredWeight], Array]
 
 
-def channel_factors(peaks: Factors, reach: Factors, migration: float = MIGRATION) -> Factors:
-    """The factors of a tensor's channels: ``peaks**m / reach**(1 - m)``.
+def channel_factors(peaks: Factors, weight_peaks: Factors, migration: float = MIGRATION) -> Factors:
+    """The factors of a tensor's channels: ``peaks**m / weight_peaks**(1 - m)``.
 
     A channel that is always zero gets the factor that makes its weights as large as those of the median channel; one
     that no weight reads, the factor that makes its values so. So networks that differ only by factors moved between
@@ -50,19 +50,19 @@ def channel_factors(peaks: Factors, reach: Factors, migration: float = MIGRATION
 
     Args:
         peaks: Largest magnitude of each channel.
-        reach: Largest magnitude of the weights that each channel is multiplied with.
+        weight_peaks: Largest magnitude of the weights that each channel is multiplied with.
         migration: From 0, where weights become even, to 1, where the tensor does.
 
     Returns:
         Positive factors of geometric mean 1, of :data:`DIGITS` digits.
     """
     factors = np.ones_like(peaks)
-    live = (peaks > 0) & (reach > 0)
+    live = (peaks > 0) & (weight_peaks > 0)
     if not live.any():
         return factors
-    factors[live] = peaks[live] ** migration / reach[live] ** (1 - migration)
-    silent, unread = (peaks == 0) & (reach > 0), (peaks > 0) & (reach == 0)
-    factors[silent] = np.median((reach * factors)[live]) / reach[silent]
+    factors[live] = peaks[live] ** migration / weight_peaks[live] ** (1 - migration)
+    silent, unread = (peaks == 0) & (weight_peaks > 0), (peaks > 0) & (weight_peaks == 0)
+    factors[silent] = np.median((weight_peaks * factors)[live]) / weight_peaks[silent]
     factors[unread] = peaks[unread] / np.median((peaks / factors)[live])
     factors[~(live | silent | unread)] = 1.0
     mean = np.exp(np.mean(np.log(factors[live])))
@@ -119,18 +119,17 @@ class JointNoise:
 
     def best_factors(self) -> BestFactors:
         """The best factors of all :data:`MIGRATIONS`, with their gain on samples that they were not found on."""
-        reach = self._widest([product.reach for product in self._products])
-        folds = [self._widest(peaks) for peaks in zip(*(seen.folds for seen, _ in self._seen), strict=False)]
-        peaks = self._widest([seen.peak for seen, _ in self._seen])
+        weight_peaks = self._largest([product.weight_peaks for product in self._products])
+        folds = [self._largest(peaks) for peaks in zip(*(seen.folds for seen, _ in self._seen), strict=False)]
+        peaks = self._largest([seen.peak for seen, _ in self._seen])
 
         def gain(migration: float) -> float:
-            return float(
-                np.mean([self.gain_db(channel_factors(found, reach, migration)) for found in folds or [peaks]])
-            )
+            each = [self.gain_db(channel_factors(found, weight_peaks, migration)) for found in folds or [peaks]]
+            return float(np.mean(each))
 
         gains = {migration: gain(migration) for migration in MIGRATIONS}
         best = max(gains, key=lambda migration: gains[migration])
-        return BestFactors(channel_factors(peaks, reach, best), gains[best])
+        return BestFactors(channel_factors(peaks, weight_peaks, best), gains[best])
 
     def _expected(self, factors: Factors) -> float:
         return sum(
@@ -138,8 +137,8 @@ class JointNoise:
             for product, (_, repeat) in zip(self._products, self._seen, strict=True)
         )
 
-    def _widest(self, of_inputs: Sequence[Factors]) -> Factors:
-        """The largest for each channel of the joint, of numbers for each input channel of its readers."""
+    def _largest(self, of_inputs: Sequence[Factors]) -> Factors:
+        """The largest number for each channel of the joint, from numbers for each input channel of its readers."""
         folded = (folded_peaks(found, repeat) for found, (_, repeat) in zip(of_inputs, self._seen, strict=True))
         return np.asarray(np.max(list(folded), axis=0), np.float64)
 

@@ -1,7 +1,7 @@
-"""The noise that quantizing adds to the result of a product, expected from statistics, before anything is quantized.
+"""Estimate the noise that quantizing adds to the result of a product, from statistics of its input.
 
-Rounding to steps of ``d`` adds noise of mean square ``d**2 / 12`` that is taken as independent of everything else
-(Widrow and Kollar, Quantization Noise, 2008). A product ``y_o = sum_i W_oi x_i`` then takes up
+Rounding to steps of ``d`` adds noise of mean square ``d**2 / 12``, which is assumed to be independent of everything
+else (Widrow and Kollar, Quantization Noise, 2008). A product ``y_o = sum_i W_oi x_i`` then gets
 
     ``d_x**2 / 12 * sum_i W_oi**2``  from x, which has one step, ``d_x = max_i |x_i| / high``, and
     ``d_o**2 / 12 * sum_i mean(x_i**2)``  from W, which has a step for each output, ``d_o = max_i |W_oi| / high``.
@@ -41,8 +41,8 @@ class ProductNoise:
         self._layout = layout
 
     @property
-    def reach(self) -> Factors:
-        """The largest weight that each input channel is multiplied with, counted by the importance of its output."""
+    def weight_peaks(self) -> Factors:
+        """The largest weight that each input channel is multiplied with, weighted by the importance of its output."""
         return np.asarray((self._peaks * np.sqrt(self._importance)).max(axis=1, initial=0.0).reshape(-1))
 
     def expected(self, factors: Factors, *, rounded_inputs: bool = True) -> float:

@@ -1,8 +1,8 @@
-"""SmoothQuant: outlier channels of a normalized tensor are made smaller, and the weights that read them larger.
+"""SmoothQuant: divide outlier channels of a normalized tensor by factors, and multiply the weights that read them.
 
-Xiao, Lin, Seznec, Wu, Demouth, Han: SmoothQuant (2023): ``s_j = max|X_j|**alpha / max|W_j|**(1 - alpha)``. The factors
-go into the scale and bias of the normalization in front. Alpha is given, or searched: for each tensor, the one of
-:data:`CANDIDATES` whose quantized products differ least from the float ones on rows of calibration data.
+Xiao, Lin, Seznec, Wu, Demouth, Han: SmoothQuant (2023): ``s_j = max|X_j|**alpha / max|W_j|**(1 - alpha)``. The scale
+and bias of the normalization in front are divided by the factors. Alpha is given, or searched for each tensor: the best
+of :data:`CANDIDATES` is the one whose quantized products differ least from the float ones on rows of calibration data.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ CANDIDATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Alphas that a search tries, besides leaving the tensor as it is."""
 
 WORTHWHILE = 0.9
-"""Share of the error that must be left at most, some half a dB less than before; rows that are few show no more."""
+"""Largest share of the error that may be left: some half a dB less than before. So few rows show no smaller gain."""
 
 HIGH = 127
-"""Largest code that a search rounds to; int8 stands for every format of some 256 codes."""
+"""Largest code of the format that a search rounds to: int8, in place of every format with some 256 codes."""
 
 
 def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], read: ReadWeight, alpha: float) -> Factors:
@@ -36,14 +36,14 @@ def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], rea
         alpha: From 0 to 1: how much of the unevenness goes into the weights.
     """
     peaks = [folded_peaks(seen[reader.tensor].peak, reader.repeat) for reader in joint.readers]
-    reach = [folded_peaks(r.weight.layout.input_peaks(read(r.weight)), r.repeat) for r in joint.readers]
-    return channel_factors(np.max(peaks, axis=0), np.max(reach, axis=0), alpha)
+    weight_peaks = [folded_peaks(r.weight.layout.input_peaks(read(r.weight)), r.repeat) for r in joint.readers]
+    return channel_factors(np.max(peaks, axis=0), np.max(weight_peaks, axis=0), alpha)
 
 
 def searched_alpha(
     joint: Joint, seen: Mapping[Value, ChannelStatistics], read: ReadWeight, rows: Mapping[Value, Array]
 ) -> float | None:
-    """The alpha that serves one joint best; None where none is clearly better than leaving it alone.
+    """The alpha with the least error at one joint; None where none is clearly better than leaving the joint alone.
 
     Args:
         joint: A tensor with its channels on the last axis, and what reads it.
