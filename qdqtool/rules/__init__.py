@@ -30,7 +30,7 @@ def catalogue() -> tuple[Rule, ...]:
 
 
 def get(code_or_name: str) -> Rule:
-    """The rule of that code (``QP101``, in any case) or dotted name.
+    """Return the rule of a code (``QP101``, in upper or lower case) or dotted name.
 
     Raises:
         ArgumentError: There is none.
@@ -47,10 +47,10 @@ def get(code_or_name: str) -> Rule:
 def choose(
     select: Iterable[str] | None, ignore: Iterable[str] | None, extend_select: Iterable[str] = ()
 ) -> tuple[Rule, ...]:
-    """The rules that are selected, by the beginnings of their codes.
+    """Return the rules that are selected, by prefixes of their codes or names.
 
-    ``ALL`` stands for every rule; a dotted name, or the part before its dot, is a prefix too. A rule that is both
-    selected and ignored goes with the prefix that fits fewer rules, and is ignored where both fit as many.
+    ``ALL`` stands for every rule; a dotted name, or the part before its dot, is a prefix too. Where a rule is both
+    selected and ignored, the prefix that matches fewer rules decides; it is ignored where both match as many.
 
     Args:
         select: Prefixes; None for every rule.
@@ -58,7 +58,7 @@ def choose(
         extend_select: Prefixes besides ``select``.
 
     Raises:
-        ArgumentError: A prefix fits no rule.
+        ArgumentError: A prefix matches no rule.
     """
     selected = _widths([*(["ALL"] if select is None else select), *extend_select])
     ignored = _widths(ignore or ())
@@ -69,10 +69,10 @@ def choose(
 
 @functools.cache
 def matching(prefix: str) -> tuple[Rule, ...]:
-    """The rules that a prefix stands for.
+    """Return the rules that a prefix matches.
 
     Raises:
-        ArgumentError: It fits none.
+        ArgumentError: It matches none.
     """
     found = tuple(rule for rule in catalogue() if _matches(rule, prefix))
     if not found:
@@ -85,7 +85,7 @@ def matching(prefix: str) -> tuple[Rule, ...]:
 
 
 def _widths(prefixes: Iterable[str]) -> dict[Rule, int]:
-    """Each rule that a prefix fits, with the number of rules that the narrowest such prefix fits."""
+    """Return each rule that a prefix matches, with the number of rules that the narrowest such prefix matches."""
     widths: dict[Rule, int] = {}
     for found in map(matching, prefixes):
         for rule in found:

@@ -101,7 +101,7 @@ class ActivationAxis(Rule):
 
 
 def _makes_float(context: RuleContext, entry: QdqNode) -> bool:
-    """Whether an operator with int8 kernels runs in float because of the scales."""
+    """Return whether an operator with int8 kernels runs in float because of the scales."""
     dequantizers = context.qdq.readers(entry) if entry.is_quantize else [entry]
     readers = (reader for each in dequantizers for reader in context.readers_of_codes.get(each, ()))
     return any(not keeps_sum(context, product, index) for product, index in readers)

@@ -13,7 +13,7 @@ from qdqtool.rules.support.words import kind, listed, short
 from qdqtool.targets import Target
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
-"""What a DQ makes."""
+"""The types that a DQ may return."""
 
 
 class AttributeUnknown(Rule):
@@ -103,7 +103,8 @@ def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] 
     if attribute.name not in known:
         return "is not one of its own", listed(known)
     if attribute.ref_attr_name:
-        return None  # its value is the caller's
+        # The attribute of a node in a local function: each call of the function gives its value.
+        return None
     if attribute.type != AttributeProto.INT:
         return "is no whole number", "an integer"
     if attribute.name == "block_size" and attribute.i < 0:
@@ -114,7 +115,10 @@ def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] 
 
 
 def _stops_parser(attribute: onnx.AttributeProto) -> bool:
-    """Whether TensorRT's parser, which skips most of what it does not know, looks at this attribute of a DQ."""
+    """Return whether TensorRT's parser refuses a DQ because of this attribute; it ignores most unknown attributes."""
+    # Measured with TensorRT for RTX 1.7.1: the parser asserts that only a Q has `precision`, and ITensor::getDimensions
+    # fails where `output_dtype` is neither float, half nor bfloat16. float64 passes, and so does an attribute that is
+    # no INT, such as `output_dtype = 1.0`.
     if attribute.type != AttributeProto.INT:
         return False
     return attribute.name == "precision" or (attribute.name == "output_dtype" and kind(attribute.i) != "float64")

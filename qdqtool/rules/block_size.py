@@ -119,7 +119,7 @@ def _range(low: int, high: int) -> str:
 
 
 def _is_one_block(found: Blocks) -> bool:
-    """Whether the blocks are a per-axis scale in disguise, of a type that has kernels for those."""
+    """Return whether the scales are per-axis scales written as blocks, of a type with per-axis kernels."""
     (axis,) = found.blocked
     kernels = kind(found.entry.quantized_type) in {"int8", "float8e4m3fn"}
     return kernels and len(found.shape) == 2 and found.scale[axis] == 1
@@ -139,7 +139,7 @@ def _one_block(found: Blocks) -> Fault:
 
 
 def _legal_sizes(found: Blocks, *, tensorrt: bool) -> tuple[int, int] | None:
-    """The smallest and largest legal size; None where the shapes alone are refused (axis.block-shape)."""
+    """Return the least and greatest legal size; None where the shapes alone are refused (rule axis.block-shape)."""
     if not found.blocked:
         return None if tensorrt else (1, 1)
     if len(found.blocked) > 1:
@@ -148,4 +148,5 @@ def _legal_sizes(found: Blocks, *, tensorrt: bool) -> tuple[int, int] | None:
     low, high = found.legal_sizes
     if not tensorrt or found.scale[axis] == 1:
         return low, high
+    # TensorRT never reads block_size: it divides the extent by the number of scales, and refuses a remainder.
     return None if found.shape[axis] % found.scale[axis] else (low, low)

@@ -23,9 +23,9 @@ _WIDE = ", ".join(str(4 * value - 126) for value in range(64))
 _NARROW = ", ".join(str(value % 33 - 16) for value in range(64))
 
 LEAST_VALUES = 64
-"""Of fewer codes, a few at the ends of the range say nothing."""
+"""A weight with fewer codes is not judged: a few codes at the ends of the range prove nothing."""
 PIECES, PIECE = 16, 4096
-"""Of a large weight, this many pieces of this many neighbours are looked at, evenly spread."""
+"""A large weight is sampled: this many evenly spread pieces of this many neighbouring values."""
 MOST_CLIPPED = 0.05
 """A scale that clips for the least squared error clips less than 1 in 100 values of a normal distribution."""
 LEAST_USED = 0.25
@@ -35,10 +35,10 @@ LEAST_USED_OF_FLOAT8 = 2.0**-12
 """fp8 keeps its bits down to its smallest normal number, some 15 powers of 2 below its greatest."""
 
 FOUR_BITS = range(7, 16)
-"""What the greatest of int4 codes may be, or of uint4 codes less their zero point."""
+"""The possible greatest magnitudes of int4 codes, or of uint4 codes minus their zero point."""
 
 MOST_UNPACKED = 1 << 20
-"""Elements."""
+"""The most elements of a weight whose codes of less than a byte are unpacked."""
 
 
 class CodeRange(Rule):
@@ -123,12 +123,12 @@ class CodeRange(Rule):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sample:
-    """Some codes of a weight less their zero points, not yet rounded where a Q makes them.
+    """Some codes of a weight; those that a Q computes are not rounded yet.
 
     Attributes:
-        format: Of the codes.
+        format: The number format of the codes.
         codes: The codes.
-        clipped: The share of them that lies beyond the range.
+        clipped: The fraction of the codes that lies beyond the range.
     """
 
     format: NumberFormat
@@ -137,19 +137,19 @@ class _Sample:
 
     @property
     def used(self) -> float:
-        """How much of the range they take: the greatest of them, as a share of the greatest code."""
+        """The greatest magnitude among the codes, as a fraction of the greatest code of the format."""
         return float(np.max(np.abs(self.codes))) / self.format.high
 
     @property
     def is_four_bits(self) -> bool:
-        """Whether they look like 4-bit codes in int8, for a kernel that has no others: nothing was lost here."""
+        """Whether the codes look like 4-bit codes, stored as int8 for a kernel that reads int8 only."""
         return self.format.name == "int8" and bool(np.max(np.abs(self.codes)) in FOUR_BITS)
 
 
 def _sample(context: RuleContext, entry: QdqNode) -> _Sample | None:
-    """What is looked at of a weight; None for everything else, and for zero points other than 0.
+    """Return a sample of the codes of a weight; None where there is no weight, or a zero point other than 0.
 
-    Codes of less than a byte have to be unpacked as a whole, so only those of small weights are.
+    Codes of less than a byte can only be unpacked all together, so large weights of such codes are skipped.
     """
     stored = entry.data.initializer if entry.data is not None else None
     fmt = format_of(entry.quantized_type)
@@ -160,7 +160,8 @@ def _sample(context: RuleContext, entry: QdqNode) -> _Sample | None:
     try:
         weight = read_array(context.model, stored)
     except ModelError:
-        return None  # told by the rule about unreadable parameters, or by load_model
+        # The rule about unreadable parameters, or load_model, reports it.
+        return None
     places = places_of(weight.size)
     values = np.nan_to_num(as_reals(weight.reshape(-1)[places]))
     if not entry.is_quantize:
@@ -170,7 +171,9 @@ def _sample(context: RuleContext, entry: QdqNode) -> _Sample | None:
         return None
     with np.errstate(all="ignore"):
         codes = np.nan_to_num(values / scale)
-    half = 0.5 if fmt.kind == "integer" else fmt.high / 32  # half a step at the end of the range
+    # Half a step at the end of the range: values up to there round to the last code and are not clipped. The last two
+    # codes of e4m3 are 416 and 448, a step of high / 14; high / 32 lies below half of it.
+    half = 0.5 if fmt.kind == "integer" else fmt.high / 32
     return _Sample(fmt, codes, float(np.mean((codes < fmt.low - half) | (codes > fmt.high + half))))
 
 
@@ -182,7 +185,7 @@ def _has_zero_point(context: RuleContext, entry: QdqNode) -> bool:
 def _scales(
     context: RuleContext, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]
 ) -> Reals | None:
-    """The scale at each of ``places`` of the flat weight; None for block scales."""
+    """Return the scale at each of ``places`` of the flat weight; None for block scales."""
     scale, axis = context.array(entry.scale), context.axis(entry)
     if scale is None or not scale.size:
         return None

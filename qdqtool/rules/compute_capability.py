@@ -110,7 +110,7 @@ class ComputeCapability(Rule):
 
 
 def _buildable(asked: int, target: Target) -> str | None:
-    """What the target builds for instead; None where it does build for the GPU that was asked for."""
+    """Return what the target can be built for, in words; None where it can be built for the GPU ``asked``."""
     known, newest = target.known_compute_capabilities, target.newest_compute_capability
     if known is not None and asked not in known:
         return ", ".join(map(sm, sorted(known)))
@@ -121,6 +121,7 @@ def _users(context: RuleContext) -> dict[str, list[QdqNode]]:
     users: dict[str, list[QdqNode]] = {}
     for entry in context.qdq.nodes:
         users.setdefault(kind(entry.quantized_type), []).append(entry)
+        # bfloat16 tensors count as well: compute capability 7.5 has no bfloat16 kernels.
         if TensorProto.BFLOAT16 in {context.elem_type(entry.scale), context.elem_type(entry.data)}:
             users.setdefault("bfloat16", []).append(entry)
     return users

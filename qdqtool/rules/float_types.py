@@ -11,7 +11,7 @@ from qdqtool.targets import Target
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
 NARROW = frozenset({"int4", "float8e4m3fn", "float4e2m1"})
-"""Of int8 the compiler takes every combination."""
+"""The formats with the restriction; TensorRT's compiler takes every combination of types for int8."""
 
 
 class FloatTypes(Rule):
@@ -103,7 +103,8 @@ class FloatTypes(Rule):
 
 
 def _converts(quantized: str, scale: str, entry: QdqNode) -> bool:
-    """Whether the builder of TensorRT for RTX 1.7.1 converts, as measured over all combinations of the three types."""
+    """Return whether TensorRT builds a Q or DQ whose scale has another float type than its data."""
+    # Measured with TensorRT for RTX 1.7.1 over all combinations of the three float types.
     if scale != "float32":
         return False
     return quantized == "float8e4m3fn" or (quantized == "int4" and entry.is_quantize)

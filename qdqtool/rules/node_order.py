@@ -79,6 +79,6 @@ class NodeOrder(Rule):
 
 
 def _sort(found: Unsound, draft: Draft) -> None:
-    """Whoever reads a tensor anew is put behind its maker: so let the reader read what it reads."""
+    """Set the input to the tensor that it reads already: an edited reader is placed behind the producer."""
     assert found.use is not None
     draft.set_input(found.use.node, found.use.index, found.tensor)

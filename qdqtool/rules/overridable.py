@@ -11,6 +11,7 @@ from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
 
+# Before this IR version, ONNX demands that every initializer is a graph input as well.
 FIRST_IR_WITH_PLAIN_INITIALIZERS = 4
 
 FIXED = Offer("safe", "takes the name out of the graph inputs; the stored value stays")
@@ -71,7 +72,8 @@ class Overridable(Rule):
             return
         seen: set[Value] = set()
         for entry in context.qdq.nodes:
-            codes = None if entry.is_quantize else entry.data  # float weights are defaults in any old model
+            # Float weights are not reported: exporters of old models list all of them as inputs.
+            codes = None if entry.is_quantize else entry.data
             for what, value in (("scale", entry.scale), ("zero point", entry.zero_point), ("weight", codes)):
                 if value is None or not value.is_input or value.initializer is None or value in seen:
                     continue

@@ -98,6 +98,7 @@ def _zero_points(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     if values[0] is None or values[1] is None:
         return
     first, second = (as_reals(np.asarray(each)) for each in values)
+    # An absent zero point is 0, so an explicit 0 on the other side is the same.
     one_sided = made is None or read is None
     if one_sided and not first.any() and not second.any():
         return
@@ -118,7 +119,7 @@ def _axes(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
 
 
 def _difference(made: Array, read: Array) -> tuple[str, str] | None:
-    """The first difference as (Q's, DQ's) words; None where they mean the same."""
+    """Return the first difference, in words for the Q and for the DQ; None where they mean the same."""
     if made.size != read.size or (made.shape != read.shape and made.size != 1):
         return f"shape {dims(made.shape)}", f"shape {dims(read.shape)}"
     first, second = as_reals(made).reshape(-1), as_reals(read).reshape(-1)

@@ -125,7 +125,7 @@ class QuantizedType(Rule):
 
 
 def _told_here(context: RuleContext, entry: QdqNode) -> bool:
-    """Whether no other rule, and no earlier node, reports the type."""
+    """Return whether this rule has to report the type: no other rule does, and no earlier node has it."""
     if entry.is_quantize:
         if entry.zero_point is None:
             return bool(entry.output_dtype)
@@ -136,6 +136,6 @@ def _told_here(context: RuleContext, entry: QdqNode) -> bool:
 
 
 def _impact(entry: QdqNode, target: Target) -> Impact | None:
-    """Some take a uint8 zero point on a Q and compute int8."""
+    """Return ``silent`` for a uint8 zero point that the target reads as int8; None for the rule's usual impact."""
     as_int8 = entry.is_quantize and entry.quantized_type == TensorProto.UINT8 and entry.zero_point is not None
     return SILENT if target.uint8_as_int8 and as_int8 else None

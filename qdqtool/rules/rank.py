@@ -8,7 +8,7 @@ from qdqtool.rules.support.words import dims, short
 from qdqtool.targets import Target
 
 MAX_RANK = 8
-"""The most dimensions that TensorRT's ``Dims`` hold."""
+"""The greatest number of dimensions in TensorRT's ``Dims`` (``Dims::MAX_DIMS``)."""
 
 
 class Rank(Rule):

@@ -60,7 +60,8 @@ class ScaleComputed(Rule):
             if scale is None or scale in seen or scale.producer is None or context.constants.direct(scale) is not None:
                 continue
             seen.add(scale)
-            made_by_dq = context.qdq.maker(scale) is not None  # scales in two levels, as NVFP4 has them
+            # Two-level scales, as in NVFP4, come from a DQ: fp8 block scales times one float scale.
+            made_by_dq = context.qdq.maker(scale) is not None
             if made_by_dq or scale.producer.is_op("Constant") or not context.constants.is_constant(scale):
                 continue
             yield Fault(

@@ -112,8 +112,11 @@ def _expected(context: RuleContext, entry: QdqNode, target: Target, given: str) 
         return None
     if entry.is_quantize:
         data, opset = kind(context.elem_type(entry.data)), entry.node.scope.opset
+        # ONNX allows different types from opset 23 on. ONNX Runtime accepts such models, but fails when it runs a mix
+        # of float32 and float16.
         free = target.id == "onnx" and opset >= FIRST_OPSET_WITH_FREE_TYPES
         bound = data in FLOATS or (data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES)
         return data if bound and data != given and not free else None
+    # ONNX Runtime has no CPU kernel for Q or DQ of bfloat16.
     bfloat16 = target.id == "ort-cpu" and context.output_type(entry) == TensorProto.BFLOAT16
     return "an output type other than bfloat16" if bfloat16 else None

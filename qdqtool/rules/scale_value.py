@@ -126,7 +126,7 @@ class ScaleValue(Rule):
 
 
 def _takes_negative(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> bool:
-    """Whether these are block scales of stored codes, finite and not 0, of a type of which the target takes them."""
+    """Return whether these are finite, nonzero block scales of stored codes, of a type that may have negative ones."""
     in_blocks = values.ndim > 1 and bool(np.all(np.isfinite(values) & (values != 0)))
     return in_blocks and _is_stored(context, entry) and kind(entry.quantized_type) in target.negative_scale_types
 
@@ -136,10 +136,10 @@ def _is_stored(context: RuleContext, entry: QdqNode) -> bool:
 
 
 def _impact(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
-    """What the values mean to the target.
+    """Return what the values mean to the target; None for the rule's usual impact.
 
-    A negative scale of stored codes is what it says, code times scale: only a Q turns signs. Where TensorRT takes those
-    of some type in blocks, its parser does not look at the scales of that type at all.
+    A negative scale of stored codes is exact: a DQ returns code times scale. Only a Q changes signs with it. TensorRT's
+    parser does not check the scales of those types for which it takes negative block scales.
     """
     stored = _is_stored(context, entry)
     unchecked = stored and kind(entry.quantized_type) in target.negative_scale_types
@@ -149,16 +149,19 @@ def _impact(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64
 
 
 def _only_zeros(values: npt.NDArray[np.float64]) -> bool:
-    """Whether 0 is all that is wrong."""
+    """Return whether 0 is the only illegal value: the right scale cannot be inferred from NaN or from infinity."""
     return bool(np.all(np.isfinite(values) & (values >= 0)))
 
 
 def _parser_refuses(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:
-    """TensorRT's parser looks at a constant that is wired directly and that no earlier node made a layer of."""
+    """Return whether TensorRT's parser refuses the values; it does not look at every scale."""
     scale = entry.scale
     assert scale is not None
+    # It checks initializers and Constant nodes, not the output of a Mul, Cast, Identity or Reshape; and not a
+    # constant that an earlier node has made a layer of, as a shared scale is at its second use.
     passed = context.argument(scale)
     direct = passed.initializer is not None or (passed.producer is not None and passed.producer.is_op("Constant"))
     first = scale.uses[0]
     as_parameter = context.qdq.get(first.node) is not None and first.index == 1
+    # The test is `scale > 0`: infinity passes it, NaN does not.
     return direct and as_parameter and not bool(np.all(values > 0))

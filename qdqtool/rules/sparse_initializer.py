@@ -34,7 +34,8 @@ class SparseInitializer(Rule):
             """,
         ),
     )
-    INVALID = ()  # ONNX text has no sparse initializers; tests/jobs/test_validate.py makes one
+    # ONNX text cannot express sparse initializers; tests/jobs/test_validate.py builds such a model.
+    INVALID = ()
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for sparse initializers that a node reads."""

@@ -54,6 +54,8 @@ class UnknownDomain(Rule):
             if node.op_type not in {QUANTIZE, DEQUANTIZE}:
                 continue
             local = (node.proto.domain, node.op_type, node.proto.overload) in context.functions
+            # The Q/DQ of com.microsoft are the standard operators. A local function wins over them, except in
+            # TensorRT, which compares names only.
             if (node.domain in DOMAINS and not local) or (local and target.family != "tensorrt"):
                 continue
             origin = "a local function" if local else f"domain '{node.domain}'"

@@ -69,7 +69,8 @@ class UnusedSuppression(Rule):
                     yield _fault(suppression, prefix)
 
     def _places(self, context: RuleContext, prefix: str) -> Iterator[NodeView | None]:
-        from qdqtool import rules  # the package walks its modules, this one too
+        # Imported here: the package imports its modules, this one among them.
+        from qdqtool import rules
 
         try:
             named = rules.matching(prefix)

@@ -14,7 +14,7 @@ from qdqtool.rules.support.words import format_of
 from qdqtool.targets import Target, type_name
 
 LEAST_SAVED = 1_000_000
-"""Bytes."""
+"""The least saving that is reported, in bytes."""
 FLOATS = frozenset({"float32", "float16", "bfloat16", "float64"})
 
 PACKED = Offer("safe", "stores the codes that the Q makes, for all such weights of the model")
@@ -48,7 +48,8 @@ class WideWeight(Rule):
             """,
         ),
     )
-    INVALID = ()  # a weight that is worth it is too large for a text
+    # A weight that is worth a report is too large for an example in ONNX text.
+    INVALID = ()
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Add up the sizes of all such weights; they are reported together, at the largest."""
@@ -69,7 +70,7 @@ class WideWeight(Rule):
 
 
 def _stored(entry: QdqNode) -> tuple[int, int] | None:
-    """Bytes of the float initializer that a Q reads, and of its codes."""
+    """Return the bytes of the float initializer that a Q reads, and of its codes; None where there is none."""
     stored = entry.data.initializer if entry.data is not None else None
     made = format_of(entry.quantized_type)
     if stored is None or made is None or type_name(stored.data_type) not in FLOATS:

@@ -82,6 +82,7 @@ class ZeroPointConstant(Rule):
 
 
 def _origin(value: Value | None) -> Value | None:
+    # A limit, since the nodes of an unsound graph may form a cycle.
     for _ in range(64):
         if value is None or value.producer is None or not value.producer.is_op("Identity", "Cast"):
             return value

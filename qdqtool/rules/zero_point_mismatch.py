@@ -135,6 +135,7 @@ def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Itera
         return
     counts = [prod(dim for dim in shape if isinstance(dim, int)) for shape in (given, wanted)]
     unknown = any(not isinstance(dim, int) for dim in (*given, *wanted))
+    # A scalar beside shape [1] is fine for all. TensorRT compares the number of elements only.
     one_element = counts == [1, 1] and max(len(given), len(wanted)) <= 1
     if unknown or one_element or (target.family == "tensorrt" and counts[0] == counts[1]):
         return

@@ -84,7 +84,10 @@ class ZeroPointValue(Rule):
             if bounds.low == bounds.high == 0 or not zero.size:
                 continue
             values = as_reals(zero)
-            bad = values != 0  # NaN too
+            # True for NaN as well.
+            bad = values != 0
+            # TensorRT ignores every zero point of fp8. ONNX Runtime 1.31 ignores that of a Q, and refuses that of a
+            # DQ when it runs.
             ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
             yield Fault(
                 message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {offenders(values, bad)}",
@@ -98,6 +101,7 @@ class ZeroPointValue(Rule):
 
 
 def _must_be_zero(entry: QdqNode, target: Target) -> bool:
-    """TensorRT reads a Q's zero point of any other type as int8."""
+    """Return whether the target demands zero points of 0."""
+    # TensorRT takes a zero point of a type such as uint8 or int32 on a Q for one of int8, with a warning.
     any_type = target.family == "tensorrt" and entry.is_quantize
     return any_type or kind(entry.quantized_type) in target.symmetric_types

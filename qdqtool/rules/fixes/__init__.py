@@ -1,1 +1,1 @@
-"""What several rules can do about a fault: fixes as edits."""
+"""The fixes that several rules offer, as edits."""

@@ -1,4 +1,4 @@
-"""From a stored constant behind a DQ to the float constant that it stands for."""
+"""Replace a DQ of a stored constant by the float constant."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ FLOAT = Offer("safe", "stores the float values that the DQ makes")
 
 
 def float_fix(entry: QdqNode) -> Fix:
-    """Store what a DQ of a constant makes, and read that in its place."""
+    """Return the fix that stores the dequantized constant, for the readers of the DQ."""
     return Fix(FLOAT, "stores the dequantized values as float", partial(_store, entry))
 
 

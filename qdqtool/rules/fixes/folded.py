@@ -1,4 +1,4 @@
-"""From computed scales and zero points to stored ones."""
+"""Replace computed scales and zero points by initializers."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ STORED = Offer("safe", "stores the value that the constant operators compute")
 
 
 def folded_fixes(context: RuleContext, entry: QdqNode, index: int) -> tuple[Fix, ...]:
-    """Store input ``index`` of a Q or DQ, where it folds."""
+    """Return the fix that stores input ``index`` of a Q or DQ; none where it does not fold to a constant."""
     value = entry.node.input(index)
     if value is None or not context.constants.is_constant(value):
         return ()

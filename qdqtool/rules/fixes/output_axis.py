@@ -1,4 +1,4 @@
-"""From per-axis scales on the wrong axis of a weight to scales on the axis that kernels take."""
+"""Move per-axis scales of a weight to the axis that kernels support."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ REQUANTIZED = Offer("unsafe", "quantizes the weight again, on the output-channel
 
 
 def axis_fixes(context: RuleContext, product: Product, wanted: int) -> tuple[Fix, ...]:
-    """Scales on the axis of the stored weight that is axis ``wanted`` of the operand."""
+    """Return the fix that moves the scales to the axis of the stored weight that is axis ``wanted`` of the operand."""
     axis = _axis_of(context, product, wanted)
     if axis is None or product.right is None:
         return ()

@@ -1,4 +1,4 @@
-"""From blocks that a target cannot have to blocks that divide the axis: exactly where they do, else requantized."""
+"""Replace blocks that do not divide the axis by blocks that do: exactly where possible, else by quantizing again."""
 
 import math
 from functools import partial
@@ -23,12 +23,13 @@ REBLOCKED = Offer("unsafe", "quantizes the weight again in blocks that divide th
 
 
 def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
-    """Whole blocks for scales that make a short last one."""
+    """Return the fixes for scales whose last block is shorter than the others."""
     if len(found.blocked) != 1:
         return ()
     (axis,) = found.blocked
     entry, extent, count = found.entry, found.shape[axis], found.scale[axis]
     low, high = found.legal_sizes
+    # TensorRT refuses blocks on any axis but the last two.
     if axis < len(found.shape) - 2:
         return ()
     if count == 1 and len(found.shape) == 2:
@@ -44,14 +45,14 @@ def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
 
 
 def one_block_fixes(found: Blocks) -> tuple[Fix, ...]:
-    """Per-axis scales for a matrix with one block."""
+    """Return the fix that writes the one block of a matrix as per-axis scales."""
     (axis,) = found.blocked
     words = f"writes the one block as scales on axis {1 - axis}"
     return (Fix(PER_AXIS, words, partial(_per_axis, found.entry, axis)),)
 
 
 def _divisor(extent: int, size: int) -> int:
-    """The largest divisor of ``extent`` from 2 to ``size``, else the extent itself."""
+    """Return the largest divisor of ``extent`` from 2 to ``size``, else the extent itself."""
     return next((each for each in range(min(size, extent), 1, -1) if not extent % each), extent)
 
 

@@ -1,4 +1,4 @@
-"""From one-element scales of any rank to scalars."""
+"""Replace one-element scales of any rank by scalars."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ SCALAR = Offer("safe", "makes a one-element scale, and its zero point, a scalar"
 
 
 def scalar_fixes(entry: QdqNode) -> tuple[Fix, ...]:
-    """A scalar scale for a node whose one-element scale has another rank."""
+    """Return the fix that makes a one-element scale a scalar; none for other scales."""
     shape = entry.scale_shape
     if shape in {None, ()} or any(dim != 1 for dim in shape or ()):
         return ()

@@ -1,4 +1,4 @@
-"""From a scale of one float type to another type, for a Q or DQ and for those that undo it."""
+"""Change the float type of a scale, in a Q or DQ and in the other half of its pair."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ FLOATS = {"float32": onnx.TensorProto.FLOAT, "float16": onnx.TensorProto.FLOAT16
 
 
 def scale_type_fixes(entry: QdqNode, wanted: str | None) -> tuple[Fix, ...]:
-    """A scale of type ``wanted``, where that is a float type."""
+    """Return the fix that stores the scale as ``wanted``; none where that is no float type."""
     onnx_type = FLOATS.get(wanted or "")
     if onnx_type is None:
         return ()
@@ -37,6 +37,7 @@ def _write(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     if np.any((given > 0) & (values <= 0)) or not np.all(np.isfinite(values)):
         raise UnfitError(f"its scale is no number of {kind(onnx_type)}")
     _store(draft, entry, rounded, onnx_type)
+    # The other half gets the rounded value as well, since a DQ has to undo its Q.
     for other in _other_half(draft, entry):
         kept = context.elem_type(other.scale)
         if kept is not None and kind(kept) in FLOATS:
@@ -44,7 +45,7 @@ def _write(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
 
 
 def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:
-    """The DQs of a Q, or the Q of a DQ with its other DQs."""
+    """Return the DQs of a Q, or the Q of a DQ with its other DQs."""
     quantizer = entry if entry.is_quantize else draft.context.qdq.quantizer_of(entry)
     if quantizer is None:
         return []

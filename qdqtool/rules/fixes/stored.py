@@ -1,4 +1,4 @@
-"""Quantized constants as fixes read them: the codes of a DQ, and the values that they stand for."""
+"""Read quantized constants for fixes: the codes of a DQ, and their dequantized values."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Parameters:
     Attributes:
         scale: The scale.
         zero_point: The zero point, or None.
-        granularity: How ONNX reads them.
+        granularity: Their granularity, as ONNX reads the shape of the scale.
     """
 
     scale: Array
@@ -58,12 +58,12 @@ class Stored:
 
     @property
     def like(self) -> onnx.TensorProto:
-        """Type and shape of what the DQ makes, without data."""
+        """A tensor of the type and shape that the DQ returns, without data."""
         onnx_type = self.context.output_type(self.entry) or onnx.TensorProto.FLOAT
         return shaped(self.tensor, onnx_type)
 
     def codes(self) -> Array:
-        """The codes, read from the file or made as the Q makes them."""
+        """Return the codes: those of the file, or those that the Q computes."""
         array = read_array(self.context.model, self.tensor)
         if self.quantizer is None:
             return array
@@ -71,13 +71,13 @@ class Stored:
         return quantize(array, made.scale, self.format, made.granularity, made.zero_point)
 
     def reals(self) -> Array:
-        """What the DQ makes of them."""
+        """Return the dequantized values, in the output type of the DQ."""
         given = self.parameters
         dtype = onnx.helper.tensor_dtype_to_np_dtype(self.like.data_type)
         return dequantize(self.codes(), given.scale, given.granularity, given.zero_point, output_dtype=dtype)
 
     def write_codes(self, draft: Draft, params: QuantParams) -> str:
-        """Store the values as codes of other parameters; returns the name."""
+        """Quantize the values with other parameters and store them; return the name of the initializer."""
         fmt = params.scheme.format
         like = shaped(self.tensor, fmt.onnx_type)
 
@@ -88,17 +88,17 @@ class Stored:
 
     @property
     def name(self) -> str:
-        """The constant's name, without the words that quantizers add."""
+        """The name of the constant, without the suffix that quantizers append."""
         source = self.context.qdq.source(self.entry)
         name = source.name if source is not None else self.tensor.name
         return name.removesuffix("_quantized") or name
 
 
 def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
-    """The constants of a Q or DQ.
+    """Return the constants of a Q or DQ.
 
     Raises:
-        UnfitError: They are not constant, or their shapes are not what ONNX asks for.
+        UnfitError: They are not constant, or their shapes are not those that ONNX demands.
     """
     scale, zero, granularity = context.array(entry.scale), context.array(entry.zero_point), entry.granularity
     if scale is None or granularity is None or (zero is None and entry.node.input_name(2)):
@@ -112,7 +112,7 @@ def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
 
 
 def stored(context: RuleContext, entry: QdqNode) -> Stored:
-    """The constant that a DQ reads.
+    """Return the constant that a DQ reads.
 
     Raises:
         UnfitError: It reads none, or one whose scale or zero point is not constant.
@@ -129,11 +129,12 @@ def stored(context: RuleContext, entry: QdqNode) -> Stored:
 
 
 def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:
-    """Give a Q or DQ other constants, and a zero point of zeros where ``params`` have none."""
+    """Set the scale and zero point of a Q or DQ; the zero points are 0 where ``params`` have none."""
     fmt, node = params.scheme.format, entry.node
     base = entry.scale.name if entry.scale is not None else "scale"
     onnx_type = onnx.helper.np_dtype_to_tensor_dtype(params.scale.dtype)
     draft.set_input(node, 1, draft.constant(node.scope, base, params.scale, onnx_type))
+    # An explicit zero point states the quantized type: without one, a Q returns uint8 in ONNX and int8 in TensorRT.
     zero = params.zero_point if params.zero_point is not None else np.zeros(params.scale.shape, fmt.dtype)
     name = entry.zero_point.name if entry.zero_point is not None else f"{base}_zero_point"
     draft.set_input(node, 2, draft.constant(node.scope, name, zero, fmt.onnx_type))

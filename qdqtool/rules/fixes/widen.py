@@ -1,4 +1,4 @@
-"""From stored 4-bit codes to the same codes in int8."""
+"""Store 4-bit codes as int8."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ WIDER = Offer("safe", "stores the same 4-bit codes as int8, with the same scale"
 
 
 def wider_fixes(entry: QdqNode) -> tuple[Fix, ...]:
-    """int8 codes for a DQ of stored int4 or uint4 codes: the same values, exactly, in twice the space."""
+    """Return the fix that stores int4 or uint4 codes of a DQ as int8: exactly the same values, in twice the space."""
     if entry.is_quantize or kind(entry.quantized_type) not in {"int4", "uint4"}:
         return ()
     return (Fix(WIDER, "stores the same codes as int8", partial(_widen, entry)),)

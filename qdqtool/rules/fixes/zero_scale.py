@@ -1,4 +1,4 @@
-"""From scales of 0 to positive ones."""
+"""Replace scales of 0 by 1."""
 
 from functools import partial
 
@@ -19,9 +19,13 @@ ONE = Offer("unsafe", "gives a scale of 0 the value 1: what was 0 whatever came 
 
 
 def zero_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
-    """Scale 1 for a scale of 0. Negative, infinite and undefined scales need a new calibration: nothing tells them."""
+    """Return the fix that sets scales of 0 to 1.
+
+    Negative, infinite and NaN scales need a new calibration: the right value cannot be inferred from them.
+    """
     if entry.is_quantize and entry.data is not None and context.is_constant(entry.data):
-        return ()  # fixed together with its DQ
+        # The DQ behind it has the fix, which sets the scales of both.
+        return ()
     if not entry.is_quantize and context.qdq.is_weight(entry):
         return (Fix(DEAD, "gives channels of zeros the scale 1", partial(_dead_channels, entry)),)
     return (Fix(ONE, "gives the scale the value 1", partial(_one, entry)),)
@@ -40,7 +44,7 @@ def _dead_channels(entry: QdqNode, draft: Draft) -> None:
 
 
 def _silence(constant: Stored, draft: Draft) -> None:
-    """Codes of 0 where the scale is 0: all of them stood for 0."""
+    """Set the codes to 0 where the scale is 0: the product with the scale was always 0."""
     if constant.parameters.zero_point is not None and np.any(as_reals(constant.parameters.zero_point)):
         raise UnfitError("it has zero points")
     zeros, model, tensor = _spread_zeros(constant), draft.context.model, constant.tensor

@@ -1,4 +1,4 @@
-"""Block scales against the data they divide."""
+"""Compare block scales with the data that they divide."""
 
 import sys
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ class Blocks:
     def legal_sizes(self) -> tuple[int, int]:
         """The smallest and largest block size that give this many blocks, the last one possibly shorter.
 
-        ONNX: ``ceil(D / S)`` to ``ceil(D / (S - 1)) - 1`` for extent D and S blocks. One block may be of any size from
-        D on: quantizers write their usual block size where the axis is shorter, and ONNX Runtime runs it.
+        ONNX: ``ceil(D / S)`` to ``ceil(D / (S - 1)) - 1`` for extent D and S blocks. One block may have any size of at
+        least D: quantizers write their usual block size where the axis is shorter, and ONNX Runtime runs it.
         """
         (axis,) = self.blocked
         extent, count = self.shape[axis], self.scale[axis]
@@ -38,7 +38,7 @@ class Blocks:
 
 
 def blocks(context: RuleContext) -> Iterator[Blocks]:
-    """Every Q and DQ with block scales."""
+    """Yield every Q and DQ with block scales."""
     for entry in context.qdq.nodes:
         scale, shape = entry.scale_shape, context.data_shape(entry)
         if scale is None or shape is None or len(scale) < 2 or len(scale) != len(shape):

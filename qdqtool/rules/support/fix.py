@@ -1,6 +1,6 @@
-"""Fixes as values: what a rule or a pattern can do about what it found.
+"""The fixes that a rule or a pattern offers for a fault, as values.
 
-A fix is decided on when it is written, not when it is found: looking for faults reads no weights.
+The weights are read when a fix is written, not when it is offered: the search for faults reads no weights.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class UnfitError(Exception):
 
 @dataclass(slots=True)
 class Draft:
-    """Where a fix writes its edits.
+    """The edits that fixes write.
 
     Attributes:
         context: The model. It must be a fork of its own: constants that a fix makes are registered in it.
@@ -54,7 +54,7 @@ class Draft:
     opset: int = 0
 
     def constant(self, scope: Scope, name: str, array: Array, onnx_type: int) -> str:
-        """Store a small array in place of the constant ``name``, if there is one; returns the name it was given."""
+        """Store a small array in place of the constant ``name``, if there is one; return the new name."""
         fresh = self.namer.tensor(name)
         tensor = make_tensor(fresh, array, onnx_type)
         replaced = scope.resolve(name)
@@ -64,16 +64,17 @@ class Draft:
         return fresh
 
     def weights(self, scope: Scope, name: str, like: onnx.TensorProto, make: Callable[[], Array]) -> str:
-        """Store an array that may be large; it is made when the model is run or saved, and not kept.
+        """Store an array that may be large; it is computed when the model is run or saved, and not kept.
 
         Args:
             scope: Where.
             name: The name to give, or one like it.
             like: Shape and type of what ``make`` returns, with the documentation that it is to carry.
-            make: Makes the array.
+            make: Computes the array.
         """
         fresh = self.namer.tensor(name)
         onnx_type, shape = like.data_type, tuple(like.dims)
+        # Two elements, since two 4-bit codes share a byte.
         size = len(make_tensor("", np.zeros(2), onnx_type).raw_data) * int(np.prod(shape, dtype=np.int64)) / 2
         payload = Payload(int(np.ceil(size)), lambda: make_tensor("codes", make(), onnx_type).raw_data)
         tensor = pending_tensor(self.context.model, fresh, shape, onnx_type, payload)
@@ -90,12 +91,12 @@ class Draft:
     def place(
         self, scope: Scope, op_type: str, inputs: tuple[str, ...], output: str, attributes: Mapping[str, Any]
     ) -> None:
-        """Add a node that makes ``output``, a name that the fix has freed or that is new."""
+        """Add a node with the output ``output``, a name that the fix has freed or that is new."""
         node = self.namer.node(f"{output.removesuffix('_Output')}")
         self.edits.append(AddNode(scope.path, op_type, inputs, (output,), node, attributes=attributes))
 
     def set_input(self, node: NodeView, index: int, name: str) -> None:
-        """Let an input of a node read another tensor; the empty name takes it out."""
+        """Let an input of a node read another tensor; the empty name removes an optional input."""
         self.edits.append(SetInput(node.scope.path, node.key, index, name))
 
     def set_attribute(self, node: NodeView, name: str, value: Any) -> None:
@@ -103,15 +104,15 @@ class Draft:
         self.edits.append(SetAttribute(node.scope.path, node.key, name, value))
 
     def set_type(self, value: Value, onnx_type: int) -> None:
-        """Correct what the model states of the element type of a tensor."""
+        """Correct the element type that the model states for a tensor."""
         self.edits.append(SetElementType(value.scope.path, value.name, onnx_type))
 
     def remove(self, node: NodeView) -> None:
-        """Take a node out."""
+        """Remove a node."""
         self.edits.append(RemoveNode(node.scope.path, node.key))
 
     def replace(self, value: Value, name: str) -> None:
-        """Let everything that reads ``value`` read ``name``.
+        """Let all readers of ``value`` read ``name``.
 
         Raises:
             UnfitError: ``value`` is an output of its graph, whose name is a contract.
@@ -138,14 +139,14 @@ class Fix:
 
 
 def shaped(tensor: onnx.TensorProto, onnx_type: int) -> onnx.TensorProto:
-    """Shape and documentation of a stored tensor, with another type and without data."""
+    """Return a tensor with the shape and documentation of another, a given type, and no data."""
     result = onnx.TensorProto(data_type=onnx_type, dims=tensor.dims)
     _carry(tensor, result)
     return result
 
 
 def _carry(source: onnx.TensorProto, target: onnx.TensorProto) -> None:
-    """Copy what people wrote about a tensor to the one that takes its place."""
+    """Copy the documentation and metadata of a tensor to the tensor that replaces it."""
     if source.doc_string:
         target.doc_string = source.doc_string
     target.metadata_props.extend(source.metadata_props)

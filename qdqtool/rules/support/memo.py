@@ -1,4 +1,4 @@
-"""Faults of one model, found once for all targets that look alike to a rule.
+"""Run a check once for all targets that differ only in fields that it does not read.
 
 A check is a function of the context and of the fields of the target that it reads. Targets with equal values in all of
 those have the same faults: most rules read none, and run once however many targets are asked for.
@@ -19,7 +19,7 @@ class Memo(Generic[Found]):
         self._results: list[tuple[dict[str, object], tuple[Found, ...]]] = []
 
     def recall(self, target: Target, check: Callable[[Target], Iterator[Found]]) -> tuple[Found, ...]:
-        """What ``check`` yields for ``target``; it is run only where no earlier run read the same values."""
+        """Return what ``check`` yields for ``target``; run it only where no earlier run read the same values."""
         for seen, found in self._results:
             if all(getattr(target, name) == value for name, value in seen.items()):
                 return found
@@ -30,7 +30,7 @@ class Memo(Generic[Found]):
 
 
 class _Watched:
-    """Stands in for a target, and notes what is read of it."""
+    """A stand-in for a target that records which of its fields are read."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -39,5 +39,6 @@ class _Watched:
     def __getattr__(self, name: str) -> object:
         value: object = getattr(self._target, name)
         self.seen[name] = value
-        setattr(self, name, value)  # the next read finds it at once
+        # As an attribute of its own, so that the next read does not come here.
+        setattr(self, name, value)
         return value

@@ -1,4 +1,4 @@
-"""The first opset of each thing that a Q or DQ may use."""
+"""The first opset of each type, attribute and granularity of Q and DQ."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ FIRST_OPSET_OF_ATTRIBUTE = {
 
 
 def needs(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
-    """What a Q or DQ uses, in words, each with the first opset that has it."""
+    """Yield the features that a Q or DQ uses, in words, each with the first opset that has it."""
     yield "Q/DQ", FIRST_OPSET
     fmt = format_of(entry.quantized_type)
     if fmt is not None:

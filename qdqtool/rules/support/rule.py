@@ -1,4 +1,4 @@
-"""The type of a rule: class data, a docstring that explains it, examples that prove it, and the check itself."""
+"""The base class of rules: class data, a docstring that explains it, examples that prove it, and the check."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ EXAMPLE_HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """What a fault means to a target."""
+    """The meaning of a fault to a target."""
 
     severity: Severity
     effect: Effect
@@ -37,7 +37,7 @@ ADVICE = Impact("info", "advice")
 
 
 def impacts(**by_target: Impact) -> Mapping[str, Impact]:
-    """What a rule's faults mean, by target id or family with ``_`` for ``-``; a family stands for all its targets."""
+    """Return the impacts by target id or family, with ``_`` for ``-``; a family stands for all its targets."""
     return MappingProxyType({target.replace("_", "-"): impact for target, impact in by_target.items()})
 
 
@@ -67,7 +67,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What a rule found at one place; the rule's class data make it a :class:`Finding`.
+    """A fault that a rule found at one place; the rule's class data complete it to a :class:`Finding`.
 
     Attributes:
         message: One line with the value found. Strings from the model are raw.
@@ -116,18 +116,18 @@ class Rule(ABC):
 
     @abstractmethod
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
-        """Every fault of the model for ``target``, which is one that the rule affects."""
+        """Yield every fault of the model for ``target``, which is one that the rule affects."""
 
     def impact(self, target: Target) -> Impact | None:
-        """What a fault usually means to ``target``; None where it means nothing."""
+        """Return the usual impact of a fault on ``target``; None where it has none."""
         return self.affects.get(target.id) or self.affects.get(target.family)
 
     def run(self, context: RuleContext, target: Target) -> Iterator[Finding]:
-        """The findings of the model for ``target``."""
+        """Yield the findings of the model for ``target``."""
         return (finding for finding, _ in self.locate(context, target))
 
     def locate(self, context: RuleContext, target: Target) -> Iterator[tuple[Finding, Fault]]:
-        """The findings of the model for ``target``, each with the fault that it tells of."""
+        """Yield the findings of the model for ``target``, each with its fault."""
         usual = self.impact(target)
         if usual is None:
             return
