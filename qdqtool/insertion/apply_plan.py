@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from qdqtool.graph.edits.surgeon import apply_edits
-from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
@@ -74,7 +74,7 @@ def apply_plan(
     if missing:
         view = GraphView(upgrade_opset(source, max(missing)).model)
         plan = make_plan(view)
-    builder = PlacementEdits(view, Constants(view), weights)
+    builder = PlacementEdits(ModelIndex.of(view), weights)
     builder.add_plan(plan)
     labels = {(node.scope.path, node.key): node.label for node in view.nodes()}
     done = tuple(_describe(placement, builder, labels) for placement in plan)
@@ -104,12 +104,12 @@ def _describe(
     placement: Placement, builder: PlacementEdits, labels: dict[tuple[ScopePath, tuple[str, ...]], str]
 ) -> QuantizedTensor:
     slot, params = placement.slot, placement.params
-    value = builder.view.scope(slot.scope).values[slot.tensor]
+    value = builder.index.view.scope(slot.scope).values[slot.tensor]
     uses = value.uses if slot.uses is None else None
     readers = (
         [use.node.label for use in uses] if uses is not None else [labels[u.scope, u.node] for u in slot.uses or ()]
     )
-    constant = builder.constants.is_constant(value)
+    constant = builder.index.constants.is_constant(value)
     return QuantizedTensor(
         tensor=slot.tensor,
         graph=display(slot.scope),

@@ -11,9 +11,8 @@ from qdqtool.errors import UsageError
 from qdqtool.graph.edits.edit import AddInitializer, AddNode, Edit, RenameOutput, SetInput
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.unused import DeadCode
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, Use, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Use, Value
 from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
 from qdqtool.graph.model import Model, Payload
 from qdqtool.numerics.affine import quantize
@@ -36,25 +35,22 @@ class PlacementEdits:
     """Builds the edits of a plan, one placement after the other.
 
     Attributes:
-        view: The index of the model.
-        constants: Its folded constants.
+        index: The index of the model.
         storage: How quantized constants are stored.
         edits: The edits so far.
         packed: Names of the constants that were packed, by placement.
     """
 
-    view: GraphView
-    constants: Constants
+    index: ModelIndex
     storage: WeightStorage
     edits: list[Edit] = field(default_factory=list)
     packed: dict[Placement, str] = field(default_factory=dict)
     _namer: Namer = field(init=False)
     _dead: DeadCode = field(init=False)
-    _types: TensorTypes | None = None
 
     def __post_init__(self) -> None:
-        self._namer = Namer(self.view)
-        self._dead = DeadCode(self.view)
+        self._namer = Namer(self.index.view)
+        self._dead = DeadCode(self.index.view)
 
     def add_plan(self, plan: QuantPlan) -> None:
         """Add the edits of every placement, then remove what only served float constants that are packed now."""
@@ -63,7 +59,7 @@ class PlacementEdits:
         self.edits.extend(self._dead.edits())
 
     def _add(self, placement: Placement) -> None:
-        value = self.view.scope(placement.slot.scope).values[placement.slot.tensor]
+        value = self.index.view.scope(placement.slot.scope).values[placement.slot.tensor]
         stored = self._packable(value)
         if stored is not None:
             self.packed[placement] = self._add_packed(placement, value, stored)
@@ -74,18 +70,18 @@ class PlacementEdits:
         """Return the constant whose codes are stored: as stored in the file, or folded from it by small operators."""
         if self.storage is not WeightStorage.PACKED or value.is_output:
             return None
-        stored = self.constants.direct(value)
+        stored = self.index.constants.direct(value)
         if stored is not None:
             return stored
-        folded = self.constants.array(value)
+        folded = self.index.constants.array(value)
         return make_tensor(value.name, folded, _onnx_type(folded)) if folded is not None else None
 
     def _add_packed(self, placement: Placement, value: Value, stored: onnx.TensorProto) -> str:
         params = placement.params
         name = self._namer.tensor(f"{value.name}_quantized")
-        payload = _codes_payload(self.view.model, stored, placement)
+        payload = _codes_payload(self.index.model, stored, placement)
         onnx_type = params.scheme.format.onnx_type
-        tensor = pending_tensor(self.view.model, name, tuple(stored.dims), onnx_type, payload)
+        tensor = pending_tensor(self.index.model, name, tuple(stored.dims), onnx_type, payload)
         self.edits.append(AddInitializer(value.scope.path, tensor))
         constants = self._add_constants(placement, value)
         output = self._namer.tensor(f"{value.name}_DequantizeLinear_Output")
@@ -159,12 +155,10 @@ class PlacementEdits:
 
     def _data_type(self, value: Value) -> int:
         """Return the ``TensorProto.DataType`` of a tensor that is quantized."""
-        stored = self.constants.direct(value)
+        stored = self.index.constants.direct(value)
         if stored is not None:
             return stored.data_type
-        if self._types is None:
-            self._types = TensorTypes(self.view)
-        return self._types.elem_type(value) or onnx.TensorProto.FLOAT
+        return self.index.types.elem_type(value) or onnx.TensorProto.FLOAT
 
     def _move(self, placement: Placement, value: Value, output: str) -> list[Use]:
         chosen = self._chosen(placement, value)

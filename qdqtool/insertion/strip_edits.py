@@ -112,7 +112,7 @@ class StripEdits:
         if source is None or output is None:
             self._keep(entry, "its Q has no input")
             return
-        if absorbs_relu(quantizer, self.index.qdq, self.index.constants) and quantizer.node not in self.clipping:
+        if absorbs_relu(quantizer, self.index) and quantizer.node not in self.clipping:
             self.clipping.append(quantizer.node)
         name = self._stands_for.get(source, source.name)
         name = self._cast_if_needed(entry, source, output, name)

@@ -147,7 +147,7 @@ def _with_relus(model: Model) -> Model:
     context = RuleContext(model.fork())
     draft = Draft(context, Namer(context.view))
     for entry in context.qdq.quantizers():
-        if absorbs_relu(entry, context.qdq, context.constants):
+        if absorbs_relu(entry, context.index):
             source = entry.node.input_name(0)
             draft.set_input(entry.node, 0, draft.add(entry.node, "Relu", (source,), source))
     return apply_edits(context.model, draft.edits) if draft.edits else model

@@ -6,7 +6,8 @@ ONNX Runtime's quantizer removes such Relu nodes. Code that removes the pair, or
 from onnx import TensorProto
 
 from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 
 MAX_STEPS = 64
@@ -42,20 +43,20 @@ KEEPS_SIGN = (
 """Operators whose results are not negative where their first input is not."""
 
 
-def absorbs_relu(entry: QdqNode, index: QdqIndex, constants: Constants) -> bool:
+def absorbs_relu(entry: QdqNode, index: ModelIndex) -> bool:
     """Whether a Q clips values at zero that could be negative."""
-    if not entry.is_quantize or entry.data is None or not _starts_at_zero(entry, constants):
+    if not entry.is_quantize or entry.data is None or not _starts_at_zero(entry, index.constants):
         return False
-    return not is_nonnegative(entry.data, index, constants)
+    return not is_nonnegative(entry.data, index)
 
 
-def is_nonnegative(value: Value, index: QdqIndex, constants: Constants) -> bool:
+def is_nonnegative(value: Value, index: ModelIndex) -> bool:
     """Whether a tensor is known to have no negative values, from the operators that make it."""
     found: Value | None = value
     for _ in range(MAX_STEPS):
-        entry = index.maker(found)
+        entry = index.qdq.maker(found)
         if entry is not None:
-            if _starts_at_zero(entry, constants):
+            if _starts_at_zero(entry, index.constants):
                 return True
             found = entry.data
             continue

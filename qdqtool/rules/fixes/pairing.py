@@ -60,7 +60,7 @@ def _bypass(product: Product, index: int, found: Operand, draft: Draft) -> None:
     source = quantizer.node.input_name(0)
     if product.node.scope.resolve(source) is not quantizer.data:
         raise UnfitError(f"'{source}' cannot be read here")
-    if absorbs_relu(quantizer, context.qdq, context.constants):
+    if absorbs_relu(quantizer, context.index):
         source = draft.add(product.node, "Relu", (source,), source)
     draft.set_input(product.node, index, source)
 

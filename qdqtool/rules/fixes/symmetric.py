@@ -148,7 +148,7 @@ def _symmetric(entry: QdqNode, draft: Draft) -> None:
     params = QuantParams(QuantScheme(formats.get("int8"), given.granularity), _scale(entry, given))
     for each in group.entries:
         write_parameters(draft, each, params)
-        if absorbs_relu(each, draft.context.qdq, draft.context.constants):
+        if absorbs_relu(each, draft.context.index):
             source = each.node.input_name(0)
             draft.set_input(each.node, 0, draft.add(each.node, "Relu", (source,), source))
     group.set_types(draft, TensorProto.INT8)
@@ -216,7 +216,7 @@ def _described(context: RuleContext, entry: QdqNode) -> str:
             wider = float(as_reals(new) / as_reals(old))
     except (UnfitError, ValueError):
         return words
-    relu = " behind a Relu, as it clips at 0" if absorbs_relu(entry, context.qdq, context.constants) else ""
+    relu = " behind a Relu, as it clips at 0" if absorbs_relu(entry, context.index) else ""
     return (
         f"{words}: scale {number(old)}, zero point {zero} becomes scale {number(new)}, {wider:.3g} times as wide{relu}"
     )

@@ -44,7 +44,7 @@ def float_source(draft: Draft, entry: QdqNode) -> str:
     """What to read in place of a DQ: :func:`source_of`, behind the Relu that its Q did the work of."""
     context = draft.context
     name, quantizer = source_of(context, entry), context.qdq.quantizer_of(entry)
-    if quantizer is not None and absorbs_relu(quantizer, context.qdq, context.constants):
+    if quantizer is not None and absorbs_relu(quantizer, context.index):
         return draft.add(quantizer.node, "Relu", (name,), name)
     return name
 
