@@ -150,7 +150,7 @@ class _Planner:
                 rank = None if moved else self._rank(value)
                 return Operand(found, cast, self._index.is_weight(found), rank)
             node = source.producer if source is not None else None
-            if node is None or not _moves_values(node):
+            if node is None or not (node.is_op("Cast") or ops.moves_values(node)):
                 break
             cast = cast or node.is_op("Cast")
             moved = moved or not node.is_op("Cast", "Identity")
@@ -160,8 +160,3 @@ class _Planner:
     def _rank(self, value: Value | None) -> int | None:
         shape = self._types.shape(value) if value is not None else None
         return len(shape) if shape is not None else None
-
-
-def _moves_values(node: NodeView) -> bool:
-    op = ops.get(node)
-    return node.is_op("Cast") or (op is not None and op.commutes)

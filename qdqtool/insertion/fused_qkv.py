@@ -62,8 +62,7 @@ class _Behind:
 
 
 def _carries(node: NodeView) -> bool:
-    family = ops.get(node)
-    return node.is_op(*_CARRYING_OPS) or (family is not None and family.commutes)
+    return node.is_op(*_CARRYING_OPS) or ops.moves_values(node)
 
 
 def _cuts(value: Value, constants: Constants) -> bool:

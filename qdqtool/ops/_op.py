@@ -19,8 +19,6 @@ class QuantizableOp:
         activation_inputs: Inputs that take per-tensor pairs.
         weight_input: The input that takes a per-axis or blocked pair when it is constant; None without weights.
         bias_input: The input that is added in the accumulator's type and stays float; None without one.
-        commutes: Whether the operator only moves or selects values, so a pair may be moved from one side of it to the
-            other without changing any number.
         two_activations: Whether kernels take two activations as well as an activation and a weight.
         stays_float: Why it gains nothing from pairs, in words that follow the name of a node; None where it gains.
         on_request: Whether an operator that gains nothing is quantized all the same for a user who names it.
@@ -31,7 +29,6 @@ class QuantizableOp:
     activation_inputs: ClassVar[tuple[int, ...]] = (0,)
     weight_input: ClassVar[int | None] = None
     bias_input: ClassVar[int | None] = None
-    commutes: ClassVar[bool] = False
     two_activations: ClassVar[bool] = False
     stays_float: ClassVar[str | None] = None
     on_request: ClassVar[bool] = False

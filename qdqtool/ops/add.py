@@ -1,6 +1,7 @@
 """Add, quantized where a residual branch joins."""
 
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 
 class _Add(QuantizableOp):
@@ -10,4 +11,5 @@ class _Add(QuantizableOp):
     activation_inputs = (0, 1)
 
 
+TRAITS = {"Add": Traits(keeps_channels=True, computes_indices=True, lacks_uint8=True)}
 OP = _Add()

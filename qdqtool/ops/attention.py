@@ -1,6 +1,7 @@
 """Attention as one operator, which stays float."""
 
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 
 class _Attention(QuantizableOp):
@@ -17,4 +18,5 @@ class _Attention(QuantizableOp):
     )
 
 
+TRAITS = {"Attention": Traits(is_layer=True)}
 OP = _Attention()

@@ -1,6 +1,8 @@
 """Average pooling: linear, yet it makes new values, so a pair does not move through it unchanged."""
 
+from qdqtool.ops._factors import over_space
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 
 class _AveragePool(QuantizableOp):
@@ -15,4 +17,10 @@ class _AveragePool(QuantizableOp):
     on_request = True
 
 
+TRAITS = {
+    "AveragePool": Traits(keeps_sign=True, keeps_channels=True, factor_rule=over_space),
+    "GlobalAveragePool": Traits(
+        keeps_sign=True, keeps_channels=True, factor_rule=over_space, is_layer=True, lacks_int8=True
+    ),
+}
 OP = _AveragePool()

@@ -2,6 +2,7 @@
 
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Codes, Traits
 
 
 class _Concat(QuantizableOp):
@@ -20,4 +21,5 @@ class _Concat(QuantizableOp):
         return tuple(range(len(node.proto.input)))
 
 
+TRAITS = {"Concat": Traits(computes_indices=True, codes=Codes.JOINED, lacks_uint8=True)}
 OP = _Concat()

@@ -6,6 +6,7 @@ from math import prod
 from qdqtool.graph.index.view import NodeView
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 LARGEST_FLOAT_KERNEL = 32
 """Elements of the largest kernel that fp8 convolutions take, measured with TensorRT for RTX 1.7 in one, two and three
@@ -41,4 +42,5 @@ class _Conv(QuantizableOp):
         return f"its kernel is {size}: {number_format} convolutions take {LARGEST_FLOAT_KERNEL} elements at most"
 
 
+TRAITS = {"Conv": Traits(is_layer=True)}
 OP = _Conv()

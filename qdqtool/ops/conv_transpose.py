@@ -2,6 +2,7 @@
 
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 
 class _ConvTranspose(QuantizableOp):
@@ -23,4 +24,5 @@ class _ConvTranspose(QuantizableOp):
         return 0
 
 
+TRAITS = {"ConvTranspose": Traits(is_layer=True)}
 OP = _ConvTranspose()

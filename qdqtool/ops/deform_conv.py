@@ -1,6 +1,7 @@
 """Deformable convolution, which stays float."""
 
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 
 class _DeformConv(QuantizableOp):
@@ -10,4 +11,5 @@ class _DeformConv(QuantizableOp):
     stays_float = "TensorRT knows it as a float plugin only"
 
 
+TRAITS = {"DeformConv": Traits(is_layer=True)}
 OP = _DeformConv()

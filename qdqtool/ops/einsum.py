@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 ELLIPSIS = "..."
 
@@ -104,4 +105,5 @@ def _implied(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _OTHER = _OtherEinsum()
+TRAITS = {"Einsum": Traits(is_layer=True)}
 OP = _Einsum()

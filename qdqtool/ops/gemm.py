@@ -2,6 +2,7 @@
 
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 
 class _Gemm(QuantizableOp):
@@ -23,4 +24,5 @@ class _Gemm(QuantizableOp):
         return 1 if node.attribute("transB", 0) else 0
 
 
+TRAITS = {"Gemm": Traits(is_layer=True)}
 OP = _Gemm()

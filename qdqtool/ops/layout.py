@@ -1,31 +1,49 @@
-"""Operators that only move or select values, so Q/DQ commutes with them (with per-tensor scales)."""
+"""Operators that move the values of one tensor, or repeat or drop some, by place.
 
-from qdqtool.ops._op import QuantizableOp
+Where a property that follows from moving values is set to False, nothing has relied on it so far for that operator,
+though it holds: the first output of a Split, say, has no other signs than its input.
+"""
 
+from dataclasses import replace
 
-class _Layout(QuantizableOp):
-    """One tensor goes through; every output value is an input value. MaxPool counts: quantizing keeps the order."""
-
-    op_types = (
-        "DepthToSpace",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "GlobalMaxPool",
-        "Identity",
-        "MaxPool",
-        "Reshape",
-        "Slice",
-        "SpaceToDepth",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-    )
-    commutes = True
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import NodeView
+from qdqtool.ops._channels import ChannelLayout
+from qdqtool.ops._factors import over_axes, stored_integers
+from qdqtool.ops._traits import MOVING
 
 
-OP = _Layout()
+def _flattened(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
+    del constants
+    joins = node.attribute("axis", 1) == 1 and layout is ChannelLayout.FIRST
+    return ChannelLayout.LAST if joins else None
+
+
+def _reshaped(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
+    """A Reshape that does what Flatten does: ``[0, n]`` keeps the batch and joins the rest."""
+    shape = stored_integers(node.input(1), constants)
+    flat = shape is not None and len(shape) == 2 and shape[0] == 0 and not node.attribute("allowzero", 0)
+    return ChannelLayout.LAST if flat and layout is ChannelLayout.FIRST else None
+
+
+def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:
+    """Of the attribute ``perm``, which is the axes reversed unless the node has it."""
+    order = node.attribute("perm", None if rank is None else range(rank - 1, -1, -1))
+    return order[axis] if isinstance(order, list | range) and axis < len(order) else None
+
+
+TRAITS = {
+    "DepthToSpace": replace(MOVING, carries_stand_ins=False, carries_indices=False),
+    "Expand": replace(MOVING, keeps_sign=False, carries_indices=False, index_inputs=(1,), lacks_uint8=True),
+    "Flatten": replace(
+        MOVING, carries_stand_ins=False, flattens_channels=True, factor_rule=_flattened, lacks_uint8=True
+    ),
+    "Reshape": replace(MOVING, flattens_channels=True, factor_rule=_reshaped, index_inputs=(1,), lacks_uint8=True),
+    "Slice": replace(MOVING, carries_indices=False, index_inputs=(1, 2, 3, 4), lacks_uint8=True),
+    "SpaceToDepth": replace(MOVING, keeps_sign=False, carries_stand_ins=False, carries_indices=False),
+    "Split": replace(MOVING, keeps_sign=False, carries_stand_ins=False, carries_indices=False, lacks_uint8=True),
+    "Squeeze": replace(MOVING, keeps_channels=True, factor_rule=over_axes, lacks_uint8=True),
+    "Tile": replace(MOVING, keeps_sign=False, carries_indices=False, index_inputs=(1,)),
+    "Transpose": replace(MOVING, source_axis=_transposed, keeps_channels=True, lacks_uint8=True),
+    "Unsqueeze": replace(MOVING, keeps_channels=True, lacks_uint8=True),
+}

@@ -2,6 +2,7 @@
 
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 
 class _MatMul(QuantizableOp):
@@ -22,4 +23,5 @@ class _MatMul(QuantizableOp):
         return max(rank - 2, 0)
 
 
+TRAITS = {"MatMul": Traits(is_layer=True)}
 OP = _MatMul()

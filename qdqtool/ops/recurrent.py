@@ -1,6 +1,7 @@
 """Recurrent layers, which stay float."""
 
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._traits import Traits
 
 
 class _Recurrent(QuantizableOp):
@@ -16,4 +17,5 @@ class _Recurrent(QuantizableOp):
     )
 
 
+TRAITS = {op_type: Traits(is_layer=True) for op_type in _Recurrent.op_types}
 OP = _Recurrent()

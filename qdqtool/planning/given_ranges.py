@@ -171,8 +171,8 @@ def _source(value: Value, found: Encodings) -> str:
         if source.name in found.ranges or source.name in found.formats:
             return source.name
         maker = source.producer
-        family, before = (ops.get(maker), maker.input(0)) if maker is not None else (None, None)
-        if family is None or not family.commutes or before is None:
+        before = maker.input(0) if maker is not None and ops.moves_values(maker) else None
+        if before is None:
             break
         source = before
     return value.name

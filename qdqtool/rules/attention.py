@@ -207,8 +207,7 @@ def _is_quantized_again(context: RuleContext, value: Value | None) -> bool:
         entries = [context.qdq.get(node) for node in readers]
         if readers and all(entry is not None and entry.is_quantize for entry in entries):
             return True
-        known = ops.get(readers[0]) if len(readers) == 1 else None
-        if known is None or not known.commutes:
+        if len(readers) != 1 or not ops.moves_values(readers[0]):
             return False
         value = readers[0].output()
     return False

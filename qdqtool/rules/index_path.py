@@ -109,8 +109,7 @@ def _quantized(context: RuleContext, value: Value | None, seen: set[Value], step
         yield entry
         return
     node = value.producer
-    known = ops.get(node)
-    if known is not None and known.commutes:
+    if ops.moves_values(node):
         yield from _quantized(context, node.input(0), seen, steps - 1)
     elif node.is_op(*ARITHMETIC):
         for index in range(len(node.proto.input)):

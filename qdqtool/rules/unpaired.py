@@ -9,7 +9,7 @@ from qdqtool.graph.index.view import NodeView, Use, Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer
 from qdqtool.rules.support.rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
-from qdqtool.rules.support.words import accepts, picks_values
+from qdqtool.rules.support.words import accepts
 from qdqtool.targets import Target
 
 MAX_STEPS = 64
@@ -40,10 +40,6 @@ WITHOUT_INT8 = frozenset(
     }
 )
 """Operators that TensorRT for RTX 1.7.1 refuses to compute on int8; others it computes, on the bare codes."""
-
-
-ORDERING = frozenset({"ArgMax", "ArgMin", "ReduceMax", "ReduceMin", "Shape", "Size", "TopK"})
-"""Operators that ask for the order of values, or only for their number: of codes they get the same answer."""
 
 
 class Unpaired(Rule):
@@ -167,8 +163,7 @@ def _refuses(use: Use, entry: QdqNode, target: Target) -> bool:
 
 def _keeps_meaning(node: NodeView) -> bool:
     """Whether what a node does to codes is what it does to the values they stand for."""
-    known = ops.get(node)
-    return (known is not None and known.commutes) or node.is_op(*ORDERING) or picks_values(node)
+    return ops.moves_codes(node) or ops.traits(node).keeps_order_only
 
 
 def _hands_on(node: NodeView) -> bool:

@@ -9,12 +9,11 @@ that ends at 1, so int8 keeps the range that calibration finds, by the size of i
 from dataclasses import replace
 
 from qdqtool import ops
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.planning.placement.proposal import ProposedSlot
 
 MAX_STEPS = 16
 SOFTMAX_BOUND = 1.0
-_KEEPING_OPS = ("Cast", "Dropout")
 
 
 def with_bound(slot: ProposedSlot, view: GraphView) -> ProposedSlot:
@@ -32,12 +31,7 @@ def _comes_from_softmax(value: Value | None) -> bool:
         node = value.producer if value is not None else None
         if node is None or node.is_op("Softmax"):
             return node is not None
-        if not _keeps_values(node):
+        if not (ops.moves_values(node) or ops.traits(node).passes_values):
             return False
         value = node.input(0)
     return False
-
-
-def _keeps_values(node: NodeView) -> bool:
-    family = ops.get(node)
-    return node.is_op(*_KEEPING_OPS) or (family is not None and family.commutes)

@@ -99,8 +99,7 @@ def _unreachable(index: ModelIndex) -> Mapping[TensorKey, str]:
 
 def _read_in_bodies(view: GraphView) -> Iterator[Value]:
     for node in view.nodes():
-        family = ops.get(node)
-        if family is not None and not family.commutes:
+        if ops.get(node) is not None:
             yield from (value for value in _inputs(node) if value.scope.path != MAIN)
 
 

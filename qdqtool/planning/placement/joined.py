@@ -64,9 +64,9 @@ def share_ranges(
 def origin(value: Value) -> Value:
     """The tensor that ``value`` is made of by operators that only move or select values."""
     for _ in range(MAX_STEPS):
-        family = ops.get(value.producer) if value.producer is not None else None
-        source = value.producer.input(0) if value.producer is not None else None
-        if family is None or not family.commutes or source is None:
+        maker = value.producer
+        source = maker.input(0) if maker is not None and ops.moves_values(maker) else None
+        if source is None:
             break
         value = source
     return value

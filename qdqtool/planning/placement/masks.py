@@ -17,14 +17,14 @@ MAX_JOINS = 2
 """Most Adds that a mask has gone through before it is added to scores; each doubles the ways to look."""
 
 _MASKING_OPS = ("Add", "Max", "Min", "Sub", "Where")
-_KEEPING_OPS = ("Cast", "Clip", "Div", "Dropout", "Mul")
+_SCALING_OPS = ("Clip", "Div", "Mul")
 
 
 def feeds_softmax(node: NodeView) -> bool:
     """Whether ``node`` makes attention scores: its output reaches a Softmax through operators that keep its values."""
     value, steps = node.output(), 0
     while value is not None and steps < MAX_STEPS:
-        if any(use.node.is_op("Softmax", "LogSoftmax") for use in value.uses):
+        if any(ops.traits(use.node).softmax for use in value.uses):
             return True
         onward = next((use.node for use in value.uses if _keeps_values(use.node)), None)
         value, steps = (onward.output() if onward is not None else None), steps + 1
@@ -63,9 +63,8 @@ def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) ->
         if node.is_op("Add"):  # with a position bias
             operands = (node.input(0), node.input(1)) if joins else ()
             return any(operand is not None and _is_mask(operand, context, joins - 1) for operand in operands)
-        family = ops.get(node)
         onward = node.input(0)
-        if onward is None or not (node.is_op("Cast", "Trilu") or (family is not None and family.commutes)):
+        if onward is None or not (node.is_op("Cast", "Trilu") or ops.moves_values(node)):
             return False
         value = onward
     return False
@@ -92,5 +91,4 @@ def _is_flag(value: Value, context: PlacementContext) -> bool:
 
 
 def _keeps_values(node: NodeView) -> bool:
-    family = ops.get(node)
-    return node.is_op(*_KEEPING_OPS) or (family is not None and family.commutes)
+    return node.is_op(*_SCALING_OPS) or ops.moves_values(node) or ops.traits(node).passes_values

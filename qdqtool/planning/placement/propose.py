@@ -72,7 +72,7 @@ def propose(
 
 
 def _decide(node: NodeView, family: QuantizableOp, context: PlacementContext, number_format: NumberFormat) -> Decision:
-    if family.commutes or not is_computed_in_float(node, context):
+    if not is_computed_in_float(node, context):
         return None
     reason = reason_to_leave(node, context)
     if reason is not None:

@@ -110,8 +110,7 @@ def _match(option: str, pattern: str, nodes: list[NodeView], words: Callable[[No
 
 
 def _is_quantizable(node: NodeView) -> bool:
-    family = ops.get(node)
-    return family is not None and not family.commutes
+    return ops.get(node) is not None
 
 
 def _likely(pattern: str, words: Iterable[str]) -> list[str]:

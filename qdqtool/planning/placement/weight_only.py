@@ -53,18 +53,18 @@ def propose_weights(index: ModelIndex, target: Target, selection: Selection, goa
     """
     selection.matches(index.view)
     context = PlacementContext(index, target, selection)
-    candidates = [(node, family) for node in index.view.nodes() if (family := ops.get(node)) is not None]
-    decisions = {node: _decide(node, family, context, goal) for node, family in candidates}
+    decisions = {node: _decide(node, context, goal) for node in index.view.nodes()}
     leave_tiny(decisions, context)
-    ordered = [(node, decisions[node]) for node, _ in candidates]
+    ordered = list(decisions.items())
     claims = [claim for _, decision in ordered if isinstance(decision, tuple) for claim in decision]
     return Proposal(share(claims, goal.mode.weight_scheme), collect_skipped(ordered))
 
 
-def _decide(node: NodeView, family: QuantizableOp, context: PlacementContext, goal: WeightGoal) -> Decision:
-    if node.op_type == "Gather":
+def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Decision:
+    if node.is_op("Gather"):
         return _decide_table(node, context)
-    if not is_computed_in_float(node, context):
+    family = ops.get(node)
+    if family is None or not is_computed_in_float(node, context):
         return None
     if family.weight_input is None:
         return _decide_other(node, family, context)

@@ -9,7 +9,6 @@ from qdqtool.graph.index.view import NodeView, Use, Value
 from qdqtool.rules.fixes.stored import Parameters, parameters
 from qdqtool.rules.support.fix import Draft, UnfitError
 from qdqtool.rules.support.rule_context import RuleContext
-from qdqtool.rules.support.words import picks_values
 
 
 @dataclass(slots=True, eq=False)
@@ -79,10 +78,9 @@ class CodeGroup:
 
     def _moved(self, node: NodeView) -> list[Value | None]:
         """The codes that a node moves, on both sides of it."""
-        known = ops.get(node)
         if node.is_op("Concat"):
             sources = [node.input(index) for index in range(len(node.proto.input))]
-        elif (known is not None and known.commutes) or picks_values(node):
+        elif ops.moves_codes(node):
             sources = [node.input(0)]
         else:
             raise UnfitError(f"{node.op_type} '{node.label}' computes with the codes")

@@ -112,8 +112,7 @@ class Walk:
 
 def _carried(walk: Walk, node: NodeView) -> Value | None:
     """The input whose codes go through ``node``; None where it computes."""
-    known = ops.get(node)
-    if (known is not None and known.commutes) or node.is_op(*POINTWISE, *SELECTING):
+    if ops.moves_values(node) or node.is_op(*POINTWISE, *SELECTING):
         return node.input(0)
     if node.is_op("Pad"):
         zeros = node.attribute("mode", b"constant") == b"constant"

@@ -51,11 +51,6 @@ def _accepts(op_type: str, opset: int, index: int, name: str) -> bool:
     return not formal or f"tensor({name})" in formal[min(index, len(formal) - 1)].types
 
 
-def picks_values(node: NodeView) -> bool:
-    """Whether a Resize only repeats and drops values, as with the nearest neighbour; then codes keep their meaning."""
-    return node.is_op("Resize") and node.attribute("mode", b"nearest") == b"nearest"
-
-
 def listed(words: Iterable[str]) -> str:
     """``a, b, c`` in order of the alphabet."""
     return ", ".join(sorted(words))

@@ -1,0 +1,33 @@
+"""Activation functions: each value alone, by one curve."""
+
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import NodeView
+from qdqtool.ops._channels import ChannelLayout
+from qdqtool.ops._factors import pointwise
+from qdqtool.ops._traits import Traits
+
+
+def _constant_slope(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
+    """A LeakyRelu commutes whatever its slope; a PRelu if its slope is constant, and no factor is moved into it."""
+    slope = node.input(1)
+    return layout if slope is not None and constants.is_constant(slope) else None
+
+
+TRAITS = {
+    "Clip": Traits(keeps_channels=True, fused_behind_products=True),
+    "Elu": Traits(keeps_channels=True, lacks_int8=True),
+    "Erf": Traits(keeps_channels=True),
+    "Gelu": Traits(keeps_channels=True, lacks_int8=True),
+    "HardSigmoid": Traits(nonnegative=True, keeps_channels=True),
+    "HardSwish": Traits(keeps_channels=True),
+    "LeakyRelu": Traits(keeps_channels=True, factor_rule=pointwise, fused_behind_products=True),
+    "PRelu": Traits(keeps_channels=True, factor_rule=_constant_slope),
+    "Relu": Traits(
+        nonnegative=True, keeps_magnitude=True, keeps_channels=True, factor_rule=pointwise, fused_behind_products=True
+    ),
+    "Selu": Traits(lacks_int8=True),
+    "Sigmoid": Traits(nonnegative=True, keeps_channels=True, is_layer=True, lacks_int8=True),
+    "Softplus": Traits(nonnegative=True, lacks_int8=True),
+    "Swish": Traits(keeps_channels=True),
+    "Tanh": Traits(keeps_channels=True, is_layer=True, lacks_int8=True),
+}

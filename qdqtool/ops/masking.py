@@ -1,0 +1,8 @@
+"""Operators that choose between values and a filler."""
+
+from qdqtool.ops._traits import Traits
+
+TRAITS = {
+    "Trilu": Traits(keeps_magnitude=True, carries_stand_ins=True),
+    "Where": Traits(index_inputs=(0,)),
+}

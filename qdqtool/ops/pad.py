@@ -1,0 +1,28 @@
+"""Pad."""
+
+import numpy as np
+
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import NodeView
+from qdqtool.ops._channels import ChannelLayout
+from qdqtool.ops._factors import stored_integers
+from qdqtool.ops._traits import Codes, Traits
+
+
+def _with_zeros(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
+    """With zeros or with what is there already, and never more channels."""
+    pads = node.attribute("pads") or stored_integers(node.input(1), constants)
+    if pads is None or layout is not ChannelLayout.FIRST or node.input_name(3):
+        return None
+    fill = node.input(2)
+    filled = constants.array(fill) if fill is not None else np.float32(node.attribute("value", 0.0))
+    zero = filled is not None and not np.any(filled)
+    rank = len(pads) // 2
+    return layout if zero and rank > 2 and not (pads[1] or pads[rank + 1]) else None
+
+
+TRAITS = {
+    "Pad": Traits(
+        keeps_channels=True, factor_rule=_with_zeros, index_inputs=(1,), codes=Codes.PADDED, lacks_uint8=True
+    ),
+}

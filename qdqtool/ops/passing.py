@@ -1,0 +1,43 @@
+"""Operators that hand each value on in its place, be it in another type."""
+
+from dataclasses import replace
+
+from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.view import NodeView
+from qdqtool.ops._channels import ChannelLayout
+from qdqtool.ops._factors import pointwise
+from qdqtool.ops._traits import MOVING, Codes, Traits
+
+
+def _in_inference(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
+    del constants
+    return None if node.input_name(2) else layout
+
+
+def _same_axis(node: NodeView, axis: int, rank: int | None) -> int:
+    del node, rank
+    return axis
+
+
+TRAITS = {
+    "Cast": Traits(
+        passes_values=True, keeps_channels=True, computes_indices=True, carries_indices=True, codes=Codes.POINTWISE
+    ),
+    "Dropout": Traits(
+        passes_values=True,
+        keeps_sign=True,
+        keeps_magnitude=True,
+        keeps_channels=True,
+        factor_rule=_in_inference,
+        codes=Codes.POINTWISE,
+    ),
+    "Identity": replace(
+        MOVING,
+        passes_values=True,
+        source_axis=_same_axis,
+        keeps_channels=True,
+        factor_rule=pointwise,
+        codes=Codes.POINTWISE,
+        lacks_uint8=True,
+    ),
+}

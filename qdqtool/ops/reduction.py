@@ -1,0 +1,14 @@
+"""Operators that make one value, or a few, of all values along some axes."""
+
+from qdqtool.ops._factors import over_axes
+from qdqtool.ops._traits import Codes, Traits
+
+TRAITS = {
+    "ArgMax": Traits(keeps_order_only=True),
+    "ArgMin": Traits(keeps_order_only=True),
+    "CumSum": Traits(lacks_int8=True),
+    "ReduceMax": Traits(keeps_order_only=True, keeps_channels=True, factor_rule=over_axes, codes=Codes.SELECTED),
+    "ReduceMean": Traits(keeps_channels=True, factor_rule=over_axes, lacks_int8=True),
+    "ReduceMin": Traits(keeps_order_only=True, codes=Codes.SELECTED),
+    "TopK": Traits(keeps_order_only=True, keeps_magnitude=True, index_inputs=(1,)),
+}

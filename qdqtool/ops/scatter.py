@@ -1,0 +1,9 @@
+"""Operators that write values to places that another input gives."""
+
+from qdqtool.ops._traits import Traits
+
+TRAITS = {
+    "OneHot": Traits(index_inputs=(0, 1)),
+    "ScatterElements": Traits(index_inputs=(1,)),
+    "ScatterND": Traits(index_inputs=(1,)),
+}

@@ -1,0 +1,8 @@
+"""Softmax and its logarithm."""
+
+from qdqtool.ops._traits import Traits
+
+TRAITS = {
+    "LogSoftmax": Traits(softmax=True, is_layer=True, lacks_int8=True),
+    "Softmax": Traits(nonnegative=True, softmax=True, keeps_channels=True, is_layer=True, lacks_int8=True),
+}
