@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qdqtool import ops
 from qdqtool.data.feeds import DataDescription, Feeds
 from qdqtool.data.signature import Dim, InputSpec
 from qdqtool.errors import UsageError
@@ -20,10 +21,6 @@ from qdqtool.numerics.dtypes import Array
 
 DEFAULT_SAMPLES = 4
 SMALL_INTEGERS = 10
-
-# A token id reaches the Gather of its table through these; an id beyond the table would make ONNX Runtime fail.
-_LAYOUT_OPS = ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose")
-_TABLE_OPS = ("Gather", "GatherElements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +112,15 @@ def _bound(spec: InputSpec, index: ModelIndex) -> int:
 
 
 def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
-    """Yield the extents of the tables that ``start`` indexes, through casts and reshapes."""
+    """Yield the extents of the tables that ``start`` indexes, through what hands indices on."""
     seen: set[Value] = {start}
     pending = [start]
     while pending:
         for use in pending.pop().uses:
-            if use.index == 1 and use.node.is_op(*_TABLE_OPS):
+            if use.index == 1 and ops.traits(use.node).looks_up:
                 yield from _table_size(use.node, types)
-            follower = use.node.output() if use.index == 0 and use.node.is_op(*_LAYOUT_OPS) else None
+            carried = use.index == 0 and ops.traits(use.node).carries_indices
+            follower = use.node.output() if carried else None
             if follower is not None and follower not in seen:
                 seen.add(follower)
                 pending.append(follower)

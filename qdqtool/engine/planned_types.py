@@ -10,7 +10,7 @@ from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.granularity import PerAxis, PerTensor, normalize_axis
-from qdqtool.ops import QuantizableOp
+from qdqtool.ops import ProductOp
 from qdqtool.targets import type_name
 
 # Operators that may stand between a DQ and its consumer. The limit also ends the walk in a cyclic graph.
@@ -52,7 +52,7 @@ class PlannedNode:
     """
 
     node: NodeView
-    op: QuantizableOp
+    op: ProductOp
     operands: tuple[Operand, ...]
 
     @property
@@ -133,8 +133,8 @@ class _Planner:
 
     def nodes(self) -> Iterator[PlannedNode]:
         for node in self._view.nodes():
-            op = ops.get(node)
-            if op is None or not op.weighted:
+            op = ops.product(node)
+            if op is None:
                 continue
             operands = tuple(self._operand(node.input(index)) for index in op.quantized_inputs(node))
             if any(operand.format is not None for operand in operands):
@@ -153,7 +153,7 @@ class _Planner:
             if node is None or not (node.is_op("Cast") or ops.moves_values(node)):
                 break
             cast = cast or node.is_op("Cast")
-            moved = moved or not node.is_op("Cast", "Identity")
+            moved = moved or not ops.traits(node).passes_values
             source = node.input(0)
         return Operand(None, cast=False, is_weight=value is not None and self._constants.is_constant(value), rank=None)
 

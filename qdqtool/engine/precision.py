@@ -161,7 +161,7 @@ def _granularity_fault(entry: PlannedNode) -> str | None:
 def _weight_only_reason(entry: PlannedNode) -> str:
     weight = next(operand for operand in entry.operands if operand.dequantize is not None)
     granularity = weight.dequantize.granularity if weight.dequantize is not None else None
-    if not entry.node.is_op("MatMul", "Gemm"):
+    if not entry.op.is_matrix_product:
         return "only its weight is quantized, and it has no weight-only kernel; quantize its activation too"
     # int4 stays packed (runtime_fusion) with two or more blocks along K; per-axis int4 gets a kernel that dequantizes
     # it first.

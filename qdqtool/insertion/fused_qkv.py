@@ -11,7 +11,6 @@ PARTS = 3
 MAX_TENSORS = 128
 """Most tensors that are followed behind one product; rotary positions and a cache need a fifth of them."""
 
-_PRODUCTS = ("Einsum", "MatMul")
 _CARRYING_OPS = ("Add", "Cast", "Concat", "DequantizeLinear", "Div", "Mul", "Neg", "QuantizeLinear", "Sub")
 """Operators between projections and products of an attention, besides those that only move values."""
 
@@ -54,11 +53,17 @@ class _Behind:
 
     def _behind(self, value: Value) -> Iterator[Value]:
         for use in value.uses:
-            if use.node.is_op(*_PRODUCTS):
+            if _multiplies_heads(use.node):
                 self.operands.setdefault(use.node, set()).add(use.index)
             elif _carries(use.node):
                 outputs = (use.node.output(index) for index in range(len(use.node.proto.output)))
                 yield from (output for output in outputs if output is not None)
+
+
+def _multiplies_heads(node: NodeView) -> bool:
+    """Whether it multiplies two activations that have an axis of heads, as those of an attention have."""
+    product = ops.product(node)
+    return product is not None and product.two_activations and product.activation_rank is None
 
 
 def _carries(node: NodeView) -> bool:

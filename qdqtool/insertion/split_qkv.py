@@ -19,6 +19,7 @@ from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.qdq import DEQUANTIZE, QUANTIZE
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
@@ -26,14 +27,13 @@ from qdqtool.graph.model import Model, Payload
 from qdqtool.graph.scope import ScopePath
 from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.fused_qkv import PARTS, is_fused_qkv
+from qdqtool.ops import ProductOp
 
 WEIGHT, BIAS = 1, 2
 PART = "_part"
 """Suffix of the names of parts."""
 OPSET_OF_JOINING = 11
 """The first opset in which a Concat counts axes from the end."""
-_KEEPING_OPS = ("DequantizeLinear", "Identity", "QuantizeLinear", "Transpose")
-"""What may stand between a stored weight and its product."""
 
 
 def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str, ...]]:
@@ -71,7 +71,7 @@ def _joins_parts(node: NodeView) -> bool:
         return False
     made = [value.producer for index in range(PARTS) if (value := node.input(index)) is not None]
     names = all(name.startswith(f"{node.key[0]}{PART}") for name in node.proto.input)
-    return names and all(maker is not None and maker.is_op("Gemm", "MatMul") for maker in made)
+    return names and all(maker is not None and _matrix_product(maker) is not None for maker in made)
 
 
 def _cut(model: Model, find: Callable[[GraphView], Iterator["_Site"]]) -> Transformed[tuple[str, ...]]:
@@ -96,17 +96,22 @@ def _float_sites(view: GraphView, split: AbstractSet[tuple[ScopePath, NodeKey]])
 def _sites(view: GraphView, constants: Constants) -> Iterator["_Site"]:
     """Products whose stored weights can be cut in equal parts along their output channels."""
     for node in view.nodes():
-        family = ops.get(node) if node.is_op("Gemm", "MatMul") and not node.scope.in_function else None
-        axis = family.weight_axis(node, 2) if family is not None else None
+        product = _matrix_product(node) if not node.scope.in_function else None
+        axis = product.weight_axis(node, 2) if product is not None else None
         if axis is not None and node.scope.opset >= OPSET_OF_JOINING:
             width = _width(node.input(WEIGHT), axis, constants)
             if width and width % PARTS == 0:
                 yield _Site(node, axis, width)
 
 
+def _matrix_product(node: NodeView) -> ProductOp | None:
+    found = ops.product(node)
+    return found if found is not None and found.is_matrix_product else None
+
+
 def _is_dequantized(value: Value | None) -> bool:
     """Whether a DQ makes it, be it through a Transpose of the weight."""
-    while value is not None and value.producer is not None and value.producer.is_op("Identity", "Transpose"):
+    while value is not None and value.producer is not None and ops.traits(value.producer).reorders_axes:
         value = value.producer.input(0)
     return value is not None and value.producer is not None and value.producer.op_type == "DequantizeLinear"
 
@@ -118,7 +123,7 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
         if stored is not None:
             return stored.dims[axis] if len(stored.dims) == 2 else 0
         node = value.producer
-        if node is None or not node.is_op(*_KEEPING_OPS) or node.attribute("block_size", 0):
+        if node is None or not _hands_on_weight(node) or node.attribute("block_size", 0):
             return 0
         if sorted(node.attribute("perm", (1, 0))) != [0, 1]:  # no matrix
             return 0
@@ -126,9 +131,15 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
     return 0
 
 
+def _hands_on_weight(node: NodeView) -> bool:
+    """Whether it may stand between a stored weight and its product."""
+    return node.is_op(QUANTIZE, DEQUANTIZE) or ops.traits(node).reorders_axes
+
+
 def _axis_in_front(node: NodeView, axis: int) -> int:
     """Which axis of what ``node`` reads becomes ``axis`` of the matrix that it makes."""
-    return int(node.attribute("perm", (1, 0))[axis]) if node.op_type == "Transpose" else axis
+    found = ops.source_axis(node, axis, 2)
+    return axis if found is None else found  # a Q or DQ keeps its axes
 
 
 @dataclass(frozen=True, slots=True)

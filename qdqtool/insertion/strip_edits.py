@@ -16,7 +16,6 @@ from qdqtool.graph.edits.edit import (
     SetInput,
 )
 from qdqtool.graph.edits.naming import Namer
-from qdqtool.graph.index.fused_relu import absorbs_relu
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QUANTIZE, QdqNode
 from qdqtool.graph.index.view import NodeView, Value
@@ -24,6 +23,7 @@ from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor,
 from qdqtool.graph.model import Payload
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
+from qdqtool.ops.support.fused_relu import absorbs_relu
 
 _PACKED_SUFFIX = "_quantized"
 

@@ -131,8 +131,8 @@ def _coverage(index: ModelIndex) -> Iterator[Coverage]:
     full: Counter[str] = Counter()
     partly: Counter[str] = Counter()
     for node in index.view.nodes():
-        op = ops.get(node)
-        if op is None or not op.weighted:
+        op = ops.product(node)
+        if op is None:
             continue
         quantized = [_is_dequantized(node.input(position), index.qdq) for position in op.quantized_inputs(node)]
         totals[node.op_type] += 1

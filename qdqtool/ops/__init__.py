@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from qdqtool import ops as _package
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._channels import ChannelLayout as ChannelLayout
-from qdqtool.ops._op import LEAST_CHANNELS as LEAST_CHANNELS
 from qdqtool.ops._op import QuantizableOp as QuantizableOp
+from qdqtool.ops._product import LEAST_CHANNELS as LEAST_CHANNELS
+from qdqtool.ops._product import ProductOp as ProductOp
 from qdqtool.ops._traits import UNKNOWN
 from qdqtool.ops._traits import Codes as Codes
 from qdqtool.ops._traits import Traits as Traits
@@ -42,6 +43,12 @@ def get(node: NodeView) -> QuantizableOp | None:
     return family.of(node) if family is not None else None
 
 
+def product(node: NodeView) -> ProductOp | None:
+    """How ``node`` multiplies an activation with weights; None where it does not."""
+    found = get(node)
+    return found if isinstance(found, ProductOp) else None
+
+
 def traits(node: NodeView) -> Traits:
     """What the operator of ``node`` does to values; nothing is stated for an operator of another domain."""
     return UNKNOWN if node.domain else all_traits().get(node.op_type, UNKNOWN)
@@ -56,6 +63,26 @@ def moves_codes(node: NodeView) -> bool:
     """Whether ``node`` only moves values with the attributes that it has: to codes it does what it does to values."""
     known = traits(node)
     return known.moves_values or (known.moves_values_if is not None and known.moves_values_if(node))
+
+
+def source_axis(node: NodeView, axis: int, rank: int | None) -> int | None:
+    """Which axis of what ``node`` reads becomes ``axis`` of what it makes.
+
+    Args:
+        node: A node that changes nothing but the order of axes: one whose traits have ``reorders_axes``.
+        axis: An axis, counted from the front.
+        rank: The rank of both tensors; None where it is unknown.
+
+    Returns:
+        None where the axis cannot be told, and for any other node.
+    """
+    rule = traits(node).source_axis
+    return rule(node, axis, rank) if rule is not None else None
+
+
+def axis_behind(node: NodeView, axis: int, rank: int) -> int | None:
+    """Which axis of what such a node makes has the entries of ``axis`` of what it reads; None as above."""
+    return next((behind for behind in range(rank) if source_axis(node, behind, rank) == axis), None)
 
 
 @functools.cache

@@ -127,7 +127,8 @@ class KernelTraits:
         codes: How TensorRT gets codes through it; None where a product behind reads float.
         fused_behind_products: Whether TensorRT computes it in the registers of a product in front of it.
         lacks_int8: Whether TensorRT for RTX 1.7.1 refuses to compute it on int8; others it computes, on the bare codes.
-        lacks_uint8: Whether TensorRT for RTX 1.7.1 was seen to refuse uint8 data in it.
+        lacks_uint8: Whether TensorRT for RTX 1.7.1 was seen to refuse uint8 data in it. It takes uint8 in Cast, Equal
+            and Shape.
         stays_float32: Why it stays float32 although ONNX defines it for float16; empty where nothing speaks against it.
         float32_inputs: Inputs that stay float32, whatever type ONNX allows: they say how a shape changes.
     """

@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 from math import prod
 
+from onnx import TensorProto
+
 from qdqtool.graph.index.view import NodeView
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.ops._op import QuantizableOp
+from qdqtool.numerics.product import ProductLayout
+from qdqtool.ops._channels import ChannelLayout
+from qdqtool.ops._product import ProductOp
 from qdqtool.ops._traits import Traits
 
 LARGEST_FLOAT_KERNEL = 32
@@ -13,12 +17,18 @@ LARGEST_FLOAT_KERNEL = 32
 dimensions: 4 x 8 and 1 x 32 run in fp8, 5 x 7 and 1 x 33 in float. int8 knows no such limit."""
 
 
-class _Conv(QuantizableOp):
+class _Conv(ProductOp):
     """Weight ``[M, C/group, k1, ...]``: output channels on axis 0. No kernel takes blocks of input channels."""
 
     op_types = ("Conv",)
-    weight_input = 1
     bias_input = 2
+    channel_layout = ChannelLayout.FIRST
+    is_convolution = True
+    packs_channels = True
+    fuses_add = True
+    takes_batchnorm = True
+    sums_evenly = True
+    no_turing_kernel = (TensorProto.BFLOAT16,)
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
         """Axis 0."""
@@ -29,6 +39,12 @@ class _Conv(QuantizableOp):
         """Axis 1."""
         del node
         return 1 if rank > 1 else None
+
+    def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
+        """Groups of output channels, then input channels."""
+        groups = node.attribute("group", 1)
+        fits = len(shape) > 2 and groups >= 1 and shape[0] % groups == 0
+        return ProductLayout(shape, groups) if fits else None
 
     def missing_kernel(
         self, node: NodeView, weight_shape: Sequence[int | str | None], number_format: NumberFormat

@@ -1,11 +1,15 @@
 """ConvTranspose."""
 
+from onnx import TensorProto
+
 from qdqtool.graph.index.view import NodeView
-from qdqtool.ops._op import QuantizableOp
+from qdqtool.numerics.product import ProductLayout
+from qdqtool.ops._channels import ChannelLayout
+from qdqtool.ops._product import ProductOp
 from qdqtool.ops._traits import Traits
 
 
-class _ConvTranspose(QuantizableOp):
+class _ConvTranspose(ProductOp):
     """Weight ``[C, M/group, k1, ...]``.
 
     ONNX's output channel is axis 1, while NVIDIA's kernels are reported to want scales on axis 0 and TensorRT for RTX
@@ -13,15 +17,34 @@ class _ConvTranspose(QuantizableOp):
     """
 
     op_types = ("ConvTranspose",)
-    weight_input = 1
     bias_input = 2
+    channel_layout = ChannelLayout.FIRST
+    is_convolution = True
+    takes_batchnorm = True
     stays_float = "TensorRT for RTX runs it in float whatever its pairs"
     on_request = True
+    no_kernel = (TensorProto.BFLOAT16,)
+    no_turing_kernel = (TensorProto.BFLOAT16,)
+
+    def output_axis(self, node: NodeView, rank: int) -> int | None:
+        """Axis 1."""
+        del node, rank
+        return 1
+
+    def output_groups(self, node: NodeView) -> int:
+        """The attribute ``group``."""
+        return int(node.attribute("group", 1))
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
         """Axis 0."""
         del node, rank
         return 0
+
+    def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
+        """Groups of input channels, then output channels."""
+        groups = node.attribute("group", 1)
+        fits = len(shape) > 2 and groups >= 1 and shape[0] % groups == 0
+        return ProductLayout(shape, groups, inputs_first=True) if fits else None
 
 
 TRAITS = {"ConvTranspose": Traits(is_layer=True)}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._product import ProductOp
 from qdqtool.ops._traits import Traits
 
 ELLIPSIS = "..."
@@ -52,11 +53,10 @@ class Equation:
         return position if ELLIPSIS not in self.right[:position] else rank - len(self.right) + position
 
 
-class _Einsum(QuantizableOp):
+class _Einsum(ProductOp):
     """An activation and a weight or a second activation, as in MatMul; measured with TensorRT for RTX 1.7."""
 
     op_types = ("Einsum",)
-    weight_input = 1
     two_activations = True
 
     def of(self, node: NodeView) -> QuantizableOp | None:

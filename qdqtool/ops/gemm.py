@@ -1,17 +1,27 @@
 """Gemm."""
 
+from onnx import TensorProto
+
 from qdqtool.graph.index.view import NodeView
-from qdqtool.ops._op import QuantizableOp
+from qdqtool.numerics.product import ProductLayout
+from qdqtool.ops._channels import ChannelLayout
+from qdqtool.ops._product import ProductOp
 from qdqtool.ops._traits import Traits
 
 
-class _Gemm(QuantizableOp):
-    """Weight ``[K, N]``, or ``[N, K]`` with ``transB``."""
+class _Gemm(ProductOp):
+    """Weight ``[K, N]``, or ``[N, K]`` with ``transB``. Activation ``[M, K]``, or ``[K, M]`` with ``transA``."""
 
     op_types = ("Gemm",)
-    weight_input = 1
     bias_input = 2
     two_activations = True
+    channel_layout = ChannelLayout.LAST
+    activation_rank = 2
+    is_matrix_product = True
+    packs_channels = True
+    takes_batchnorm = True
+    sums_evenly = True
+    no_turing_kernel = (TensorProto.FLOAT, TensorProto.BFLOAT16)
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
         """The axis of N."""
@@ -22,6 +32,24 @@ class _Gemm(QuantizableOp):
         """The axis of K."""
         del rank
         return 1 if node.attribute("transB", 0) else 0
+
+    def row_axis(self, node: NodeView, rank: int) -> int | None:
+        """The axis of M."""
+        return 1 if node.attribute("transA", 0) else rank - 2
+
+    def activation_layout(self, node: NodeView) -> ChannelLayout | None:
+        """The last axis; with ``transA`` the first, which no layout stands for."""
+        return None if node.attribute("transA", 0) else self.channel_layout
+
+    def term_factors(self, node: NodeView) -> tuple[float, float]:
+        """``alpha`` and ``beta``."""
+        return node.attribute("alpha", 1.0), node.attribute("beta", 1.0)
+
+    def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
+        """A matrix; none with ``transA``, where the activation has its channels on axis 0."""
+        if len(shape) != 2 or node.attribute("transA", 0):
+            return None
+        return ProductLayout(shape, inputs_first=not node.attribute("transB", 0))
 
 
 TRAITS = {"Gemm": Traits(is_layer=True)}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from qdqtool import ops
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.graph.index.model_index import ModelIndex
@@ -91,8 +92,8 @@ def _is_usable(moments: Moments, channels: int) -> bool:
 
 def _activation(node: NodeView, index: ModelIndex) -> Value | None:
     """What a product multiplies its constant right operand with, channels last."""
-    value = node.input(0)
-    plain = node.is_op("MatMul") or (node.is_op("Gemm") and not node.attribute("transA", 0))
+    value, product = node.input(0), ops.product(node)
+    plain = product is not None and product.is_matrix_product and product.activation_layout(node) is not None
     return value if plain and value is not None and not index.constants.is_constant(value) else None
 
 

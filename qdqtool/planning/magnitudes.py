@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from qdqtool import ops
 from qdqtool.data import Feeds
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
@@ -10,7 +11,6 @@ from qdqtool.ranges.types import CHUNK, Ranges
 from qdqtool.running.float_runs import run_sample
 from qdqtool.running.observer import Observer, is_fed
 from qdqtool.running.ort_cpu import Profile
-from qdqtool.transforms.float16 import KEEPING
 from qdqtool.transforms.float16.magnitudes import largest
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
@@ -50,6 +50,6 @@ def magnitudes_in(ranges: Ranges) -> dict[TensorKey, float]:
 
 def _to_be_measured(index: ModelIndex) -> Iterator[Value]:
     for value in index.view.values():
-        moved = value.producer is not None and value.producer.is_op(*KEEPING)
-        if index.is_float(value) and not (moved or value.scope.in_function or index.is_constant(value)):
+        kept = value.producer is not None and ops.traits(value.producer).keeps_magnitude
+        if index.is_float(value) and not (kept or value.scope.in_function or index.is_constant(value)):
             yield value

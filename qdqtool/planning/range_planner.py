@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, NodeView, Value
@@ -162,7 +163,7 @@ def _without_unseen(
 def computing_nodes(node: NodeView) -> Iterator[NodeView]:
     """The operators that compute with what ``node`` reads: itself, or, if it only moves a weight, those behind it."""
     output = node.output()
-    if not node.is_op("Identity", "Transpose") or output is None:
+    if not ops.traits(node).reorders_axes or output is None:
         yield node
         return
     for use in output.uses:

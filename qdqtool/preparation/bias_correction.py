@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.edits.edit import AddInitializer, Edit, SetInput
 from qdqtool.graph.edits.naming import Namer
@@ -19,12 +20,12 @@ from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, NodeView, Value
-from qdqtool.graph.index.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors, ProductLayout
+from qdqtool.ops.support.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.ranges.types import PreparationStep
 from qdqtool.running.fake_quantize import rounded
@@ -145,14 +146,14 @@ def _planned(index: ModelIndex, plan: QuantPlan) -> Iterator[tuple[_Site, Placem
 
 def _site(node: NodeView, constants: Constants) -> _Site | None:
     """The product and its bias; None where there is no product of that kind, or no place for a bias."""
-    x = node.input(0)
-    if x is None or not node.is_op("Conv", "Gemm", "MatMul") or node.scope.in_function or node.is_parametric:
+    x, product = node.input(0), ops.product(node)
+    if x is None or product is None or node.scope.in_function or node.is_parametric:
         return None
-    if node.op_type == "Gemm" and (node.attribute("alpha", 1.0) != 1 or node.attribute("beta", 1.0) != 1):
+    if not product.sums_evenly or product.term_factors(node) != (1, 1):
         return None
     try:
         weight = stored_weight(node, constants)
-        holder, index = (node, 2) if node.op_type != "MatMul" else _bias_behind(node)
+        holder, index = _bias_behind(node) if product.bias_input is None else (node, product.bias_input)
         if holder.input_name(index):
             stored_vector(holder, index, weight.layout.outputs, constants)
     except WeightProblem:

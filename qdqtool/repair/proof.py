@@ -10,7 +10,6 @@ from qdqtool.data.request import DataRequest
 from qdqtool.errors import QdqError
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
-from qdqtool.graph.index.fused_relu import absorbs_relu
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
@@ -18,6 +17,7 @@ from qdqtool.insertion.strip import strip_from
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.metrics import max_steps
+from qdqtool.ops.support.fused_relu import absorbs_relu
 from qdqtool.repair.report import OutputChange
 from qdqtool.rules import Draft, RuleContext
 from qdqtool.running.accumulated_error import AccumulatedError

@@ -5,15 +5,13 @@ from functools import partial
 
 from qdqtool import ops
 from qdqtool.graph.index.qdq import QdqPair
-from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 BEHIND = Offer("safe", "moves the pair behind a Relu; a pair keeps 0 and the order of values, so nothing changes")
-
-FUSED = ("Relu", "Clip", "LeakyRelu", "BatchNormalization")
 
 
 class BeforeActivation(Rule):
@@ -73,10 +71,10 @@ class BeforeActivation(Rule):
         del target
         for pair in context.qdq.pairs:
             data, uses = pair.quantize.data, pair.dequantize.uses
-            if data is None or len(data.uses) != 1 or len(uses) != 1 or not _is_weighted(data.producer):
+            if data is None or len(data.uses) != 1 or len(uses) != 1 or not _is_made_by_product(data):
                 continue
             behind = uses[0].node
-            if behind.is_op(*FUSED) and uses[0].index == 0:
+            if ops.traits(behind).fused_behind_products and uses[0].index == 0:
                 assert data.producer is not None
                 yield Fault(
                     message=f"this pair stands between {data.producer.op_type} and {behind.op_type}",
@@ -88,9 +86,8 @@ class BeforeActivation(Rule):
                 )
 
 
-def _is_weighted(node: NodeView | None) -> bool:
-    known = ops.get(node) if node is not None else None
-    return known is not None and known.weighted
+def _is_made_by_product(value: Value) -> bool:
+    return value.producer is not None and ops.product(value.producer) is not None
 
 
 def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:

@@ -62,7 +62,7 @@ class Fp4Product(Rule):
         for product in context.products:
             node = product.node
             both = all(map(_is_fp4, (product.left, product.right)))
-            if not both or product.left is None or not node.is_op("MatMul", "Gemm") or wrong_axis(context, product):
+            if not both or product.left is None or not product.op.is_matrix_product or wrong_axis(context, product):
                 continue
             if product.left.dequantize.granularity == PerTensor():
                 yield Fault(

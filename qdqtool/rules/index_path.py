@@ -1,6 +1,6 @@
 """QL306: pairs on numbers that are shapes or indices."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from qdqtool import ops
 from qdqtool.graph.index.qdq import QdqNode
@@ -11,33 +11,6 @@ from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
 
 MAX_STEPS = 16
-
-INDEX_INPUTS: Mapping[str, tuple[int, ...]] = {
-    "ConstantOfShape": (0,),
-    "Expand": (1,),
-    "Gather": (1,),
-    "GatherElements": (1,),
-    "GatherND": (1,),
-    "If": (0,),
-    "Loop": (0, 1),
-    "OneHot": (0, 1),
-    "Pad": (1,),
-    "Range": (0, 1, 2),
-    "Reshape": (1,),
-    "Resize": (1, 2, 3),
-    "ScatterElements": (1,),
-    "ScatterND": (1,),
-    "Slice": (1, 2, 3, 4),
-    "Tile": (1,),
-    "TopK": (1,),
-    "Where": (0,),
-}
-"""Inputs that are shapes, indices, counts or conditions; ONNX's operators of the default domain."""
-
-ARITHMETIC = frozenset(
-    {"Add", "Cast", "Ceil", "Concat", "Div", "Equal", "Floor", "Greater", "Less", "Max", "Min", "Mul", "Round", "Sub"}
-)
-"""Operators through which such numbers are computed."""
 
 
 class IndexPath(Rule):
@@ -88,7 +61,7 @@ class IndexPath(Rule):
         del target
         seen: set[Value] = set()
         for node in context.nodes:
-            for index in INDEX_INPUTS.get(node.op_type, ()) if not node.domain else ():
+            for index in ops.traits(node).index_inputs:
                 for entry in _quantized(context, node.input(index), seen, MAX_STEPS):
                     yield Fault(
                         message=f"this DQ makes what {node.op_type} '{node.label}' reads as {_role(node, index)}",
@@ -111,7 +84,7 @@ def _quantized(context: RuleContext, value: Value | None, seen: set[Value], step
     node = value.producer
     if ops.moves_values(node):
         yield from _quantized(context, node.input(0), seen, steps - 1)
-    elif node.is_op(*ARITHMETIC):
+    elif ops.traits(node).computes_indices:
         for index in range(len(node.proto.input)):
             yield from _quantized(context, node.input(index), seen, steps - 1)
 

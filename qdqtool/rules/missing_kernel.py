@@ -1,26 +1,14 @@
 """QT402: layers that the target or a GPU has no kernel for, though it has the types."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from onnx import TensorProto
-
+from qdqtool import ops
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 TURING = 75
-
-LACKING: Mapping[str, int] = {"Attention": TensorProto.FLOAT, "ConvTranspose": TensorProto.BFLOAT16}
-"""The type in which TensorRT for RTX 1.7.1 has no kernel for an operator, on any GPU."""
-
-LACKING_ON_TURING: Mapping[str, tuple[int, ...]] = {
-    "Conv": (TensorProto.BFLOAT16,),
-    "ConvTranspose": (TensorProto.BFLOAT16,),
-    "Gemm": (TensorProto.FLOAT, TensorProto.BFLOAT16),
-    "MatMul": (TensorProto.FLOAT, TensorProto.BFLOAT16),
-}
-"""The types in which it has none for compute capability 7.5."""
 
 
 class MissingKernel(Rule):
@@ -97,11 +85,12 @@ class MissingKernel(Rule):
         """Look up the operator and the type of what each layer makes."""
         turing = TURING in target.compute_capabilities
         for node in context.nodes:
-            lacking = LACKING_ON_TURING.get(node.op_type, ()) if turing else ()
-            if (not lacking and node.op_type not in LACKING) or node.domain:
+            family = ops.get(node)
+            lacking = family.no_turing_kernel if family is not None and turing else ()
+            if family is None or not (lacking or family.no_kernel):
                 continue
             made = context.elem_type(node.output())
-            nowhere = LACKING.get(node.op_type) == made
+            nowhere = made in family.no_kernel
             if made is not None and (nowhere or made in lacking):
                 where = target.title if nowhere else "compute capability 7.5"
                 yield Fault(

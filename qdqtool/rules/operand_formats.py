@@ -113,7 +113,7 @@ class OperandFormats(Rule):
 
 def _multiplies(product: Product, left: str, right: str) -> bool:
     """Whether the builder of TensorRT for RTX 1.7.1 takes the two types, as measured over all combinations."""
-    matrix = product.node.is_op("MatMul", "Gemm")
+    matrix = product.op.is_matrix_product
     if left == right:
         return matrix or left in {"int8", "float8e4m3fn"}
     if product.node.is_op("ConvTranspose"):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from qdqtool import ops
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.reach import Walk, operand
@@ -98,7 +99,8 @@ class ResidualBranch(Rule):
 def _fused_conv(value: Value | None) -> NodeView | None:
     if value is None or value.producer is None or value.is_output or len(value.uses) != 1:
         return None
-    return value.producer if value.producer.is_op("Conv") else None
+    product = ops.product(value.producer)
+    return value.producer if product is not None and product.fuses_add else None
 
 
 def _is_float_branch(context: RuleContext, node: NodeView, value: Value) -> bool:

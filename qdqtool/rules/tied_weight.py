@@ -157,8 +157,8 @@ def _quantized(context: RuleContext, value: Value) -> bool:
 
 def _reads_weight(context: RuleContext, use: Use) -> bool:
     """Whether a Q reads a tensor, or an operator as its weight or table."""
-    known = ops.get(use.node)
-    weight = known is not None and known.weight_input == use.index
+    product = ops.product(use.node)
+    weight = product is not None and product.weight_input == use.index
     return weight or (use.index == 0 and (context.qdq.get(use.node) is not None or use.node.is_op("Gather")))
 
 

@@ -4,29 +4,10 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
+from qdqtool import ops
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.targets import Target
-
-REFUSING = frozenset(
-    {
-        "Add",
-        "Concat",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "Identity",
-        "Pad",
-        "Reshape",
-        "Resize",
-        "Slice",
-        "Split",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-    }
-)
-"""Operators that TensorRT for RTX 1.7.1 was seen to refuse uint8 data in; it takes it in Cast, Equal and Shape."""
 
 
 class Uint8Tensor(Rule):
@@ -74,7 +55,7 @@ class Uint8Tensor(Rule):
             if not value.is_input or context.elem_type(value) != TensorProto.UINT8:
                 continue
             for use in value.uses:
-                if use.node.is_op(*REFUSING):
+                if ops.traits(use.node).lacks_uint8:
                     yield Fault(
                         message=f"{use.node.op_type} reads the uint8 input '{value.name}'",
                         node=use.node,

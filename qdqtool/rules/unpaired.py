@@ -16,31 +16,6 @@ MAX_STEPS = 64
 
 TAKEN_OUT = Offer("safe", "takes out a Q that nothing reads")
 
-WITHOUT_INT8 = frozenset(
-    {
-        "CumSum",
-        "Elu",
-        "Exp",
-        "Floor",
-        "Gelu",
-        "GlobalAveragePool",
-        "Log",
-        "LogSoftmax",
-        "LpNormalization",
-        "Pow",
-        "ReduceMean",
-        "Round",
-        "Selu",
-        "Sigmoid",
-        "Sin",
-        "Softmax",
-        "Softplus",
-        "Sqrt",
-        "Tanh",
-    }
-)
-"""Operators that TensorRT for RTX 1.7.1 refuses to compute on int8; others it computes, on the bare codes."""
-
 
 class Unpaired(Rule):
     """Codes are read by a DQ, and a DQ reads codes.
@@ -134,9 +109,8 @@ def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> It
             fixes=(Fix(TAKEN_OUT, "takes the Q out", partial(_take_out, entry)),),
         )
     for use in output.uses:
-        known = ops.get(use.node)
-        weighted = known is not None and known.weighted  # an error of its own: placement.operand-types
-        if context.qdq.get(use.node) is not None or weighted or _hands_on(use.node):
+        multiplies = ops.product(use.node) is not None  # an error of its own: placement.operand-types
+        if context.qdq.get(use.node) is not None or multiplies or _hands_on(use.node):
             continue
         refused = _refuses(use, entry, target)
         if _keeps_meaning(use.node) and not refused:
@@ -157,7 +131,7 @@ def _take_out(entry: QdqNode, draft: Draft) -> None:
 
 def _refuses(use: Use, entry: QdqNode, target: Target) -> bool:
     if target.family == "tensorrt":
-        return use.node.op_type in WITHOUT_INT8
+        return ops.traits(use.node).lacks_int8
     return not accepts(use.node, use.index, entry.quantized_type)
 
 

@@ -82,7 +82,7 @@ class WeightOnlyKernel(Rule):
         del target
         for product in context.products:
             right = product.right
-            if product.left is not None or right is None or not product.node.is_op("MatMul", "Gemm"):
+            if product.left is not None or right is None or not product.op.is_matrix_product:
                 continue
             entry = right.dequantize
             if context.qdq.is_weight(entry) and entry.granularity is not None and not _is_read(context, entry):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qdqtool import ops
 from qdqtool.data import Feeds
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
@@ -14,7 +15,6 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.observer import Observer, Run, is_fed
-from qdqtool.transforms.joints import Layout
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
 SHARE = 8
@@ -34,9 +34,6 @@ ROW_SAMPLES = 8
 
 FOLDS = 2
 """Number of folds whose peaks are kept apart. Samples alternate between them, because data is often sorted."""
-
-PRODUCTS = {"Conv": Layout.FIRST, "ConvTranspose": Layout.FIRST, "Gemm": Layout.LAST, "MatMul": Layout.LAST}
-"""Operators with weights, and the axis of the channels of their first input."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,9 +139,10 @@ def product_inputs(index: ModelIndex) -> Iterator[tuple[Value, int]]:
     """Yield the activation input of every product with a constant weight, with the axis of its channels."""
     constants = index.constants
     for node in index.view.nodes():
-        layout = None if node.domain or node.scope.in_function else PRODUCTS.get(node.op_type)
+        product = None if node.scope.in_function else ops.product(node)
+        layout = product.activation_layout(node) if product is not None else None
         x, weight = node.input(0), node.input(1)
-        if layout is None or x is None or weight is None or (node.op_type == "Gemm" and node.attribute("transA", 0)):
+        if layout is None or x is None or weight is None:
             continue
         if constants.is_constant(weight) and not constants.is_constant(x):
             yield x, layout.axis

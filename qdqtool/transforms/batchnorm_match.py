@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from qdqtool import ops
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import read_array
 from qdqtool.transforms.batchnorm_arithmetic import Array, ChannelAffine, folded_bias, folded_weight
-
-FOLDING_OPS = ("Conv", "ConvTranspose", "Gemm")
 
 FIRST_OPSET_WITHOUT_SPATIAL = 9
 FIRST_OPSET_WITHOUT_IS_TEST = 7
@@ -86,7 +85,8 @@ class Matcher:
         return self._index.constants.array(value) if value is not None else None
 
     def _bias(self, node: NodeView, affine: ChannelAffine) -> Array | None:
-        beta = node.attribute("beta", 1.0) if node.op_type == "Gemm" else 1.0
+        product = ops.product(node)
+        beta = product.term_factors(node)[1] if product is not None else 1.0
         before = self._constant(node.input(2))
         if beta == 0 or (before is None and node.input_name(2)):
             return None
@@ -117,19 +117,16 @@ def _sole_producer(norm: NodeView) -> NodeView | None:
         return None
     node = value.producer
     alone = node.scope is norm.scope and len(node.proto.output) == 1
-    return node if node.is_op(*FOLDING_OPS) and alone and not node.is_parametric else None
+    product = ops.product(node)
+    takes = product is not None and product.takes_batchnorm
+    return node if takes and alone and not node.is_parametric else None
 
 
 def _layout(node: NodeView, weight: onnx.TensorProto) -> tuple[int, int, int]:
     """Channel axis, groups along axis 0, and number of output channels; -1 channels where the rank is wrong."""
-    if len(weight.dims) < 2:
+    rank, product = len(weight.dims), ops.product(node)
+    axis = product.output_axis(node, rank) if product is not None and rank >= 2 else None
+    if product is None or axis is None:
         return 0, 1, -1
-    match node.op_type:
-        case "Conv":
-            return 0, 1, weight.dims[0]
-        case "ConvTranspose":
-            groups = node.attribute("group", 1)
-            return 1, groups, weight.dims[1] * groups
-        case _:
-            axis = 0 if node.attribute("transB", 0) else 1
-            return axis, 1, weight.dims[axis]
+    groups = product.output_groups(node)
+    return axis, groups, weight.dims[axis] * groups

@@ -9,24 +9,18 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from qdqtool import ops
 from qdqtool.graph.edits.unused import returned_from_outside
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Value
-from qdqtool.graph.index.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.graph.scope import display
-from qdqtool.transforms.joint_walk import Blocked, Layout, Reader, Walk
+from qdqtool.ops import ChannelLayout
+from qdqtool.ops.support.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
+from qdqtool.transforms.joint_walk import Blocked, Reader, Walk
 from qdqtool.transforms.taps import TensorKey
 
-__all__ = ["Joint", "JointKind", "Layout", "LeftAlone", "Reader", "find_joints"]
-
-_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-_NORMS = {
-    "LayerNormalization": Layout.LAST,
-    "RMSNormalization": Layout.LAST,
-    "InstanceNormalization": Layout.FIRST,
-    "BatchNormalization": Layout.FIRST,
-}
+__all__ = ["Joint", "JointKind", "LeftAlone", "Reader", "find_joints"]
 
 
 class JointKind(enum.Enum):
@@ -87,7 +81,7 @@ class _Source:
 
     kind: JointKind
     node: NodeView
-    layout: Layout
+    layout: ChannelLayout
     channels: int
     weight: StoredWeight | None = None
     vectors: list[tuple[NodeView, int]] = field(default_factory=list)
@@ -119,20 +113,22 @@ def _source(node: NodeView, constants: Constants, kind: JointKind) -> _Source | 
     """The node as a writer of that kind; None where it is of another."""
     if kind is JointKind.PRODUCT:
         return _product(node, constants)
-    if node.is_op(*_NORMS):
-        return _norm(node, constants)
+    normalized = ops.traits(node).normalizes
+    if normalized is not None:
+        return _norm(node, normalized, constants)
     return _multiplication(node, constants) if node.is_op("Mul") else None
 
 
 def _product(node: NodeView, constants: Constants) -> _Source | None:
-    if not node.is_op(*_PRODUCTS) or _is_activation_product(node, constants):
+    product = ops.product(node)
+    layout = product.channel_layout if product is not None else None
+    if product is None or layout is None or _is_activation_product(node, constants):
         return None
     weight = stored_weight(node, constants)
-    layout = Layout.FIRST if node.is_op("Conv", "ConvTranspose") else Layout.LAST
     source = _Source(JointKind.PRODUCT, node, layout, weight.layout.outputs, weight)
-    if node.input_name(2):
-        stored_vector(node, 2, source.channels, constants)
-        source.vectors.append((node, 2))
+    if product.bias_input is not None and node.input_name(product.bias_input):
+        stored_vector(node, product.bias_input, source.channels, constants)
+        source.vectors.append((node, product.bias_input))
     return source
 
 
@@ -141,13 +137,13 @@ def _is_activation_product(node: NodeView, constants: Constants) -> bool:
     return value is None or not constants.is_constant(value)
 
 
-def _norm(node: NodeView, constants: Constants) -> _Source:
-    if _NORMS[node.op_type] is Layout.LAST and node.attribute("axis", -1) != -1:
+def _norm(node: NodeView, layout: ChannelLayout, constants: Constants) -> _Source:
+    if layout is ChannelLayout.LAST and node.attribute("axis", -1) != -1:
         raise Blocked("it normalizes over more than the last axis")
     if len(node.proto.output) > 1:
         raise Blocked("it also returns what it found, mean or variance")
     channels = stored_vector(node, 1, None, constants)
-    source = _Source(JointKind.NORM, node, _NORMS[node.op_type], channels, vectors=[(node, 1)])
+    source = _Source(JointKind.NORM, node, layout, channels, vectors=[(node, 1)])
     if node.input_name(2):
         stored_vector(node, 2, channels, constants)
         source.vectors.append((node, 2))
@@ -163,14 +159,14 @@ def _multiplication(node: NodeView, constants: Constants) -> _Source | None:
                 channels = stored_vector(node, index, None, constants)
             except WeightProblem:
                 return None
-            return _Source(JointKind.NORM, node, Layout.LAST, channels, vectors=[(node, index)])
+            return _Source(JointKind.NORM, node, ChannelLayout.LAST, channels, vectors=[(node, index)])
     return None
 
 
 def _joint(source: _Source, constants: Constants, returned: set[Value]) -> Joint:
     tensor = source.node.output()
     assert tensor is not None
-    if source.layout is Layout.LAST:
+    if source.layout is ChannelLayout.LAST:
         tensor = _behind_bias(source, tensor, constants)
     walk = Walk(source.channels, constants, source.node.scope, returned)
     readers = tuple(walk.readers(tensor, source.layout))
@@ -192,7 +188,7 @@ def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
     return output
 
 
-def joint_tensors(joints: tuple[Joint, ...]) -> Iterator[tuple[Value, Layout]]:
+def joint_tensors(joints: tuple[Joint, ...]) -> Iterator[tuple[Value, ChannelLayout]]:
     """Every tensor that a reader of a joint reads, with where its channels lie."""
     for joint in joints:
         for reader in joint.readers:

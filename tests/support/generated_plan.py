@@ -56,8 +56,8 @@ def weight_scales(index: ModelIndex, value: Value, axis: int) -> np.ndarray:
 def _slots(index: ModelIndex) -> dict[tuple[Value, int | None], list[NodeView]]:
     slots: dict[tuple[Value, int | None], list[NodeView]] = {}
     for node in index.view.nodes():
-        op = ops.get(node)
-        if op is None or not op.weighted:
+        op = ops.product(node)
+        if op is None:
             continue
         for position in op.quantized_inputs(node):
             value = node.input(position)

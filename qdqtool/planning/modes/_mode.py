@@ -7,12 +7,7 @@ from qdqtool.errors import ArgumentError
 from qdqtool.numerics.granularity import Blocked, Granularity, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
-
-EVERY_PRODUCT = frozenset({"Conv", "Gemm", "MatMul"})
-"""Operators whose weights a target keeps in few bits with one scale for each output channel."""
-
-BLOCK_PRODUCTS = frozenset({"Gemm", "MatMul"})
-"""Operators whose weights may have scales in blocks: no Conv takes blocks of input channels."""
+from qdqtool.ops import ProductOp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +20,6 @@ class Mode:
         activations: That of activations; None where they stay float: then no data is needed.
         blocks: Sizes of blocks that share a scale, the default first; empty for one scale for each output channel.
         scale_format: Name of the number format of the scales themselves; None for the type of the tensor.
-        op_types: Operators whose weights are quantized when activations stay float.
         search: Whether weight scales are those with the least squared error, or cover the largest magnitude.
         alternative: The mode to take where a target does not take this one; empty where the format tells.
     """
@@ -35,7 +29,6 @@ class Mode:
     activations: str | None = None
     blocks: tuple[int, ...] = ()
     scale_format: str | None = None
-    op_types: frozenset[str] = EVERY_PRODUCT
     search: bool = False
     alternative: str = ""
 
@@ -48,6 +41,13 @@ class Mode:
     def weight_format(self) -> NumberFormat:
         """The number format of weights."""
         return formats.get(self.weights)
+
+    def packs(self, product: ProductOp) -> bool:
+        """Whether the weight of such an operator is quantized when activations stay float.
+
+        No convolution takes blocks of input channels.
+        """
+        return product.is_matrix_product if self.blocks else product.packs_channels
 
     @property
     def integer_activations(self) -> bool:

@@ -1,11 +1,10 @@
 """int4 weights in blocks of input channels, activations in float."""
 
-from qdqtool.planning.modes._mode import BLOCK_PRODUCTS, Mode
+from qdqtool.planning.modes._mode import Mode
 
 MODE = Mode(
     summary="int4 weights in blocks, float activations",
     weights="int4",
     blocks=(128, 64, 32),
-    op_types=BLOCK_PRODUCTS,
     search=True,
 )

@@ -1,12 +1,11 @@
 """MXFP8 weights of the OCP Microscaling text: fp8 E4M3 in blocks of 32 whose scales are powers of two (float8e8m0)."""
 
-from qdqtool.planning.modes._mode import BLOCK_PRODUCTS, Mode
+from qdqtool.planning.modes._mode import Mode
 
 MODE = Mode(
     summary="fp8 E4M3 weights in blocks of 32 with power-of-two scales, float activations; no TensorRT",
     weights="float8e4m3fn",
     blocks=(32,),
     scale_format="float8e8m0",
-    op_types=BLOCK_PRODUCTS,
     alternative="fp8-weight-only",
 )

@@ -3,13 +3,12 @@
 In standard ONNX that is two DequantizeLinear: one makes the scales, the other the weight.
 """
 
-from qdqtool.planning.modes._mode import BLOCK_PRODUCTS, Mode
+from qdqtool.planning.modes._mode import Mode
 
 MODE = Mode(
     summary="fp4 weights in blocks of 16 with fp8 scales, float activations",
     weights="float4e2m1",
     blocks=(16,),
     scale_format="float8e4m3fn",
-    op_types=BLOCK_PRODUCTS,
     search=True,
 )

@@ -1,9 +1,9 @@
 """Claims of single uses on Q/DQ pairs, and how claims on one tensor become shared slots."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from qdqtool import formats
+from qdqtool import formats, ops
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.scheme import QuantScheme
@@ -74,36 +74,26 @@ def _lift(groups: dict[_Group, list[Claim]]) -> dict[_Group, list[Claim]]:
 def _above(group: _Group, members: list[Claim]) -> tuple[_Group, list[Claim]] | None:
     value, kind, granularity = group
     node = value.producer
-    if kind != "weight" or node is None or not node.is_op("Identity", "Transpose") or value.is_output:
+    if kind != "weight" or node is None or not ops.traits(node).reorders_axes or value.is_output:
         return None
     source = node.input(0)
     all_uses = {(use.node, use.index) for use in value.uses} == {(claim.node, claim.index) for claim in members}
     if source is None or not all_uses:
         return None
-    if node.op_type == "Transpose":
-        perm = _permutation(node, source)
-        if perm is None and isinstance(granularity, PerAxis | Blocked):
-            return None
-        granularity = _before_transpose(granularity, perm or [])
+    lifted = _in_front(node, source, granularity)
+    if lifted is None:
+        return None
     reason = _reasons(members)
-    return (source, kind, granularity), [Claim(node, 0, source, kind, granularity, reason)]
+    return (source, kind, lifted), [Claim(node, 0, source, kind, lifted, reason)]
 
 
-def _permutation(node: NodeView, source: Value) -> list[int] | None:
-    """Where each axis of a Transpose comes from; reversed unless the node says otherwise, None for an unknown rank."""
-    perm: list[int] | None = node.attribute("perm")
-    if perm is None and source.initializer is not None:
-        return list(range(len(source.initializer.dims)))[::-1]
-    return perm
-
-
-def _before_transpose(granularity: Granularity, perm: list[int]) -> Granularity:
-    match granularity:
-        case PerAxis(axis):
-            return PerAxis(perm[axis])
-        case Blocked(axis, block_size):
-            return Blocked(perm[axis], block_size)
-    return granularity
+def _in_front(node: NodeView, source: Value, granularity: Granularity) -> Granularity | None:
+    """The granularity of ``source`` that becomes ``granularity`` behind ``node``; None where the axis is unknown."""
+    if not isinstance(granularity, PerAxis | Blocked):
+        return granularity
+    rank = len(source.initializer.dims) if source.initializer is not None else None
+    axis = ops.source_axis(node, granularity.axis, rank)
+    return replace(granularity, axis=axis) if axis is not None else None
 
 
 def _slot(group: _Group, members: list[Claim], make_scheme: MakeScheme) -> ProposedSlot:

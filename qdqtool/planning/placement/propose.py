@@ -14,7 +14,6 @@ from qdqtool.graph.scope import display
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.ops import QuantizableOp
 from qdqtool.planning.placement.bounds import with_bound
 from qdqtool.planning.placement.claims import Claim, Decision, Skip, share
 from qdqtool.planning.placement.context import PlacementContext
@@ -53,25 +52,23 @@ def propose(
     """
     selection.matches(index.view)
     context = PlacementContext(index, target, selection)
-    candidates = [(node, family) for node in index.view.nodes() if (family := ops.get(node)) is not None]
-    decisions = {
-        node: _decide(node, family, context, number_format) for node, family in candidates if node.op_type != "Add"
-    }
+    candidates = [node for node in index.view.nodes() if ops.get(node) is not None]
+    decisions = {node: _decide(node, context, number_format) for node in candidates if node.op_type != "Add"}
     leave_tiny(decisions, context)
     residuals = Residuals(context, {node for node, decision in decisions.items() if isinstance(decision, tuple)})
-    for node, _ in candidates:
+    for node in candidates:
         if node.op_type == "Add":
             decisions[node] = _decide_add(node, context, residuals)
-    ordered = [(node, decisions[node]) for node, _ in candidates]
+    ordered = [(node, decisions[node]) for node in candidates]
     scheme = functools.partial(QuantScheme, number_format)
     slots = [with_bound(slot, index.view) for slot in share(_claims(ordered), scheme)]
     concats = [node for node, decision in ordered if decision is None and _is_joined(node, context)]
     shared, alone = share_ranges(slots, concats, index.view)
     decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
-    return Proposal(shared, collect_skipped([(node, decisions[node]) for node, _ in candidates]))
+    return Proposal(shared, collect_skipped([(node, decisions[node]) for node in candidates]))
 
 
-def _decide(node: NodeView, family: QuantizableOp, context: PlacementContext, number_format: NumberFormat) -> Decision:
+def _decide(node: NodeView, context: PlacementContext, number_format: NumberFormat) -> Decision:
     if not is_computed_in_float(node, context):
         return None
     reason = reason_to_leave(node, context)
@@ -79,7 +76,10 @@ def _decide(node: NodeView, family: QuantizableOp, context: PlacementContext, nu
         return Skip(reason)
     if node.is_op("Concat"):
         return None  # asked for: a matter of scales
-    return decide_weighted(node, family, context, number_format) if family.weighted else _claim_input(node, context)
+    product = ops.product(node)
+    return (
+        decide_weighted(node, product, context, number_format) if product is not None else _claim_input(node, context)
+    )
 
 
 def _is_joined(node: NodeView, context: PlacementContext) -> bool:

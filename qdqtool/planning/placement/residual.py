@@ -94,7 +94,8 @@ def _conv_in_front(node: NodeView, index: int) -> NodeView | None:
     value = node.input(index)
     if value is None or value.producer is None or value.is_output or len(value.uses) != 1:
         return None
-    return value.producer if value.producer.is_op("Conv") else None
+    product = ops.product(value.producer)
+    return value.producer if product is not None and product.fuses_add else None
 
 
 def _joins_a_product(node: NodeView) -> bool:
@@ -102,14 +103,14 @@ def _joins_a_product(node: NodeView) -> bool:
     makers = [value.producer for index in (0, 1) if (value := node.input(index)) is not None]
     behind = [maker for maker in makers if maker is not None and maker.is_op("Add")]
     makers += [value.producer for add in behind for index in (0, 1) if (value := add.input(index)) is not None]
-    return any(maker is not None and maker.is_op("MatMul", "Gemm") for maker in makers)
+    products = (ops.product(maker) for maker in makers if maker is not None)
+    return any(product is not None and product.is_matrix_product for product in products)
 
 
 def _depths(scope: Scope) -> dict[str, int]:
     depths: dict[str, int] = {}
     for node in scope.nodes:
-        family = ops.get(node)
-        own = int(family is not None and family.weighted)
+        own = int(ops.product(node) is not None)
         deepest = max((depths.get(name, 0) for name in node.proto.input), default=0) + own
         depths.update(dict.fromkeys(filter(None, node.proto.output), deepest))
     return depths

@@ -9,7 +9,7 @@ from qdqtool import ops
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
-from qdqtool.ops import QuantizableOp
+from qdqtool.ops import ProductOp, QuantizableOp
 from qdqtool.planning.modes import Mode
 from qdqtool.planning.placement.claims import Claim, Decision, Skip, share
 from qdqtool.planning.placement.context import PlacementContext
@@ -66,16 +66,17 @@ def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Deci
     family = ops.get(node)
     if family is None or not is_computed_in_float(node, context):
         return None
-    if family.weight_input is None:
+    product = ops.product(node)
+    if product is None:
         return _decide_other(node, family, context)
-    weight = node.input(family.weight_input)
-    reason = reason_to_leave(node, context) or _obstacle(node, family, weight, context, goal)
+    weight = node.input(product.weight_input)
+    reason = reason_to_leave(node, context) or _obstacle(node, product, weight, context, goal)
     if reason is not None or weight is None:
         return Skip(reason or "an operand is missing")
-    granularity, note = _granularity(node, family, weight, context, goal)
+    granularity, note = _granularity(node, product, weight, context, goal)
     if granularity is None:
         return Skip(note)
-    return (Claim(node, family.weight_input, weight, "weight", granularity, f"weight of {node.op_type}{note}"),)
+    return (Claim(node, product.weight_input, weight, "weight", granularity, f"weight of {node.op_type}{note}"),)
 
 
 def _decide_other(node: NodeView, family: QuantizableOp, context: PlacementContext) -> Decision:
@@ -95,14 +96,14 @@ def _decide_table(node: NodeView, context: PlacementContext) -> Decision:
 
 
 def _obstacle(
-    node: NodeView, family: QuantizableOp, weight: Value | None, context: PlacementContext, goal: WeightGoal
+    node: NodeView, product: ProductOp, weight: Value | None, context: PlacementContext, goal: WeightGoal
 ) -> str | None:
     """Why a product stays float whatever the shape of its weight; None where nothing stands in the way."""
     if weight is None:
         return "an operand is missing"
     if not context.is_constant(weight):
-        return _without_weight(node.input(family.activation_inputs[0]), weight, context)
-    if node.op_type not in goal.mode.op_types:
+        return _without_weight(node.input(product.activation_inputs[0]), weight, context)
+    if not goal.mode.packs(product):
         return f"no kernel takes {goal.mode.weights} weights of {node.op_type}"
     if is_dequantized(weight):
         return "it is quantized already"
@@ -118,7 +119,7 @@ def _without_weight(left: Value | None, weight: Value, context: PlacementContext
 
 
 def _granularity(
-    node: NodeView, family: QuantizableOp, weight: Value, context: PlacementContext, goal: WeightGoal
+    node: NodeView, product: ProductOp, weight: Value, context: PlacementContext, goal: WeightGoal
 ) -> tuple[Granularity | None, str]:
     """Over what scales are shared, with a note for the report; None where there is no way, with the reason."""
     shape = context.shape(weight)
@@ -127,9 +128,9 @@ def _granularity(
     if len(shape) < 2:
         return None, "its weight is a vector"
     if goal.block_size is None:
-        channel = family.weight_axis(node, len(shape))
+        channel = product.weight_axis(node, len(shape))
         return (PerTensor() if channel is None else PerAxis(channel)), ""
-    axis = family.reduction_axis(node, len(shape))
+    axis = product.reduction_axis(node, len(shape))
     assert axis is not None
     extent = shape[axis]
     assert isinstance(extent, int)

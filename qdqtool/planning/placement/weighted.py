@@ -7,23 +7,24 @@ from qdqtool import ops
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.ops import LEAST_CHANNELS, QuantizableOp
+from qdqtool.ops import LEAST_CHANNELS, ProductOp
 from qdqtool.planning.placement.claims import Claim, Decision, Skip
 from qdqtool.planning.placement.context import PlacementContext
 from qdqtool.planning.placement.masks import carries_mask
 
 
 def decide_weighted(
-    node: NodeView, family: QuantizableOp, context: PlacementContext, number_format: NumberFormat
+    node: NodeView, family: ProductOp, context: PlacementContext, number_format: NumberFormat
 ) -> Decision:
     """Claims on both operands of a weighted operator, or why it stays float."""
-    assert family.weight_input is not None
     data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
     if data is None or weight is None:
         return Skip("an operand is missing")
     if not (context.is_float(data) and context.is_float(weight)):
         return None
-    obstacle = _obstacle(node, data, weight, context) or _missing_kernel(node, weight, context, number_format)
+    obstacle = _obstacle(family, data, weight, context)
+    if obstacle is None:
+        obstacle = _missing_kernel(node, family, weight, context, number_format)
     if obstacle is not None:
         return Skip(obstacle)
     operands = ((family.activation_inputs[0], data), (family.weight_input, weight))
@@ -38,7 +39,7 @@ def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -
     """
     claimed = (node for node, decision in decisions.items() if isinstance(decision, tuple))
     known = {node: sides for node in claimed if (sides := _channels(node, context)) is not None}
-    tiny = {node: sides for node, sides in known.items() if (family := ops.get(node)) and not family.gains(sides)}
+    tiny = {node: sides for node, sides in known.items() if (product := ops.product(node)) and not product.gains(sides)}
     for node, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
         if not context.selection.asks_for(node):
             decisions[node] = Skip(
@@ -48,17 +49,16 @@ def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -
 
 
 def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | None:
-    family = ops.get(node)
-    weight = node.input(family.weight_input) if family is not None and family.weight_input is not None else None
+    product = ops.product(node)
+    weight = node.input(product.weight_input) if product is not None else None
     shape = context.shape(weight) if weight is not None and context.is_constant(weight) else None
-    return family.channels(node, shape) if family is not None and shape is not None else None
+    return product.channels(node, shape) if product is not None and shape is not None else None
 
 
-def _obstacle(node: NodeView, data: Value, weight: Value, context: PlacementContext) -> str | None:
+def _obstacle(family: ProductOp, data: Value, weight: Value, context: PlacementContext) -> str | None:
     if context.is_constant(data) and context.is_constant(weight):
         return "all its inputs are constant"
-    family = ops.get(node)
-    if family is None or not family.two_activations:
+    if not family.two_activations:
         if context.is_constant(data):
             return f"its input '{data.name}' is constant"
         if not context.is_constant(weight):
@@ -73,10 +73,10 @@ def _obstacle(node: NodeView, data: Value, weight: Value, context: PlacementCont
 
 
 def _missing_kernel(
-    node: NodeView, weight: Value, context: PlacementContext, number_format: NumberFormat
+    node: NodeView, family: ProductOp, weight: Value, context: PlacementContext, number_format: NumberFormat
 ) -> str | None:
-    family, shape = ops.get(node), context.shape(weight)
-    if family is None or shape is None or context.selection.asks_for(node):
+    shape = context.shape(weight)
+    if shape is None or context.selection.asks_for(node):
         return None
     return family.missing_kernel(node, shape, number_format)
 
@@ -99,7 +99,7 @@ def is_dequantized(value: Value | None) -> bool:
     return False
 
 
-def _claim(node: NodeView, index: int, value: Value, family: QuantizableOp, context: PlacementContext) -> Claim:
+def _claim(node: NodeView, index: int, value: Value, family: ProductOp, context: PlacementContext) -> Claim:
     if not context.is_constant(value):
         return Claim(node, index, value, "activation", PerTensor(), f"input of {node.op_type}")
     granularity = _weight_granularity(node, index, value, family, context)
@@ -107,7 +107,7 @@ def _claim(node: NodeView, index: int, value: Value, family: QuantizableOp, cont
 
 
 def _weight_granularity(
-    node: NodeView, index: int, value: Value, family: QuantizableOp, context: PlacementContext
+    node: NodeView, index: int, value: Value, family: ProductOp, context: PlacementContext
 ) -> Granularity:
     """A scale for each output channel, where the operator has such an axis and the weight stands at its usual place."""
     shape = context.shape(value)

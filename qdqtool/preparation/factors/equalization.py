@@ -20,9 +20,9 @@ from math import log10
 import numpy as np
 
 from qdqtool.graph.index.view import Value
-from qdqtool.graph.index.weights import StoredWeight
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
+from qdqtool.ops.support.weights import StoredWeight
 from qdqtool.preparation.factors.importance import Importance, of_outputs
 from qdqtool.preparation.factors.noise import ProductNoise
 from qdqtool.running.channel_statistics import ChannelStatistics, folded_peaks

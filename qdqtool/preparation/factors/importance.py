@@ -13,51 +13,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from qdqtool import ops
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, NodeView, Value
-from qdqtool.graph.index.weights import StoredWeight, WeightProblem, stored_weight
 from qdqtool.numerics.product import Factors
-
-_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-_FLATTENS = ("Flatten", "Reshape")
-
-_ARITHMETIC = ("Add", "Div", "Mul", "Sub")
-_ACTIVATIONS = (
-    "Clip",
-    "Elu",
-    "Erf",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "LeakyRelu",
-    "PRelu",
-    "Relu",
-    "Sigmoid",
-    "Softmax",
-    "Swish",
-    "Tanh",
-)
-_NORMS = ("BatchNormalization", "InstanceNormalization", "LayerNormalization")
-_SHAPES = (
-    "AveragePool",
-    "Cast",
-    "Dropout",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "Identity",
-    "MaxPool",
-    "Pad",
-    "ReduceMax",
-    "ReduceMean",
-    "Resize",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-    "Upsample",
-)
-
-_SAME_CHANNELS = frozenset((*_ARITHMETIC, *_ACTIVATIONS, *_NORMS, *_SHAPES))
-"""Operators whose result has the channels of their inputs, in the same order."""
+from qdqtool.ops.support.weights import StoredWeight, WeightProblem, stored_weight
 
 Importance = Mapping[Value, Factors]
 """For each tensor that reaches an output: one number for each channel, or a single one for all of them."""
@@ -132,10 +92,10 @@ class _Backward:
             yield inputs[0], self._through(self._weights[node], result)
         elif node.is_op("Concat"):
             yield from self._split(inputs, result)
-        elif node.is_op(*_FLATTENS):
+        elif ops.traits(node).flattens_channels:
             yield inputs[0], self._unflattened(inputs[0], result)
         else:
-            same = not node.domain and node.op_type in _SAME_CHANNELS
+            same = ops.traits(node).keeps_channels
             yield from ((value, result if same else _mean(result)) for value in inputs)
 
     def _through(self, weight: StoredWeight, result: Factors) -> Factors:
@@ -163,7 +123,7 @@ class _Backward:
 
 def _stored_weights(index: ModelIndex) -> Iterator[tuple[NodeView, StoredWeight]]:
     for node in index.view.nodes():
-        if node.is_op(*_PRODUCTS) and not node.is_parametric and node.input(0) is not None:
+        if ops.product(node) is not None and not node.is_parametric and node.input(0) is not None:
             try:
                 yield node, stored_weight(node, index.constants)
             except WeightProblem:
@@ -182,7 +142,7 @@ def _channel_counts(view: GraphView, weights: Mapping[NodeView, StoredWeight]) -
             counts[output] = weights[node].layout.outputs
         elif node.is_op("Concat") and all(inputs):
             counts[output] = sum(inputs)
-        elif not node.domain and node.op_type in _SAME_CHANNELS and any(inputs):
+        elif ops.traits(node).keeps_channels and any(inputs):
             counts[output] = max(inputs)
     return counts
 

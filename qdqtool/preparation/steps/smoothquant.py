@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.weights import StoredWeight
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
+from qdqtool.ops import ChannelLayout
+from qdqtool.ops.support.weights import StoredWeight
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.factor_records import joint_site, with_statistics
 from qdqtool.preparation.factors.equalization import MIGRATION, JointNoise
@@ -15,7 +16,7 @@ from qdqtool.preparation.factors.smoothquant import searched_alpha, smoothing_fa
 from qdqtool.preparation.rescaling import RescalingStep, rescalings
 from qdqtool.preparation.step import Change, StepRequest
 from qdqtool.running.channel_statistics import ChannelData, sample_rows
-from qdqtool.transforms.joints import Joint, JointKind, Layout, joint_tensors
+from qdqtool.transforms.joints import Joint, JointKind, joint_tensors
 
 LEAST_GAIN_DB = 1.0
 """By how much the expected noise must fall at a joint before alphas are tried there: a sixth of a bit."""
@@ -85,7 +86,7 @@ class _Search:
         self._alpha = alpha
         self._seen = data.of(index)
         self.joints = with_statistics(joints, self._seen)
-        tried = {value for value, layout in joint_tensors(self._with_outliers()) if layout is Layout.LAST}
+        tried = {value for value, layout in joint_tensors(self._with_outliers()) if layout is ChannelLayout.LAST}
         self._rows = sample_rows(index.model, tried, data, ROWS) if tried else {}
 
     def alpha(self, joint: Joint) -> float | None:

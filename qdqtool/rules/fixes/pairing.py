@@ -6,7 +6,6 @@ import numpy as np
 from onnx import TensorProto
 
 from qdqtool import formats
-from qdqtool.graph.index.fused_relu import absorbs_relu
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.tensors import read_array
 from qdqtool.numerics.affine import quantize
@@ -15,6 +14,7 @@ from qdqtool.numerics.dtypes import REAL_TYPES
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.ops.support.fused_relu import absorbs_relu
 from qdqtool.rules.fixes.float_constant import FLOAT, float_fix
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules.support.reach import Operand, Product

@@ -10,15 +10,15 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from qdqtool import formats, ops
-from qdqtool.graph.index.fused_relu import absorbs_relu
 from qdqtool.graph.index.qdq import QdqNode
-from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.tensors import read_array
 from qdqtool.numerics.affine import quantize
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
 from qdqtool.numerics.granularity import PerTensor, expand
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.ops.support.fused_relu import absorbs_relu
 from qdqtool.rules.fixes.code_group import CodeGroup
 from qdqtool.rules.fixes.float_constant import float_fix
 from qdqtool.rules.fixes.stored import Parameters, parameters, stored, write_parameters
@@ -59,13 +59,8 @@ def symmetric_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
 
 def _keeps_codes(context: RuleContext, entry: QdqNode) -> bool:
     """Whether a DQ stands for an activation, or for a constant that kernels multiply with."""
-    multiplied = any(ops.moves_values(use.node) or _is_weighted(use.node) for use in entry.uses)
+    multiplied = any(ops.product(use.node) is not None or ops.moves_values(use.node) for use in entry.uses)
     return multiplied or not context.qdq.is_weight(entry) or (entry.output is not None and entry.output.is_output)
-
-
-def _is_weighted(node: NodeView) -> bool:
-    known = ops.get(node)
-    return known is not None and known.weighted
 
 
 def _exact(entry: QdqNode, draft: Draft) -> None:

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from qdqtool.graph.index.fused_relu import absorbs_relu
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.ops.support.fused_relu import absorbs_relu
 from qdqtool.rules.fixes.stored import stored
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.reach import Operand, Product

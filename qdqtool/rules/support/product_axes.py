@@ -30,10 +30,9 @@ def keeps_sum(context: RuleContext, product: Product, index: int) -> bool:
         return True
     node, entry = product.node, side.dequantize
     shape, axis = context.data_shape(entry), context.axis(entry)
-    if not node.is_op("MatMul", "Gemm") or not isinstance(entry.granularity, PerAxis) or shape is None or axis is None:
+    if not product.op.is_matrix_product or not isinstance(entry.granularity, PerAxis) or shape is None or axis is None:
         return False
     here = side.axis_here(axis, len(shape))
     if index:
         return here == product.op.weight_axis(node, len(shape))
-    kept = 1 if node.is_op("Gemm") and node.attribute("transA", 0) else len(shape) - 2
-    return here == kept
+    return here == product.op.row_axis(node, len(shape))

@@ -1,7 +1,7 @@
 """From an operand of a Conv, Gemm or MatMul back to the DQ that it comes from.
 
-What may stand between was measured in the layer dump of TensorRT for RTX 1.7.1: behind these operators a Conv or MatMul
-still reads codes; behind all others it reads float.
+What may stand between is stated with each operator (:class:`qdqtool.ops.Codes`): behind these a Conv or MatMul still
+reads codes; behind all others it reads float.
 """
 
 from dataclasses import dataclass, replace
@@ -11,21 +11,10 @@ from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.qdq import QdqIndex, QdqNode, same_constant
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import element_count
-from qdqtool.ops import QuantizableOp
+from qdqtool.ops import Codes, ProductOp
 
 MAX_STEPS = 64
 MAX_JOINS = 3
-
-POINTWISE = frozenset({"Abs", "Cast", "Dropout", "Identity", "Neg"})
-"""Operators of one tensor that keep its axes, and that codes go through besides those that only move values."""
-
-SELECTING = frozenset({"ReduceMax", "ReduceMin"})
-
-SCALING = frozenset({"Div", "Mul"})
-"""By one constant number: the compiler multiplies the scale instead."""
-
-JOINING = frozenset({"Concat", "Max", "Min"})
-"""Operators of several tensors that codes go through where all have one scale."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +32,12 @@ class Operand:
     def axis_here(self, axis: int, rank: int) -> int | None:
         """Where ``axis`` of the DQ's output is in the operand; None behind an operator that may move it elsewhere."""
         for node in reversed(self.between):
-            if node.op_type in POINTWISE or node.op_type in SCALING:
+            if ops.traits(node).codes in {Codes.POINTWISE, Codes.SCALED}:
                 continue
-            order = node.attribute("perm", range(rank - 1, -1, -1))
-            if not node.is_op("Transpose") or not isinstance(order, list | range) or axis not in order:
+            behind = ops.axis_behind(node, axis, rank)
+            if behind is None:
                 return None
-            axis = order.index(axis)
+            axis = behind
         return axis
 
 
@@ -64,14 +53,13 @@ class Product:
     """
 
     node: NodeView
-    op: QuantizableOp
+    op: ProductOp
     left: Operand | None
     right: Operand | None
 
     @property
     def weight_index(self) -> int:
         """The index of the weight operand."""
-        assert self.op.weight_input is not None
         return self.op.weight_input
 
 
@@ -86,7 +74,7 @@ def operand(walk: "Walk", value: Value | None) -> Operand | None:
         if producer is None:
             return None
         between.append(producer)
-        if producer.is_op(*JOINING):
+        if ops.traits(producer).codes is Codes.JOINED:
             first = _joined(walk, producer)
             return Operand(first.dequantize, (*between, *first.between)) if first is not None else None
         value = _carried(walk, producer)
@@ -112,16 +100,18 @@ class Walk:
 
 def _carried(walk: Walk, node: NodeView) -> Value | None:
     """The input whose codes go through ``node``; None where it computes."""
-    if ops.moves_values(node) or node.is_op(*POINTWISE, *SELECTING):
-        return node.input(0)
-    if node.is_op("Pad"):
-        zeros = node.attribute("mode", b"constant") == b"constant"
-        return node.input(0) if not zeros or (walk.padded and _pads_zeros(walk, node)) else None
-    if node.is_op(*SCALING):
-        if _is_one_number(walk, node.input(1)):
+    match ops.traits(node).codes:
+        case Codes.MOVED | Codes.POINTWISE | Codes.SELECTED:
             return node.input(0)
-        return node.input(1) if node.is_op("Mul") and _is_one_number(walk, node.input(0)) else None
-    return None
+        case Codes.PADDED:
+            zeros = node.attribute("mode", b"constant") == b"constant"
+            return node.input(0) if not zeros or (walk.padded and _pads_zeros(walk, node)) else None
+        case Codes.SCALED if _is_one_number(walk, node.input(1)):
+            return node.input(0)
+        case Codes.SCALED if node.is_op("Mul") and _is_one_number(walk, node.input(0)):
+            return node.input(1)
+        case _:
+            return None
 
 
 def _joined(walk: Walk, node: NodeView) -> Operand | None:

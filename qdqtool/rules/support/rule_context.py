@@ -18,7 +18,7 @@ from qdqtool.graph.index.qdq import QdqNode, same_constant
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.io.text import check_text
 from qdqtool.graph.model import Model
-from qdqtool.ops import QuantizableOp
+from qdqtool.ops import ProductOp
 from qdqtool.rules.support.memo import Memo
 from qdqtool.rules.support.reach import Product, Walk, operand
 
@@ -86,9 +86,8 @@ class RuleContext:
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
-        """Every node that multiplies with weights: Conv, ConvTranspose, Gemm, MatMul."""
-        known = ((node, ops.get(node)) for node in self.nodes)
-        return tuple(self._product(node, op) for node, op in known if op is not None and op.weighted)
+        """Every node that multiplies with weights."""
+        return tuple(self._product(node, op) for node in self.nodes if (op := ops.product(node)) is not None)
 
     @cached_property
     def readers_of_codes(self) -> Mapping[QdqNode, list[tuple[Product, int]]]:
@@ -100,9 +99,8 @@ class RuleContext:
                     found[side.dequantize].append((product, index))
         return MappingProxyType(found)
 
-    def _product(self, node: NodeView, op: QuantizableOp) -> Product:
-        assert op.weight_input is not None
-        walk = Walk(self.qdq, self.constants, padded=node.is_op("Conv", "ConvTranspose"))
+    def _product(self, node: NodeView, op: ProductOp) -> Product:
+        walk = Walk(self.qdq, self.constants, padded=op.is_convolution)
         left, right = (operand(walk, node.input(index)) for index in (0, op.weight_input))
         return Product(node, op, left, right)
 

@@ -14,10 +14,9 @@ from qdqtool.graph.scope import display
 from qdqtool.graph.transformed import Transformed
 from qdqtool.transforms.float16.decide import Decisions, decide
 from qdqtool.transforms.float16.edits import Float16Edits
-from qdqtool.transforms.float16.magnitudes import KEEPING
 from qdqtool.transforms.taps import TensorKey
 
-__all__ = ["KEEPING", "Float16Conversion", "Float32Node", "convert_to_float16"]
+__all__ = ["Float16Conversion", "Float32Node", "convert_to_float16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

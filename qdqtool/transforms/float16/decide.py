@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from qdqtool import ops
 from qdqtool.graph.edits.unused import returned_from_outside
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Use, Value
-from qdqtool.transforms.float16.indices import HEAVY, index_arithmetic
+from qdqtool.transforms.float16.indices import index_arithmetic
 from qdqtool.transforms.float16.limits import FINITE, LARGEST, NORMAL
 from qdqtool.transforms.float16.magnitudes import Magnitudes
 from qdqtool.transforms.float16.operands import Kind, Operands, is_float32, operands_of
@@ -160,7 +161,8 @@ class _Limits:
 
 def _keep_between(decisions: Decisions) -> None:
     """Light nodes that read and feed nothing but float32 stay float32 too, until no more are found."""
-    waiting = [node for node in decisions.computing() if node not in decisions.kept and node.op_type not in HEAVY]
+    light = (node for node in decisions.computing() if not ops.traits(node).is_layer)
+    waiting = [node for node in light if node not in decisions.kept]
     while True:
         found = [node for node in waiting if _is_between(node, decisions)]
         if not found:

@@ -8,24 +8,9 @@ from collections.abc import Mapping
 
 from onnx import TensorProto
 
+from qdqtool import ops
 from qdqtool.graph.index.view import GraphView, NodeView, Use
 from qdqtool.transforms.float16.operands import Kind, Operands
-
-HEAVY = frozenset(
-    {
-        *("Attention", "BatchNormalization", "Conv", "ConvTranspose", "DeformConv", "Einsum", "GRU", "Gemm"),
-        *(
-            "GlobalAveragePool",
-            "GroupNormalization",
-            "InstanceNormalization",
-            "LSTM",
-            "LayerNormalization",
-            "LogSoftmax",
-        ),
-        *("MatMul", "RMSNormalization", "RNN", "Sigmoid", "Softmax", "Tanh"),
-    }
-)
-"""Operators of a network: what they make is no index, even where it is rounded to one later."""
 
 _INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if name.startswith(("INT", "UINT")))
 
@@ -41,7 +26,7 @@ def index_arithmetic(view: GraphView, operands: Mapping[NodeView, Operands]) -> 
     for scope in reversed(view.scopes):
         for node in reversed(scope.nodes):
             own = operands.get(node)
-            computes = own is not None and own.outputs and own.kind is Kind.COMPUTES and node.op_type not in HEAVY
+            computes = own is not None and own.outputs and own.kind is Kind.COMPUTES and not ops.traits(node).is_layer
             if own is not None and computes and _feeds_only_indices(node, own, operands, found):
                 found.add(node)
     return frozenset(found)

@@ -5,21 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool import formats
+from qdqtool import formats, ops
 from qdqtool.graph.index.constants import Array
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 from qdqtool.transforms.taps import TensorKey, tensor_key
-
-KEEPING = frozenset(
-    {
-        *("DepthToSpace", "Dropout", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity"),
-        *("MaxPool", "Relu", "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "TopK", "Transpose"),
-        *("Trilu", "Unsqueeze"),
-    }
-)
-"""Operators that make nothing larger than the largest value of their first input: they need not be measured."""
 
 MAX_DEPTH = 64
 
@@ -58,7 +49,7 @@ class Magnitudes:
         if entry is not None:
             return self._of_dequantized(entry)
         node = value.producer
-        moved = node.input(0) if node is not None and node.is_op(*KEEPING) else None
+        moved = node.input(0) if node is not None and ops.traits(node).keeps_magnitude else None
         return self._of(moved, depth - 1) if moved is not None and depth else None
 
     def _of_dequantized(self, entry: QdqNode) -> float | None:

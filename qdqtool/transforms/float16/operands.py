@@ -8,25 +8,13 @@ import onnx
 from onnx import TensorProto
 from onnx.defs import OpSchema
 
+from qdqtool import ops
 from qdqtool.graph.index.qdq import DEQUANTIZE, QUANTIZE, is_qdq
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.scope import node_bodies
 
 HALF = "tensor(float16)"
-
-_COORDINATES = "it reads positions in an image: of 640 pixels, float16 tells every second only half apart"
-_RANDOM = "it makes random numbers, in a type of its own"
-
-MEANINGS: dict[str, str] = {
-    **dict.fromkeys(("AffineGrid", "GridSample", "RoiAlign"), _COORDINATES),
-    **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomUniform"), _RANDOM),
-    **dict.fromkeys(("RandomNormalLike", "RandomUniformLike"), _RANDOM),
-}
-"""Why operators that ONNX defines for float16 stay float32 all the same."""
-
-FLOAT_INPUTS: dict[str, frozenset[int]] = {"Resize": frozenset({1, 2}), "Upsample": frozenset({1})}
-"""Inputs that say how a shape changes, whatever type the operator allows."""
 
 
 class Kind(enum.Enum):
@@ -115,7 +103,7 @@ def _of_maker(reads: Sequence[int], makes: Sequence[int]) -> Operands:
 def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> Operands:
     schema = _schema(node)
     assert schema is not None
-    kept = FLOAT_INPUTS.get(node.op_type, frozenset())
+    kept = ops.traits(node).float32_inputs
     inputs = {index for index in reads if index not in kept and _allows(schema.inputs, index)}
     tied = {_formal(schema.inputs, index).type_str for index in inputs}
     outputs = {index for index in makes if _allows(schema.outputs, index) and _tied(schema.outputs, index, tied)}
@@ -136,7 +124,7 @@ def _problem(node: NodeView, types: TensorTypes) -> str:
         return "it is no operator of ONNX, so nothing is known of the types that it takes"
     if (odd := next(untyped, None)) is not None:
         return f"'{odd.name}' is no tensor of a known type"
-    return MEANINGS.get(node.op_type, "")
+    return ops.traits(node).stays_float32
 
 
 def _schema(node: NodeView) -> OpSchema | None:

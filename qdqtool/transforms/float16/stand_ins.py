@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import numpy_helper
 
+from qdqtool import ops
 from qdqtool.graph.index.constants import Array, Constants
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Use, Value
@@ -22,8 +23,6 @@ _BOUNDS = {("Clip", 1): -1, ("Clip", 2): 1, ("Max", 0): -1, ("Max", 1): -1, ("Mi
 """Inputs that values are cut at, with the sign of a number there that cuts nothing."""
 
 _JOINING = ("Add", "Concat", "Mul", "Sub", "Where")
-_MOVING = ("Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Trilu", "Unsqueeze")
-_END = ("LogSoftmax", "Softmax")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +90,10 @@ class _Walk:
         node, output = use.node, use.node.output()
         if (node.op_type, use.index) in _BOUNDS and not node.domain:
             return _BOUNDS[node.op_type, use.index] == sign
-        if node.is_op(*_END):
+        if ops.traits(node).softmax:
             return sign < 0
-        if output is None or output.is_output or not output.uses or not steps or not node.is_op(*_JOINING, *_MOVING):
+        carries = node.is_op(*_JOINING) or ops.traits(node).carries_stand_ins
+        if output is None or output.is_output or not output.uses or not steps or not carries:
             return False
         onward = sign * self._sign_of_factor(use)
         if not onward or output in self.reached:
@@ -121,7 +121,7 @@ class _Walk:
                 return 1
             if node.is_op("Sub"):
                 return 1 if self._is_one(node.input(0)) else -1 if self._is_one(node.input(1)) else 0
-            if not node.is_op(*_MOVING):
+            if not ops.traits(node).carries_stand_ins:
                 return 0
             value = node.input(0)
         return 0

@@ -57,8 +57,8 @@ def assert_no_side_alone(model: Model) -> None:
         return maker is not None and maker.is_op("Transpose", "Identity") and is_quantized(maker, 0)
 
     for node in index.view.nodes():
-        family = ops.get(node)
-        if family is not None and family.weighted and index.types.elem_type(node.input(0)) == onnx.TensorProto.FLOAT:
+        family = ops.product(node)
+        if family is not None and index.types.elem_type(node.input(0)) == onnx.TensorProto.FLOAT:
             sides = {is_quantized(node, position) for position in family.quantized_inputs(node)}
             assert sides == ({False} if ("/".join(node.scope.path), node.label) in skipped else {True}), node.label
 

@@ -5,6 +5,7 @@ ONNX Runtime's quantizer removes such Relu nodes. Code that removes the pair, or
 
 from onnx import TensorProto
 
+from qdqtool import ops
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
@@ -21,26 +22,6 @@ LOWEST = {
     TensorProto.INT4: -8,
 }
 """The lowest code of the asymmetric types."""
-
-NONNEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Softmax", "Softplus", "Exp", "Abs", "Sqrt")
-"""Operators whose results are never negative."""
-
-KEEPS_SIGN = (
-    "AveragePool",
-    "DepthToSpace",
-    "Dropout",
-    "Flatten",
-    "GlobalAveragePool",
-    "GlobalMaxPool",
-    "Identity",
-    "MaxPool",
-    "Reshape",
-    "Slice",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-)
-"""Operators whose results are not negative where their first input is not."""
 
 
 def absorbs_relu(entry: QdqNode, index: ModelIndex) -> bool:
@@ -61,8 +42,8 @@ def is_nonnegative(value: Value, index: ModelIndex) -> bool:
             found = entry.data
             continue
         producer = found.producer if found is not None else None
-        if producer is None or not producer.is_op(*KEEPS_SIGN):
-            return producer is not None and producer.is_op(*NONNEGATIVE)
+        if producer is None or not ops.traits(producer).keeps_sign:
+            return producer is not None and ops.traits(producer).nonnegative
         found = producer.input(0)
     return False
 

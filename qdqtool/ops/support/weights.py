@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from qdqtool import ops
 from qdqtool.graph.index.constants import Array, Constants
 from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.io.tensors import read_array
@@ -22,7 +23,7 @@ class WeightProblem(Exception):  # noqa: N818  a reason in words, never shown as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredWeight:
-    """The weight of a Conv, ConvTranspose, Gemm or MatMul.
+    """The stored weight of a product.
 
     Attributes:
         node: The operator.
@@ -53,7 +54,8 @@ def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
         raise WeightProblem(f"weight '{value.name}' is shared")
     if tensor.data_type not in _FLOATS:
         raise WeightProblem(f"weight '{value.name}' is no float tensor")
-    layout = _layout(node, tuple(tensor.dims))
+    product = ops.product(node)
+    layout = product.product_layout(node, tuple(tensor.dims)) if product is not None and all(tensor.dims) else None
     if layout is None:
         raise WeightProblem(f"weight '{value.name}' has a shape that does not fit")
     return StoredWeight(node, tensor, layout)
@@ -81,19 +83,3 @@ def stored_vector(node: NodeView, index: int, channels: int | None, constants: C
     if int(np.prod(tensor.dims)) != length or length < 2 or channels not in (None, length):
         raise WeightProblem(f"'{tensor.name}' does not hold one value for each channel")
     return length
-
-
-def _layout(node: NodeView, dims: tuple[int, ...]) -> ProductLayout | None:
-    if len(dims) < 2 or not all(dims):
-        return None
-    groups = node.attribute("group", 1)
-    match node.op_type:
-        case "Conv" | "ConvTranspose":
-            fits = len(dims) > 2 and groups >= 1 and dims[0] % groups == 0
-            return ProductLayout(dims, groups, node.op_type == "ConvTranspose") if fits else None
-        case "Gemm" if not node.attribute("transA", 0):
-            return ProductLayout(dims, 1, not node.attribute("transB", 0)) if len(dims) == 2 else None
-        case "MatMul":
-            return ProductLayout(dims, 1, inputs_first=True) if len(dims) == 2 else None
-        case _:
-            return None

@@ -1,0 +1,1 @@
+"""What several rooms ask about a graph and can only be told by what is known of operators."""
