@@ -1,1 +1,1 @@
-"""Two models side by side: which node of one is which of the other, and what Q/DQ stands in front of their inputs."""
+"""Compare two models: match their nodes, and compare the Q/DQ in front of the inputs of matched nodes."""

@@ -18,7 +18,7 @@ from qdqtool.graph.scope import display
 
 @dataclass(slots=True)
 class _Found:
-    """A step with the places where the same was found out about it."""
+    """A step with the sites that share one result of the comparison."""
 
     side: Side
     step: Step
@@ -27,7 +27,7 @@ class _Found:
 
 
 class Comparison:
-    """Two models compared: what is the same, changed, moved, removed and added.
+    """A comparison of two models: which steps are the same, changed, moved, removed and added.
 
     Args:
         before: The first model.
@@ -44,7 +44,7 @@ class Comparison:
         self._added: dict[tuple[Scope, Step], _Found] = {}
 
     def report(self) -> DiffReport:
-        """Compare every place where a tensor is read, and say what is different."""
+        """Compare every site where a tensor is read, and return the differences."""
         seen: set[Site] = set()
         for scope in self._before.index.view.scopes:
             for site in sites(scope):
@@ -122,7 +122,7 @@ class Comparison:
 
 
 def _around(found: _Found) -> frozenset[NodeView]:
-    """The nodes next to a step: those that read it, and the one that makes what it quantizes."""
+    """Return the nodes next to a step: its readers, and the producer of the tensor that it quantizes."""
     nodes = {site.node for site in found.sites if site.node is not None}
     source = found.side.steps(found.sites[0].value)[1]
     if source is not None and source.producer is not None:
@@ -170,7 +170,7 @@ Each = TypeVar("Each")
 def align(
     before: Sequence[Each], after: Sequence[Each], equal: Callable[[Each, Each], bool]
 ) -> tuple[list[tuple[Each, Each]], list[Each], list[Each]]:
-    """Pair up two short sequences: equal items first, in order, then what is left between them, in order.
+    """Pair the items of two short sequences: equal items first, in order, then the remaining ones, in order.
 
     Returns:
         The pairs, what is left of ``before`` and what is left of ``after``.

@@ -1,7 +1,7 @@
-"""Which node of one model is which of another: by name where structure agrees, else by structure, else by name.
+"""Match the nodes of two models: by name where the structure agrees, else by structure, else by name.
 
-Structure is what a node computes from and what is computed from it. Q and DQ nodes are looked through and constants
-count by shape alone, so a float model, and the same with Q/DQ and packed weights, have the same structure.
+The structure of a node is all that it is computed from and all that is computed from it. Q and DQ nodes are skipped,
+and constants count by their shape alone, so a float model and its quantized version have the same structure.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -18,7 +18,7 @@ Pairs = dict[NodeView, NodeView]
 
 
 class Structure:
-    """Hashes of the nodes of one model by all that is above and below them."""
+    """Hashes of the nodes of one model, of all nodes above and below them."""
 
     def __init__(self, view: GraphView) -> None:
         self._operations = {node: operation(node) for node in view.nodes()}
@@ -32,11 +32,11 @@ class Structure:
             self._add_below(scope)
 
     def up(self, node: NodeView) -> str:
-        """The hash of what ``node`` is computed from."""
+        """Return the hash of everything that ``node`` is computed from."""
         return self._up[node]
 
     def both(self, node: NodeView) -> tuple[str, str]:
-        """The hashes of what is above and below ``node``."""
+        """Return the hashes of everything above and below ``node``."""
         return self._up[node], self._down[node]
 
     def _add_above(self, scope: Scope) -> None:
@@ -67,13 +67,14 @@ class Structure:
                 if not is_qdq(node):
                     self._readers.setdefault(value, []).append(f"{index} {self._down[node]}")
                 elif index == 0 and below:
+                    # A Q or DQ is skipped: its readers count as readers of its data input.
                     self._readers.setdefault(value, []).extend(below[0])
 
 
 def match(before: GraphView, after: GraphView) -> tuple[Pairs, dict[Scope, Scope]]:
-    """The nodes, and the graphs and functions, of ``before`` with their counterparts in ``after``.
+    """Return the nodes, and the graphs and functions, of ``before`` with their counterparts in ``after``.
 
-    Q and DQ nodes are not matched. Nodes that look alike in every way are matched in the order of the file.
+    Q and DQ nodes are not matched. Nodes with equal structure are matched in the order of the file.
     """
     left, right = Structure(before), Structure(after)
     scopes = _same_functions(before, after)
@@ -119,6 +120,7 @@ def _match_nodes(before: Iterable[NodeView], after: Iterable[NodeView], left: St
         taken = set(pairs.values())
         first, second = [node for node in first if node not in pairs], [node for node in second if node not in taken]
 
+    # From the strongest evidence to the weakest; each pass sees only nodes that are not matched yet.
     take(lambda node: (node.key, left.up(node)), lambda node: (node.key, right.up(node)))
     take(left.both, right.both)
     take(left.up, right.up)
@@ -131,7 +133,7 @@ def _match_nodes(before: Iterable[NodeView], after: Iterable[NodeView], left: St
 
 
 def _equal(before: Iterable[NodeView], after: Iterable[NodeView], keys: tuple[Key, Key], *, in_order: bool) -> Pairs:
-    """The nodes of equal keys; those that share one only ``in_order``, and then as many as both sides have."""
+    """Return the nodes with equal keys; where several share one, only with ``in_order``, as many as both sides have."""
     first, second = _by_key(before, keys[0]), _by_key(after, keys[1])
     pairs: Pairs = {}
     for key, nodes in first.items():
@@ -151,7 +153,7 @@ def _by_key(nodes: Iterable[NodeView], key: Key) -> dict[Hashable, list[NodeView
 
 
 def _stored(node: NodeView) -> str | None:
-    """A Constant node looks like an initializer."""
+    """Return the hash input of a Constant node, equal to that of an initializer of the same shape."""
     tensor = node.attribute("value") if node.is_op("Constant") else None
     return f"constant {list(tensor.dims)}" if isinstance(tensor, onnx.TensorProto) else None
 

@@ -1,4 +1,4 @@
-"""Pairs that left one place and came up, with the same constants, a few nodes away."""
+"""Find pairs that moved: removed in one place, and added with the same constants a few nodes away."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from qdqtool.diff.sites import Step
 from qdqtool.graph.index.view import NodeView
 
 REACH = 3
-"""Nodes that a pair may have passed."""
+"""The greatest number of nodes that a pair may have passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A step that is at one place of one model only, with the nodes next to it."""
+    """A step that only one of the models has at its place, with the nodes next to it."""
 
     step: Step
     around: frozenset[NodeView]
@@ -20,7 +20,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The number of a step that is gone, and that of the one that came for it."""
+    """The number of a removed step, and of the added step that replaces it."""
 
     before: int
     after: int
@@ -32,11 +32,11 @@ def pair_moves(
     nodes: Mapping[NodeView, NodeView],
     equal: Callable[[Step, Step], bool],
 ) -> Iterator[Move]:
-    """Find for each step that is gone one that came and is near and equal.
+    """Find for each removed step an added one that is near and equal.
 
     Args:
-        gone: Steps of the first model.
-        came: Steps of the second.
+        gone: The removed steps, of the first model.
+        came: The added steps, of the second.
         nodes: Nodes of the first with their counterparts in the second.
         equal: Whether a step of the first and one of the second have the same constants.
     """
@@ -56,7 +56,7 @@ def pair_moves(
 def _near(
     start: Iterable[NodeView], nodes: Mapping[NodeView, NodeView], places: Mapping[NodeView, list[int]]
 ) -> Iterator[int]:
-    """The steps around nodes within :data:`REACH` of ``start``, the nearest first."""
+    """Yield the steps next to nodes within :data:`REACH` of ``start``, the nearest first."""
     seen, edge = set(start), list(start)
     for _ in range(REACH + 1):
         for node in edge:

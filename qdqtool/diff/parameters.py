@@ -1,4 +1,4 @@
-"""The constants of a Q/DQ step, and what is different about two of them."""
+"""Compare the constants of two Q/DQ steps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from qdqtool.targets import type_name
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is different about a pair.
+    """One difference between two pairs.
 
     Attributes:
         what: ``type``, ``granularity``, ``axis``, ``block_size``, ``scale``, ``zero_point``, ``codes`` or ``form``.
@@ -35,7 +35,7 @@ class Change:
 
 
 def changes(before: Side, first: Step, after: Side, second: Step) -> tuple[Change, ...]:
-    """What is different about two steps at the same place.
+    """Return the differences between two steps at the same place.
 
     A weight stored as codes behind a DQ and one stored as float behind Q and DQ are equal when codes, scales and zero
     points are.
@@ -50,12 +50,12 @@ def changes(before: Side, first: Step, after: Side, second: Step) -> tuple[Chang
 
 
 def is_weight(side: Side, step: Step) -> bool:
-    """Whether a step stands for a constant."""
+    """Return whether a step quantizes a constant."""
     return step.source is not None and side.index.constants.is_constant(step.source)
 
 
 def granularity_name(granularity: Granularity | None) -> str:
-    """``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``."""
+    """Return ``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``."""
     match granularity:
         case PerTensor():
             return "per-tensor"
@@ -67,7 +67,7 @@ def granularity_name(granularity: Granularity | None) -> str:
 
 
 def kind(entry: QdqNode) -> str:
-    """The name of the quantized type."""
+    """Return the name of the quantized type."""
     return type_name(entry.quantized_type) if entry.quantized_type is not None else "unknown"
 
 
@@ -125,7 +125,8 @@ def _zero_change(old: Array | None, new: Array | None, first: QdqNode, second: Q
     was, now = was.astype(np.float64), now.astype(np.float64)
     try:
         same = bool(np.all(was == now))
-    except ValueError:  # shapes that do not go together
+    except ValueError:
+        # The shapes cannot be broadcast together.
         same = False
     if not same:
         yield Change("zero_point", _span(was), _span(now))
@@ -138,7 +139,7 @@ def _form_changes(before: Side, first: Step, after: Side, second: Step) -> Itera
 
 
 def form(side: Side, step: Step) -> str:
-    """``weight`` for constants in either form, ``pair``, ``Q alone`` or ``DQ alone``."""
+    """Return ``weight`` for constants in either form, ``pair``, ``Q alone`` or ``DQ alone``."""
     if is_weight(side, step) and step.dequantize is not None:
         return "weight"
     if step.dequantize is None:
@@ -149,6 +150,7 @@ def form(side: Side, step: Step) -> str:
 def _code_changes(before: Side, first: Step, after: Side, second: Step) -> Iterator[Change]:
     if first.quantize is not None and second.quantize is not None:
         old, new = _array(before, first.source), _array(after, second.source)
+        # Equal weights with equal parameters have equal codes, so that large ones need not be quantized.
         if old is not None and new is not None and old.dtype == new.dtype and old.tobytes() == new.tobytes():
             return
     codes, others = _codes(before, first), _codes(after, second)
@@ -158,6 +160,7 @@ def _code_changes(before: Side, first: Step, after: Side, second: Step) -> Itera
     elif codes.shape != others.shape:
         yield Change("codes", f"shape {list(codes.shape)}", f"shape {list(others.shape)}")
     else:
+        # Bits are compared: NaN codes of float8 are equal to themselves.
         bits = np.dtype(f"u{codes.dtype.itemsize}")
         count = int(np.count_nonzero(np.ascontiguousarray(codes).view(bits) != np.ascontiguousarray(others).view(bits)))
         if count:
@@ -182,7 +185,8 @@ def _codes(side: Side, step: Step) -> Array | None:
     try:
         return quantize(stored, scale, fmt, entry.granularity, zero)
     except ArgumentError:
-        return None  # a node that breaks the specification; validate says how
+        # The node breaks the specification; `validate` reports how.
+        return None
 
 
 def _array(side: Side, value: Value | None) -> Array | None:

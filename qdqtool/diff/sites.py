@@ -1,4 +1,4 @@
-"""Where a model is quantized: each place that reads a tensor, with the Q/DQ steps in front of it."""
+"""The sites of a model: each place that reads a tensor, with the Q/DQ steps in front of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 
+# A limit, since the nodes of an unsound graph may form a cycle.
 MAX_STEPS = 16
 
 
@@ -29,7 +30,7 @@ class Side:
         self.index = ModelIndex.of(self.model)
 
     def steps(self, value: Value | None) -> tuple[tuple["Step", ...], Value | None]:
-        """The Q/DQ steps that make ``value``, the nearest first, and the tensor in front of them all."""
+        """Return the Q/DQ steps that produce ``value``, the nearest first, and the tensor in front of all of them."""
         steps: list[Step] = []
         while len(steps) < MAX_STEPS:
             entry = self.index.qdq.maker(value)
@@ -49,7 +50,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A Q and the DQ that reads it, or one of them alone: a DQ of stored codes, a Q whose codes are used.
+    """A Q and the DQ that reads it, or one of them alone: a DQ of stored codes, or a Q whose codes are read.
 
     Attributes:
         quantize: The Q, if there is one.
@@ -68,18 +69,18 @@ class Step:
 
     @property
     def first(self) -> QdqNode:
-        """The Q, else the DQ: one for all the DQs of a Q."""
+        """The Q, else the DQ: the same node for all DQs of a Q."""
         return self.quantize or self.main
 
     @property
     def source(self) -> Value | None:
-        """What it quantizes, or the stored codes."""
+        """The tensor that it quantizes, or the stored codes."""
         return self.quantize.data if self.quantize is not None else self.main.data
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place that reads a tensor: an input of a node that is no Q or DQ, or an output of a graph.
+    """A place that reads a tensor: an input of a node other than Q and DQ, or an output of a graph.
 
     Attributes:
         scope: Where.
@@ -93,14 +94,14 @@ class Site:
 
     @property
     def value(self) -> Value | None:
-        """What is read there."""
+        """The tensor that is read there."""
         if self.node is not None:
             return self.node.input(self.index)
         return self.scope.resolve(self.scope.output_names()[self.index])
 
     @property
     def label(self) -> str:
-        """The reader as users know it."""
+        """The name of the reader in reports."""
         if self.node is None:
             return f"output {self.scope.output_names()[self.index]}"
         more = f"[{self.index}]" if len(self.node.proto.input) > 1 else ""
@@ -108,7 +109,7 @@ class Site:
 
 
 def sites(scope: Scope) -> Iterator[Site]:
-    """Every site of a graph or function."""
+    """Yield every site of a graph or function."""
     for node in plain_nodes(scope):
         for index, name in enumerate(node.proto.input):
             if name:
@@ -118,5 +119,5 @@ def sites(scope: Scope) -> Iterator[Site]:
 
 
 def plain_nodes(scope: Scope) -> Iterator[NodeView]:
-    """The nodes of a scope that are no Q or DQ."""
+    """Return the nodes of a scope other than Q and DQ."""
     return (node for node in scope.nodes if not is_qdq(node))

@@ -1,4 +1,4 @@
-"""Tensors and weights that no scale serves well: what is wrong with them, and what was done about it."""
+"""Find tensors and weights that no scale represents well, and record what was done about them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ Condition = Literal["zeros", "tiny", "constant", "mask", "strays"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DegenerateTensor:
-    """One tensor or weight that no scale serves well.
+    """One tensor or weight that no scale represents well.
 
     Attributes:
         tensor: Its name.
         graph: Its scope; empty for the main graph.
         kind: ``weight`` or ``activation``.
-        condition: ``zeros`` (nothing but), ``tiny`` (too small for a scale), ``constant`` (always the same value),
-            ``mask`` (a stand-in for minus infinity among other values) or ``strays`` (few values far away from all
+        condition: ``zeros`` (all values are 0), ``tiny`` (too small for a scale), ``constant`` (always the same value),
+            ``mask`` (values that represent minus infinity, among others) or ``strays`` (few values far from the
             others).
         scales: How many of its scales are concerned.
         of: How many scales it has.
-        scale: What those are.
+        scale: The value of those scales.
         action: What was done, in words.
     """
 
@@ -46,7 +46,7 @@ class DegenerateTensor:
 
 
 def degenerate_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iterator[DegenerateTensor]:
-    """Scales that the largest magnitudes of their groups are too small for.
+    """Yield the scales of groups whose largest magnitude is too small for a scale of the format.
 
     Args:
         entry: What is quantized.
@@ -70,12 +70,12 @@ def degenerate_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iter
 
 
 def degenerate_values(entry: ProposedSlot, seen: TensorRange, found: Threshold) -> Iterator[DegenerateTensor]:
-    """What calibration saw of one activation that is no usual distribution of values.
+    """Yield what is unusual about the distribution of values of one activation in calibration.
 
     Args:
         entry: What is quantized.
         seen: Its statistics.
-        found: What its scale was derived from.
+        found: The threshold from which its scale was derived.
     """
     scale = found.amax / entry.scheme.format.high
     if seen.count > 1 and seen.min == seen.max != 0:
@@ -88,11 +88,11 @@ def degenerate_values(entry: ProposedSlot, seen: TensorRange, found: Threshold) 
 
 
 def with_measured(known: tuple[DegenerateTensor, ...], cost: Accuracy | None) -> tuple[DegenerateTensor, ...]:
-    """Degenerate tensors with those that only a measurement shows: without counts, only the largest value is known.
+    """Return degenerate tensors and those that only a measurement shows: without counts only the maximum is known.
 
     Args:
-        known: What was found when scales were made; it is not found again.
-        cost: What was measured; None for nothing.
+        known: Those that were found when the scales were derived; they are not repeated.
+        cost: The measurement; None where nothing was measured.
     """
     named = {(each.tensor, each.graph) for each in known}
     found = (_measured(each, cost.samples) for each in cost.zeroed) if cost is not None else ()
@@ -116,7 +116,9 @@ def _measured(zeroed: ZeroedTensor, samples: int) -> DegenerateTensor:
 
 
 def _zeroed(histogram: Histogram, scale: float) -> float:
-    """The part of the values other than 0 that a scale rounds to 0, at least."""
+    """Return a lower bound of the fraction of nonzero values that a scale rounds to 0."""
+    # Zeros are not counted in the histogram. Rounding half to even gives 0 up to scale / 2; the bin with that value is
+    # left out, which makes the result a lower bound.
     total = int(histogram.counts.sum())
     if histogram.exponent is None or not total:
         return 0.0

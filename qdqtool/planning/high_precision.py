@@ -1,8 +1,8 @@
-"""The type of what a quantized model leaves in float: as the model has it, or float16.
+"""Convert the float nodes of a quantized model to float16, or leave them in the type of the model.
 
-The model is prepared and calibrated in its own type, and its pairs are put in. Only then what is float becomes float16,
-so that weights are quantized from what was given and not from a rounding of it. Scales alone are chosen as values of
-float16 from the beginning: Q, DQ and codes must agree on them to the last bit.
+The model is prepared, calibrated and quantized in its own type. The remaining float nodes are converted to float16
+after that, so that weights are quantized from the given values and not from rounded ones. Only scales are chosen as
+values of float16 from the beginning: Q, DQ and codes must agree on them to the last bit.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from qdqtool.transforms.opset import upgrade_opset
 from qdqtool.transforms.taps import TensorKey
 
 OPSET_WITH_HALF_PAIRS = 19
-"""The first in which Q and DQ take float16."""
+"""The first opset in which Q and DQ take float16."""
 
 _OTHER_FLOATS: dict[int, str] = {
     TensorProto.FLOAT16: "float16",
@@ -35,15 +35,15 @@ _OTHER_FLOATS: dict[int, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighPrecisionReport:
-    """What became of the float part of a model.
+    """The result of the conversion of the float nodes of a model.
 
     Attributes:
-        dtype: What was asked for, ``fp16``.
-        nodes: How many nodes compute in float16 now, beside those that quantize.
+        dtype: The requested type, ``fp16``.
+        nodes: How many nodes compute in float16 now, apart from Q and DQ.
         kept: Those that compute in float32.
         casts: How many Cast nodes were added.
-        measured: How many tensors were looked at, whether float16 holds their values; 0 without data.
-        note: Why nothing was done; empty where something was.
+        measured: How many tensors were measured, to see whether float16 holds their values; 0 without data.
+        note: Why nothing was converted; empty where something was.
     """
 
     dtype: str
@@ -55,18 +55,18 @@ class HighPrecisionReport:
 
 
 def ready_for(model: Model, high_precision: HighPrecision) -> Transformed[None]:
-    """Raise the opset of a float model to one whose pairs take float16, if its float part is to become that."""
+    """Raise the opset of a float model to one whose Q and DQ take float16, where float16 is requested."""
     if high_precision is HighPrecision.FP16:
         return upgrade_opset(model, OPSET_WITH_HALF_PAIRS)
     return Transformed(model, None)
 
 
 def lower(quantized: Model, measured: Mapping[TensorKey, float]) -> Transformed[HighPrecisionReport]:
-    """Convert the float part of a quantized model to float16.
+    """Convert the float nodes of a quantized model to float16.
 
     Args:
         quantized: The model with its pairs; it is not changed.
-        measured: How large its tensors become.
+        measured: The largest magnitudes of its tensors.
     """
     dtype = HighPrecision.FP16.value
     half = convert_to_float16(quantized, measured)
@@ -81,12 +81,12 @@ def lower(quantized: Model, measured: Mapping[TensorKey, float]) -> Transformed[
 
 
 def high_precision_note(report: HighPrecisionReport | None) -> Notes:
-    """What the metadata of a quantized model say of its float part; empty where it was not converted."""
+    """Return the metadata that record the type of the float nodes; empty where they were not converted."""
     return {HIGH_PRECISION_KEY: report.dtype} if report is not None and not report.note else {}
 
 
 def known_magnitudes(model: Model, feeds: Feeds | None, ranges: Ranges | None) -> dict[TensorKey, float]:
-    """How large the tensors of a float model become, as far as data and ranges tell."""
+    """Return the largest magnitudes of the tensors of a float model, as far as data and ranges show them."""
     seen = magnitudes_in(ranges) if ranges is not None else {}
     for key, magnitude in (measure_magnitudes(model, feeds) if feeds is not None else {}).items():
         seen[key] = max(magnitude, seen.get(key, 0.0))
@@ -94,7 +94,7 @@ def known_magnitudes(model: Model, feeds: Feeds | None, ranges: Ranges | None) -
 
 
 def _types(model: Model) -> str:
-    """What the constants of a model are instead, the most frequent type first."""
+    """Return the float types of the constants of a model in words, the most frequent one first."""
     kinds = (tensor.data_type for tensor in iter_tensors(model.proto))
     found = Counter(_OTHER_FLOATS[kind] for kind in kinds if kind in _OTHER_FLOATS)
     return f", the constants are {' and '.join(name for name, _ in found.most_common())}" if found else ""

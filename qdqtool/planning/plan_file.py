@@ -1,4 +1,4 @@
-"""Plan files: TOML or JSON that says which tensors get a Q/DQ pair and with which constants (``docs/plan.md``)."""
+"""Read plan files: TOML or JSON that lists the tensors with a Q/DQ pair and their constants (``docs/plan.md``)."""
 
 import json
 import tomllib
@@ -92,12 +92,12 @@ def read_plan_file(path: str | Path) -> PlanFile:
 
 
 def read_numbers(value: float | list[Any] | ArrayRef, folder: Path, what: str) -> npt.NDArray[np.generic]:
-    """A scale or zero point of a plan entry as an array.
+    """Return a scale or zero point of a plan entry as an array.
 
     Args:
         value: The number, nested lists, or reference.
-        folder: What file references are relative to.
-        what: How messages call it, such as ``scale of tensor 'w'``.
+        folder: The folder to which file references are relative.
+        what: Its name in messages, such as ``scale of tensor 'w'``.
 
     Raises:
         UsageError: The lists are ragged or hold something else than numbers, or the reference leads nowhere.
@@ -126,6 +126,7 @@ def _parse(path: Path) -> Any:
         raise UsageError(f"plan {path} is not a text file") from None
     try:
         return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    # Both parsers raise RecursionError on deep nesting; it is no ValueError.
     except (ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
         raise UsageError(f"plan {path} is not valid {kind}: {error}") from None
@@ -153,6 +154,8 @@ def _stored_array(reference: ArrayRef, folder: Path, what: str) -> npt.NDArray[n
         stored, names = _open_store(path, reference.key)
     except OSError as error:
         raise UsageError(f"{what}: {path} cannot be read: {error.strerror or error}") from None
+    # np.load raises ValueError for pickles and broken npy headers, BadZipFile for a broken npz and EOFError for an
+    # empty file.
     except (ValueError, zipfile.BadZipFile, EOFError):
         raise UsageError(
             f"{what}: {path} is no readable npz or safetensors file (pickled objects are refused)"
@@ -162,6 +165,7 @@ def _stored_array(reference: ArrayRef, folder: Path, what: str) -> npt.NDArray[n
         raise UsageError(
             f"{what}: {path} has no array '{reference.key}'; it has {shown}{suggestion(reference.key, names)}"
         )
+    # The kind of bfloat16 from ml_dtypes is "V".
     if stored.dtype.kind not in "iuf" and stored.dtype.name not in {"bfloat16", "float16"}:
         raise UsageError(f"{what}: array '{reference.key}' of {path} has type {stored.dtype}, not a number type")
     return stored

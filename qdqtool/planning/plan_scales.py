@@ -1,4 +1,4 @@
-"""Scales of a plan entry as the model stores them: in the type of the data, or in a number format of their own."""
+"""Round the scales of a plan entry to what the model stores: the type of the data, or a number format for scales."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,8 @@ class StoredScale:
 
     Attributes:
         scale: Their real values, in the plan's shape and the type of the data, or float8e8m0 where they are stored so.
-        scheme: How they are stored; None for the type of the data.
-        params: With which constants they are quantized; None where they are not.
+        scheme: Their own number format; None for the type of the data.
+        params: The parameters with which they are quantized; None where they are not.
     """
 
     scale: Array
@@ -32,13 +32,13 @@ class StoredScale:
 
 
 def stored_scale(entry: PlanEntry, given: Array, elem_type: int | None, folder: Path) -> StoredScale:
-    """The scales of a plan entry, rounded to how the model stores them, so that Q and DQ use what is stored.
+    """Return the scales of a plan entry, rounded to what the model stores, so that Q and DQ use the same values.
 
     Args:
         entry: The entry.
         given: Its ``scale``, as the plan has it.
         elem_type: ``TensorProto.DataType`` of the tensor that is quantized.
-        folder: What array references of the plan are relative to.
+        folder: The folder to which array references of the plan are relative.
 
     Raises:
         ArgumentError: A scale cannot be stored so, or ``scale_format`` and ``scale_scale`` do not go together.
@@ -76,7 +76,7 @@ def _scale_of_scales(entry: PlanEntry, fmt: NumberFormat, folder: Path) -> Array
 
 
 def _quantized(given: Array, params: QuantParams, dtype: np.dtype[np.generic]) -> Array:
-    """What the scales are once they were quantized and dequantized again to the type of the data."""
+    """Return the scales after they are quantized and dequantized to the type of the data."""
     fmt, step = params.scheme.format, params.scale
     codes = quantize(_rounded(given, FLOAT32, "float32"), step, fmt, PerTensor())
     scale = dequantize(codes, step, PerTensor(), output_dtype=dtype)
@@ -87,6 +87,8 @@ def _quantized(given: Array, params: QuantParams, dtype: np.dtype[np.generic]) -
             f"scale_scale {float(step):g}"
         )
     _check_not_zero(given, scale, f"{fmt} with scale_scale {float(step):g}")
+    # The dequantized scale is rounded to the type of the data. Where that moves it to another code, the codes of the
+    # model would not be those of its scales.
     lost = quantize(scale.astype(FLOAT32), step, fmt, PerTensor()) != codes
     if lost.any():
         raise ArgumentError(f"scale {given[lost].flat[0]:g} is too coarse in {dtype.name}, the type of the tensor")

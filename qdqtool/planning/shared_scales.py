@@ -1,4 +1,4 @@
-"""One scale for the slots of a range group: the largest of theirs."""
+"""Give all slots of a range group the largest of their scales."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from qdqtool.planning.placement import ProposedSlot
 
 
 def share_scales(entries: Sequence[ProposedSlot], placements: Iterable[Placement]) -> tuple[Placement, ...]:
-    """The placements, each with the parameters of the group member with the largest scale.
+    """Return the placements, each with the parameters of the member of its group with the largest scale.
 
     Args:
         entries: The slots, in the order of the placements.

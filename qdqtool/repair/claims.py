@@ -1,4 +1,4 @@
-"""Which places of a model a batch of edits touches, so that fixes of one batch never meet."""
+"""The nodes and tensors that a batch of edits changes, so that no two fixes of a batch change the same one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Claims:
     _taken: dict[Place, set[object]] = field(default_factory=dict)
 
     def add(self, edits: Sequence[Edit]) -> bool:
-        """Take the places of ``edits``, unless one of them is taken: then take none and answer False."""
+        """Take the places of ``edits``; if one of them is taken already, take none and return False."""
         wanted = [place for edit in edits if (place := _place(edit)) is not None]
         if any(self._is_taken(where, aspect) for where, aspect in wanted):
             return False
@@ -41,6 +41,7 @@ class Claims:
 
 def _place(edit: Edit) -> tuple[Place, object] | None:
     match edit:
+        # New names are unique in the whole batch, so additions never conflict.
         case AddInitializer() | AddNode():
             return None
         case RemoveInitializer(scope=scope, name=name) | SetElementType(scope=scope, tensor=name):

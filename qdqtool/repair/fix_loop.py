@@ -1,7 +1,7 @@
-"""The engine behind ``--fix`` and ``normalize``: apply what does not conflict, prove it, look again, until it is done.
+"""Apply the fixes of ``--fix`` and ``normalize`` in batches without conflicts, prove each batch, and repeat.
 
-A safe fix is kept only when the model computes the same bits afterwards. A batch that fails is halved until the fix at
-fault stands alone and is refused.
+A safe fix is kept only if the model computes the same bits afterwards. A batch that fails is halved until the faulty
+fix is alone; that one is refused.
 """
 
 import enum
@@ -27,7 +27,7 @@ NEEDS_UNSAFE = "it changes numbers; --unsafe-fixes applies it"
 
 
 class Permission(enum.Enum):
-    """What may be applied: proven fixes, those that change numbers too, or everything with the difference stated."""
+    """Which fixes may be applied: proven ones, also those that change numbers, or all with the difference stated."""
 
     SAFE = "safe"
     UNSAFE = "unsafe"
@@ -50,7 +50,7 @@ class Proposal:
 
     @property
     def key(self) -> tuple[str, ScopePath, tuple[str, ...], str]:
-        """What tells it from others, round after round."""
+        """The identity of the proposal, the same in every round."""
         scope, outputs = (self.node.scope.path, self.node.key) if self.node is not None else ((), ())
         return self.code, scope, outputs, self.fixes[0].description
 
@@ -79,7 +79,7 @@ class Repair:
 
     Args:
         model: The model; it is not changed.
-        source: Tells what can be fixed.
+        source: Returns what can be fixed.
         prover: Runs models.
         permission: What may be applied.
 
@@ -124,7 +124,7 @@ class Repair:
         )
 
     def _attempt(self) -> bool:
-        """One attempt at one batch; False when nothing is left to try."""
+        """Try one batch; return False when nothing is left to try."""
         context = RuleContext(self.model.fork())
         proposals = list(self.source(context))
         labels: tuple[Label, ...] = ("safe",) if self.permission is Permission.SAFE else ("safe", "unsafe")
@@ -136,7 +136,7 @@ class Repair:
         return False
 
     def _batch(self, context: RuleContext, proposals: Iterable[Proposal], label: Label) -> list[_Chosen]:
-        """Fixes of that label that do not touch each other."""
+        """Return the fixes of that label that do not conflict."""
         namer, claims, seen = Namer(context.view), Claims(), set[object]()
         batch: list[_Chosen] = []
         for proposal in proposals:
@@ -144,11 +144,12 @@ class Repair:
             if chosen is not None and claims.add(chosen.draft.edits):
                 batch.append(chosen)
                 seen.add(proposal.key)
-        raising = [chosen for chosen in batch if chosen.draft.opset]  # which may change nodes that others would edit
+        # The version converter may replace nodes that other fixes would edit, so fixes that raise the opset go alone.
+        raising = [chosen for chosen in batch if chosen.draft.opset]
         return raising or batch
 
     def _choose(self, context: RuleContext, namer: Namer, proposal: Proposal, label: Label) -> _Chosen | None:
-        """The first alternative that fits, if it is of that label."""
+        """Return the first alternative that fits, if it has that label."""
         for number, fix in enumerate(proposal.fixes):
             if (proposal.key, number) in self._refused:
                 continue
@@ -185,7 +186,7 @@ class Repair:
         self.model, self._now = swept.model, run
 
     def _problem(self, run: Run, label: Label) -> str | None:
-        """Why a batch cannot be kept."""
+        """Return why a batch cannot be kept; None where it can."""
         if self._now.failure is not None:
             if self.permission is Permission.SAFE:
                 return f"it cannot be proven: {self._now.failure}; --unsafe-fixes applies it unproven"
@@ -215,7 +216,7 @@ class Repair:
         )
 
     def _fail(self, batch: Sequence[_Chosen], reason: str) -> None:
-        """Halve the batch; a fix that fails alone is refused, and the next attempt starts anew."""
+        """Halve the batch; refuse a fix that fails alone, after which the next attempt tries a whole batch again."""
         if len(batch) > 1 and self._now.failure is None:
             self._limit = len(batch) // 2
             return
@@ -224,7 +225,7 @@ class Repair:
             self._refused[chosen.key] = _refusal(chosen.proposal, chosen.fix, reason)
 
     def _refuse_what_is_left(self) -> None:
-        """Name what ``--unsafe-fixes`` would do, and forget what did not fit where another fix did."""
+        """Record what ``--unsafe-fixes`` would do, and drop refusals of places where another fix did fit."""
         left = list(self.source(RuleContext(self.model.fork())))
         keys = {proposal.key for proposal in left}
         self._unfit = {key: refusal for key, refusal in self._unfit.items() if key in keys}

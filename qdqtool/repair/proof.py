@@ -1,4 +1,4 @@
-"""Proof by running: what a model computes in ONNX Runtime before and after a change, on the same feeds."""
+"""Run a model in ONNX Runtime before and after a change on the same feeds, and compare the outputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ Sample = dict[str, Array]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one model computed: the outputs of each sample, or why it cannot be run."""
+    """The outputs of a model for each sample, or why it cannot be run."""
 
     samples: tuple[Sample, ...] = ()
     failure: str | None = None
@@ -40,7 +40,7 @@ class Prover:
 
     Args:
         model: The model whose inputs the feeds are for.
-        request: What to feed. Random feeds that cannot be drawn make every run fail, with the reason.
+        request: The feeds. Where random feeds cannot be drawn, every run fails with the reason.
 
     Raises:
         UsageError: Data that the user gave does not fit the model.
@@ -61,7 +61,7 @@ class Prover:
 
     @property
     def description(self) -> str:
-        """What the feeds are, in words."""
+        """The origin and number of the feeds, in words."""
         if self._feeds is None:
             return ""
         count = len(self._feeds)
@@ -69,7 +69,7 @@ class Prover:
         return f"{count} {'sample' if count == 1 else 'samples'} ({origin})"
 
     def run(self, model: Model) -> Run:
-        """The outputs of ``model`` on every sample."""
+        """Return the outputs of ``model`` for every sample."""
         if self._feeds is None:
             return Run(failure=self._failure)
         try:
@@ -80,7 +80,7 @@ class Prover:
 
 
 def same_bits(before: Run, after: Run) -> str | None:
-    """None where every output has the same bits on every sample, else the first output that has not."""
+    """Return None where all outputs have the same bits on all samples, else the first difference in words."""
     for index, (first, second) in enumerate(zip(before.samples, after.samples, strict=True)):
         for name, array in first.items():
             if not _equal(array, second[name]):
@@ -89,7 +89,8 @@ def same_bits(before: Run, after: Run) -> str | None:
 
 
 def same_values(before: Run, after: Run) -> bool:
-    """Whether every output is equal in value on every sample: bits may differ in the sign of zeros, or in NaN."""
+    """Return whether all outputs have equal values on all samples; the sign of zeros and the bits of NaN may differ."""
+    # With equal_nan, np.array_equal calls isnan, which raises TypeError on arrays of strings.
     return all(
         array.shape == second[name].shape and np.array_equal(array, second[name], equal_nan=array.dtype.kind == "f")
         for first, second in zip(before.samples, after.samples, strict=True)
@@ -98,7 +99,7 @@ def same_values(before: Run, after: Run) -> bool:
 
 
 def output_changes(original: Model, before: Run, after: Run, prover: Prover) -> tuple[OutputChange, ...]:
-    """How far each float output moved, and its noise against the model without Q/DQ, before and after."""
+    """Return how far each output moved, and its noise against the model without Q/DQ, before and after."""
     if before.failure or after.failure:
         return ()
     twin = _twin_run(original, prover)
@@ -106,6 +107,7 @@ def output_changes(original: Model, before: Run, after: Run, prover: Prover) -> 
     return tuple(
         _output_change(name, before.samples, after.samples, twin, scales.get(name))
         for name, array in before.samples[0].items()
+        # No metrics for strings (kind "O"), nor for bfloat16 and float8 (kind "V").
         if array.dtype.kind in "biuf"
     )
 
@@ -118,7 +120,7 @@ def _feeds(model: Model, request: DataRequest) -> Feeds:
 
 
 def _without_node_names(model: Model) -> Model:
-    """Names of nodes mean nothing; ONNX Runtime refuses equal ones, and the session gives its own."""
+    """Return the model without node names: ONNX Runtime refuses two nodes of one name, and the session adds its own."""
     plain = model.fork()
     plain.proto = type(model.proto)()
     plain.proto.CopyFrom(model.proto)
@@ -131,6 +133,8 @@ def _without_node_names(model: Model) -> Model:
 def _equal(left: Array, right: Array) -> bool:
     if left.dtype != right.dtype or left.shape != right.shape:
         return False
+    # The bytes of a string array are pointers. Elsewhere bytes are compared, so that -0.0 differs from 0.0 and NaN
+    # equals itself.
     return bool(np.array_equal(left, right)) if left.dtype.hasobject else left.tobytes() == right.tobytes()
 
 
@@ -143,7 +147,7 @@ def _twin_run(original: Model, prover: Prover) -> Run:
 
 
 def _with_relus(model: Model) -> Model:
-    """The model with the Relus written out that its quantizer left to the Q nodes."""
+    """Return the model with an explicit Relu wherever its quantizer replaced one by the clipping of a Q."""
     context = RuleContext(model.fork())
     draft = Draft(context, Namer(context.view))
     for entry in context.qdq.quantizers():
@@ -178,7 +182,7 @@ def _output_change(
 
 
 def _output_scales(model: Model) -> dict[str, Array]:
-    """The step of every output that a per-tensor DQ makes."""
+    """Return the scale of every output that a per-tensor DQ produces."""
     index = ModelIndex.of(model)
     main = index.view.main
     found: dict[str, Array] = {}

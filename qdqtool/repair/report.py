@@ -1,4 +1,4 @@
-"""What fixing a model did: every change and every refusal, and what the outputs became."""
+"""Reports on the repair of a model: every change, every refusal, and the effect on the outputs."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Change:
         description: What it did, in one line.
         node: Label of the node, or None.
         graph: Its scope; empty for the main graph.
-        proof: What the label rests on.
+        proof: The evidence for the label.
     """
 
     code: str
@@ -33,7 +33,7 @@ class RefusedFix:
 
     Attributes:
         code: Code of the rule, or name of the pattern.
-        label: What the fix claims to be.
+        label: The label of its offer.
         description: What it would have done.
         node: Label of the node, or None.
         graph: Its scope; empty for the main graph.
@@ -59,7 +59,7 @@ class OutputChange:
         exact: Whether every element has the same bits.
         equal: Whether every element is equal; zeros may differ in sign.
         max_abs: Largest absolute difference.
-        max_steps: The same in steps of the DQ that makes the output; None where none does.
+        max_steps: The same in steps of the DQ that produces the output; None where no DQ does.
         sqnr_db: Signal of the unfixed output over the change, in dB; None where they are equal.
         before_db: Signal to quantization noise before, in dB; None where it is unknown or there is no noise.
         after_db: The same afterwards.
@@ -77,14 +77,14 @@ class OutputChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """What was done to one model in memory.
+    """The repair of one model in memory.
 
     Attributes:
         changes: Every fix that was applied, in order.
-        removed: Constants and nodes that nothing reads any more because of a change, and that were taken out.
+        removed: Constants and nodes that were removed because, after a change, nothing reads them.
         refused: Every fix that was not applied.
         outputs: The outputs afterwards; empty where nothing changed or ONNX Runtime cannot run both models.
-        feeds: What the outputs were computed from.
+        feeds: The feeds from which the outputs were computed, in words.
         unproven: Why ONNX Runtime cannot run the model as it was; None where it can.
     """
 
@@ -121,7 +121,7 @@ class FixedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixReport:
-    """What ``validate --fix`` did.
+    """The result of ``validate --fix``.
 
     Attributes:
         models: One report for each model.
@@ -134,13 +134,13 @@ class FixReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalizeReport:
-    """What ``normalize`` did.
+    """The result of ``normalize``.
 
     Attributes:
         model: The input.
         output: The ``.onnx`` file written.
         external_data: The data file beside it, if any.
-        repaired: What was rewritten, and what that did to the outputs.
+        repaired: The rewrites, and their effect on the outputs.
     """
 
     model: str

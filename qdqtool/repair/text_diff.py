@@ -1,4 +1,4 @@
-"""A model as lines of text, one a node, for a unified diff: Q and DQ with their constants, others with inputs."""
+"""Print a model as text for a unified diff, one line for each node: Q and DQ with constants, others with inputs."""
 
 import difflib
 from collections.abc import Iterator
@@ -16,16 +16,16 @@ from qdqtool.targets import type_name
 CONTEXT = 1
 
 SHOWN = 4
-"""Elements of a scale or zero point that are printed."""
+"""The number of elements of a scale or zero point that are printed."""
 
 
 def unified_diff(before: Model, after: Model, name: str) -> str:
-    """What differs between two models, as a unified diff of their lines; empty where nothing does.
+    """Return the unified diff of the text of two models; empty where nothing differs.
 
     Args:
-        before: The model as it was.
-        after: The model as it became.
-        name: What to call it. Strings from the models are raw.
+        before: The model before the change.
+        after: The model after it.
+        name: The name in the header. Strings from the models are raw.
     """
     lines = difflib.unified_diff(
         list(_lines(before)), list(_lines(after)), name, f"{name} (fixed)", lineterm="", n=CONTEXT

@@ -1,4 +1,4 @@
-"""Foreign forms of quantization, into Q/DQ as ONNX has it: one form a module, found by walking the package.
+"""Rewrite foreign forms of quantization as Q/DQ of ONNX: one form for each module, found by walking the package.
 
 A module holds a function ``find(context)`` that yields a :class:`qdqtool.repair.fix_loop.Proposal` for each place.
 """
@@ -17,6 +17,6 @@ def names() -> tuple[str, ...]:
 
 
 def find_all(context: RuleContext) -> Iterator[Proposal]:
-    """Every foreign form of a model."""
+    """Yield every foreign form of a model."""
     for name in sorted(unit_names(_package)):
         yield from load_unit(_package, name).find(context)

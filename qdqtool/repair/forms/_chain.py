@@ -1,7 +1,7 @@
-"""Decomposed quantization as exporters write it: from Round back to the scale and on to the result.
+"""Recognize fake-quantization that exporters write as single operators.
 
-All of these are one pattern. ``Div`` by the scale or ``Mul`` by its reciprocal, ``Round``, maybe ``Add`` of the zero
-point, ``Clip`` to the range of codes, maybe a pair of ``Cast``, maybe ``Sub`` of the zero point, ``Mul`` by the scale.
+The pattern: ``Div`` by the scale or ``Mul`` by its reciprocal, ``Round``, optionally ``Add`` of the zero point,
+``Clip`` to the range of codes, optionally two ``Cast``, optionally ``Sub`` of the zero point, ``Mul`` by the scale.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ FORMATS: dict[tuple[float, float], str] = {
     (-32768, 32767): "int16",
     (0, 65535): "uint16",
 }
-"""The integer format of a range of codes; the narrow ranges clip one code more, which only the lowest values notice."""
+"""The integer format of a range of codes; a narrow range excludes the lowest code."""
 
 CAST_TO: dict[int, str] = {TensorProto.INT8: "int8", TensorProto.UINT8: "uint8"}
 CASTS_BACK = (TensorProto.FLOAT, TensorProto.FLOAT16)
@@ -35,17 +35,17 @@ CASTS_BACK = (TensorProto.FLOAT, TensorProto.FLOAT16)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """One decomposed fake quantization.
+    """One fake-quantization in single operators.
 
     Attributes:
         round: Its Round.
-        source: What is quantized.
-        result: What the last operator makes.
+        source: The tensor that is quantized.
+        result: The output of the last operator.
         scale: The scale, as the last Mul has it.
         zero_point: The zero point as a real number or array; 0 where there is none.
-        format: Of the codes.
+        format: The format of the codes.
         axis: The axis of per-axis scales; None for one scale.
-        narrow: Whether the range leaves the lowest code out.
+        narrow: Whether the range excludes the lowest code.
     """
 
     round: NodeView
@@ -59,7 +59,7 @@ class Chain:
 
 
 def chains(context: RuleContext) -> Iterator[Chain]:
-    """Every decomposed fake quantization of a model."""
+    """Yield every fake-quantization in single operators of a model."""
     for node in context.nodes:
         if node.is_op("Round"):
             try:
@@ -83,6 +83,7 @@ def _chain(context: RuleContext, node: NodeView) -> Chain:
         _require(not np.any(zero) and not np.any(after if after is not None else 0), "only one side has a zero point")
     else:
         _require(np.array_equal(zero.reshape(-1), after.reshape(-1)), "the two zero points differ")
+    # A reciprocal that is stored in float32 is rounded, so the product with the scale is 1 only to about 1e-7.
     _require(np.allclose(reciprocal.reshape(-1) * as_reals(scale).reshape(-1), 1, rtol=1e-5, atol=0), "two scales")
     shape = context.shape(source)
     narrow = low == -fmt.high
@@ -90,10 +91,10 @@ def _chain(context: RuleContext, node: NodeView) -> Chain:
 
 
 def scale_axis(scale: Array, shape: tuple[int | str | None, ...] | None) -> int | None:
-    """The axis of data that a scale broadcasts along; None for one scale.
+    """Return the axis of data along which a scale is broadcast; None for one scale.
 
     Raises:
-        UnfitError: It broadcasts along several.
+        UnfitError: It is broadcast along several.
     """
     if scale.size == 1:
         return None
@@ -107,14 +108,14 @@ def scale_axis(scale: Array, shape: tuple[int | str | None, ...] | None) -> int 
 
 
 class _Walk:
-    """From the Round forwards, one operator at a time; each has one reader."""
+    """Walks from the Round forwards, one operator at a time; each must have one reader."""
 
     def __init__(self, context: RuleContext, node: NodeView) -> None:
         self._context = context
         self._node = node
 
     def take_offset(self, op_type: str) -> npt.NDArray[np.float64] | None:
-        """A zero point that is added or taken away, and the step behind it; None where there is none."""
+        """Consume the Add or Sub of a zero point and return the zero point; None where there is none."""
         if not self._node.is_op(op_type):
             return None
         _, constant = _operands(self._context, self._node)
@@ -122,7 +123,7 @@ class _Walk:
         return as_reals(constant)
 
     def take_range(self) -> tuple[float, NumberFormat]:
-        """The lowest code that a Clip leaves, and the format that has the range."""
+        """Consume the Clip; return the lowest code that it leaves and the format with that range."""
         low, high = _clip_range(self._context, self._node)
         self._node = next_node(self._node)
         name = FORMATS.get((low, high))
@@ -131,14 +132,14 @@ class _Walk:
         return low, formats.get(name)
 
     def skip_cast(self) -> None:
-        """Casts to codes and back, which change nothing after a Clip."""
+        """Consume Casts to codes and back, which change nothing after a Clip."""
         if self._node.is_op("Cast") and self._node.attribute("to") in {*CAST_TO, TensorProto.INT32}:
             back = next_node(self._node)
             _require(back.is_op("Cast") and back.attribute("to") in CASTS_BACK, "codes go elsewhere")
             self._node = next_node(back)
 
     def take_scale(self) -> tuple[Value, Array]:
-        """The Mul at the end: its result and the scale."""
+        """Consume the Mul at the end; return its output and the scale."""
         _require(self._node.is_op("Mul"), "no Mul ends the chain")
         _, scale = _operands(self._context, self._node)
         result = self._node.output()
@@ -149,6 +150,7 @@ class _Walk:
 
 def _clip_range(context: RuleContext, node: NodeView) -> tuple[float, float]:
     _require(node.is_op("Clip"), "no Clip follows")
+    # Below opset 11, the bounds of Clip are attributes.
     if node.scope.opset < FIRST_OPSET_WITH_CLIP_INPUTS:
         return float(node.attribute("min", -np.inf)), float(node.attribute("max", np.inf))
     bounds = [context.array(node.input(index)) for index in (1, 2)]
@@ -161,7 +163,7 @@ FIRST_OPSET_WITH_CLIP_INPUTS = 11
 
 
 def _operands(context: RuleContext, node: NodeView) -> tuple[Value, Array]:
-    """The tensor and the constant of an operator of two; the constant stands right of Div and Sub."""
+    """Return the tensor and the constant of a binary operator; for Div and Sub the constant is the second operand."""
     order = ((0, 1),) if node.is_op("Div", "Sub") else ((0, 1), (1, 0))
     for left, right in order:
         source, value = node.input(left), node.input(right)
@@ -179,7 +181,7 @@ def _producer(value: Value | None, *op_types: str) -> NodeView:
 
 
 def next_node(node: NodeView) -> NodeView:
-    """The one reader of what a node makes.
+    """Return the only reader of the output of a node.
 
     Raises:
         UnfitError: There is none, or more than one.

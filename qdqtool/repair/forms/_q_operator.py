@@ -1,4 +1,4 @@
-"""From an operator on codes to the float operator between DQ and Q; the node itself stays, with all it carries."""
+"""Rewrite an operator on codes as the float operator between DQ and Q; the node keeps its name and attributes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ FIRST_OPSET_WITH_AXIS = 13
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """Where an operator has codes: the inputs with the data, its scale and its zero point, and the axis of the scales.
+    """The positions of quantized data among the inputs of an operator: data, scale and zero point, and the scale axis.
 
     Attributes:
         data: Input of the codes; None for the output.
@@ -36,7 +36,7 @@ class Codes:
 def write_float(
     draft: Draft, node: NodeView, op_type: str, operands: Sequence[Codes], result: Codes, bias: str = ""
 ) -> None:
-    """Let ``node`` be ``op_type`` on dequantized operands, and quantize what it makes.
+    """Make ``node`` an ``op_type`` on dequantized operands, and quantize its output.
 
     Raises:
         UnfitError: A scale or zero point is not constant, or per-axis where that has no meaning.
@@ -46,6 +46,7 @@ def write_float(
         raise UnfitError("it makes nothing")
     inputs = [_dequantized(draft, node, operand) for operand in operands]
     inputs += [bias] if bias else []
+    # Empty names remove the inputs that the float operator does not have.
     inputs += [""] * (len(node.proto.input) - len(inputs))
     for index, name in enumerate(inputs):
         draft.set_input(node, index, name)
@@ -59,7 +60,9 @@ def write_float(
 
 
 def float_bias(draft: Draft, node: NodeView, index: int, scales: tuple[int, int]) -> str:
-    """Store an int32 bias, whose scale is the product of two others, as float; empty where there is none.
+    """Store an int32 bias as float, return its name; empty where there is no bias.
+
+    ONNX defines its scale as the product of those of data and weight, and its zero point as 0.
 
     Raises:
         UnfitError: It is not constant.

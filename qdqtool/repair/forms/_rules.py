@@ -1,4 +1,4 @@
-"""Forms that a rule of the linter finds and fixes."""
+"""Forms that are found and fixed by a rule of the linter."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from qdqtool.rules import RuleContext
 
 
 def fixes_of(context: RuleContext, form: str, code: str) -> Iterator[Proposal]:
-    """What a rule finds for TensorRT and can fix safely by the first of its offers.
+    """Yield what a rule finds for TensorRT and can fix safely by the first of its offers.
 
     Args:
         context: The model.

@@ -1,4 +1,4 @@
-"""Stored codes that Cast, Sub and Mul dequantize, into a DQ: the same arithmetic, bit for bit."""
+"""Rewrite Cast, Sub and Mul of stored codes as a DQ, with the same arithmetic bit for bit."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class _Weight:
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """Every such chain of a stored constant."""
+    """Yield every such chain on a stored constant."""
     for node in context.nodes:
         if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT:
             try:

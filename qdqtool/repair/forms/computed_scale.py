@@ -1,4 +1,4 @@
-"""Scales computed from constants, into stored scales."""
+"""Store scales that are computed from constants."""
 
 from collections.abc import Iterator
 
@@ -8,5 +8,5 @@ from qdqtool.rules import RuleContext
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """What rule QP111 reports."""
+    """Yield what rule QP111 reports."""
     yield from fixes_of(context, "computed-scale", "QP111")

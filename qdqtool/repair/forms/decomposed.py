@@ -1,7 +1,7 @@
-"""Div, Round, Clip, Mul and their kin, into a Q/DQ pair; NaN and infinite data, which Clip keeps, become codes.
+"""Rewrite Div, Round, Clip and Mul as a Q/DQ pair.
 
-The division of a Q is rounded once. Where the model multiplies by a reciprocal instead, values that lie halfway between
-two codes may move by one step: the report says how far the outputs do.
+A Q divides and rounds once. Where the model multiplies by a reciprocal instead, values halfway between two codes may
+move by one step: the report says how far the outputs move. NaN passes a Clip, but becomes a code in a Q.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ FIRST_OPSET_WITH_AXIS = 13
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """Every decomposed fake quantization."""
+    """Yield every fake-quantization in single operators."""
     for chain in chains(context):
         scale = (
             f"{float(as_reals(chain.scale).reshape(())):.6g}" if chain.scale.size == 1 else f"{chain.scale.size} scales"
@@ -58,7 +58,7 @@ def _write(chain: Chain, draft: Draft) -> None:
 
 
 def _clipped(chain: Chain, draft: Draft, source: str) -> str:
-    """A Q has all codes; where the range leaves the lowest one out, what lies below it is clipped first."""
+    """Clip the data where the range excludes the lowest code: a Q has no narrow range."""
     if chain.axis is not None or chain.scale.dtype != np.float32:
         raise UnfitError(f"the range of codes leaves the lowest one of {chain.format} out, for each channel")
     low = np.multiply(chain.scale.reshape(()), np.float32(-chain.format.high), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Biases stored as codes, into float biases."""
+"""Store biases as float that are stored as codes."""
 
 from collections.abc import Iterator
 
@@ -8,5 +8,5 @@ from qdqtool.rules import RuleContext
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """What rule QL301 reports."""
+    """Yield what rule QL301 reports."""
     yield from fixes_of(context, "float-bias", "QL301")

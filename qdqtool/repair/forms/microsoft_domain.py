@@ -1,4 +1,4 @@
-"""Q/DQ of com.microsoft, into those of ONNX."""
+"""Rewrite Q/DQ of com.microsoft as those of ONNX."""
 
 from collections.abc import Iterator
 
@@ -8,5 +8,5 @@ from qdqtool.rules import RuleContext
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """What rule QS010 reports."""
+    """Yield what rule QS010 reports."""
     yield from fixes_of(context, "microsoft-domain", "QS010")

@@ -1,4 +1,4 @@
-"""QLinearConv, into Conv between DQ and Q.
+"""Rewrite QLinearConv as Conv between DQ and Q.
 
 ONNX Runtime's QLinearConv rounds the accumulator once, by a float multiplier; Conv and Q round the float sum. Codes may
 differ by one step where the two fall on different sides of a half.
@@ -16,7 +16,7 @@ BIAS = 8
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """Every QLinearConv."""
+    """Yield every QLinearConv."""
     for node in context.nodes:
         if node.is_op("QLinearConv"):
             fix = Fix(FLOATED, "writes QLinearConv as Conv between DQ and Q", partial(_write, node))

@@ -1,4 +1,4 @@
-"""QLinearMatMul, into MatMul between DQ and Q. Codes may differ by one step, as for QLinearConv."""
+"""Rewrite QLinearMatMul as MatMul between DQ and Q; codes may differ by one step, as for QLinearConv."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -10,7 +10,7 @@ from qdqtool.rules import Draft, Fix, RuleContext
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """Every QLinearMatMul."""
+    """Yield every QLinearMatMul."""
     for node in context.nodes:
         if node.is_op("QLinearMatMul"):
             fix = Fix(FLOATED, "writes QLinearMatMul as MatMul between DQ and Q", partial(_write, node))

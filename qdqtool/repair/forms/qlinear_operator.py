@@ -1,4 +1,4 @@
-"""ONNX Runtime's other operators on codes (com.microsoft QLinearAdd, QGemm, ...), into float ones between DQ and Q.
+"""Rewrite ONNX Runtime's other operators on codes (QLinearAdd, QGemm, ...) as float operators between DQ and Q.
 
 They compute in float32 or with tables, and round once; codes may differ by one step, as for QLinearConv.
 """
@@ -25,7 +25,7 @@ OPERATORS: Mapping[str, str] = {
     "QLinearSigmoid": "Sigmoid",
     "QLinearSoftmax": "Softmax",
 }
-"""The float operator of each."""
+"""The corresponding float operators."""
 
 OF_TWO = frozenset({"QLinearAdd", "QLinearMul"})
 
@@ -33,7 +33,7 @@ FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS = 13
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """Every such operator."""
+    """Yield every such operator."""
     for node in context.nodes:
         if node.domain == DOMAIN and node.op_type in OPERATORS:
             words = f"writes {node.op_type} as {OPERATORS[node.op_type]} between DQ and Q"
@@ -47,6 +47,7 @@ def _write(node: NodeView, draft: Draft) -> None:
         raise UnfitError("its channels are last")
     operands, result = _places(node)
     bias = float_bias(draft, node, 6, (1, 4)) if node.op_type == "QGemm" else ""
+    # ONNX Runtime defines the scale of this bias as alpha / beta * a_scale * b_scale.
     if bias and node.attribute("alpha", 1.0) != 1:
         raise UnfitError("its alpha is not 1")
     for name in ("channels_last", "opset"):
@@ -56,12 +57,13 @@ def _write(node: NodeView, draft: Draft) -> None:
 
 
 def _places(node: NodeView) -> tuple[list[Codes], Codes]:
-    """Where the operator has the codes that it reads, and the scale of what it makes."""
+    """Return the positions of the quantized inputs, and of the scale of the output."""
     if node.op_type == "QLinearConcat":
         starts = range(2, len(node.proto.input), 3)
         return [Codes(start, start + 1, start + 2) for start in starts], Codes(None, 0, 1)
     if node.op_type == "QGemm":
         axis = 0 if node.attribute("transB", 0) else 1
+        # Without an output scale, QGemm returns float32.
         if not node.input_name(7):
             raise UnfitError("it makes float")
         return [Codes(0, 1, 2), Codes(3, 4, 5, axis=axis)], Codes(None, 7, 8)
@@ -71,7 +73,9 @@ def _places(node: NodeView) -> tuple[list[Codes], Codes]:
 
 
 def _check_softmax(node: NodeView, draft: Draft) -> None:
-    """Refuse one whose axis means something else at the opset of the model.
+    """Refuse a QLinearSoftmax whose axis means something else at the opset of the model.
+
+    Its attribute ``opset`` is that of the Softmax it replaces: below 13, Softmax sums over all axes from ``axis`` on.
 
     Raises:
         UnfitError: It sums over several axes, or the model's Softmax would.

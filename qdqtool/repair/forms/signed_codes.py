@@ -1,4 +1,4 @@
-"""Unsigned and asymmetric codes, into signed codes with zero point 0 where these hold the same values."""
+"""Replace unsigned and asymmetric codes by signed codes with zero point 0, where these hold the same values."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,6 @@ from qdqtool.rules import RuleContext
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """What rules QP102 and QP103 report and can fix exactly."""
+    """Yield what rules QP102 and QP103 report and can fix exactly."""
     yield from fixes_of(context, "signed-codes", "QP102")
     yield from fixes_of(context, "signed-codes", "QP103")
