@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qdqtool import ops
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.granularity import PerAxis, PerTensor, normalize_axis
 from qdqtool.ops import ProductOp
@@ -109,54 +108,50 @@ class PlannedNode:
 
 def planned_nodes(model: Model) -> list[PlannedNode]:
     """Return every weighted node with a quantized operand, of every scope, in the order of the walk."""
-    view = GraphView(model)
-    return list(_Planner(view).nodes())
+    return list(_Planner(ModelIndex.of(model)).nodes())
 
 
 def quantized_types(model: Model) -> frozenset[str]:
     """Return the quantized types of the Q/DQ nodes of a model, and those of TensorRT's own operators."""
-    view = GraphView(model)
-    index = QdqIndex(view, TensorTypes(view), Constants(view))
-    kinds = {type_name(entry.quantized_type) for entry in index.nodes if entry.quantized_type is not None}
+    index = ModelIndex.of(model)
+    kinds = {type_name(entry.quantized_type) for entry in index.qdq.nodes if entry.quantized_type is not None}
     # TensorRT's custom operators carry the type in their name; their domain does not matter to the parser.
     marks = {"TRT_FP8": "float8e4m3fn", "TRT_MXFP8": "float8e4m3fn", "TRT_FP4": "float4e2m1", "TRT_INT4": "int4"}
-    custom = {kind for node in view.nodes() for mark, kind in marks.items() if node.op_type.startswith(mark)}
+    custom = {kind for node in index.view.nodes() for mark, kind in marks.items() if node.op_type.startswith(mark)}
     return frozenset(kinds | custom)
 
 
 class _Planner:
-    def __init__(self, view: GraphView) -> None:
-        self._view = view
-        self._types = TensorTypes(view)
-        self._constants = Constants(view)
-        self._index = QdqIndex(view, self._types, self._constants)
+    def __init__(self, index: ModelIndex) -> None:
+        self._index = index
 
     def nodes(self) -> Iterator[PlannedNode]:
-        for node in self._view.nodes():
+        for node in self._index.view.nodes():
             op = ops.product(node)
             if op is None:
                 continue
-            operands = tuple(self._operand(node.input(index)) for index in op.quantized_inputs(node))
+            operands = tuple(self._operand(node.input(position)) for position in op.quantized_inputs(node))
             if any(operand.format is not None for operand in operands):
                 yield PlannedNode(node, op, operands)
 
     def _operand(self, value: Value | None) -> Operand:
         cast, moved, source = False, False, value
         for _ in range(_MAX_STEPS):
-            found = self._index.dequantizer_of(source)
+            found = self._index.qdq.dequantizer_of(source)
             if found is not None:
                 # A Transpose or Reshape in between changes what the axis of the scale means, so the axis is not
                 # judged.
                 rank = None if moved else self._rank(value)
-                return Operand(found, cast, self._index.is_weight(found), rank)
+                return Operand(found, cast, self._index.qdq.is_weight(found), rank)
             node = source.producer if source is not None else None
             if node is None or not (node.is_op("Cast") or ops.moves_values(node)):
                 break
             cast = cast or node.is_op("Cast")
             moved = moved or not ops.traits(node).passes_values
             source = node.input(0)
-        return Operand(None, cast=False, is_weight=value is not None and self._constants.is_constant(value), rank=None)
+        is_weight = value is not None and self._index.constants.is_constant(value)
+        return Operand(None, cast=False, is_weight=is_weight, rank=None)
 
     def _rank(self, value: Value | None) -> int | None:
-        shape = self._types.shape(value) if value is not None else None
+        shape = self._index.types.shape(value) if value is not None else None
         return len(shape) if shape is not None else None

@@ -19,6 +19,7 @@ from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import DEQUANTIZE, QUANTIZE
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.spill import spilled
@@ -46,7 +47,7 @@ def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str
     Returns:
         The model, with the labels of the products that were cut. The first part keeps the name.
     """
-    if targets.get(target).family != "tensorrt" or not any(_quantized_sites(GraphView(quantized))):
+    if targets.get(target).family != "tensorrt" or not any(_quantized_sites(ModelIndex.of(quantized))):
         return Transformed(quantized, ())
     separated = _cut(spilled(quantized), _quantized_sites)  # spilled: codes are made once, not for each part
     return separated if separated.report else Transformed(quantized, ())
@@ -63,7 +64,7 @@ def separate_like(quantized: Model, baseline: Model) -> Transformed[tuple[str, .
         The float model, with the labels of the products that were cut.
     """
     split = {(node.scope.path, node.key) for node in GraphView(quantized).nodes() if _joins_parts(node)}
-    return _cut(baseline, lambda view: _float_sites(view, split)) if split else Transformed(baseline, ())
+    return _cut(baseline, lambda index: _float_sites(index, split)) if split else Transformed(baseline, ())
 
 
 def _joins_parts(node: NodeView) -> bool:
@@ -74,32 +75,31 @@ def _joins_parts(node: NodeView) -> bool:
     return names and all(maker is not None and _matrix_product(maker) is not None for maker in made)
 
 
-def _cut(model: Model, find: Callable[[GraphView], Iterator["_Site"]]) -> Transformed[tuple[str, ...]]:
-    view = GraphView(model.fork())
-    surgery = _Surgery(view)
-    done = tuple(site.product.label for site in find(view) if surgery.cut(site))
-    return Transformed(apply_edits(view.model, surgery.edits + surgery.dead.edits()) if done else model, done)
+def _cut(model: Model, find: Callable[[ModelIndex], Iterator["_Site"]]) -> Transformed[tuple[str, ...]]:
+    index = ModelIndex.of(model.fork())
+    surgery = _Surgery(index)
+    done = tuple(site.product.label for site in find(index) if surgery.cut(site))
+    return Transformed(apply_edits(index.model, surgery.edits + surgery.dead.edits()) if done else model, done)
 
 
-def _quantized_sites(view: GraphView) -> Iterator["_Site"]:
-    constants = Constants(view)
-    for site in _sites(view, constants):
+def _quantized_sites(index: ModelIndex) -> Iterator["_Site"]:
+    for site in _sites(index):
         operands = site.product.input(0), site.product.input(WEIGHT)
-        if all(map(_is_dequantized, operands)) and is_fused_qkv(site.product, constants):
+        if all(map(_is_dequantized, operands)) and is_fused_qkv(site.product, index.constants):
             yield site
 
 
-def _float_sites(view: GraphView, split: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_Site"]:
-    return (site for site in _sites(view, Constants(view)) if (site.product.scope.path, site.product.key) in split)
+def _float_sites(index: ModelIndex, split: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_Site"]:
+    return (site for site in _sites(index) if (site.product.scope.path, site.product.key) in split)
 
 
-def _sites(view: GraphView, constants: Constants) -> Iterator["_Site"]:
+def _sites(index: ModelIndex) -> Iterator["_Site"]:
     """Products whose stored weights can be cut in equal parts along their output channels."""
-    for node in view.nodes():
+    for node in index.view.nodes():
         product = _matrix_product(node) if not node.scope.in_function else None
         axis = product.weight_axis(node, 2) if product is not None else None
         if axis is not None and node.scope.opset >= OPSET_OF_JOINING:
-            width = _width(node.input(WEIGHT), axis, constants)
+            width = _width(node.input(WEIGHT), axis, index.constants)
             if width and width % PARTS == 0:
                 yield _Site(node, axis, width)
 
@@ -159,16 +159,14 @@ class _Site:
 class _Surgery:
     """Builds the edits, one product after the other."""
 
-    view: GraphView
+    index: ModelIndex
     edits: list[Edit] = field(default_factory=list)
     dead: DeadCode = field(init=False)
-    _constants: Constants = field(init=False)
     _namer: Namer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.dead = DeadCode(self.view)
-        self._constants = Constants(self.view)
-        self._namer = Namer(self.view)
+        self.dead = DeadCode(self.index.view)
+        self._namer = Namer(self.index.view)
 
     def cut(self, site: _Site) -> bool:
         """Add the edits for one product; False, and none, where its bias cannot be cut."""
@@ -176,7 +174,7 @@ class _Surgery:
         cut_inputs = {WEIGHT: site.axis}
         bias = product.input(BIAS)
         if bias is not None:
-            stored = self._constants.direct(bias)
+            stored = self.index.constants.direct(bias)
             if stored is None:
                 return False
             if stored.dims and stored.dims[-1] == site.width:
@@ -208,11 +206,11 @@ class _Surgery:
 
     def _piece(self, value: Value, axis: int, bounds: slice) -> str:
         """A part of a stored constant along ``axis``, with copies of the nodes that stand behind it."""
-        stored = self._constants.direct(value)
+        stored = self.index.constants.direct(value)
         name = self._namer.tensor(f"{value.name}{PART}")
         if stored is not None:
             self.edits.append(
-                AddInitializer(value.scope.path, _stored_piece(self.view.model, stored, name, axis, bounds))
+                AddInitializer(value.scope.path, _stored_piece(self.index.model, stored, name, axis, bounds))
             )
             return name
         node = value.producer
@@ -231,7 +229,7 @@ class _Surgery:
         return self._piece(value, axis if index == 0 else 0, bounds)
 
     def _lies_along(self, node: NodeView, value: Value, axis: int) -> bool:
-        stored = self._constants.direct(value)
+        stored = self.index.constants.direct(value)
         return stored is not None and list(stored.dims) not in ([], [1]) and node.attribute("axis", 1) % 2 == axis
 
     def _copy(self, node: NodeView, inputs: tuple[str, ...], output: str, name: str) -> AddNode:

@@ -62,7 +62,7 @@ class AttentionOperator(Rule):
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a DQ behind each of the three inputs."""
         del target
-        walk = Walk(context.qdq, context.constants)
+        walk = Walk(context.index)
         for node in context.nodes:
             if not node.is_op("Attention"):
                 continue

@@ -7,8 +7,8 @@ reads codes; behind all others it reads float.
 from dataclasses import dataclass, replace
 
 from qdqtool import ops
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode, same_constant
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import QdqNode, same_constant
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import element_count
 from qdqtool.ops import Codes, ProductOp
@@ -67,7 +67,7 @@ def operand(walk: "Walk", value: Value | None) -> Operand | None:
     """The DQ whose codes reach ``value``, directly or through operators that codes go through."""
     between: list[NodeView] = []
     for _ in range(MAX_STEPS):
-        entry = walk.qdq.dequantizer_of(value)
+        entry = walk.index.qdq.dequantizer_of(value)
         if entry is not None:
             return Operand(entry, tuple(between))
         producer = value.producer if value is not None else None
@@ -86,14 +86,12 @@ class Walk:
     """How an operand is followed back.
 
     Attributes:
-        qdq: The Q/DQ nodes.
-        constants: The folded constants.
+        index: The index of the model.
         padded: Whether the kernel pads with zeros itself, as convolutions do.
         joins: How many operators of several tensors may follow each other.
     """
 
-    qdq: QdqIndex
-    constants: Constants
+    index: ModelIndex
     padded: bool = False
     joins: int = MAX_JOINS
 
@@ -124,13 +122,13 @@ def _joined(walk: Walk, node: NodeView) -> Operand | None:
         return None
     for index in range(1, len(node.proto.input)):
         other = operand(inner, node.input(index))
-        if other is None or not same_constant(first.dequantize.scale, other.dequantize.scale, walk.constants):
+        if other is None or not same_constant(first.dequantize.scale, other.dequantize.scale, walk.index.constants):
             return None
     return first
 
 
 def _is_one_number(walk: Walk, value: Value | None) -> bool:
-    stored = walk.constants.direct(value) if value is not None else None
+    stored = walk.index.constants.direct(value) if value is not None else None
     return stored is not None and element_count(stored) == 1
 
 
@@ -138,5 +136,5 @@ def _pads_zeros(walk: Walk, node: NodeView) -> bool:
     value = node.input(2)
     if value is None:
         return not node.attribute("value", 0)  # an attribute below opset 11
-    stored = walk.constants.direct(value)
+    stored = walk.index.constants.direct(value)
     return stored is not None and element_count(stored) == 1 and not any(stored.raw_data) and not any(stored.float_data)

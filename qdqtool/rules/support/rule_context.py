@@ -100,7 +100,7 @@ class RuleContext:
         return MappingProxyType(found)
 
     def _product(self, node: NodeView, op: ProductOp) -> Product:
-        walk = Walk(self.qdq, self.constants, padded=op.is_convolution)
+        walk = Walk(self.index, padded=op.is_convolution)
         left, right = (operand(walk, node.input(index)) for index in (0, op.weight_input))
         return Product(node, op, left, right)
 
