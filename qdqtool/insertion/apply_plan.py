@@ -1,18 +1,17 @@
 """From a plan to a model: the step that insert and quantize share."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.soundness import require_sound
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, display
+from qdqtool.insertion.carry_over import carry_over
 from qdqtool.insertion.pair_edits import PlacementEdits, WeightStorage
 from qdqtool.numerics.granularity import Blocked, PerAxis
 from qdqtool.plan import Placement, QuantPlan
-from qdqtool.transforms.opset import require_known_opset, upgrade_opset
+from qdqtool.transforms.opset import upgrade_opset
 
 OPSET_WITH_AXIS = 13
 OPSET_WITH_BLOCKS = 21
@@ -53,27 +52,26 @@ class QuantizedTensor:
 
 
 def apply_plan(
-    source: Model, make_plan: Callable[[GraphView], QuantPlan], weights: WeightStorage = WeightStorage.PACKED
+    source: Model, plan: QuantPlan, weights: WeightStorage = WeightStorage.PACKED
 ) -> tuple[Model, tuple[QuantizedTensor, ...]]:
     """Put the pairs of a plan into a model in memory; opset and IR version are raised only as far as needed.
 
     Args:
-        source: The model; it is not changed.
-        make_plan: Gives the plan for an index of the model. It is asked again when the opset is raised, since the
-            upgrade may change nodes.
+        source: The model that the plan was made for; it is not changed.
+        plan: The pairs.
         weights: How quantized constants are stored.
 
     Returns:
         The quantized model, and every pair that was put in, in the order of the plan.
+
+    Raises:
+        ModelError: The opset has to be raised, and an operator cannot be converted.
     """
-    require_known_opset(source)
     view = GraphView(source.fork())
-    require_sound(view)
-    plan = make_plan(view)
     missing = [needed for place in plan if (needed := needed_opset(place)) > view.scope(place.slot.scope).opset]
     if missing:
-        view = GraphView(upgrade_opset(source, max(missing)).model)
-        plan = make_plan(view)
+        raised = GraphView(upgrade_opset(source, max(missing)).model)
+        plan, view = carry_over(plan, view, raised), raised
     builder = PlacementEdits(ModelIndex.of(view), weights)
     builder.add_plan(plan)
     labels = {(node.scope.path, node.key): node.label for node in view.nodes()}

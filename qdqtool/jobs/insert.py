@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdqtool import targets
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import GateError, UsageError
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model
@@ -18,12 +15,12 @@ from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.check import check_model
-from qdqtool.plan import QuantPlan
 from qdqtool.planning.given_planner import GivenPlanner
 from qdqtool.planning.given_ranges import GivenReport, match_ranges, nearest_mode
 from qdqtool.planning.placement import SkippedNode
 from qdqtool.planning.plan_file import read_plan_file
-from qdqtool.planning.plan_resolve import resolve_plan
+from qdqtool.planning.plan_resolve import FilePlanner
+from qdqtool.planning.planner import Planner, index_to_plan
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.target_fit import RefusedBy, refused_by_any, require_targets
 from qdqtool.ranges.encodings import read_encodings
@@ -101,11 +98,7 @@ def insert_plan(
     """
     options, plan = options or InsertOptions(), Path(plan)
     plan_file = read_plan_file(plan)
-
-    def make(view: GraphView) -> QuantPlan:
-        return resolve_plan(plan_file, view, TensorTypes(view), plan.parent)
-
-    return _insert(_open(model, output), _Planner(make, options.targets), Path(output), options)
+    return _insert(_open(model, output), FilePlanner(plan_file, plan.parent), Path(output), options)
 
 
 def insert_encodings(
@@ -139,9 +132,8 @@ def insert_encodings(
     read = read_encodings(path)
     recipe = Recipe(quantize_mode=nearest_mode(source, read.found), target=next(iter(options.targets), targets.DEFAULT))
     given = match_ranges(source, read, path, recipe)
-    planner = GivenPlanner(recipe, given)
-    report = _insert(source, _Planner(planner.plan, (recipe.target,)), Path(output), options)
-    return replace(report, skipped=planner.skipped, given=planner.report)
+    options = replace(options, targets=(recipe.target,))
+    return _insert(source, GivenPlanner(recipe, given), Path(output), options)
 
 
 def _open(model: str | Path | Model, output: str | Path) -> Model:
@@ -150,8 +142,11 @@ def _open(model: str | Path | Model, output: str | Path) -> Model:
     return source
 
 
-def _insert(source: Model, planner: _Planner, output: Path, options: InsertOptions) -> InsertReport:
-    quantized, done = apply_plan(source, planner, options.weights)
+def _insert(source: Model, planner: Planner, output: Path, options: InsertOptions) -> InsertReport:
+    index = index_to_plan(source)
+    planned = planner.plan(index)
+    require_targets(planned.plan, index, options.targets)
+    quantized, done = apply_plan(source, planned.plan, options.weights)
     verified = verify_upgrade(source, quantized.default_opset(), options.verify) if options.verify else None
     saved = save_model(quantized, output, external_data=options.external_data)
     return InsertReport(
@@ -162,31 +157,11 @@ def _insert(source: Model, planner: _Planner, output: Path, options: InsertOptio
         opset_after=quantized.default_opset(),
         verified=verified,
         quantized=done,
-        refused_by=planner.refused_by,
+        refused_by=refused_by_any(planned.plan, index),
+        skipped=planned.skipped,
+        given=planned.given,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
     )
-
-
-@dataclass(slots=True)
-class _Planner:
-    """Makes a plan for a model, and asks the targets about it.
-
-    Attributes:
-        make: Makes the plan.
-        targets: Who must take it.
-        refused_by: Who does not take the plan that was made last.
-    """
-
-    make: Callable[[GraphView], QuantPlan]
-    targets: tuple[str, ...]
-    refused_by: tuple[RefusedBy, ...] = field(default=())
-
-    def __call__(self, view: GraphView) -> QuantPlan:
-        types = TensorTypes(view)
-        plan = self.make(view)
-        require_targets(plan, view, types, self.targets)
-        self.refused_by = refused_by_any(plan, view, types)
-        return plan
 
 
 def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:

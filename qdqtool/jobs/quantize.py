@@ -34,8 +34,9 @@ from qdqtool.planning.given_planner import GivenPlanner
 from qdqtool.planning.given_ranges import given_ranges
 from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, known_magnitudes, lower, ready_for
 from qdqtool.planning.plan_write import encode_plan
+from qdqtool.planning.planner import Planned, Planner, index_to_plan
 from qdqtool.planning.proposal import propose_for
-from qdqtool.planning.range_planner import Planner
+from qdqtool.planning.range_planner import RangePlanner
 from qdqtool.planning.recipe import Recipe, with_fixed_shapes
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.planning.weight_planner import WeightPlanner
@@ -87,7 +88,7 @@ class _Job:
 
     runs: FloatRuns
     prepared: Prepared
-    planner: Planner | WeightPlanner | GivenPlanner
+    planner: Planner
     feeds: Feeds | None = None
     ranges: Ranges | None = None
     used: CalibrationUsed | None = None
@@ -128,27 +129,28 @@ def quantize_model(
 def _quantized(source: Model, job: _Job, output: Path, options: QuantizeOptions) -> QuantizeReport:
     if options.ranges_file is not None and job.ranges is None:
         raise UsageError("there are no ranges to write: those of another tool say less", hint="qdqtool convert-ranges")
-    planner, before = job.planner, job.prepared.model
-    high_precision = options.recipe.high_precision
-    placed, done = apply_plan(ready_for(before, high_precision).model, planner.plan, options.weights)
-    corrected = correct_biases(placed, before, planner.made, job.prepared.means)
+    before, high_precision = job.prepared.model, options.recipe.high_precision
+    ready = ready_for(before, high_precision).model
+    planned = job.planner.plan(index_to_plan(ready))
+    placed, done = apply_plan(ready, planned.plan, options.weights)
+    corrected = correct_biases(placed, before, planned.plan, job.prepared.means)
     separated = separate_projections(corrected.model, options.recipe.target)
     lowered: Transformed[HighPrecisionReport | None] = Transformed(separated.model, None)
     if high_precision is HighPrecision.FP16:
         lowered = lower(separated.model, known_magnitudes(before, job.feeds, job.ranges))
-    used = _used(job)
+    used = _used(job, planned)
     notes = {
         **high_precision_note(lowered.report),
         **preparation_note(job.prepared.record),
-        **rounding_note(before, planner.made),
+        **rounding_note(before, planned.plan),
         **data_note(used, job.prepared, corrected.report),
     }
     # spilled: codes are made once, and not for the linter, the session and the file each
     quantized = with_metadata(spilled(lowered.model), notes)
     findings = _validated(quantized, source, options.recipe.target)
-    cost = measure(before, quantized, planner.made, job.feeds, job.runs) if job.feeds is not None else None
+    cost = measure(before, quantized, planned.plan, job.feeds, job.runs) if job.feeds is not None else None
     saved = save_model(quantized, output, external_data=options.external_data)
-    _save_extras(options, job.ranges, planner.made)
+    _save_extras(options, job.ranges, planned.plan)
     return QuantizeReport(
         model=str(source.path or ""),
         output=str(saved.model),
@@ -162,14 +164,14 @@ def _quantized(source: Model, job: _Job, output: Path, options: QuantizeOptions)
         corrected=corrected.report,
         separated=separated.report,
         quantized=done,
-        skipped=planner.skipped,
-        degenerate=with_measured(planner.degenerate, cost),
+        skipped=planned.skipped,
+        degenerate=with_measured(planned.degenerate, cost),
         high_precision=lowered.report,
         findings=findings,
         accuracy=cost,
         ranges_file=str(options.ranges_file) if options.ranges_file else None,
         plan_file=str(options.plan_file) if options.plan_file else None,
-        codes_not_in_plan=sum(each.codes is not None for each in planner.made) if options.plan_file else 0,
+        codes_not_in_plan=planned.rounded_by_data if options.plan_file else 0,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
     )
 
@@ -254,7 +256,7 @@ def _make_job(
         found = calibrate_model(source, data, recipe, runs, progress, CalibrationScope(keep=options.ranges_file))
         assert found.feeds is not None
         used = used_ranges(found.feeds.description.source, found.ranges.record, recipe)
-    return _Job(runs, found.prepared, Planner(recipe, found.ranges), found.feeds, found.ranges, used)
+    return _Job(runs, found.prepared, RangePlanner(recipe, found.ranges), found.feeds, found.ranges, used)
 
 
 def _weights_job(
@@ -294,13 +296,11 @@ def _given_job(source: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRu
     return _Job(runs, Prepared(model, means=means), GivenPlanner(recipe, given), feeds, None, used)
 
 
-def _used(job: _Job) -> CalibrationUsed | None:
+def _used(job: _Job, planned: Planned) -> CalibrationUsed | None:
     """Where ranges came from, with what the plan made of a file of another tool, or the data of a weight-only mode."""
-    if isinstance(job.planner, WeightPlanner):
-        return data_of_weights(job.feeds.description, job.planner.made) if job.feeds is not None else None
-    if job.used is None or not isinstance(job.planner, GivenPlanner):
-        return job.used
-    return replace(job.used, given=job.planner.report)
+    if job.used is not None:
+        return job.used if planned.given is None else replace(job.used, given=planned.given)
+    return data_of_weights(job.feeds.description, rounded=planned.rounded_by_data) if job.feeds is not None else None
 
 
 def _validated(quantized: Model, source: Model, target: str) -> tuple[Finding, ...]:

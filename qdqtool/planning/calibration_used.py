@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from qdqtool.data import DataDescription
-from qdqtool.plan import QuantPlan
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.recipe import Recipe
 from qdqtool.ranges.types import CalibrationRecord
@@ -66,12 +65,11 @@ NEAREST: Final = "nearest"
 """Codes are those next to the weights; data had a say in preparing the model at most."""
 
 
-def data_of_weights(data: DataDescription, plan: QuantPlan) -> CalibrationUsed:
-    """What a report says of the data of a weight-only mode."""
-    chosen = any(placement.codes is not None for placement in plan)
+def data_of_weights(data: DataDescription, *, rounded: int) -> CalibrationUsed:
+    """What a report says of the data of a weight-only mode, which chose the codes of ``rounded`` weights."""
     return CalibrationUsed(
         source=data.source,
-        method=GPTQ if chosen else NEAREST,
+        method=GPTQ if rounded else NEAREST,
         samples=data.samples,
         random=data.seed is not None,
         seed=data.seed,

@@ -11,6 +11,7 @@ import onnx
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Use, Value
 from qdqtool.graph.scope import display
@@ -20,6 +21,7 @@ from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.planning.plan_file import PlanEntry, PlanFile, read_numbers
 from qdqtool.planning.plan_scales import stored_scale
+from qdqtool.planning.planner import Planned
 from qdqtool.registry import suggestion
 
 FLOAT_TYPES = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
@@ -33,6 +35,23 @@ class _Match:
     value: Value
     exact: bool
     uses: tuple[Use, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlanner:
+    """Makes plans from a plan file.
+
+    Attributes:
+        file: The decoded plan file.
+        folder: What array references of it are relative to.
+    """
+
+    file: PlanFile
+    folder: Path
+
+    def plan(self, index: ModelIndex) -> Planned:
+        """The plan of one model; errors as :func:`resolve_plan`."""
+        return Planned(plan=resolve_plan(self.file, index.view, index.types, self.folder))
 
 
 def resolve_plan(plan: PlanFile, view: GraphView, types: TensorTypes, folder: Path) -> QuantPlan:

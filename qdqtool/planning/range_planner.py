@@ -1,7 +1,7 @@
 """From proposed slots and ranges to a plan: scales for activations and weights."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from qdqtool.numerics.scheme import QuantParams
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values
 from qdqtool.planning.placement import ProposedSlot, SkippedNode
+from qdqtool.planning.planner import Planned
 from qdqtool.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
@@ -27,45 +28,37 @@ from qdqtool.ranges import calibrators
 from qdqtool.ranges.types import Ranges, TensorKey, TensorRange
 
 
-class Planner:
-    """Makes the plan of one model, and remembers the last one with what could not be done as asked.
-
-    Args:
-        recipe: What is to be quantized.
-        ranges: What calibration found out.
+@dataclass(frozen=True, slots=True)
+class RangePlanner:
+    """Makes plans from ranges of activations and from weights.
 
     Attributes:
-        made: The last plan.
-        skipped: Quantizable nodes that it leaves in float.
-        degenerate: Tensors and weights that no scale serves well.
+        recipe: What is to be quantized.
+        ranges: What calibration found out.
     """
 
-    def __init__(self, recipe: Recipe, ranges: Ranges) -> None:
-        self._recipe = recipe
-        self._ranges = ranges
-        self.made = QuantPlan(())
-        self.skipped: tuple[SkippedNode, ...] = ()
-        self.degenerate: tuple[DegenerateTensor, ...] = ()
+    recipe: Recipe
+    ranges: Ranges
 
-    def plan(self, view: GraphView) -> QuantPlan:
+    def plan(self, index: ModelIndex) -> Planned:
         """The plan of a prepared model.
 
         Raises:
             UsageError: Nothing can be quantized, the ranges lack a tensor, a weight is not finite, or the target does
                 not take the format; the hint names the nearest that it takes.
         """
-        index = ModelIndex.of(view)
-        proposal = propose_for(index, self._recipe)
-        why = NEVER_RUN if self._ranges.record.samples else NOT_GIVEN
-        slots, lost = _without_unseen(proposal.slots, dict.fromkeys(self._ranges.unseen(), why), view)
-        self.skipped = proposal.skipped + lost
-        refuse_nothing(slots, self.skipped)
-        params = _Params(index, self._recipe, self._ranges)
-        found = (Placement(entry.slot, params.of(entry, _value(view, entry.slot)), entry.reason) for entry in slots)
-        self.made = QuantPlan(share_scales(slots, found))
-        self.degenerate = tuple(params.degenerate)
-        require_targets(self.made, view, index.types, [self._recipe.target])
-        return self.made
+        proposal = propose_for(index, self.recipe)
+        why = NEVER_RUN if self.ranges.record.samples else NOT_GIVEN
+        slots, lost = _without_unseen(proposal.slots, dict.fromkeys(self.ranges.unseen(), why), index.view)
+        skipped = proposal.skipped + lost
+        refuse_nothing(slots, skipped)
+        params = _Params(index, self.recipe, self.ranges)
+        found = (
+            Placement(entry.slot, params.of(entry, _value(index.view, entry.slot)), entry.reason) for entry in slots
+        )
+        plan = QuantPlan(share_scales(slots, found))
+        require_targets(plan, index, [self.recipe.target])
+        return Planned(plan=plan, skipped=skipped, degenerate=tuple(params.degenerate))
 
 
 class _Params:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from qdqtool import targets
 from qdqtool.errors import UsageError
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.scope import display
 from qdqtool.plan import QuantPlan
 from qdqtool.targets import Target, refusals, type_name
@@ -31,13 +30,13 @@ class RefusedBy:
     alternative: str
 
 
-def find_refusals(plan: QuantPlan, view: GraphView, types: TensorTypes, target: Target) -> Iterator[RefusedBy]:
+def find_refusals(plan: QuantPlan, index: ModelIndex, target: Target) -> Iterator[RefusedBy]:
     """Everything in a plan that a target does not take, in the order of the plan."""
     for placement in plan:
         slot = placement.slot
-        value = view.scope(slot.scope).values[slot.tensor]
-        data_type = type_name(types.elem_type(value) or 0)
-        for found in refusals(target, placement.params, data_type, types.shape(value)):
+        value = index.view.scope(slot.scope).values[slot.tensor]
+        data_type = type_name(index.types.elem_type(value) or 0)
+        for found in refusals(target, placement.params, data_type, index.types.shape(value)):
             yield RefusedBy(
                 target=target.id,
                 tensor=slot.tensor,
@@ -47,7 +46,7 @@ def find_refusals(plan: QuantPlan, view: GraphView, types: TensorTypes, target: 
             )
 
 
-def require_targets(plan: QuantPlan, view: GraphView, types: TensorTypes, names: Sequence[str]) -> None:
+def require_targets(plan: QuantPlan, index: ModelIndex, names: Sequence[str]) -> None:
     """Raise unless every one of these targets takes the plan.
 
     Raises:
@@ -55,7 +54,7 @@ def require_targets(plan: QuantPlan, view: GraphView, types: TensorTypes, names:
         ArgumentError: There is no such target.
     """
     for name in names:
-        found = list(find_refusals(plan, view, types, targets.get(name)))
+        found = list(find_refusals(plan, index, targets.get(name)))
         if not found:
             continue
         first = found[0]
@@ -65,7 +64,7 @@ def require_targets(plan: QuantPlan, view: GraphView, types: TensorTypes, names:
         raise UsageError(f"tensor '{place}': {name} {first.reason}{more}", hint=f"nearest alternative: {nearest}")
 
 
-def refused_by_any(plan: QuantPlan, view: GraphView, types: TensorTypes) -> tuple[RefusedBy, ...]:
+def refused_by_any(plan: QuantPlan, index: ModelIndex) -> tuple[RefusedBy, ...]:
     """For each target that does not take the plan, the first reason."""
-    found = (next(find_refusals(plan, view, types, targets.get(name)), None) for name in targets.names())
+    found = (next(find_refusals(plan, index, targets.get(name)), None) for name in targets.names())
     return tuple(reason for reason in found if reason is not None)

@@ -1,7 +1,7 @@
 """The plan of a weight-only mode: scales from the weights alone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.view import Value
 from qdqtool.numerics import search
 from qdqtool.numerics.derive import ScaleRule, scale_from_range
 from qdqtool.numerics.dtypes import Array
@@ -19,10 +19,11 @@ from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
-from qdqtool.plan import Placement, QuantPlan, ScopePath
+from qdqtool.plan import Placement, QuantPlan, Slot
 from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales
 from qdqtool.planning.input_moments import InputMoments
-from qdqtool.planning.placement import ProposedSlot, SkippedNode
+from qdqtool.planning.placement import ProposedSlot
+from qdqtool.planning.planner import Planned
 from qdqtool.planning.proposal import propose_for, refuse_nothing
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
@@ -39,11 +40,9 @@ class _Derived:
     codes: bytes | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class WeightPlanner:
-    """Makes the plan of one model, and remembers the last one with what could not be done as asked.
-
-    Weights are read once, one at a time, even where the plan is made again for a higher opset.
+    """Makes plans for weights alone. Each is read once, one at a time.
 
     Attributes:
         recipe: What is to be quantized, in a weight-only mode.
@@ -51,74 +50,64 @@ class WeightPlanner:
             round to the nearest.
         progress: Told of every sample.
         stored: Whether weights are stored as codes: only then may block scales be negative, where the target allows.
-        made: The last plan.
-        skipped: Products and tables that it leaves in float.
-        degenerate: Weights that no scale serves well.
     """
 
     recipe: Recipe
     data: Feeds | None = None
     progress: Progress | None = None
     stored: bool = True
-    made: QuantPlan = field(default_factory=lambda: QuantPlan(()))
-    skipped: tuple[SkippedNode, ...] = ()
-    degenerate: tuple[DegenerateTensor, ...] = ()
-    _known: dict[tuple[ScopePath, str, str], _Derived] = field(default_factory=dict)
 
-    def plan(self, view: GraphView) -> QuantPlan:
+    def plan(self, index: ModelIndex) -> Planned:
         """The plan of a float model.
 
         Raises:
             UsageError: Nothing can be quantized, a weight is not finite or cannot be read, or the target does not take
                 the result.
         """
-        index = ModelIndex.of(view)
         proposal = propose_for(index, self.recipe)
         refuse_nothing(proposal.slots, proposal.skipped)
-        if self.data is not None and self.recipe.mode.search and not self._known:
-            self._round_by_data(view, proposal.slots, index, self.data)
+        rounded = self._rounded_by_data(proposal.slots, index)
         placements: list[Placement] = []
         degenerate: list[DegenerateTensor] = []
         for entry in proposal.slots:
-            found = self._derive(entry, view.scope(entry.slot.scope).values[entry.slot.tensor], index)
+            found = rounded.get(entry.slot) or self._derive(entry, _value(index, entry.slot), index)
             placements.append(Placement(entry.slot, found.params, _reason(entry, found), found.codes))
             degenerate += degenerate_scales(entry, found.amax, found.rule)
-        self.made, self.skipped, self.degenerate = QuantPlan(tuple(placements)), proposal.skipped, tuple(degenerate)
-        require_targets(self.made, view, index.types, [self.recipe.target])
-        return self.made
+        plan = QuantPlan(tuple(placements))
+        require_targets(plan, index, [self.recipe.target])
+        return Planned(plan=plan, skipped=proposal.skipped, degenerate=tuple(degenerate))
 
-    def _round_by_data(self, view: GraphView, slots: Sequence[ProposedSlot], index: ModelIndex, data: Feeds) -> None:
-        """Choose the codes of every matrix whose inputs can be observed."""
-        entries = {view.scope(entry.slot.scope).values[entry.slot.tensor]: entry for entry in slots}
+    def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, _Derived]:
+        """The codes of every matrix whose inputs can be observed, where there is data to choose them by."""
+        if self.data is None or not self.recipe.mode.search:
+            return {}
+        entries = {_value(index, entry.slot): entry for entry in slots}
         channels = {
             value: shape[entry.scheme.granularity.axis]
             for value, entry in entries.items()
             if isinstance(entry.scheme.granularity, Blocked) and len(shape := _shape(value, index)) == 2
         }
-        for value, moments in InputMoments(index, data, self.progress).of(channels):
+        rounded: dict[Slot, _Derived] = {}
+        for value, moments in InputMoments(index, self.data, self.progress).of(channels):
             entry = entries[value]
             found, weights = self._derive(entry, value, index), index.constant(value)
             assert weights is not None
             codes = round_weights(weights, found.params, moments)
-            self._known[_key(entry)] = replace(found, codes=pack(codes, entry.scheme.format).tobytes())
+            rounded[entry.slot] = replace(found, codes=pack(codes, entry.scheme.format).tobytes())
+        return rounded
 
     def _derive(self, entry: ProposedSlot, value: Value, index: ModelIndex) -> _Derived:
-        key = _key(entry)
-        if key not in self._known:
-            weights = index.constant(value)
-            if weights is None:
-                raise UsageError(
-                    f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it"
-                )
-            try:
-                elem_type = index.types.elem_type(value)
-                assert elem_type is not None
-                self._known[key] = self._scales(weights, entry.scheme, elem_type)
-            except ArgumentError:
-                raise UsageError(
-                    f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
-                ) from None
-        return self._known[key]
+        weights = index.constant(value)
+        if weights is None:
+            raise UsageError(f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it")
+        elem_type = index.types.elem_type(value)
+        assert elem_type is not None
+        try:
+            return self._scales(weights, entry.scheme, elem_type)
+        except ArgumentError:
+            raise UsageError(
+                f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
+            ) from None
 
     def _scales(self, weights: Array, scheme: QuantScheme, elem_type: int) -> _Derived:
         taken = scheme.format.name in targets.get(self.recipe.target).negative_scale_types
@@ -133,8 +122,8 @@ class WeightPlanner:
         return _Derived(params, np.maximum(-low, high), rule)
 
 
-def _key(entry: ProposedSlot) -> tuple[ScopePath, str, str]:
-    return entry.slot.scope, entry.slot.tensor, str(entry.scheme)
+def _value(index: ModelIndex, slot: Slot) -> Value:
+    return index.view.scope(slot.scope).values[slot.tensor]
 
 
 def _shape(value: Value, index: ModelIndex) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from qdqtool.numerics.derive import scale_from_range, scale_from_tensor
 from qdqtool.numerics.dtypes import Array
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.planning.placement import ProposedSlot
+from qdqtool.planning.planner import index_to_plan
 from qdqtool.planning.scale_type import HighPrecision, rule_for
 from qdqtool.preparation.bias_correction import correct_biases
 from qdqtool.preparation.step import Change
@@ -111,14 +112,8 @@ class TrialRunner:
             yield {name: found[name] for name in names if name in found}
 
     def _quantized(self, form: "_Form") -> Model:
-        plan = QuantPlan(())
-
-        def make(view: GraphView) -> QuantPlan:
-            nonlocal plan
-            plan = QuantPlan(tuple(form.placements(ModelIndex.of(view), self._slots)))
-            return plan
-
-        quantized, _ = apply_plan(form.model, make)
+        plan = QuantPlan(tuple(form.placements(index_to_plan(form.model), self._slots)))
+        quantized, _ = apply_plan(form.model, plan)
         means = {key: found.mean for key, found in form.seen.items()} if self._correct else {}
         return correct_biases(quantized, form.model, plan, means).model
 

@@ -7,7 +7,6 @@ import onnx
 
 from qdqtool import formats, targets
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
@@ -34,11 +33,9 @@ def place(
 ) -> onnx.ModelProto:
     """The model with every proposed pair, written to ``placed.onnx`` too."""
 
-    def plan(view: GraphView) -> QuantPlan:
-        index = ModelIndex.of(view)
-        slots = proposal(view.model, selection, number_format=number_format).slots
-        return QuantPlan(tuple(Placement(e.slot, _params(e, index), e.reason) for e in slots))
-
+    index = ModelIndex.of(Model(model))
+    slots = proposal(model, selection, number_format=number_format).slots
+    plan = QuantPlan(tuple(Placement(e.slot, _params(e, index), e.reason) for e in slots))
     placed, _ = apply_plan(Model(model), plan)
     save_model(placed, folder / "placed.onnx")
     written = onnx.load(folder / "placed.onnx")
