@@ -15,9 +15,9 @@ from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.check import check_model
+from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
 from qdqtool.planning.given_planner import GivenPlanner
 from qdqtool.planning.given_ranges import GivenReport, match_ranges, nearest_mode
-from qdqtool.planning.placement import SkippedNode
 from qdqtool.planning.plan_file import read_plan_file
 from qdqtool.planning.plan_resolve import FilePlanner
 from qdqtool.planning.planner import Planner, index_to_plan
@@ -71,7 +71,7 @@ class InsertReport:
     verified: str | None
     quantized: tuple[QuantizedTensor, ...]
     refused_by: tuple[RefusedBy, ...]
-    skipped: tuple[SkippedNode, ...] = ()
+    skipped: tuple[LeftInFloat, ...] = ()
     given: GivenReport | None = None
     sizes: Sizes
 
@@ -158,7 +158,7 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
         verified=verified,
         quantized=done,
         refused_by=refused_by_any(planned.plan, index),
-        skipped=planned.skipped,
+        skipped=left_in_float(planned.skipped),
         given=planned.given,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
     )

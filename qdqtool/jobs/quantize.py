@@ -25,7 +25,7 @@ from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.insertion.split_qkv import separate_projections
 from qdqtool.jobs.calibrate import calibrate_model, prepared_for, runs_for
-from qdqtool.jobs.quantize_report import MatchesReport, NodeToQuantize, QuantizeReport
+from qdqtool.jobs.quantize_report import MatchesReport, NodeToQuantize, QuantizeReport, left_in_float
 from qdqtool.jobs.validate import validate_model
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.calibration_used import CalibrationUsed, data_of_weights, used_ranges
@@ -164,7 +164,7 @@ def _quantized(source: Model, job: _Job, output: Path, options: QuantizeOptions)
         corrected=corrected.report,
         separated=separated.report,
         quantized=done,
-        skipped=planned.skipped,
+        skipped=left_in_float(planned.skipped),
         degenerate=with_measured(planned.degenerate, cost),
         high_precision=lowered.report,
         findings=findings,
@@ -197,7 +197,7 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
         quantized=tuple(
             NodeToQuantize(node=node.label, op_type=node.op_type, graph=display(node.scope.path)) for node in nodes
         ),
-        skipped=proposal.skipped,
+        skipped=left_in_float(proposal.skipped),
     )
 
 

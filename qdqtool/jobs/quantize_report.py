@@ -1,5 +1,6 @@
 """What ``quantize`` did, as data: the JSON report is these classes, key by key."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from qdqtool.checking.accuracy import Accuracy
@@ -11,6 +12,31 @@ from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.planning.placement import PatternMatch, SkippedNode
 from qdqtool.preparation.prepare import PreparationReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftInFloat:
+    """One quantizable operator that stays float.
+
+    Attributes:
+        node: Its label.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        reason: Why, in words.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    reason: str
+
+
+def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[LeftInFloat, ...]:
+    """What a report says of the nodes that a plan skips."""
+    return tuple(
+        LeftInFloat(node=entry.node, op_type=entry.op_type, graph=entry.graph, reason=entry.reason.text)
+        for entry in skipped
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +80,7 @@ class QuantizeReport:
     corrected: tuple[str, ...]
     separated: tuple[str, ...]
     quantized: tuple[QuantizedTensor, ...]
-    skipped: tuple[SkippedNode, ...]
+    skipped: tuple[LeftInFloat, ...]
     degenerate: tuple[DegenerateTensor, ...]
     high_precision: HighPrecisionReport | None
     findings: tuple[Finding, ...]
@@ -90,4 +116,4 @@ class MatchesReport:
     target: str
     patterns: tuple[PatternMatch, ...]
     quantized: tuple[NodeToQuantize, ...]
-    skipped: tuple[SkippedNode, ...]
+    skipped: tuple[LeftInFloat, ...]

@@ -9,7 +9,6 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.planning import modes
 from qdqtool.planning.placement import Proposal, ProposedSlot, SkippedNode, WeightGoal, propose, propose_weights
-from qdqtool.planning.placement.propose import ASK
 from qdqtool.planning.recipe import Recipe
 
 NEVER_RUN = (
@@ -51,6 +50,6 @@ def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]
         return
     if not skipped:
         raise UsageError("nothing can be quantized: the model has no operator that gains from it")
-    first = min(skipped, key=lambda node: node.reason.endswith(ASK))
+    first = min(skipped, key=lambda node: node.reason.on_request)
     more = f" (and {len(skipped) - 1} more {'node' if len(skipped) == 2 else 'nodes'})" if len(skipped) > 1 else ""
-    raise UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason}{more}")
+    raise UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason.text}{more}")

@@ -17,7 +17,7 @@ from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values
-from qdqtool.planning.placement import ProposedSlot, SkippedNode
+from qdqtool.planning.placement import ProposedSlot, Reason, SkippedNode
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
 from qdqtool.planning.recipe import Recipe
@@ -134,11 +134,11 @@ def _without_unseen(
     def readers(use: UseRef) -> set[NodeView]:
         return set(computing_nodes(nodes[use.scope, use.node]))
 
-    lost: dict[NodeView, str] = {}
+    lost: dict[NodeView, Reason] = {}
     for entry in slots:
         why = unseen.get((entry.slot.scope, entry.slot.tensor))
         if why is not None:
-            reason = f"input '{entry.slot.tensor}': {why}"
+            reason = Reason("no-range", f"input '{entry.slot.tensor}': {why}")
             lost.update({reader: reason for use in entry.slot.uses or () for reader in readers(use)})
     kept: list[ProposedSlot] = []
     for entry in slots:

@@ -5,21 +5,17 @@ from typing import Self
 
 import numpy as np
 
-from qdqtool.errors import GateError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.ort_cpu import Profile
+from qdqtool.running.ort_errors import LoopShapeError
 from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import Tap, tap_tensors, tensor_key
 
 Run = Mapping[str, Array]
 """The arrays that one run returned, by output name."""
-
-# ONNX Runtime's Loop stacks an output of its body and fails where the shape changes between iterations: "Inconsistent
-# shape in loop output for output. Expected:{1} Got:{2}" (1.31.1).
-_SHAPE_CHANGES = "Inconsistent shape"
 
 
 def is_fed(value: Value) -> bool:
@@ -63,8 +59,8 @@ class Observer:
         """
         try:
             return self._session.run(feeds, self._outputs)
-        except GateError as error:
-            if _SHAPE_CHANGES not in error.message or not self._stacked():
+        except LoopShapeError:
+            if not self._stacked():
                 raise
         self._give_up_loops()
         return self._session.run(feeds, self._outputs)

@@ -23,6 +23,13 @@ _UNSUPPORTED = (
     re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"),
     re.compile(r"\S+ is not a registered function/op"),
 )
+# ONNX Runtime's Loop stacks an output of its body and fails where the shape changes between iterations: "Inconsistent
+# shape in loop output for output. Expected:{1} Got:{2}" (1.31.1).
+_LOOP_SHAPES = "Inconsistent shape"
+
+
+class LoopShapeError(GateError):
+    """An output of a loop has another shape in one iteration than in the one before."""
 
 
 def absent() -> CapabilityError:
@@ -67,10 +74,11 @@ def session_error(error: Exception, version: str) -> QdqError:
 def run_error(error: Exception) -> QdqError:
     """Translate the error of a run."""
     _, text = _parts(error)
+    kind = LoopShapeError if _LOOP_SHAPES in text else GateError
     node = _FAILED_NODE.search(text)
     if node:
-        return GateError(f"{node['op']} node '{node['name']}' failed in ONNX Runtime: {_one_line(node['why'])}")
-    return GateError(f"the model failed in ONNX Runtime: {text}")
+        return kind(f"{node['op']} node '{node['name']}' failed in ONNX Runtime: {_one_line(node['why'])}")
+    return kind(f"the model failed in ONNX Runtime: {text}")
 
 
 def _parts(error: Exception) -> tuple[str, str]:

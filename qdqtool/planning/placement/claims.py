@@ -9,6 +9,7 @@ from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.plan import Slot, UseRef
 from qdqtool.planning.placement.proposal import Kind, ProposedSlot
+from qdqtool.planning.placement.reason import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +24,7 @@ class Claim:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """A quantizable operator that gets no pair, and why."""
-
-    reason: str
-
-
-Decision = tuple[Claim, ...] | Skip | None
+Decision = tuple[Claim, ...] | Reason | None
 """What becomes of a node: its claims, a reason to stay float, or None where the question does not arise."""
 
 _Group = tuple[Value, Kind, Granularity]

@@ -9,12 +9,16 @@ from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.without_weights import without_weights
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import MAIN
+from qdqtool.planning.placement.reason import Reason
 from qdqtool.planning.placement.selection import Selection
 from qdqtool.targets import Target, type_name
 from qdqtool.transforms.taps import TensorKey, tap_tensors, tensor_key
 
 FLOAT_TYPES = frozenset({"bfloat16", "float16", "float32"})
 """What QuantizeLinear reads by ONNX; a target may take less, or by mistake more."""
+
+MISSING_OPERAND = Reason("missing-operand", "an operand is missing")
+QUANTIZED_ALREADY = Reason("quantized-already", "it is quantized already")
 
 
 class PlacementContext:
@@ -59,33 +63,35 @@ class PlacementContext:
         known = self.index.types.elem_type(value)
         return known is None or "float" in type_name(known)
 
-    def type_obstacle(self, value: Value) -> str | None:
+    def type_obstacle(self, value: Value) -> Reason | None:
         """Why its type cannot be quantized for the target; None when it can."""
         known = self.index.types.elem_type(value)
         if known is None:
-            return f"the type of '{value.name}' is unknown"
+            return Reason("unknown-type", f"the type of '{value.name}' is unknown")
         name, legal = type_name(known), FLOAT_TYPES & self.target.data_types
         if name in legal:
             return None
-        return f"'{value.name}' is {name}; {self.target.title} quantizes {', '.join(sorted(legal))}"
+        takes = f"{self.target.title} quantizes {', '.join(sorted(legal))}"
+        return Reason("unsupported-type", f"'{value.name}' is {name}; {takes}")
 
-    def obstacle(self, value: Value) -> str | None:
+    def obstacle(self, value: Value) -> Reason | None:
         """Why an activation cannot carry a pair; None when it can."""
         if value.producer is not None and value.producer.op_type == "DequantizeLinear":
             return _quantized_by(value.producer)
         unreachable = self._unreachable.get(tensor_key(value))
         if unreachable is not None:
-            return f"'{value.name}' cannot be observed: {unreachable}"
+            return Reason("not-observable", f"'{value.name}' cannot be observed: {unreachable}")
         return self.type_obstacle(value)
 
 
-def _quantized_by(dequantize: NodeView) -> str:
+def _quantized_by(dequantize: NodeView) -> Reason:
     """Why what a DQ makes gets no pair."""
     codes = dequantize.input(0)
     maker = codes.producer if codes is not None else None
     if maker is not None and maker.op_type.startswith("QLinear"):
-        return f"it reads what {maker.op_type} '{maker.label}' makes; `qdqtool normalize` makes pairs of such operators"
-    return "it is quantized already"
+        made = f"it reads what {maker.op_type} '{maker.label}' makes"
+        return Reason("quantized-already", f"{made}; `qdqtool normalize` makes pairs of such operators")
+    return QUANTIZED_ALREADY
 
 
 def _unreachable(index: ModelIndex) -> Mapping[TensorKey, str]:

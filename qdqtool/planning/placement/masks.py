@@ -7,6 +7,7 @@ knew. Such tensors are read by Softmax, so they stay float from the mask to ther
 from qdqtool import ops
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.planning.placement.context import PlacementContext
+from qdqtool.planning.placement.reason import Reason
 
 MASKING = -1000.0
 """Constants at or below this, added to or selected into scores, stand for minus infinity. Exporters write -1e4 and
@@ -43,6 +44,13 @@ def carries_mask(value: Value | None, context: PlacementContext) -> bool:
             return False
         value = node.input(1 if node.op_type == "Where" else 0)
     return False
+
+
+def carried_mask(value: Value, context: PlacementContext) -> Reason | None:
+    """Why a tensor gets no pair that has such constants among its values; None where it has none."""
+    if not carries_mask(value, context):
+        return None
+    return Reason("attention-mask", f"'{value.name}' carries an attention mask, which one scale would not survive")
 
 
 def adds_mask(node: NodeView, context: PlacementContext) -> bool:

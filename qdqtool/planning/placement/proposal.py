@@ -5,6 +5,7 @@ from typing import Literal
 
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.plan import Slot
+from qdqtool.planning.placement.reason import Reason
 
 Kind = Literal["activation", "weight"]
 
@@ -46,7 +47,7 @@ class SkippedNode:
     node: str
     op_type: str
     graph: str
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)

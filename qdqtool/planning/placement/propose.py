@@ -15,19 +15,20 @@ from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.planning.placement.bounds import with_bound
-from qdqtool.planning.placement.claims import Claim, Decision, Skip, share
-from qdqtool.planning.placement.context import PlacementContext
+from qdqtool.planning.placement.claims import Claim, Decision, share
+from qdqtool.planning.placement.context import MISSING_OPERAND, PlacementContext
 from qdqtool.planning.placement.joined import share_ranges
 from qdqtool.planning.placement.proposal import Proposal, SkippedNode
+from qdqtool.planning.placement.reason import Reason, on_request
 from qdqtool.planning.placement.residual import Residuals
 from qdqtool.planning.placement.selection import Selection
 from qdqtool.planning.placement.weighted import decide_weighted, leave_tiny
 from qdqtool.targets import Target
 
 INT8 = formats.get("int8")
-NOTHING_TO_SHARE = Skip("no input of it is read quantized elsewhere: the pair behind it is all that it takes")
-ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
-"""How the reason ends of an operator that would gain nothing and is quantized on request."""
+NOTHING_TO_SHARE = Reason(
+    "nothing-to-share", "no input of it is read quantized elsewhere: the pair behind it is all that it takes"
+)
 
 
 def propose(
@@ -73,7 +74,7 @@ def _decide(node: NodeView, context: PlacementContext, number_format: NumberForm
         return None
     reason = reason_to_leave(node, context)
     if reason is not None:
-        return Skip(reason)
+        return reason
     if node.is_op("Concat"):
         return None  # asked for: a matter of scales
     product = ops.product(node)
@@ -90,22 +91,24 @@ def _decide_add(node: NodeView, context: PlacementContext, residuals: Residuals)
     if not is_computed_in_float(node, context):
         return None
     reason = reason_to_leave(node, context)
-    return Skip(reason) if reason is not None else residuals.decide(node)
+    return reason if reason is not None else residuals.decide(node)
 
 
-def reason_to_leave(node: NodeView, context: PlacementContext) -> str | None:
+def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
     """Why a node stays float whatever its tensors are."""
     refusal = context.selection.refusal(node)
     if refusal is not None:
         return refusal
     if node.is_parametric:
-        return "an attribute of it is an argument of the local function; inline the function first"
+        return Reason(
+            "function-argument", "an attribute of it is an argument of the local function; inline the function first"
+        )
     family = ops.get(node)
     if family is None or family.stays_float is None:
         return None
     if not family.on_request:
-        return family.stays_float
-    return None if context.selection.asks_for(node) else f"{family.stays_float}; {ASK}"
+        return Reason("float-operator", family.stays_float)
+    return None if context.selection.asks_for(node) else on_request("no-gain", family.stays_float)
 
 
 def is_computed_in_float(node: NodeView, context: PlacementContext) -> bool:
@@ -117,10 +120,12 @@ def is_computed_in_float(node: NodeView, context: PlacementContext) -> bool:
 def _claim_input(node: NodeView, context: PlacementContext) -> Decision:
     value = node.input(0)
     if value is None:
-        return Skip("an operand is missing")
-    obstacle = "its input is constant" if context.is_constant(value) else context.obstacle(value)
+        return MISSING_OPERAND
+    if context.is_constant(value):
+        return Reason("constant-operand", "its input is constant")
+    obstacle = context.obstacle(value)
     if obstacle is not None:
-        return Skip(obstacle)
+        return obstacle
     return (Claim(node, 0, value, "activation", PerTensor(), f"input of {node.op_type}, as asked"),)
 
 
@@ -131,7 +136,7 @@ def _claims(ordered: list[tuple[NodeView, Decision]]) -> list[Claim]:
 def collect_skipped(ordered: list[tuple[NodeView, Decision]]) -> tuple[SkippedNode, ...]:
     """The nodes that stay float, with the reasons."""
     return tuple(
-        SkippedNode(node.label, node.op_type, display(node.scope.path), decision.reason)
+        SkippedNode(node.label, node.op_type, display(node.scope.path), decision)
         for node, decision in ordered
-        if isinstance(decision, Skip)
+        if isinstance(decision, Reason)
     )

@@ -10,12 +10,19 @@ from qdqtool import ops
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.scope import ScopePath
 from qdqtool.numerics.granularity import PerTensor
-from qdqtool.planning.placement.claims import Claim, Decision, Skip
-from qdqtool.planning.placement.context import PlacementContext
-from qdqtool.planning.placement.masks import adds_mask, carries_mask, feeds_softmax
+from qdqtool.planning.placement.claims import Claim, Decision
+from qdqtool.planning.placement.context import MISSING_OPERAND, PlacementContext
+from qdqtool.planning.placement.masks import adds_mask, carried_mask, feeds_softmax
+from qdqtool.planning.placement.reason import Reason
 
-_NOTHING_TO_FUSE = "neither input comes straight from a Conv that nothing else reads: there is nothing to fuse with"
-_SUM_OF_LAYERS = "it sums up layers without a Conv: such sums grow with depth, and one scale for them costs accuracy"
+_NOTHING_TO_FUSE = Reason(
+    "nothing-to-fuse",
+    "neither input comes straight from a Conv that nothing else reads: there is nothing to fuse with",
+)
+_SUM_OF_LAYERS = Reason(
+    "sum-of-layers",
+    "it sums up layers without a Conv: such sums grow with depth, and one scale for them costs accuracy",
+)
 
 
 class Residuals:
@@ -35,23 +42,23 @@ class Residuals:
         """A claim on the skip input of a residual Add, or why the Add stays float; None for the Add of a bias."""
         context, left, right = self._context, node.input(0), node.input(1)
         if left is None or right is None:
-            return Skip("an operand is missing")
+            return MISSING_OPERAND
         if not (context.is_float(left) and context.is_float(right)):
             return None
         if (context.is_constant(left) or context.is_constant(right)) and not adds_mask(node, context):
             return None
         obstacle = _obstacle(node, context)
-        skip = Skip(obstacle) if obstacle is not None else self._skip_input(node)
-        return skip if isinstance(skip, Skip) else _claim_skip(node, skip, context)
+        skip = obstacle if obstacle is not None else self._skip_input(node)
+        return skip if isinstance(skip, Reason) else _claim_skip(node, skip, context)
 
-    def _skip_input(self, node: NodeView) -> int | Skip:
+    def _skip_input(self, node: NodeView) -> int | Reason:
         """Index of the skip branch."""
         convs = {index: conv for index in (0, 1) if (conv := _conv_in_front(node, index)) is not None}
         if not convs:
-            return Skip(_SUM_OF_LAYERS if _joins_a_product(node) else _NOTHING_TO_FUSE)
+            return _SUM_OF_LAYERS if _joins_a_product(node) else _NOTHING_TO_FUSE
         joined = [index for index, conv in convs.items() if conv in self._quantized]
         if not joined:
-            return Skip("the Conv that it joins stays float")
+            return Reason("joined-conv-in-float", "the Conv that it joins stays float")
         if len(joined) == 2:
             deeper = max(joined, key=lambda index: self._depth(node.input(index)))
             return 1 - deeper
@@ -67,11 +74,13 @@ class Residuals:
         return self._depths[path].get(value.name, 0)
 
 
-def _obstacle(node: NodeView, context: PlacementContext) -> str | None:
+def _obstacle(node: NodeView, context: PlacementContext) -> Reason | None:
     if adds_mask(node, context):
-        return "it adds an attention mask: beside minus infinity, one scale rounds every score to 0"
+        return Reason(
+            "attention-mask", "it adds an attention mask: beside minus infinity, one scale rounds every score to 0"
+        )
     if feeds_softmax(node):
-        return "it makes the scores of a Softmax, which may be masked and are read in float"
+        return Reason("attention-scores", "it makes the scores of a Softmax, which may be masked and are read in float")
     return None
 
 
@@ -81,12 +90,10 @@ def _claim_skip(node: NodeView, index: int, context: PlacementContext) -> Decisi
     assert other is not None
     shapes = context.shape(value), context.shape(other)
     if None not in shapes and shapes[0] != shapes[1]:
-        return Skip("its inputs have different shapes: it is no residual branch")
-    if carries_mask(value, context):
-        return Skip(f"'{value.name}' carries an attention mask, which one scale would not survive")
-    obstacle = context.obstacle(value)
+        return Reason("different-shapes", "its inputs have different shapes: it is no residual branch")
+    obstacle = carried_mask(value, context) or context.obstacle(value)
     if obstacle is not None:
-        return Skip(obstacle)
+        return obstacle
     return (Claim(node, index, value, "activation", PerTensor(), "skip input of a residual Add"),)
 
 

@@ -9,6 +9,7 @@ from itertools import takewhile
 from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.view import GraphView, NodeView
+from qdqtool.planning.placement.reason import Reason
 from qdqtool.registry import suggestion
 
 COMPARED = 200
@@ -63,18 +64,18 @@ class Selection:
             *(_match("--op-types-to-exclude", pattern, nodes, _op_types) for pattern in self.op_types_to_exclude),
         )
 
-    def refusal(self, node: NodeView) -> str | None:
+    def refusal(self, node: NodeView) -> Reason | None:
         """Why ``node`` is not to be quantized; None when it is."""
         excluding = _first(self.nodes_to_exclude, _names(node))
         if excluding is not None:
-            return f"excluded by --nodes-to-exclude '{excluding}'"
+            return Reason("excluded", f"excluded by --nodes-to-exclude '{excluding}'")
         excluding = _first(self.op_types_to_exclude, _op_types(node))
         if excluding is not None:
-            return f"excluded by --op-types-to-exclude '{excluding}'"
+            return Reason("excluded", f"excluded by --op-types-to-exclude '{excluding}'")
         if self.nodes_to_quantize and _first(self.nodes_to_quantize, _names(node)) is None:
-            return "not among --nodes-to-quantize"
+            return Reason("not-selected", "not among --nodes-to-quantize")
         if self.op_types_to_quantize and _first(self.op_types_to_quantize, _op_types(node)) is None:
-            return "not among --op-types-to-quantize"
+            return Reason("not-selected", "not among --op-types-to-quantize")
         return None
 
     def asks_for(self, node: NodeView) -> bool:

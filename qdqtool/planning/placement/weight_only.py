@@ -11,16 +11,21 @@ from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.ops import ProductOp, QuantizableOp
 from qdqtool.planning.modes import Mode
-from qdqtool.planning.placement.claims import Claim, Decision, Skip, share
-from qdqtool.planning.placement.context import PlacementContext
+from qdqtool.planning.placement.claims import Claim, Decision, share
+from qdqtool.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
 from qdqtool.planning.placement.proposal import Proposal
 from qdqtool.planning.placement.propose import collect_skipped, is_computed_in_float, reason_to_leave
+from qdqtool.planning.placement.reason import Reason
 from qdqtool.planning.placement.selection import Selection
-from qdqtool.planning.placement.weighted import is_dequantized, leave_tiny
+from qdqtool.planning.placement.weighted import function_argument, is_dequantized, leave_tiny
 from qdqtool.targets import Target
 
 SMALLEST_BLOCK = 16
 """Smaller blocks cost more in scales than they save, and no kernel is made for them."""
+
+_LOOKUP_TABLE = Reason(
+    "lookup-table", "it looks rows up in a table: a few rows are read, so few bits would save no time"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +77,11 @@ def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Deci
     weight = node.input(product.weight_input)
     reason = reason_to_leave(node, context) or _obstacle(node, product, weight, context, goal)
     if reason is not None or weight is None:
-        return Skip(reason or "an operand is missing")
-    granularity, note = _granularity(node, product, weight, context, goal)
-    if granularity is None:
-        return Skip(note)
+        return reason or MISSING_OPERAND
+    found = _granularity(node, product, weight, context, goal)
+    if isinstance(found, Reason):
+        return found
+    granularity, note = found
     return (Claim(node, product.weight_input, weight, "weight", granularity, f"weight of {node.op_type}{note}"),)
 
 
@@ -83,7 +89,7 @@ def _decide_other(node: NodeView, family: QuantizableOp, context: PlacementConte
     """Recurrent layers and foreign products have weights that no pair can stand on; the rest has none."""
     if family.stays_float is None or family.on_request:
         return None
-    return Skip(reason_to_leave(node, context) or family.stays_float)
+    return reason_to_leave(node, context) or Reason("float-operator", family.stays_float)
 
 
 def _decide_table(node: NodeView, context: PlacementContext) -> Decision:
@@ -91,42 +97,42 @@ def _decide_table(node: NodeView, context: PlacementContext) -> Decision:
     shape = context.shape(table) if table is not None and context.is_constant(table) else None
     if table is None or shape is None or len(shape) != 2 or not context.is_float(table):
         return None
-    refusal = context.selection.refusal(node)
-    return Skip(refusal or "it looks rows up in a table: a few rows are read, so few bits would save no time")
+    return context.selection.refusal(node) or _LOOKUP_TABLE
 
 
 def _obstacle(
     node: NodeView, product: ProductOp, weight: Value | None, context: PlacementContext, goal: WeightGoal
-) -> str | None:
+) -> Reason | None:
     """Why a product stays float whatever the shape of its weight; None where nothing stands in the way."""
     if weight is None:
-        return "an operand is missing"
+        return MISSING_OPERAND
     if not context.is_constant(weight):
         return _without_weight(node.input(product.activation_inputs[0]), weight, context)
     if not goal.mode.packs(product):
-        return f"no kernel takes {goal.mode.weights} weights of {node.op_type}"
+        return Reason("no-kernel", f"no kernel takes {goal.mode.weights} weights of {node.op_type}")
     if is_dequantized(weight):
-        return "it is quantized already"
+        return QUANTIZED_ALREADY
     return context.type_obstacle(weight)
 
 
-def _without_weight(left: Value | None, weight: Value, context: PlacementContext) -> str:
+def _without_weight(left: Value | None, weight: Value, context: PlacementContext) -> Reason:
     if left is not None and context.is_constant(left):
-        return "its constant is the left operand, on which no kernel takes a quantized weight"
+        text = "its constant is the left operand, on which no kernel takes a quantized weight"
+        return Reason("constant-operand", text)
     if weight.is_input and weight.scope.is_function:
-        return f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell"
-    return "it multiplies two activations: there is no weight to quantize"
+        return function_argument(weight)
+    return Reason("no-weight", "it multiplies two activations: there is no weight to quantize")
 
 
 def _granularity(
     node: NodeView, product: ProductOp, weight: Value, context: PlacementContext, goal: WeightGoal
-) -> tuple[Granularity | None, str]:
-    """Over what scales are shared, with a note for the report; None where there is no way, with the reason."""
+) -> tuple[Granularity, str] | Reason:
+    """Over what scales are shared, with a note for the report; or why there is no way."""
     shape = context.shape(weight)
     if shape is None or not all(isinstance(extent, int) for extent in shape):
-        return None, f"the shape of its weight '{weight.name}' is unknown"
+        return Reason("unknown-shape", f"the shape of its weight '{weight.name}' is unknown")
     if len(shape) < 2:
-        return None, "its weight is a vector"
+        return Reason("vector-weight", "its weight is a vector")
     if goal.block_size is None:
         channel = product.weight_axis(node, len(shape))
         return (PerTensor() if channel is None else PerAxis(channel)), ""
@@ -136,7 +142,8 @@ def _granularity(
     assert isinstance(extent, int)
     size = fitting_block(extent, goal.block_size, context.target)
     if size is None:
-        return None, f"its {extent} input channels divide into no two whole blocks of {SMALLEST_BLOCK} or more"
+        text = f"its {extent} input channels divide into no two whole blocks of {SMALLEST_BLOCK} or more"
+        return Reason("no-whole-blocks", text)
     return Blocked(axis, size), "" if size == goal.block_size else f"; {extent} input channels take blocks of {size}"
 
 

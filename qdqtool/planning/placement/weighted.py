@@ -8,9 +8,10 @@ from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ops import LEAST_CHANNELS, ProductOp
-from qdqtool.planning.placement.claims import Claim, Decision, Skip
-from qdqtool.planning.placement.context import PlacementContext
-from qdqtool.planning.placement.masks import carries_mask
+from qdqtool.planning.placement.claims import Claim, Decision
+from qdqtool.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
+from qdqtool.planning.placement.masks import carried_mask
+from qdqtool.planning.placement.reason import Reason, on_request
 
 
 def decide_weighted(
@@ -19,14 +20,14 @@ def decide_weighted(
     """Claims on both operands of a weighted operator, or why it stays float."""
     data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
     if data is None or weight is None:
-        return Skip("an operand is missing")
+        return MISSING_OPERAND
     if not (context.is_float(data) and context.is_float(weight)):
         return None
     obstacle = _obstacle(family, data, weight, context)
     if obstacle is None:
         obstacle = _missing_kernel(node, family, weight, context, number_format)
     if obstacle is not None:
-        return Skip(obstacle)
+        return obstacle
     operands = ((family.activation_inputs[0], data), (family.weight_input, weight))
     return tuple(_claim(node, index, value, family, context) for index, value in operands)
 
@@ -42,10 +43,8 @@ def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -
     tiny = {node: sides for node, sides in known.items() if (product := ops.product(node)) and not product.gains(sides)}
     for node, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
         if not context.selection.asks_for(node):
-            decisions[node] = Skip(
-                f"it has {inner} input and {outer} output channels, and no kernel gains below {LEAST_CHANNELS};"
-                " name the operator in --op-types-to-quantize to quantize it all the same"
-            )
+            channels = f"it has {inner} input and {outer} output channels"
+            decisions[node] = on_request("few-channels", f"{channels}, and no kernel gains below {LEAST_CHANNELS}")
 
 
 def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | None:
@@ -55,16 +54,17 @@ def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | No
     return product.channels(node, shape) if product is not None and shape is not None else None
 
 
-def _obstacle(family: ProductOp, data: Value, weight: Value, context: PlacementContext) -> str | None:
+def _obstacle(family: ProductOp, data: Value, weight: Value, context: PlacementContext) -> Reason | None:
     if context.is_constant(data) and context.is_constant(weight):
-        return "all its inputs are constant"
+        return Reason("constant-operand", "all its inputs are constant")
     if not family.two_activations:
         if context.is_constant(data):
-            return f"its input '{data.name}' is constant"
+            return Reason("constant-operand", f"its input '{data.name}' is constant")
         if not context.is_constant(weight):
-            return f"its weight '{weight.name}' is not constant; quantizing its input alone would gain nothing"
+            text = f"its weight '{weight.name}' is not constant; quantizing its input alone would gain nothing"
+            return Reason("no-weight", text)
     if weight.is_input and weight.scope.is_function and not context.is_constant(weight):
-        return f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell"
+        return function_argument(weight)
     for value in (data, weight):
         found = _operand_obstacle(value, context)
         if found is not None:
@@ -74,20 +74,26 @@ def _obstacle(family: ProductOp, data: Value, weight: Value, context: PlacementC
 
 def _missing_kernel(
     node: NodeView, family: ProductOp, weight: Value, context: PlacementContext, number_format: NumberFormat
-) -> str | None:
+) -> Reason | None:
     shape = context.shape(weight)
     if shape is None or context.selection.asks_for(node):
         return None
-    return family.missing_kernel(node, shape, number_format)
+    missing = family.missing_kernel(node, shape, number_format)
+    return Reason("no-kernel", missing) if missing is not None else None
 
 
-def _operand_obstacle(value: Value, context: PlacementContext) -> str | None:
+def function_argument(weight: Value) -> Reason:
+    """Why a product stays float whose weight only the caller of its function knows."""
+    return Reason(
+        "function-argument",
+        f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell",
+    )
+
+
+def _operand_obstacle(value: Value, context: PlacementContext) -> Reason | None:
     if context.is_constant(value):
-        quantized = is_dequantized(value)
-        return "it is quantized already" if quantized else context.type_obstacle(value)
-    if carries_mask(value, context):
-        return f"'{value.name}' carries an attention mask, which one scale would not survive"
-    return context.obstacle(value)
+        return QUANTIZED_ALREADY if is_dequantized(value) else context.type_obstacle(value)
+    return carried_mask(value, context) or context.obstacle(value)
 
 
 def is_dequantized(value: Value | None) -> bool:

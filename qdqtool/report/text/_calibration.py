@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from qdqtool.jobs.quantize_report import LeftInFloat
 from qdqtool.planning.given_ranges import GivenReport
-from qdqtool.planning.placement import SkippedNode
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.preparation.steps import known_steps
 from qdqtool.ranges.types import Trial
@@ -76,7 +76,7 @@ def print_given(given: GivenReport, console: Console) -> None:
         console.print(f"note     {escape(note)}")
 
 
-def print_skipped(skipped: Sequence[SkippedNode], console: Console) -> None:
+def print_skipped(skipped: Sequence[LeftInFloat], console: Console) -> None:
     """Print the quantizable nodes that stay float, those with the same reason together."""
     if not skipped:
         return

@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.planning import modes
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._accuracy import print_accuracy
@@ -74,10 +75,9 @@ _CONDITIONS = {
 
 
 def _print_degenerate(report: QuantizeReport, console: Console) -> None:
-    blocked = {(pair.tensor, pair.graph) for pair in report.quantized if pair.granularity.startswith("blocks")}
+    parts = "blocks" if modes.get(report.mode).blocks else "channels"
     for found in report.degenerate[:SHOWN]:
         scope = f" in {escape(found.graph)}" if found.graph else ""
-        parts = "blocks" if (found.tensor, found.graph) in blocked else "channels"
         who = f"{found.scales} of {found.of} {parts} hold" if found.of > 1 else "holds"
         what = f"{who} {_CONDITIONS[found.condition]}; {escape(found.action)}"
         console.print(f"note     {found.kind} {escape(found.tensor)}{scope}: {what}")

@@ -72,7 +72,7 @@ def test_a_concat_that_shares_nothing_says_so():
     net.op("Conv", [both, net.float_weight("w", (16, 32, 1, 1))], "y")
     model = net.model(IMAGE)
     assert groups(model) == []
-    reasons = {node.node: node.reason for node in proposal(model, ASKED).skipped}
+    reasons = {node.node: node.reason.text for node in proposal(model, ASKED).skipped}
     assert reasons["both.Concat"].startswith("no input of it is read quantized elsewhere")
 
 

@@ -49,7 +49,7 @@ def weights_of(model: onnx.ModelProto) -> Proposal:
 def test_it_is_named_and_the_rest_is_quantized(propose, op_type):
     found = propose(model_with(op_type))
     assert [(node.node, node.op_type) for node in found.skipped] == [("left", op_type)]
-    assert LEFT[op_type][2] in found.skipped[0].reason
+    assert LEFT[op_type][2] in found.skipped[0].reason.text
     assert {slot.slot.tensor for slot in found.slots if slot.kind == "weight"} == {"w1", "w2"}
 
 
@@ -66,4 +66,4 @@ def test_a_function_that_is_called_with_different_weights_says_to_inline_it():
     found = proposal(onnx.parser.parse_model(text))
     assert found.slots == ()
     (skip,) = found.skipped
-    assert "inline the function" in skip.reason
+    assert "inline the function" in skip.reason.text

@@ -165,7 +165,7 @@ def test_a_product_that_reads_masked_scores_stays_float_and_says_why(form, tmp_p
     model = net.model({"x": (LENGTH, LENGTH)} | ({"keep": (LENGTH,)} if needs_mask else {}))
     found = proposal(model)
     assert not found.slots
-    (reason,) = (node.reason for node in found.skipped if node.op_type == "MatMul")
+    (reason,) = (node.reason.text for node in found.skipped if node.op_type == "MatMul")
     assert "carries an attention mask" in reason
     save_model(Model(model), tmp_path / "valid.onnx")
 

@@ -66,7 +66,7 @@ def assert_runs_as_planned(folder: Path, planned: int, number_format: str) -> No
 def test_every_product_of_a_network_runs_as_planned(name, number_format, tmp_path):
     model = NETWORKS[name]()
     left = LEFT.get((name, number_format), set())
-    skipped = {node.node: node.reason for node in proposal(model, number_format=number_format).skipped}
+    skipped = {node.node: node.reason.text for node in proposal(model, number_format=number_format).skipped}
     products = names_of_products(model)
     assert products & set(skipped) == left
     place(model, tmp_path, number_format=number_format)

@@ -23,7 +23,7 @@ def slots(model, **selection):
 
 
 def skipped(model, **selection):
-    return {node.node: node.reason for node in proposal(model, Selection(**selection)).skipped}
+    return {node.node: node.reason.text for node in proposal(model, Selection(**selection)).skipped}
 
 
 def conv(net, x, y, *, w=None, shape=(16, 16, 3, 3), **attributes):

@@ -17,7 +17,7 @@ def readers(selection):
 
 
 def reasons(selection):
-    return {node.node: node.reason for node in proposal(conv_model(), selection).skipped}
+    return {node.node: node.reason.text for node in proposal(conv_model(), selection).skipped}
 
 
 def test_everything_is_selected_by_default():

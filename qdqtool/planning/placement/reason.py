@@ -1,0 +1,61 @@
+"""Why an operator stays float, as a value: decisions use the code, users read the text."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Code = Literal[
+    "attention-mask",
+    "attention-scores",
+    "constant-operand",
+    "different-shapes",
+    "excluded",
+    "few-channels",
+    "float-operator",
+    "function-argument",
+    "joined-conv-in-float",
+    "lookup-table",
+    "missing-operand",
+    "no-gain",
+    "no-kernel",
+    "no-range",
+    "no-weight",
+    "no-whole-blocks",
+    "not-observable",
+    "not-selected",
+    "nothing-to-fuse",
+    "nothing-to-share",
+    "quantized-already",
+    "sum-of-layers",
+    "unknown-shape",
+    "unknown-type",
+    "unsupported-type",
+    "vector-weight",
+]
+"""Every kind of reason."""
+
+_ON_REQUEST: frozenset[Code] = frozenset({"few-channels", "no-gain"})
+_ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why one operator stays float.
+
+    Attributes:
+        code: What kind of reason it is; stable.
+        text: The reason in words that follow the name of the node.
+    """
+
+    code: Code
+    text: str
+
+    @property
+    def on_request(self) -> bool:
+        """Whether the operator is quantized all the same for a user who names it."""
+        return self.code in _ON_REQUEST
+
+
+def on_request(code: Code, text: str) -> Reason:
+    """A reason of an operator that would gain nothing; the text ends with how to quantize it all the same."""
+    assert code in _ON_REQUEST
+    return Reason(code, f"{text}; {_ASK}")
