@@ -7,6 +7,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, display
+from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.carry_over import carry_over
 from qdqtool.insertion.pair_edits import PlacementEdits, WeightStorage
 from qdqtool.numerics.granularity import Blocked, PerAxis
@@ -53,7 +54,7 @@ class QuantizedTensor:
 
 def apply_plan(
     source: Model, plan: QuantPlan, weights: WeightStorage = WeightStorage.PACKED
-) -> tuple[Model, tuple[QuantizedTensor, ...]]:
+) -> Transformed[tuple[QuantizedTensor, ...]]:
     """Put the pairs of a plan into a model in memory; opset and IR version are raised only as far as needed.
 
     Args:
@@ -70,13 +71,13 @@ def apply_plan(
     view = GraphView(source.fork())
     missing = [needed for place in plan if (needed := needed_opset(place)) > view.scope(place.slot.scope).opset]
     if missing:
-        raised = GraphView(upgrade_opset(source, max(missing)).model)
+        raised = GraphView(upgrade_opset(view.model, max(missing)).model)
         plan, view = carry_over(plan, view, raised), raised
     builder = PlacementEdits(ModelIndex.of(view), weights)
     builder.add_plan(plan)
     labels = {(node.scope.path, node.key): node.label for node in view.nodes()}
     done = tuple(_describe(placement, builder, labels) for placement in plan)
-    return apply_edits(view.model, builder.edits), done
+    return Transformed(apply_edits(view.model, builder.edits), done)
 
 
 def needed_opset(placement: Placement) -> int:

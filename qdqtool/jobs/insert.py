@@ -146,7 +146,8 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
     index = index_to_plan(source)
     planned = planner.plan(index)
     require_targets(planned.plan, index, options.targets)
-    quantized, done = apply_plan(source, planned.plan, options.weights)
+    placed = apply_plan(source, planned.plan, options.weights)
+    quantized = placed.model
     verified = verify_upgrade(source, quantized.default_opset(), options.verify) if options.verify else None
     saved = save_model(quantized, output, external_data=options.external_data)
     return InsertReport(
@@ -156,7 +157,7 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
         opset_before=source.default_opset(),
         opset_after=quantized.default_opset(),
         verified=verified,
-        quantized=done,
+        quantized=placed.report,
         refused_by=refused_by_any(planned.plan, index),
         skipped=left_in_float(planned.skipped),
         given=planned.given,

@@ -132,8 +132,8 @@ def _quantized(source: Model, job: _Job, output: Path, options: QuantizeOptions)
     before, high_precision = job.prepared.model, options.recipe.high_precision
     ready = ready_for(before, high_precision).model
     planned = job.planner.plan(index_to_plan(ready))
-    placed, done = apply_plan(ready, planned.plan, options.weights)
-    corrected = correct_biases(placed, before, planned.plan, job.prepared.means)
+    placed = apply_plan(ready, planned.plan, options.weights)
+    corrected = correct_biases(placed.model, before, planned.plan, job.prepared.means)
     separated = separate_projections(corrected.model, options.recipe.target)
     lowered: Transformed[HighPrecisionReport | None] = Transformed(separated.model, None)
     if high_precision is HighPrecision.FP16:
@@ -163,7 +163,7 @@ def _quantized(source: Model, job: _Job, output: Path, options: QuantizeOptions)
         preparation=job.prepared.reports,
         corrected=corrected.report,
         separated=separated.report,
-        quantized=done,
+        quantized=placed.report,
         skipped=left_in_float(planned.skipped),
         degenerate=with_measured(planned.degenerate, cost),
         high_precision=lowered.report,

@@ -113,7 +113,7 @@ class TrialRunner:
 
     def _quantized(self, form: "_Form") -> Model:
         plan = QuantPlan(tuple(form.placements(index_to_plan(form.model), self._slots)))
-        quantized, _ = apply_plan(form.model, plan)
+        quantized = apply_plan(form.model, plan).model
         means = {key: found.mean for key, found in form.seen.items()} if self._correct else {}
         return correct_biases(quantized, form.model, plan, means).model
 

@@ -36,7 +36,7 @@ def place(
     index = ModelIndex.of(Model(model))
     slots = proposal(model, selection, number_format=number_format).slots
     plan = QuantPlan(tuple(Placement(e.slot, _params(e, index), e.reason) for e in slots))
-    placed, _ = apply_plan(Model(model), plan)
+    placed = apply_plan(Model(model), plan).model
     save_model(placed, folder / "placed.onnx")
     written = onnx.load(folder / "placed.onnx")
     onnx.shape_inference.infer_shapes(written, check_type=True, strict_mode=True)
