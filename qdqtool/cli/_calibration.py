@@ -1,12 +1,12 @@
 """Options of the commands that calibrate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qdqtool.cli._options import shapes_option
+from qdqtool.cli._options import ComputedHelp, shapes_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
 if TYPE_CHECKING:
@@ -76,17 +76,18 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
     options = (
         click.option(
             "--quantize-mode",
+            cls=ComputedHelp,
             default="int8",
             show_default=True,
             metavar="MODE",
-            help="What becomes of activations and weights: int8 or fp8 for both; int8-weight-only, fp8-weight-only, "
-            "int4, nvfp4 or mxfp8 for weights only; or a signed format of docs/formats.md for both.",
+            help_text=_modes_help,
         ),
         click.option(
             "--block-size",
+            cls=ComputedHelp,
             type=int,
             metavar="N",
-            help="int4: weights that share a scale, 32, 64 or 128.  [default: 128]",
+            help_text=_block_sizes_help,
         ),
         click.option(
             "--calibration-method",
@@ -137,6 +138,33 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         input_shapes=parse_shapes(values.pop("input_shapes"), "--input-shapes"),
         selection=Selection(**{name: tuple(values.pop(name)) for name in selecting}),
         preparation=make_preparation(values),
+    )
+
+
+def _modes_help() -> str:
+    from qdqtool.planning import modes
+
+    both = [name for name in modes.in_order() if modes.get(name).needs_ranges]
+    weights = [name for name in modes.in_order() if not modes.get(name).needs_ranges]
+    return (
+        f"What becomes of activations and weights: {_one_of(both)} for both; {_one_of(weights)} for weights only; "
+        "or a signed format of docs/formats.md for both."
+    )
+
+
+def _one_of(names: Iterable[str]) -> str:
+    """``a, b or c``."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _block_sizes_help() -> str:
+    from qdqtool.planning import modes
+
+    sizes = {name: modes.get(name).blocks for name in modes.in_order() if len(modes.get(name).blocks) > 1}
+    return " ".join(
+        f"{name}: weights that share a scale, {_one_of(map(str, sorted(legal)))}.  [default: {legal[0]}]"
+        for name, legal in sizes.items()
     )
 
 

@@ -10,6 +10,23 @@ import click
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
+class ComputedHelp(click.Option):
+    """An option whose help text is made when it is shown: what it lists takes imports that no command waits for.
+
+    Args:
+        help_text: Makes the text.
+    """
+
+    def __init__(self, *args: Any, help_text: Callable[[], str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._help_text = help_text
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The two columns of the option in ``--help``."""
+        self.help = self._help_text()
+        return super().get_help_record(ctx)
+
+
 def model_argument(name: str = "model") -> Callable[[Decorated], Decorated]:
     """The positional MODEL: a path that the loader checks, with messages of its own."""
     return click.argument(name, type=click.Path(path_type=Path))

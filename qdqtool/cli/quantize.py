@@ -61,15 +61,15 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     from qdqtool.errors import UsageError
     from qdqtool.graph.io.save import ExternalData
     from qdqtool.insertion.pair_edits import WeightStorage
-    from qdqtool.jobs import quantize
+    from qdqtool.jobs import matches, quantize
 
     recipe = _with_high_precision(make_recipe(values), values)
     if list_matches:
-        emit(quantize.list_matches(model, recipe), output_format, "matches")
+        emit(matches.list_matches(model, recipe), output_format, "matches")
         return
     if output is None:
         raise UsageError("no output is named", hint="-o OUT.onnx; or --list-matches to see what would be done")
-    data = _source(values, needed=not recipe.mode.weight_only)
+    data = _source(values, needed=recipe.mode.needs_ranges)
     options = quantize.QuantizeOptions(
         recipe=recipe,
         weights=WeightStorage(values["weights"]),

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from qdqtool.data import Feeds, data_digest, sample_digest
 from qdqtool.data.feeds import Progress
-from qdqtool.data.request import FileData, RandomData, open_feeds
-from qdqtool.errors import UsageError
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import Value
-from qdqtool.graph.io.digest import model_digest
+from qdqtool.data.request import FileData, RandomData
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import check_output, write_atomically
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
-from qdqtool.planning.placement import (
-    ProposedSlot,
-)
-from qdqtool.planning.proposal import NEVER_RUN, propose_for, refuse_nothing
-from qdqtool.planning.recipe import Recipe, with_fixed_shapes
-from qdqtool.preparation.prepare import Calibrated, Prepared, prepare
-from qdqtool.ranges import calibrators
-from qdqtool.ranges.calibration_run import CalibrationScope, Samples, fold_samples
-from qdqtool.ranges.collector import RangeCollector
+from qdqtool.planning.proposal import NEVER_RUN
+from qdqtool.planning.recipe import Recipe
+from qdqtool.preparation.calibration import calibrate_model, runs_for
+from qdqtool.ranges.calibration_run import CalibrationScope
 from qdqtool.ranges.file import encode_ranges
 from qdqtool.ranges.shard import Shard
-from qdqtool.ranges.types import CalibrationRecord, Ranges
-from qdqtool.running.channel_statistics import product_inputs
-from qdqtool.running.float_runs import FloatRuns
+from qdqtool.ranges.types import Ranges
 
 
 def calibrate(
@@ -100,68 +86,3 @@ def calibrate_to_file(
         ),
         preparation=done.prepared.reports,
     )
-
-
-def calibrate_model(
-    source: Model,
-    data: str | Path | FileData | RandomData,
-    recipe: Recipe,
-    runs: FloatRuns,
-    progress: Progress | None = None,
-    scope: CalibrationScope | None = None,
-) -> Calibrated:
-    """The calibration of a loaded model, with the model that was really run; arguments and errors as `calibrate`.
-
-    The session that ran it is left open in ``runs``.
-    """
-    if recipe.mode.weight_only:
-        raise UsageError(
-            f"quantize mode '{recipe.quantize_mode}' quantizes weights only: there are no ranges to find",
-            hint="`qdqtool quantize` needs no ranges for it",
-        )
-    model, digests = with_fixed_shapes(source, recipe), list[bytes]()
-    feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
-    prepared = prepared_for(recipe, model, feeds, runs)
-    index = runs.index_of(prepared.model)
-    proposal = propose_for(index, recipe)
-    refuse_nothing(proposal.slots, proposal.skipped)
-    slots = [entry.slot for entry in proposal.slots if entry.kind == "activation"]
-    values = [index.view.scope(slot.scope).values[slot.tensor] for slot in slots]
-    collector = RangeCollector(index, values, runs, histograms=calibrators.get(recipe.method).needs_histogram)
-    record = CalibrationRecord(
-        method=recipe.method,
-        samples=len(feeds),
-        random=feeds.description.seed is not None,
-        seed=feeds.description.seed,
-        data_sha256=data_digest(digests),
-        model_sha256=model_digest(prepared.model),
-        preparation=prepared.record,
-        parameters=recipe.parameters(),
-    )
-    done = fold_samples(collector, record, Samples(feeds, digests), scope or CalibrationScope(), progress)
-    return Calibrated(prepared, done.ranges, feeds, done.resumed)
-
-
-def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:
-    """A model prepared for what a recipe quantizes; arguments and errors as :func:`prepare`."""
-
-    def slots(index: ModelIndex) -> Sequence[ProposedSlot]:
-        return propose_for(index, recipe).slots
-
-    integers = recipe.mode.integer_activations
-    return prepare(model, feeds, runs, recipe.preparation, integer_activations=integers, slots=slots)
-
-
-def runs_for(recipe: Recipe) -> FloatRuns:
-    """Runs of a float model that is calibrated or quantized so."""
-
-    def read(index: ModelIndex) -> Iterator[Value]:
-        yield from (value for value, _ in product_inputs(index))
-        if recipe.mode.weight_only:
-            return
-        with contextlib.suppress(UsageError):  # it is raised where the proposal counts
-            for entry in propose_for(index, recipe).slots:
-                if entry.kind == "activation":
-                    yield index.view.scope(entry.slot.scope).values[entry.slot.tensor]
-
-    return FloatRuns(read)

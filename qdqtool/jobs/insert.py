@@ -16,11 +16,11 @@ from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
-from qdqtool.planning.given_planner import GivenPlanner
 from qdqtool.planning.given_ranges import GivenReport, match_ranges, nearest_mode
 from qdqtool.planning.plan_file import read_plan_file
 from qdqtool.planning.plan_resolve import FilePlanner
 from qdqtool.planning.planner import Planner, index_to_plan
+from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.target_fit import RefusedBy, refused_by_any, require_targets
 from qdqtool.ranges.encodings import read_encodings
@@ -133,7 +133,7 @@ def insert_encodings(
     recipe = Recipe(quantize_mode=nearest_mode(source, read.found), target=next(iter(options.targets), targets.DEFAULT))
     given = match_ranges(source, read, path, recipe)
     options = replace(options, targets=(recipe.target,))
-    return _insert(source, GivenPlanner(recipe, given), Path(output), options)
+    return _insert(source, planner_for(recipe, PlanData(given=given)), Path(output), options)
 
 
 def _open(model: str | Path | Model, output: str | Path) -> Model:

@@ -10,7 +10,7 @@ from qdqtool.insertion.apply_plan import QuantizedTensor
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
-from qdqtool.planning.placement import PatternMatch, SkippedNode
+from qdqtool.planning.placement import SkippedNode
 from qdqtool.preparation.prepare import PreparationReport
 
 
@@ -89,31 +89,3 @@ class QuantizeReport:
     plan_file: str | None
     codes_not_in_plan: int
     sizes: Sizes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeToQuantize:
-    """One node that would read a dequantized tensor."""
-
-    node: str
-    op_type: str
-    graph: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchesReport:
-    """What quantize would do, found without running the model.
-
-    Attributes:
-        model: The input.
-        target: What placement is made for.
-        patterns: What each pattern matches.
-        quantized: Nodes that would be quantized.
-        skipped: Quantizable nodes that would not be, with the reason.
-    """
-
-    model: str
-    target: str
-    patterns: tuple[PatternMatch, ...]
-    quantized: tuple[NodeToQuantize, ...]
-    skipped: tuple[LeftInFloat, ...]

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from qdqtool import targets as _targets
-from qdqtool.errors import ArgumentError
+from qdqtool.errors import ArgumentError, GateError
+from qdqtool.findings import Finding
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.linting.policy import Judge, Policy
@@ -71,6 +72,32 @@ def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 
         ArgumentError: The policy names a target or a rule that does not exist.
     """
     return validate_report(judge_files([*paths], policy, jobs))
+
+
+def require_valid(quantized: Model, source: Model, target: str) -> tuple[Finding, ...]:
+    """Find what the linter says of a quantized model, which is no error.
+
+    Args:
+        quantized: The model.
+        source: The float model that it was made of: a fault that it has already is named as such.
+        target: What the model is for.
+
+    Raises:
+        GateError: There is an error; the message has the first.
+    """
+    findings = validate_model(quantized, [target]).findings
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if not errors:
+        return findings
+    first = errors[0]
+    before = {(finding.code, finding.graph, finding.node) for finding in validate_model(source, [target]).findings}
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    known = all((finding.code, finding.graph, finding.node) in before for finding in errors)
+    raise GateError(
+        f"the quantized model would not pass `validate --target {target}`; nothing was written: {first.code} "
+        f"{first.node or first.tensor or ''}: {first.message}{more}",
+        hint="the float model has these errors already: mend it first, or choose another --target" if known else None,
+    )
 
 
 def _policy(

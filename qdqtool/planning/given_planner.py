@@ -9,11 +9,8 @@ from qdqtool.numerics.derive import round_scale
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.planning.given_ranges import Given
-from qdqtool.planning.planner import Planned
-from qdqtool.planning.range_planner import RangePlanner
-from qdqtool.planning.recipe import Recipe
-from qdqtool.planning.scale_type import round_given
-from qdqtool.planning.weight_planner import WeightPlanner
+from qdqtool.planning.planner import Planned, Planner
+from qdqtool.planning.scale_type import HighPrecision, round_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +18,22 @@ class GivenPlanner:
     """Makes plans from given ranges, and from given scales of constants where they fit.
 
     Attributes:
-        recipe: What is to be quantized.
+        base: Makes the plan with scales of its own.
         given: What another tool found.
+        high_precision: The type of what stays float in the model that is written.
     """
 
-    recipe: Recipe
+    base: Planner
     given: Given
+    high_precision: HighPrecision
 
     def plan(self, index: ModelIndex) -> Planned:
         """The plan of a float model.
 
         Raises:
-            UsageError: As the planners of ranges and of weights.
+            UsageError: As the planner that it is based on.
         """
-        base = (
-            WeightPlanner(self.recipe) if self.recipe.mode.weight_only else RangePlanner(self.recipe, self.given.ranges)
-        )
-        found = base.plan(index)
+        found = self.base.plan(index)
         placements = tuple(self._with_given_scale(placement) for placement in found.plan)
         taken = sum(new is not old for new, old in zip(placements, found.plan, strict=True))
         return replace(found, plan=QuantPlan(placements), given=replace(self.given.report, weights=taken))
@@ -49,6 +45,6 @@ class GivenPlanner:
             return placement
         granularity, scales = fitted
         dtype = params.scale.dtype
-        stored = round_given(round_scale(np.array(scales), dtype), dtype, self.recipe.high_precision)
+        stored = round_given(round_scale(np.array(scales), dtype), dtype, self.high_precision)
         scheme = replace(params.scheme, granularity=granularity)
         return replace(placement, params=QuantParams(scheme, stored), codes=None)

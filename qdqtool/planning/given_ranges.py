@@ -22,7 +22,6 @@ from qdqtool.registry import suggestion
 SHOWN = 3
 MAX_MOVES = 64
 """Operators that move values, one behind the other, to look through."""
-WEIGHT_MODES = ("int4", "int8-weight-only", "fp8-weight-only")
 
 WeightKey = tuple[TensorKey, str]
 """A constant, and the scheme that placement proposes for it, in words: two readers may want two of them."""
@@ -81,13 +80,10 @@ def given_ranges(model: Model, path: Path, recipe: Recipe) -> Given:
 def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) -> Given:
     """As :func:`given_ranges`, with a file that was read already."""
     index, found = ModelIndex.of(model), read.found
-    if recipe.mode.weight_only and not found.constants:
-        raise UsageError(
-            f"quantize mode '{recipe.quantize_mode}' quantizes weights only: it has no use for ranges {path}, "
-            "which are of activations"
-        )
-    slots = propose_for(index, recipe).slots
-    wanted = [entry.slot for entry in slots if entry.kind == "activation"]
+    if not found.constants:
+        recipe.require_ranges(f"it has no use for ranges {path}, which are of activations")
+    proposal = propose_for(index, recipe)
+    slots, wanted = proposal.slots, [entry.slot for entry in proposal.activations]
     weights = _Weights(index, recipe)
     for entry in slots:
         if entry.kind == "weight" and entry.slot.tensor in found.constants:
@@ -133,7 +129,7 @@ def nearest_mode(model: Model, found: Encodings) -> str:
         return "int8"
     if "float8e4m3fn" in activations:
         return "fp8"
-    return next((mode for mode in WEIGHT_MODES if modes.get(mode).weights in weights), modes.DEFAULT)
+    return next((mode for mode in modes.of_few_bits() if modes.get(mode).weights in weights), modes.DEFAULT)
 
 
 class _Weights:
@@ -179,7 +175,7 @@ def _source(value: Value, found: Encodings) -> str:
 
 
 def _left_in_float(found: Encodings, index: ModelIndex, recipe: Recipe) -> Iterator[str]:
-    ranges = found.ranges.keys() - _constants(index) if recipe.mode.weight_only else ()
+    ranges = () if recipe.mode.needs_ranges else found.ranges.keys() - _constants(index)
     if ranges:
         yield f"mode '{recipe.quantize_mode}' leaves activations in float: {len(ranges)} ranges of the file have no use"
 

@@ -9,13 +9,11 @@ from qdqtool import targets
 from qdqtool.graph.index.types import Shape
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.planning import modes
 from qdqtool.ranges.encodings import ConstantScales
 from qdqtool.targets import Target, refusals
 
 Scales = npt.NDArray[np.float64]
-MODES = {"int4": "int4", "float8e4m3fn": "fp8"}
-"""Where other formats than int8 belong."""
-
 Fitted = tuple[Granularity, Scales]
 """How scales lie on a tensor, and the scales in the shape that this asks for."""
 
@@ -42,8 +40,9 @@ def fit_scales(given: ConstantScales, shape: Shape | None, scheme: QuantScheme, 
     if given.problem:
         raise ScalesProblem(given.problem)
     if given.format != scheme.format.name:
-        mode = f", which --quantize-mode {MODES[given.format]} takes" if given.format in MODES else ""
-        raise ScalesProblem(f"has {given.format} codes in the file, {scheme.format} here{mode}")
+        mode = modes.with_weights(given.format)
+        takes = f", which --quantize-mode {mode} takes" if mode not in (None, modes.DEFAULT) else ""
+        raise ScalesProblem(f"has {given.format} codes in the file, {scheme.format} here{takes}")
     extents = tuple(extent for extent in shape or () if isinstance(extent, int))
     if shape is None or len(extents) < len(shape):
         raise ScalesProblem("has an unknown shape")

@@ -27,7 +27,7 @@ def propose_for(index: ModelIndex, recipe: Recipe) -> Proposal:
         UsageError: A pattern matches nothing.
     """
     mode, target = recipe.mode, targets.get(recipe.target)
-    if mode.weight_only:
+    if not mode.needs_ranges:
         goal = WeightGoal(mode, mode.block_size(recipe.block_size))
         return propose_weights(index, target, recipe.selection, goal)
     proposal = propose(index, target, recipe.selection, mode.activation_format)

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from qdqtool import targets
-from qdqtool.errors import ArgumentError
+from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.planning import modes
 from qdqtool.planning.placement import Selection
 from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.planning.target_fit import require_mode
 from qdqtool.ranges import calibrators
 from qdqtool.transforms.specialize import specialize
 
@@ -66,7 +67,20 @@ class Recipe:
         self.mode.block_size(self.block_size)
         calibrators.get(self.method)
         calibrators.check_percentile(self.method, self.percentile)
-        modes.require_target(self.quantize_mode, self.target)
+        require_mode(self.quantize_mode, self.target)
+
+    def require_ranges(self, problem: str, hint: str | None = None) -> None:
+        """Raise unless the mode needs ranges of activations.
+
+        Args:
+            problem: What cannot be done without, for the message.
+            hint: What to do instead.
+
+        Raises:
+            UsageError: It quantizes weights only.
+        """
+        if not self.mode.needs_ranges:
+            raise UsageError(f"quantize mode '{self.quantize_mode}' quantizes weights only: {problem}", hint=hint)
 
     def goal(self, fmt: NumberFormat) -> calibrators.Goal:
         """What thresholds of activations are for."""

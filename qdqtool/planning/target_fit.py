@@ -1,14 +1,19 @@
-"""Which targets take a plan: asked before anything is written, and told with the nearest that they do take."""
+"""Which targets take a mode, or a plan: asked before anything is written, with the nearest that they do take."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from qdqtool import targets
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.scope import display
+from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
+from qdqtool.numerics.scheme import QuantParams
 from qdqtool.plan import QuantPlan
-from qdqtool.targets import Target, refusals, type_name
+from qdqtool.planning import modes
+from qdqtool.targets import Refusal, Target, refusals, type_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +33,37 @@ class RefusedBy:
     graph: str
     reason: str
     alternative: str
+
+
+def require_mode(name: str, target: str) -> None:
+    """Raise unless a target takes the formats of a mode: asked before any model is read or run.
+
+    Raises:
+        UsageError: It does not; the hint names the nearest that it takes.
+        ArgumentError: There is no such mode or target.
+    """
+    mode = modes.get(name)
+    found = _mode_refusal(mode, target)
+    if found is None:
+        return
+    nearest = f"--quantize-mode {mode.alternative}" if mode.alternative else found.alternative
+    raise UsageError(
+        f"quantize mode '{name}': {target} {found.reason}",
+        hint=f"nearest alternative: {nearest or 'none; choose another target'}",
+    )
+
+
+def taken_modes(target: str) -> tuple[str, ...]:
+    """The modes that a target takes, as texts list them."""
+    return tuple(name for name in modes.in_order() if _mode_refusal(modes.get(name), target) is None)
+
+
+def _mode_refusal(mode: modes.Mode, target: str) -> Refusal | None:
+    """What a target does not take about a mode."""
+    scheme = mode.example_scheme()
+    powers = scheme.scale_scheme is not None and scheme.scale_scheme.format.dtype == FLOAT8E8M0
+    params = QuantParams(scheme, np.ones((), FLOAT8E8M0 if powers else FLOAT32))
+    return next(refusals(targets.get(target), params, "float32", None), None)
 
 
 def find_refusals(plan: QuantPlan, index: ModelIndex, target: Target) -> Iterator[RefusedBy]:

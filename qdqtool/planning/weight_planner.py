@@ -78,8 +78,11 @@ class WeightPlanner:
         return Planned(plan=plan, skipped=proposal.skipped, degenerate=tuple(degenerate))
 
     def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, _Derived]:
-        """The codes of every matrix whose inputs can be observed, where there is data to choose them by."""
-        if self.data is None or not self.recipe.mode.search:
+        """The codes of every matrix whose inputs can be observed, where there is data to choose them by.
+
+        Weights that stay float behind a Q are rounded to the nearest code by whoever runs the model.
+        """
+        if self.data is None or not self.stored or not self.recipe.mode.search:
             return {}
         entries = {_value(index, entry.slot): entry for entry in slots}
         channels = {

@@ -10,7 +10,8 @@ from qdqtool.graph.io.digest import model_digest
 from qdqtool.graph.model import Model
 from qdqtool.planning.calibration_used import CalibrationUsed, used_ranges
 from qdqtool.planning.recipe import Recipe
-from qdqtool.preparation.prepare import Calibrated, prepare_as_recorded
+from qdqtool.preparation.calibration import Calibrated
+from qdqtool.preparation.prepare import prepare_as_recorded
 from qdqtool.ranges.stored import read_stored
 from qdqtool.ranges.types import CalibrationRecord
 

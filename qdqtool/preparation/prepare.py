@@ -20,7 +20,7 @@ from qdqtool.preparation.bias_correction import BIAS_CORRECTION, Means, decode_m
 from qdqtool.preparation.step import Change, Site, StepRequest
 from qdqtool.preparation.steps import asked_steps, known_steps
 from qdqtool.preparation.trial import Slots, TrialRunner
-from qdqtool.ranges.types import PreparationStep, Ranges, Trial
+from qdqtool.ranges.types import PreparationStep, Trial
 from qdqtool.running.channel_statistics import ChannelData
 from qdqtool.running.float_runs import FloatRuns, Outputs
 
@@ -265,20 +265,3 @@ def _distance(reference: Array, other: Array) -> float:
 
 def _ratio(difference: float, peak: float) -> float:
     return difference / peak if peak else (np.inf if difference else 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """A float model with the ranges of its tensors.
-
-    Attributes:
-        prepared: The model that was run, ready to be quantized.
-        ranges: The ranges of the tensors that placement proposes.
-        feeds: What was run; None where the ranges come from a file.
-        resumed: How many samples an interrupted run had done before.
-    """
-
-    prepared: Prepared
-    ranges: Ranges
-    feeds: Feeds | None = None
-    resumed: int = 0

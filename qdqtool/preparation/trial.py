@@ -17,7 +17,7 @@ import numpy as np
 
 from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.numerics.derive import scale_from_range, scale_from_tensor

@@ -20,7 +20,7 @@ from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import insert_plan
-from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, list_matches, quantize_model
+from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.validate import validate_model
 from qdqtool.planning.placement import Selection
@@ -374,14 +374,6 @@ def test_a_model_in_memory_is_quantized_and_left_alone(data, tmp_path):
     proto = conv_model()
     quantize_model(Model(proto), data, tmp_path / "q.onnx")
     assert proto == conv_model()
-
-
-def test_list_matches_shows_what_patterns_match_and_what_would_be_done(model):
-    recipe = Recipe(selection=Selection(nodes_to_exclude=("conv[2-9]",)))
-    report = list_matches(model, recipe)
-    assert [(match.pattern, match.nodes) for match in report.patterns] == [("conv[2-9]", ("conv2",))]
-    assert [node.node for node in report.quantized] == ["conv1"]
-    assert [node.node for node in report.skipped] == ["conv2"]
 
 
 def test_fixed_input_shapes_are_part_of_what_ranges_belong_to(tmp_path):

@@ -23,15 +23,15 @@ from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
-from qdqtool.planning import modes
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.planning.target_fit import taken_modes
 from qdqtool.preparation.cached_ranges import CachedRanges
 
 SAMPLES = ROOT / "sample_models"
 TRANSFORMER = SAMPLES / "digits_transformer"
+MODES = taken_modes("tensorrt")
 TESTED = DataRequest(path=TRANSFORMER / "test.npz", samples=24)
-MODES = [name for name in modes.units() if name != "mxfp8"]
 CHANCE_DB = 3.0
 """How far the outputs of two models may differ whose tensors are equally good: rounding to float16 decides anew which
 way values between two codes go. On three samples in fp8 tensors agreed to 0.15 dB, and outputs to 2.6 either way."""
@@ -242,7 +242,7 @@ def test_another_type_is_a_wrong_usage(tmp_path):
 @pytest.mark.builder
 @pytest.mark.parametrize("mode", ["int8", "fp8"])
 def test_what_stays_float_runs_in_half_in_the_engine(mode, tmp_path):
-    of_sample(tmp_path, mode=mode)
+    of_sample(tmp_path, quantize_mode=mode)
     built = build_engine(
         tmp_path / "q.onnx",
         tmp_path / "engine",

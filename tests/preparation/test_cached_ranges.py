@@ -52,7 +52,7 @@ def test_data_beside_ranges_gives_the_model_and_the_accuracy_of_one_run(folder):
 
 
 def test_data_beside_ranges_is_not_calibrated_on(folder, monkeypatch):
-    monkeypatch.setattr("qdqtool.jobs.quantize.calibrate_model", lambda *_: pytest.fail("calibrated again"))
+    monkeypatch.setattr("qdqtool.preparation.plan_inputs.calibrate_model", lambda *_: pytest.fail("calibrated again"))
     monkeypatch.setattr("qdqtool.preparation.prepare.prepare", lambda *_: pytest.fail("prepared again"))
     assert quantize(folder, cache(folder, "d.npz")).accuracy is not None
 

@@ -1,27 +1,30 @@
 """Quantize modes, one a module: the file name (``-`` for ``_``) is the public id, ``MODE`` the value.
 
 Besides these, any signed number format is a mode under its own name: the same format for activations and weights.
+
+``--help`` lists the modes, so to list them loads nothing heavy: number formats are imported where they are needed.
 """
 
 import functools
 
-import numpy as np
-
-from qdqtool import formats, targets
-from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
-from qdqtool.numerics.scheme import QuantParams
+from qdqtool.errors import ArgumentError
 from qdqtool.planning import modes as _package
 from qdqtool.planning.modes._mode import Mode as Mode
 from qdqtool.registry import load_unit, suggestion, unit_names
-from qdqtool.targets import refusals
 
 DEFAULT = "int8"
 
 
+@functools.cache
 def units() -> tuple[str, ...]:
     """The modes with a module of their own, sorted."""
     return tuple(name.replace("_", "-") for name in unit_names(_package))
+
+
+@functools.cache
+def in_order() -> tuple[str, ...]:
+    """:func:`units` as a text lists them: the usual ones first."""
+    return tuple(sorted(units(), key=lambda name: get(name).rank))
 
 
 @functools.cache
@@ -30,6 +33,8 @@ def names() -> tuple[str, ...]:
 
     An unsigned format would need zero points.
     """
+    from qdqtool import formats
+
     signed = (name for name in formats.names() if formats.get(name).first_opset.quantize and formats.get(name).low < 0)
     return tuple(dict.fromkeys([*units(), *signed]))
 
@@ -41,32 +46,23 @@ def get(name: str) -> Mode:
     Raises:
         ArgumentError: There is none; the message lists the legal names.
     """
+    if name in units():
+        found = load_unit(_package, name.replace("-", "_")).MODE
+        assert isinstance(found, Mode)
+        return found
     if name not in names():
         near = suggestion(name, names())
         raise ArgumentError(f"quantize mode '{name}' is unknown; legal: {', '.join(names())}{near}")
-    if name not in units():
-        return Mode(summary=f"{name} activations and weights", weights=name, activations=name)
-    found = load_unit(_package, name.replace("-", "_")).MODE
-    assert isinstance(found, Mode)
-    return found
+    return Mode(summary=f"{name} activations and weights", weights=name, activations=name)
 
 
-def require_target(name: str, target: str) -> None:
-    """Raise unless a target takes the formats of a mode: asked before any model is read or run.
+def of_few_bits() -> tuple[str, ...]:
+    """The modes with float activations and plain scales, those of the fewest bits first."""
+    plain = (name for name in in_order() if not get(name).needs_ranges and get(name).scale_format is None)
+    return tuple(sorted(plain, key=lambda name: get(name).weight_format.bits))
 
-    Raises:
-        UsageError: It does not; the hint names the nearest that it takes.
-        ArgumentError: There is no such mode or target.
-    """
-    mode = get(name)
-    scheme = mode.example_scheme()
-    powers = scheme.scale_scheme is not None and scheme.scale_scheme.format.dtype == FLOAT8E8M0
-    params = QuantParams(scheme, np.ones((), FLOAT8E8M0 if powers else FLOAT32))
-    found = next(refusals(targets.get(target), params, "float32", None), None)
-    if found is None:
-        return
-    nearest = f"--quantize-mode {mode.alternative}" if mode.alternative else found.alternative
-    raise UsageError(
-        f"quantize mode '{name}': {target} {found.reason}",
-        hint=f"nearest alternative: {nearest or 'none; choose another target'}",
-    )
+
+def with_weights(number_format: str) -> str | None:
+    """The first mode with plain scales whose weights have that number format."""
+    wanted = (number_format, None)
+    return next((name for name in in_order() if (get(name).weights, get(name).scale_format) == wanted), None)

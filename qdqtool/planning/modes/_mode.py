@@ -1,13 +1,15 @@
 """The type of a quantize mode: what becomes of weights and of activations, as data."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics.granularity import Blocked, Granularity, PerTensor
-from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.ops import ProductOp
+
+if TYPE_CHECKING:
+    from qdqtool.numerics.granularity import Granularity
+    from qdqtool.numerics.number_format import NumberFormat
+    from qdqtool.numerics.scheme import QuantScheme
+    from qdqtool.ops import ProductOp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,7 @@ class Mode:
         scale_format: Name of the number format of the scales themselves; None for the type of the tensor.
         search: Whether weight scales are those with the least squared error, or cover the largest magnitude.
         alternative: The mode to take where a target does not take this one; empty where the format tells.
+        rank: Where a text lists it among the others: the lowest first, equal ones by name.
     """
 
     summary: str
@@ -31,18 +34,21 @@ class Mode:
     scale_format: str | None = None
     search: bool = False
     alternative: str = ""
+    rank: int = 100
 
     @property
-    def weight_only(self) -> bool:
-        """Whether activations stay float."""
-        return self.activations is None
+    def needs_ranges(self) -> bool:
+        """Whether activations are quantized, so that their ranges must be known."""
+        return self.activations is not None
 
     @property
-    def weight_format(self) -> NumberFormat:
+    def weight_format(self) -> "NumberFormat":
         """The number format of weights."""
+        from qdqtool import formats
+
         return formats.get(self.weights)
 
-    def packs(self, product: ProductOp) -> bool:
+    def packs(self, product: "ProductOp") -> bool:
         """Whether the weight of such an operator is quantized when activations stay float.
 
         No convolution takes blocks of input channels.
@@ -52,15 +58,17 @@ class Mode:
     @property
     def integer_activations(self) -> bool:
         """Whether activations get steps of one size, which all channels of a tensor share."""
-        return not self.weight_only and self.activation_format.kind == "integer"
+        return self.needs_ranges and self.activation_format.kind == "integer"
 
     @property
-    def activation_format(self) -> NumberFormat:
+    def activation_format(self) -> "NumberFormat":
         """The number format of activations.
 
         Raises:
             ValueError: They stay float.
         """
+        from qdqtool import formats
+
         if self.activations is None:
             raise ValueError("activations stay float")
         return formats.get(self.activations)
@@ -83,11 +91,17 @@ class Mode:
             raise ArgumentError(f"block_size is {asked}; legal for this mode: {legal}")
         return asked
 
-    def weight_scheme(self, granularity: Granularity) -> QuantScheme:
+    def weight_scheme(self, granularity: "Granularity") -> "QuantScheme":
         """How a weight is quantized whose scales have that granularity."""
+        from qdqtool import formats
+        from qdqtool.numerics.granularity import PerTensor
+        from qdqtool.numerics.scheme import QuantScheme
+
         inner = QuantScheme(formats.get(self.scale_format), PerTensor()) if self.scale_format else None
         return QuantScheme(self.weight_format, granularity, scale_scheme=inner)
 
-    def example_scheme(self) -> QuantScheme:
+    def example_scheme(self) -> "QuantScheme":
         """The scheme of some weight, to ask a target about."""
+        from qdqtool.numerics.granularity import Blocked, PerTensor
+
         return self.weight_scheme(Blocked(0, self.blocks[0]) if self.blocks else PerTensor())

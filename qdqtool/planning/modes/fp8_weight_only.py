@@ -2,4 +2,4 @@
 
 from qdqtool.planning.modes._mode import Mode
 
-MODE = Mode(summary="fp8 E4M3 weights, float activations", weights="float8e4m3fn")
+MODE = Mode(summary="fp8 E4M3 weights, float activations", weights="float8e4m3fn", rank=40)

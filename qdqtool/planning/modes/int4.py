@@ -7,4 +7,5 @@ MODE = Mode(
     weights="int4",
     blocks=(128, 64, 32),
     search=True,
+    rank=50,
 )

@@ -2,4 +2,4 @@
 
 from qdqtool.planning.modes._mode import Mode
 
-MODE = Mode(summary="int8 activations and weights", weights="int8", activations="int8")
+MODE = Mode(summary="int8 activations and weights", weights="int8", activations="int8", rank=10)

@@ -2,4 +2,4 @@
 
 from qdqtool.planning.modes._mode import Mode
 
-MODE = Mode(summary="int8 weights, float activations", weights="int8")
+MODE = Mode(summary="int8 weights, float activations", weights="int8", rank=30)

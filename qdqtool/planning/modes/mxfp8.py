@@ -8,4 +8,5 @@ MODE = Mode(
     blocks=(32,),
     scale_format="float8e8m0",
     alternative="fp8-weight-only",
+    rank=70,
 )

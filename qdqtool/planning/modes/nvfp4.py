@@ -11,4 +11,5 @@ MODE = Mode(
     blocks=(16,),
     scale_format="float8e4m3fn",
     search=True,
+    rank=60,
 )

@@ -56,3 +56,8 @@ class Proposal:
 
     slots: tuple[ProposedSlot, ...]
     skipped: tuple[SkippedNode, ...]
+
+    @property
+    def activations(self) -> tuple[ProposedSlot, ...]:
+        """The slots whose scales come from ranges."""
+        return tuple(slot for slot in self.slots if slot.kind == "activation")

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from qdqtool.jobs.quantize_report import MatchesReport
+from qdqtool.jobs.matches import MatchesReport
 from qdqtool.planning.placement import PatternMatch
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._calibration import print_skipped

@@ -23,9 +23,10 @@ from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.planning import modes
 from qdqtool.planning.recipe import Recipe
+from qdqtool.planning.target_fit import taken_modes
 
 SAMPLES = ROOT / "sample_models"
-WEIGHT_ONLY = [name for name in modes.units() if modes.get(name).weight_only and name != "mxfp8"]
+WEIGHT_ONLY = [name for name in taken_modes("tensorrt") if not modes.get(name).needs_ranges]
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +282,7 @@ def test_every_mode_says_what_it_does_and_what_its_formats_are(name):
     mode = modes.get(name)
     assert mode.summary
     assert mode.weight_format.low < 0
-    assert mode.weight_only == (mode.activations is None)
+    assert mode.needs_ranges == (mode.activations is not None)
     assert mode.block_size(None) == (mode.blocks[0] if mode.blocks else None)
 
 

@@ -1,0 +1,69 @@
+"""The matches job: what quantize would quantize and skip, found without running the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import display
+from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
+from qdqtool.planning.placement import PatternMatch
+from qdqtool.planning.proposal import propose_for
+from qdqtool.planning.recipe import Recipe, with_fixed_shapes
+from qdqtool.transforms.batchnorm import fold_batchnorm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeToQuantize:
+    """One node that would read a dequantized tensor."""
+
+    node: str
+    op_type: str
+    graph: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchesReport:
+    """What quantize would do, found without running the model.
+
+    Attributes:
+        model: The input.
+        target: What placement is made for.
+        patterns: What each pattern matches.
+        quantized: Nodes that would be quantized.
+        skipped: Quantizable nodes that would not be, with the reason.
+    """
+
+    model: str
+    target: str
+    patterns: tuple[PatternMatch, ...]
+    quantized: tuple[NodeToQuantize, ...]
+    skipped: tuple[LeftInFloat, ...]
+
+
+def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> MatchesReport:
+    """List what ``quantize_model`` would quantize and skip, without running the model.
+
+    Raises:
+        ModelError: The model cannot be read.
+        UsageError: A pattern matches nothing, or input shapes do not fit.
+    """
+    recipe = recipe or Recipe()
+    source = model if isinstance(model, Model) else load_model(model)
+    folded = fold_batchnorm(with_fixed_shapes(source, recipe)).model
+    index = ModelIndex.of(folded)
+    proposal = propose_for(index, recipe)
+    uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.slot.uses or ()}
+    nodes = (node for node in index.view.nodes() if (node.scope.path, node.key) in uses)
+    return MatchesReport(
+        model=str(source.path or ""),
+        target=recipe.target,
+        patterns=recipe.selection.matches(index.view),
+        quantized=tuple(
+            NodeToQuantize(node=node.label, op_type=node.op_type, graph=display(node.scope.path)) for node in nodes
+        ),
+        skipped=left_in_float(proposal.skipped),
+    )

@@ -1,0 +1,47 @@
+"""Which planner a plan takes, by what there is to plan from."""
+
+from dataclasses import dataclass
+
+from qdqtool.data import Feeds
+from qdqtool.data.feeds import Progress
+from qdqtool.planning.given_planner import GivenPlanner
+from qdqtool.planning.given_ranges import Given
+from qdqtool.planning.planner import Planner
+from qdqtool.planning.range_planner import RangePlanner
+from qdqtool.planning.recipe import Recipe
+from qdqtool.planning.weight_planner import WeightPlanner
+from qdqtool.ranges.types import Ranges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanData:
+    """What a plan is made from, beside the model.
+
+    Attributes:
+        ranges: Ranges of activations; None in a mode that needs none.
+        given: What another tool found, in place of ranges; None where none was asked.
+        feeds: Samples to round weights by, in a mode that does; None to round to the nearest.
+        progress: Told of every such sample.
+        stored: Whether weights are stored as codes.
+    """
+
+    ranges: Ranges | None = None
+    given: Given | None = None
+    feeds: Feeds | None = None
+    progress: Progress | None = None
+    stored: bool = True
+
+
+def planner_for(recipe: Recipe, data: PlanData) -> Planner:
+    """The planner for what a recipe quantizes and what is known."""
+    if data.given is not None:
+        base = _planner(recipe, PlanData(ranges=data.given.ranges, stored=data.stored))
+        return GivenPlanner(base, data.given, recipe.high_precision)
+    return _planner(recipe, data)
+
+
+def _planner(recipe: Recipe, data: PlanData) -> Planner:
+    if recipe.mode.needs_ranges:
+        assert data.ranges is not None
+        return RangePlanner(recipe, data.ranges)
+    return WeightPlanner(recipe, data.feeds, data.progress, data.stored)

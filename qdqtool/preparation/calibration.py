@@ -1,0 +1,110 @@
+"""Calibration of a float model: it is prepared, run over data, and the range of every tensor is kept."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.data import Feeds, data_digest, sample_digest
+from qdqtool.data.feeds import Progress
+from qdqtool.data.request import FileData, RandomData, open_feeds
+from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
+from qdqtool.graph.io.digest import model_digest
+from qdqtool.graph.model import Model
+from qdqtool.planning.placement import ProposedSlot
+from qdqtool.planning.proposal import propose_for, refuse_nothing
+from qdqtool.planning.recipe import Recipe, with_fixed_shapes
+from qdqtool.preparation.prepare import Prepared, prepare
+from qdqtool.ranges import calibrators
+from qdqtool.ranges.calibration_run import CalibrationScope, Samples, fold_samples
+from qdqtool.ranges.collector import RangeCollector
+from qdqtool.ranges.types import CalibrationRecord, Ranges
+from qdqtool.running.channel_statistics import product_inputs
+from qdqtool.running.float_runs import FloatRuns
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A float model with the ranges of its tensors.
+
+    Attributes:
+        prepared: The model that was run, ready to be quantized.
+        ranges: The ranges of the tensors that placement proposes.
+        feeds: What was run; None where the ranges come from a file.
+        resumed: How many samples an interrupted run had done before.
+    """
+
+    prepared: Prepared
+    ranges: Ranges
+    feeds: Feeds | None = None
+    resumed: int = 0
+
+
+def calibrate_model(
+    source: Model,
+    data: str | Path | FileData | RandomData,
+    recipe: Recipe,
+    runs: FloatRuns,
+    progress: Progress | None = None,
+    scope: CalibrationScope | None = None,
+) -> Calibrated:
+    """Calibrate a loaded model. The session that ran it is left open in ``runs``.
+
+    Args:
+        source: The float model; it is not changed.
+        data: Where the samples are, or that they are random.
+        recipe: What is to be quantized.
+        runs: Runs the model, see :func:`runs_for`.
+        progress: Told of every sample.
+        scope: Which samples, and where what is done is kept; None for all of them.
+
+    Raises:
+        UsageError: The mode needs no ranges, the data does not fit the model, the model fails on a sample, or a tensor
+            is not finite.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+    """
+    recipe.require_ranges("there are no ranges to find", hint="`qdqtool quantize` needs no ranges for it")
+    model, digests = with_fixed_shapes(source, recipe), list[bytes]()
+    feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
+    prepared = prepared_for(recipe, model, feeds, runs)
+    index = runs.index_of(prepared.model)
+    proposal = propose_for(index, recipe)
+    refuse_nothing(proposal.slots, proposal.skipped)
+    values = [index.view.scope(entry.slot.scope).values[entry.slot.tensor] for entry in proposal.activations]
+    collector = RangeCollector(index, values, runs, histograms=calibrators.get(recipe.method).needs_histogram)
+    record = CalibrationRecord(
+        method=recipe.method,
+        samples=len(feeds),
+        random=feeds.description.seed is not None,
+        seed=feeds.description.seed,
+        data_sha256=data_digest(digests),
+        model_sha256=model_digest(prepared.model),
+        preparation=prepared.record,
+        parameters=recipe.parameters(),
+    )
+    done = fold_samples(collector, record, Samples(feeds, digests), scope or CalibrationScope(), progress)
+    return Calibrated(prepared, done.ranges, feeds, done.resumed)
+
+
+def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:
+    """Prepare a model for what a recipe quantizes; arguments and errors as :func:`prepare`."""
+
+    def slots(index: ModelIndex) -> Sequence[ProposedSlot]:
+        return propose_for(index, recipe).slots
+
+    integers = recipe.mode.integer_activations
+    return prepare(model, feeds, runs, recipe.preparation, integer_activations=integers, slots=slots)
+
+
+def runs_for(recipe: Recipe) -> FloatRuns:
+    """Runs of a float model whose one session returns all that calibrating or quantizing it so is going to read."""
+
+    def read(index: ModelIndex) -> Iterator[Value]:
+        yield from (value for value, _ in product_inputs(index))
+        with contextlib.suppress(UsageError):  # it is raised where the proposal counts
+            for entry in propose_for(index, recipe).activations:
+                yield index.view.scope(entry.slot.scope).values[entry.slot.tensor]
+
+    return FloatRuns(read)
