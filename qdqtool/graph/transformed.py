@@ -15,8 +15,8 @@ class Transformed(Generic[R_co]):
     A *transform* decides what to change in a model: it folds, converts, inserts or removes. Every transform returns
     this type, and these rules hold for all of them:
 
-    - The given model is not changed. The result shares what is equal, so no weight is copied for it: external data
-      stays in its file, and a large weight that is new is pending (:class:`~qdqtool.graph.model.Payload`).
+    - The given model is not changed. The result has a proto of its own, and both share the bytes of external and
+      pending tensors. Inline data is copied with the proto, so jobs make large weights pending first, by ``spilled``.
     - Where there is nothing to do, the result may be the given model itself.
     - The report says what the caller cannot know from its own arguments. It is None where there is nothing of the kind.
 
