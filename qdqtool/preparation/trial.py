@@ -1,12 +1,13 @@
-"""A change of weights on trial: what outputs keep when the model is quantized with the change and without.
+"""Measure whether a change of weights improves the accuracy of the quantized model.
 
-Changes are made because less noise is expected of them where the changed tensors are read. What becomes of that noise
-on its way to the outputs is measured here: the model is quantized with and without the change, each is run on a few
-samples in the reference session, and the outputs are compared with the float model's.
+A step proposes a change because it expects less noise where the changed tensors are read. How much of that noise
+reaches the outputs is measured here: the model is quantized with and without the change, both are run on a few samples
+in the reference session, and their outputs are compared with those of the float model.
 
-Pairs stand where placement proposes them, on all weights and on all activations that such weights are multiplied with;
-those are what changes, and their ranges are known already. Activations that meet no weight (both sides of a residual
-Add) have the same values with the change and without, and stay float here. Ranges are the largest magnitudes seen.
+Pairs are placed where placement proposes them, on all weights and on all activations that weights are multiplied with:
+these change, and their ranges are known already. Activations that are multiplied with no weight (both inputs of a
+residual Add) have the same values with and without the change, and stay float here. Ranges are the largest magnitudes
+seen.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,26 +37,26 @@ from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
 MIN_SAMPLES, MAX_SAMPLES = 2, 16
-"""Bounds of the number of samples that are run, as far as there are so many."""
+"""Bounds of the number of samples that are run, if there are so many."""
 
-ENOUGH = 1 << 22
-"""Values of activations, in all samples, that are enough: chance averages out over them, so small models need more."""
+ENOUGH_VALUES = 1 << 22
+"""Values of activations in all samples that suffice to average chance out: smaller models run more samples."""
 
 LEAST_GAIN_DB = 0.05
-"""What is gained at least: a change that makes no difference is not made."""
+"""Smallest gain for which a change is made: one that makes no difference is not."""
 
-WORST_FALL_DB = 1.0
-"""By how much a single output may fall while all together rise: what chance does to one of several outputs."""
+LARGEST_LOSS_DB = 1.0
+"""By how much one output may get worse while all get better on average: chance does as much to one of several."""
 
 Slots = Callable[[ModelIndex], Sequence[ProposedSlot]]
-"""Where pairs go in a float model."""
+"""Gives the places of pairs in a float model."""
 
 
 class TrialRunner:
-    """Tries changes of one model after another.
+    """Tries the proposed changes of a model, one after another.
 
     Args:
-        data: What the channels of the model hold; its runs and its samples are used.
+        data: Statistics of the channels, with the samples and the sessions to run them in.
         slots: Where pairs go.
         correct: Whether biases are corrected.
     """
@@ -75,25 +76,27 @@ class TrialRunner:
             change: The change.
 
         Returns:
-            What was measured. Where nothing can be, the change stands: it is made because it is expected to help.
+            What was measured. Where nothing can be measured, the change is kept: it is expected to help.
         """
         seen = {tensor_key(value): found for value, found in self._data.of(ModelIndex.of(model)).items()}
         changed = {key: found.divided(change.rescaled[key]) for key, found in seen.items() if key in change.rescaled}
         try:
             if self._before is None or self._before[0] is not model:
-                self._before = model, self._errors(_Form(model, seen))
-            return verdict(self._before[1], self._errors(_Form(change.model, {**seen, **changed})), len(self._expected))
+                self._before = model, self._errors(_Candidate(model, seen))
+            return decide(
+                self._before[1], self._errors(_Candidate(change.model, {**seen, **changed})), len(self._expected)
+            )
         except QdqError as error:
             return Trial(samples=0, kept=True, problem=error.message)
 
-    def _errors(self, form: "_Form") -> dict[str, AccumulatedError]:
-        """How far each float output of the quantized form is from the float model's."""
+    def _errors(self, candidate: "_Candidate") -> dict[str, AccumulatedError]:
+        """The error of each float output of the quantized candidate, against the float model."""
         if not self._expected:
-            self._expected = list(self._float_outputs(form.model))
+            self._expected = list(self._float_outputs(candidate.model))
         feeds = self._data.feeds.first(len(self._expected))
         errors = {name: AccumulatedError() for name in self._expected[0]}
         self._data.runs.close()  # one model at a time: the float outputs are kept
-        quantized = self._quantized(form)
+        quantized = self._quantized(candidate)
         with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
             for expected, sample in zip(self._expected, feeds, strict=True):
                 found = session.run(sample, list(errors))
@@ -102,31 +105,31 @@ class TrialRunner:
         return errors
 
     def _float_outputs(self, model: Model) -> Iterator[Mapping[str, Array]]:
-        """Of the model without any change that was tried, sample after sample: kept from earlier runs, or run now."""
+        """The float outputs of the model without the change, sample by sample: kept from earlier runs, or run now."""
         runs, feeds = self._data.runs, self._data.feeds
         index = runs.index_of(model)
         main = index.view.main
         names = [name for name in main.output_names() if index.is_float(main.values[name])]
-        count = min(max(ENOUGH // max(runs.values, 1), MIN_SAMPLES), MAX_SAMPLES)
+        count = min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES), MAX_SAMPLES)
         for found in runs.first(model, feeds, count):
             yield {name: found[name] for name in names if name in found}
 
-    def _quantized(self, form: "_Form") -> Model:
-        plan = QuantPlan(tuple(form.placements(index_to_plan(form.model), self._slots)))
-        quantized = apply_plan(form.model, plan).model
-        means = {key: found.mean for key, found in form.seen.items()} if self._correct else {}
-        return correct_biases(quantized, form.model, plan, means).model
+    def _quantized(self, candidate: "_Candidate") -> Model:
+        plan = QuantPlan(tuple(candidate.placements(index_to_plan(candidate.model), self._slots)))
+        quantized = apply_plan(candidate.model, plan).model
+        means = {key: found.mean for key, found in candidate.seen.items()} if self._correct else {}
+        return correct_biases(quantized, candidate.model, plan, means).model
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """A float model, and what is known of the tensors that its weights are multiplied with."""
+class _Candidate:
+    """A float model to be quantized, and statistics of the tensors that its weights are multiplied with."""
 
     model: Model
     seen: Mapping[TensorKey, ChannelStatistics]
 
     def placements(self, index: ModelIndex, slots: Slots) -> Iterator[Placement]:
-        """The pairs that can be placed."""
+        """The pairs, less those whose tensor has no known type or finite range."""
         for entry in slots(index):
             value = index.view.scope(entry.slot.scope).values[entry.slot.tensor]
             array = self._range(entry, value) if entry.kind == "activation" else index.constant(value)
@@ -146,38 +149,37 @@ class _Form:
         return np.asarray(entry.bound if entry.bound is not None else found.peak.max())
 
 
-def verdict(before: Mapping[str, AccumulatedError], after: Mapping[str, AccumulatedError], samples: int) -> Trial:
-    """Whether the outputs keep as much with a change as without.
+def decide(before: Mapping[str, AccumulatedError], after: Mapping[str, AccumulatedError], samples: int) -> Trial:
+    """Decide whether a change is kept.
 
-    The noise of each output counts in relation to what it was, in dB, so that neither large outputs nor noisy ones
-    decide for all, and it does not matter how small an output is. The change is kept if noise falls on average, by
-    :data:`LEAST_GAIN_DB` at least, and grows by more than :data:`WORST_FALL_DB` in no output.
+    It is kept if the noise of the outputs falls by :data:`LEAST_GAIN_DB` or more on average, and grows by more than
+    :data:`LARGEST_LOSS_DB` in no output. The noise of an output is compared with its own noise before, in dB, so large
+    or noisy outputs count no more than others.
 
     Args:
         before: The errors of the outputs without the change, by name.
         after: The same with it.
         samples: On how many samples.
     """
-    falls = [_grown_db(before[name], after[name]) for name in before if before[name].elements]
+    falls = [_noise_growth_db(before[name], after[name]) for name in before if before[name].elements]
     outputs = tuple(
         TrialOutput(name=name, without_db=_rounded(before[name]), with_db=_rounded(after[name])) for name in before
     )
-    kept = not falls or (max(falls) <= WORST_FALL_DB and sum(falls) / len(falls) <= -LEAST_GAIN_DB)
+    kept = not falls or (max(falls) <= LARGEST_LOSS_DB and sum(falls) / len(falls) <= -LEAST_GAIN_DB)
     problem = "" if falls else "the model has no float outputs"
     return Trial(samples=samples, kept=kept, outputs=outputs, problem=problem)
 
 
-def _grown_db(before: AccumulatedError, after: AccumulatedError) -> float:
-    """By how much the noise of an output grew; infinitely where new values are NaN or infinite."""
+def _noise_growth_db(before: AccumulatedError, after: AccumulatedError) -> float:
+    """By how much the noise of an output grew, in dB; infinity where more of its values are NaN or infinite."""
     if after.nonfinite_mismatches != before.nonfinite_mismatches:
         return inf if after.nonfinite_mismatches > before.nonfinite_mismatches else -inf
     if before.noise == after.noise:
         return 0.0
-    least = (
-        float(np.finfo(np.float32).eps) ** 2 * before.signal
-    )  # below a rounding of the output itself nothing is lost
-    one, two = max(before.noise, least), max(after.noise, least)
-    return 10 * log10(two / one) if one and two else 0.0
+    # noise below one rounding of the output itself is no loss
+    least = float(np.finfo(np.float32).eps) ** 2 * before.signal
+    first, second = max(before.noise, least), max(after.noise, least)
+    return 10 * log10(second / first) if first and second else 0.0
 
 
 def _rounded(error: AccumulatedError) -> float | None:

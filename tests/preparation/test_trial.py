@@ -23,7 +23,7 @@ from qdqtool.jobs.convert_ranges import convert_ranges
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.preparation.trial import verdict
+from qdqtool.preparation.trial import decide
 from qdqtool.ranges.file import read_ranges
 from qdqtool.ranges.shard import Shard
 from qdqtool.ranges.types import PreparationStep, Trial, TrialOutput
@@ -240,26 +240,26 @@ def errors(**noises: float) -> dict[str, AccumulatedError]:
     ],
 )
 def test_a_verdict_weighs_outputs_by_what_they_lose_relative_to_themselves(before, after, kept):
-    assert verdict(errors(**before), errors(**after), 3).kept == kept
+    assert decide(errors(**before), errors(**after), 3).kept == kept
 
 
 def test_how_large_an_output_is_does_not_matter():
     before, after = errors(a=1e-4), errors(a=1e-5)
     tiny = [{"a": replace(found["a"], signal=1e-30, noise=found["a"].noise * 1e-30)} for found in (before, after)]
-    assert verdict(before, after, 3) == verdict(*tiny, 3)
+    assert decide(before, after, 3) == decide(*tiny, 3)
     zeros = [{"a": replace(found["a"], signal=0.0)} for found in (before, after)]
-    assert verdict(*zeros, 3).kept
-    assert not verdict(*zeros[::-1], 3).kept
+    assert decide(*zeros, 3).kept
+    assert not decide(*zeros[::-1], 3).kept
 
 
 def test_a_change_that_makes_values_infinite_is_refused():
     broken = {"a": replace(errors(a=1e-6)["a"], nonfinite_mismatches=1)}
-    assert not verdict(errors(a=1e-4), broken, 3).kept
-    assert verdict(broken, errors(a=1e-4), 3).kept
+    assert not decide(errors(a=1e-4), broken, 3).kept
+    assert decide(broken, errors(a=1e-4), 3).kept
 
 
 def test_without_float_outputs_what_is_expected_decides():
-    assert verdict({}, {}, 3) == Trial(samples=3, kept=True, problem="the model has no float outputs")
+    assert decide({}, {}, 3) == Trial(samples=3, kept=True, problem="the model has no float outputs")
 
 
 def test_where_nothing_can_be_measured_the_report_says_so(tmp_path, monkeypatch):
