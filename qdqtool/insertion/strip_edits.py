@@ -1,4 +1,4 @@
-"""The edits that take Q/DQ out of a model: pairs are bypassed, stored codes become float constants again."""
+"""Build the edits that remove Q/DQ from a model: pairs are bypassed, stored codes become float constants again."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -30,14 +30,14 @@ _PACKED_SUFFIX = "_quantized"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """One DequantizeLinear that was taken out.
+    """One DequantizeLinear that was removed.
 
     Attributes:
         node: Label of the DQ.
         graph: Its scope path.
         kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for codes that became float again, ``scale`` for a DQ that
             made the scales of others.
-        tensor: The float tensor that its consumers read now; for ``scale`` the scales that nothing reads any more.
+        tensor: The float tensor that its consumers read now; for ``scale`` the scales, which nothing reads any more.
     """
 
     node: NodeView
@@ -60,9 +60,9 @@ class StripEdits:
     Attributes:
         index: The index of the model.
         edits: The edits so far.
-        removed: What was taken out.
-        kept: What stays.
-        clipping: Q nodes that clip at zero what could be negative: the work of a Relu that a quantizer left out.
+        removed: The DQ nodes that were removed.
+        kept: The Q and DQ nodes that stay.
+        clipping: Q nodes that clip negative values at zero, in place of a Relu that a quantizer removed.
     """
 
     index: ModelIndex
@@ -78,8 +78,8 @@ class StripEdits:
         self._namer = Namer(self.index.view)
 
     def add_all(self) -> None:
-        """Take out every DQ that can go, then each Q and constant that nothing reads any more."""
-        # graph outputs first: they may rename the tensor that other DQs of the same Q stand for
+        """Remove every DQ that can be removed, then each Q and constant that nothing reads any more."""
+        # DQs of graph outputs come first: they may rename the tensor that other DQs of the same Q are replaced by.
         scales = [entry for entry in self.index.qdq.dequantizers() if self.index.qdq.makes_scales(entry)]
         for entry in sorted(self.index.qdq.dequantizers(), key=_is_inner):
             if entry in scales:
@@ -144,6 +144,7 @@ class StripEdits:
             return None
         if scale.shape not in {granularity.scale_shape(tuple(stored.dims)), (1,), ()}:
             return None
+        # A DQ returns the type of its scale, but none returns float8e8m0.
         default = FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
         output_type = entry.node.attribute("output_dtype", 0) or onnx.helper.np_dtype_to_tensor_dtype(default)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(output_type)
@@ -173,7 +174,7 @@ class StripEdits:
         return cast
 
     def _replace(self, entry: QdqNode, output: Value, name: str, source: Value | None) -> None:
-        """Let everything that reads the DQ's output read ``name``, and take the DQ out."""
+        """Let all readers of the DQ's output read ``name``, and remove the DQ."""
         scope = entry.node.scope.path
         if output.is_output and source is not None and self._take_output_name(source, output, name):
             pass
@@ -188,7 +189,7 @@ class StripEdits:
         self._gone.add(entry.node)
 
     def _take_output_name(self, source: Value, output: Value, name: str) -> bool:
-        """Give the node that makes ``source`` the output's name, so no Identity is needed in front of it."""
+        """Rename ``source`` to the output at its producer, so that no Identity is needed in front of the output."""
         producer = source.producer
         free = not source.is_output and source.scope is output.scope and name == source.name
         if producer is None or not free or self.index.qdq.get(producer) is not None or source in self._stands_for:
@@ -226,7 +227,8 @@ class StripEdits:
 
     def _parameters_of_gone(self) -> Iterator[Value]:
         for node in self._gone:
-            first = 1 if node.op_type == QUANTIZE else 0  # the float constant in front of a Q lives on
+            # The float constant in front of a Q is still read, by the readers of the removed DQ.
+            first = 1 if node.op_type == QUANTIZE else 0
             for index in range(first, len(node.proto.input)):
                 value = node.input(index)
                 if value is not None and self.index.constants.direct(value) is not None:

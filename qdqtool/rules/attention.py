@@ -173,7 +173,7 @@ class Attention(Rule):
 
 
 def _unfused(context: RuleContext, first: Product, second: Product) -> Iterator[Fault]:
-    """Why four pairs of this attention end in no fused kernel, if they do."""
+    """Yield why there is no fused kernel for this attention with four pairs."""
     assert first.left is not None
     quantized, made = kind(first.left.dequantize.quantized_type), kind(context.elem_type(first.node.output()))
     shape = context.shape(first.node.input(0))
@@ -196,12 +196,13 @@ def _unfused(context: RuleContext, first: Product, second: Product) -> Iterator[
 
 
 def _needs_codes(quantized: str, made: str) -> bool:
-    """Whether the kernel is lost where its result stays float; int8 in float32 has nothing to lose."""
+    """Return whether the fused kernel needs codes as its result too."""
+    # There is no fused kernel for int8 in float32 to lose: TensorRT for RTX 1.7.1 runs two int8 products and a Softmax.
     return made in SIXTEEN_BITS if quantized == "int8" else made == "float32"
 
 
 def _is_quantized_again(context: RuleContext, value: Value | None) -> bool:
-    """Whether nothing but Qs read ``value``, be it behind operators that only move values."""
+    """Return whether only Qs read ``value``, directly or behind operators that only move values."""
     for _ in range(MAX_STEPS):
         readers = [use.node for use in value.uses] if value is not None else []
         entries = [context.qdq.get(node) for node in readers]
@@ -214,7 +215,7 @@ def _is_quantized_again(context: RuleContext, value: Value | None) -> bool:
 
 
 def _before(value: Value | None) -> NodeView | None:
-    """The MatMul whose scaled and masked product ``value`` is."""
+    """Return the MatMul of which ``value`` is the scaled and masked product."""
     for _ in range(MAX_STEPS):
         node = value.producer if value is not None else None
         if node is None or node.is_op("MatMul"):
@@ -227,7 +228,7 @@ def _before(value: Value | None) -> NodeView | None:
 
 
 def _behind(context: RuleContext, value: Value | None) -> NodeView | None:
-    """The MatMul that reads ``value``, with or without a pair on the way."""
+    """Return the MatMul that reads ``value``, directly or through a pair."""
     for _ in range(MAX_STEPS):
         if value is None or len(value.uses) != 1:
             return None

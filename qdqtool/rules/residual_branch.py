@@ -104,7 +104,7 @@ def _fused_conv(value: Value | None) -> NodeView | None:
 
 
 def _is_float_branch(context: RuleContext, node: NodeView, value: Value) -> bool:
-    """Whether ``value`` is data of the Add's full shape, of which another reader takes the codes."""
+    """Return whether ``value`` is float data of the full shape of the Add, which another reader quantizes."""
     shapes = [context.shape(node.input(index)) for index in (0, 1)]
     joined = operand(Walk(context.index), value)
     if context.is_constant(value) or joined is not None or None in shapes or shapes[0] != shapes[1]:

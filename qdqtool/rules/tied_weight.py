@@ -21,7 +21,7 @@ from qdqtool.targets import Target
 
 FLOAT_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 LEAST_COUNT = 1024
-"""Of smaller tensors, equal ones are no surprise."""
+"""The least number of elements of a tensor that is compared: small tensors may be equal by chance."""
 
 
 class TiedWeight(Rule):
@@ -120,7 +120,7 @@ def _differs(context: RuleContext, first: QdqNode, second: QdqNode) -> bool:
 
 
 def _copies(context: RuleContext) -> Iterator[Fault]:
-    """Float weights of the same values as another one, of which one is quantized and the other is not."""
+    """Yield float weights that have the values of a quantized weight."""
     alike: dict[tuple[object, ...], list[Value]] = defaultdict(list)
     for value in context.view.values():
         stored = value.initializer
@@ -156,14 +156,14 @@ def _quantized(context: RuleContext, value: Value) -> bool:
 
 
 def _reads_weight(context: RuleContext, use: Use) -> bool:
-    """Whether a Q reads a tensor, or an operator as its weight or table."""
+    """Return whether a use is that of a Q, of a product's weight or of a Gather's table."""
     product = ops.product(use.node)
     weight = product is not None and product.weight_input == use.index
     return weight or (use.index == 0 and (context.qdq.get(use.node) is not None or use.node.is_op("Gather")))
 
 
 def _digest(context: RuleContext, value: Value) -> bytes | None:
-    """What equal weights share: a hash of a sample; None for unreadable weights and those of one number throughout."""
+    """Return a hash of a sample of a weight; None for unreadable weights, and for weights with a single value."""
     assert value.initializer is not None
     try:
         weight = read_array(context.model, value.initializer).reshape(-1)

@@ -109,7 +109,8 @@ def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> It
             fixes=(Fix(TAKEN_OUT, "takes the Q out", partial(_take_out, entry)),),
         )
     for use in output.uses:
-        multiplies = ops.product(use.node) is not None  # an error of its own: placement.operand-types
+        # A product of codes is reported by the rule placement.operand-types.
+        multiplies = ops.product(use.node) is not None
         if context.qdq.get(use.node) is not None or multiplies or _hands_on(use.node):
             continue
         refused = _refuses(use, entry, target)
@@ -136,12 +137,12 @@ def _refuses(use: Use, entry: QdqNode, target: Target) -> bool:
 
 
 def _keeps_meaning(node: NodeView) -> bool:
-    """Whether what a node does to codes is what it does to the values they stand for."""
+    """Return whether a node does to codes what it does to the values that they represent."""
     return ops.moves_codes(node) or ops.traits(node).keeps_order_only
 
 
 def _hands_on(node: NodeView) -> bool:
-    """Whether what a node does with an input is told elsewhere: a function, a body, a vendor operator."""
+    """Return whether the use of an input is not visible at the node: a function, a body, a vendor operator."""
     return bool(node.domain) or node.is_op("If", "Loop", "Scan", "Concat")
 
 
@@ -158,13 +159,14 @@ def _dequantize_faults(context: RuleContext, entry: QdqNode) -> Iterator[Fault]:
 
 
 def _maker(context: RuleContext, value: Value | None) -> NodeView | None:
-    """The operator that computes what a DQ reads; None where that is no computation."""
+    """Return the operator that computes what a DQ reads; None where the DQ reads codes."""
     for _ in range(MAX_STEPS):
         producer = value.producer if value is not None else None
         if producer is None or context.qdq.get(producer) is not None or _hands_on(producer) or not producer.proto.input:
             return None
         if not _keeps_meaning(producer):
             is_constant = value is not None and context.constants.is_constant(value)
+            # ConvInteger and MatMulInteger return int32 sums, which a DQ may scale; a Cast may produce codes.
             return None if is_constant or producer.is_op("Cast") or "Integer" in producer.op_type else producer
         value = producer.input(0)
     return None

@@ -10,10 +10,10 @@ from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
 
 WHOLE = frozenset({"int8", "float8e4m3fn"})
-"""Formats that kernels read with one scale for the tensor, for each output channel, or for one block of all rows."""
+"""Formats that kernels read with one scale for the tensor, for each output channel, or with a single block of rows."""
 
 BLOCKS = frozenset({"int4"})
-"""Formats that kernels read in blocks, of which there are two at least."""
+"""Formats that kernels read in at least two blocks."""
 
 
 class WeightOnlyKernel(Rule):
@@ -96,12 +96,14 @@ class WeightOnlyKernel(Rule):
 
 
 def _is_read(context: RuleContext, entry: QdqNode) -> bool:
-    """Whether the layer dump of TensorRT for RTX 1.7.1 shows the codes at the matrix kernel."""
+    """Return whether the matrix kernel of TensorRT reads the codes."""
+    # As seen in the layer dump of TensorRT for RTX 1.7.1: other weights are dequantized by a kernel of their own.
     quantized, axis = kind(entry.quantized_type), context.axis(entry)
     if not isinstance(entry.granularity, Blocked):
         return quantized in WHOLE
     counts = entry.scale_shape or ()
     blocks = counts[axis] if axis is not None and axis < len(counts) else None
     if not isinstance(blocks, int):
-        return True  # nobody can tell
+        # The number of blocks is unknown.
+        return True
     return quantized in (WHOLE if blocks == 1 else BLOCKS)

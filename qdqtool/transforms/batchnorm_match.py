@@ -1,4 +1,4 @@
-"""Which BatchNormalization can be folded into which operator."""
+"""Find the BatchNormalization nodes that can be folded, and the operators into which they fold."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ class Match:
     Attributes:
         norm: The BatchNormalization.
         node: The node in front of it.
-        affine: What the BatchNormalization does.
+        affine: The factor and offset that the BatchNormalization applies to each channel.
         weight: The stored weight of ``node``.
-        axis: Where the output channels (of one group) lie in the weight.
-        groups: As :func:`~qdqtool.transforms.batchnorm_arithmetic.folded_weight` takes it.
+        axis: The axis of the weight with the output channels of one group.
+        groups: The number of groups, as :func:`~qdqtool.transforms.batchnorm_arithmetic.folded_weight` takes it.
         bias: Values of the folded bias.
     """
 
@@ -42,7 +42,7 @@ class Match:
 
 
 class Matcher:
-    """Finds what can be folded in one model.
+    """Finds the BatchNormalization nodes of one model that can be folded.
 
     Args:
         index: The index of the model.
@@ -52,7 +52,7 @@ class Matcher:
         self._index = index
 
     def matches(self) -> Iterator[Match]:
-        """Every BatchNormalization that can be folded; of two in a row, the first."""
+        """Yield every BatchNormalization that can be folded; of two in sequence, the first."""
         for node in self._index.view.nodes():
             if node.is_op("BatchNormalization") and not node.is_parametric and _in_inference_mode(node):
                 found = self._match(node)
@@ -86,6 +86,7 @@ class Matcher:
 
     def _bias(self, node: NodeView, affine: ChannelAffine) -> Array | None:
         product = ops.product(node)
+        # Gemm multiplies its bias with beta, so the folded bias is divided by it.
         beta = product.term_factors(node)[1] if product is not None else 1.0
         before = self._constant(node.input(2))
         if beta == 0 or (before is None and node.input_name(2)):
@@ -94,7 +95,7 @@ class Matcher:
         return bias if np.isfinite(bias).all() else None
 
     def _stays_finite(self, weight: onnx.TensorProto, affine: ChannelAffine, axis: int, groups: int) -> bool:
-        """Float16 weights may leave their range; other types would need weights that no network has."""
+        """Return whether the folded weights fit into their type; checked for float16, whose range ends at 65504."""
         if weight.data_type not in _NARROW_TYPES:
             return True
         values = folded_weight(read_array(self._index.model, weight), affine, axis, groups)
@@ -102,16 +103,18 @@ class Matcher:
 
 
 def _in_inference_mode(norm: NodeView) -> bool:
-    """Whether it uses the given mean and variance, for each channel."""
+    """Return whether a BatchNormalization uses the stored mean and variance, for each channel."""
     if norm.attribute("training_mode", 0) or any(norm.proto.output[1:]):
         return False
+    # Below opset 7 BatchNormalization trains unless is_test is set. With spatial = 0, below opset 9, mean and
+    # variance have a value for each element.
     if norm.scope.opset < FIRST_OPSET_WITHOUT_IS_TEST and not norm.attribute("is_test", 0):
         return False
     return norm.scope.opset >= FIRST_OPSET_WITHOUT_SPATIAL or bool(norm.attribute("spatial", 1))
 
 
 def _sole_producer(norm: NodeView) -> NodeView | None:
-    """The node that makes the input of ``norm``, if it can take it up and nothing else reads that tensor."""
+    """Return the producer of the input of ``norm``, if it can absorb the norm and nothing else reads that tensor."""
     value = norm.input(0)
     if value is None or value.producer is None or value.is_output or len(value.uses) != 1:
         return None
@@ -123,7 +126,7 @@ def _sole_producer(norm: NodeView) -> NodeView | None:
 
 
 def _layout(node: NodeView, weight: onnx.TensorProto) -> tuple[int, int, int]:
-    """Channel axis, groups along axis 0, and number of output channels; -1 channels where the rank is wrong."""
+    """Return channel axis, groups along axis 0, and number of output channels; -1 channels where the rank is wrong."""
     rank, product = len(weight.dims), ops.product(node)
     axis = product.output_axis(node, rank) if product is not None and rank >= 2 else None
     if product is None or axis is None:

@@ -1,4 +1,4 @@
-"""Following a tensor to the products that read it, through operators that commute with a factor for each channel."""
+"""Follow a tensor to the products that read it, through operators that commute with a factor for each channel."""
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -23,8 +23,8 @@ class Reader:
 
     Attributes:
         weight: Its weight, whose input channels take the factors.
-        tensor: What it reads.
-        layout: Where the channels of that lie.
+        tensor: The tensor that it reads.
+        layout: The axis of the channels of that tensor.
         repeat: How many neighbouring input channels share a factor: more than one behind a Flatten.
     """
 
@@ -40,8 +40,8 @@ class Walk:
     Args:
         channels: How many channels the tensor has.
         constants: Folded constants of the model.
-        scope: The scope that all readers must stand in.
-        returned: Tensors that a body returns although a scope around it makes them.
+        scope: The scope in which all readers must be.
+        returned: Tensors that a body returns although they are produced in a scope around it.
     """
 
     def __init__(self, channels: int, constants: Constants, scope: Scope, returned: AbstractSet[Value]) -> None:
@@ -51,7 +51,7 @@ class Walk:
         self._returned = returned
 
     def readers(self, value: Value, layout: ChannelLayout, steps: int = MAX_STEPS) -> Iterator[Reader]:
-        """Every product that reads ``value``, at once or through operators that commute.
+        """Yield every product that reads ``value``, directly or through operators that commute.
 
         Raises:
             Blocked: Anything else reads it too.
@@ -83,6 +83,7 @@ class Walk:
 
     def _reader(self, node: NodeView, product: ProductOp, value: Value, layout: ChannelLayout) -> Reader:
         weight = stored_weight(node, self._constants)
+        # The activation of a Gemm has two axes, so axis 1 and the last axis are the same.
         if product.channel_layout is not layout and product.activation_rank != 2:
             raise Blocked(f"'{node.label}' reads '{value.name}' with its channels on another axis")
         repeat, rest = divmod(weight.layout.inputs, self._channels)

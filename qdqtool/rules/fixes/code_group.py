@@ -1,4 +1,4 @@
-"""All that shares the codes of one tensor: what a fix must change together."""
+"""The nodes and tensors that share codes, which a fix must change together."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from qdqtool.rules.support.rule_context import RuleContext
 
 @dataclass(slots=True, eq=False)
 class CodeGroup:
-    """All that shares the codes of one tensor.
+    """The nodes and tensors that share the codes of one tensor.
 
     Attributes:
         context: The model.
@@ -30,10 +30,10 @@ class CodeGroup:
 
     @classmethod
     def of(cls, context: RuleContext, entry: QdqNode) -> "CodeGroup":
-        """The group of what a Q makes or a DQ reads.
+        """Return the group of the codes that a Q returns or a DQ reads.
 
         Raises:
-            UnfitError: Codes come from or go to where they cannot be changed.
+            UnfitError: The codes come from, or go to, a place where they cannot be changed.
         """
         group = cls(context)
         pending = [entry.output if entry.is_quantize else entry.data]
@@ -77,7 +77,7 @@ class CodeGroup:
         return self._moved(use.node)
 
     def _moved(self, node: NodeView) -> list[Value | None]:
-        """The codes that a node moves, on both sides of it."""
+        """Return the inputs and outputs of a node that moves codes."""
         if node.is_op("Concat"):
             sources = [node.input(index) for index in range(len(node.proto.input))]
         elif ops.moves_codes(node):
@@ -91,7 +91,7 @@ class CodeGroup:
             self.entries.append(entry)
 
     def shared(self) -> Parameters:
-        """The constants that all nodes of the group have.
+        """Return the constants that all nodes of the group share.
 
         Raises:
             UnfitError: They differ, or are not constant.
@@ -108,6 +108,6 @@ class CodeGroup:
         return parameters(self.context, first)
 
     def set_types(self, draft: Draft, onnx_type: int) -> None:
-        """State the new type of every tensor of codes."""
+        """Set the element type that the model states for every tensor of codes."""
         for value in self.tensors:
             draft.set_type(value, onnx_type)

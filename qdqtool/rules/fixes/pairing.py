@@ -1,4 +1,4 @@
-"""From one quantized operand to two, or to none."""
+"""Quantize the other operand of a product as well, or none."""
 
 from functools import partial
 
@@ -30,11 +30,11 @@ _FORMATS = {
     TensorProto.UINT8: "int8",
     TensorProto.FLOAT8E4M3FN: "float8e4m3fn",
 }
-"""The format of a weight, by that of the activation."""
+"""The format of the weight for each type of the activation."""
 
 
 def pairing_fixes(context: RuleContext, product: Product) -> tuple[Fix, ...]:
-    """A second pair, or no pair, for an operator of which one operand is quantized."""
+    """Return the fixes for an operator with one quantized operand: a second pair, or no pair."""
     found = product.left or product.right
     assert found is not None
     index = 0 if product.left is not None else product.weight_index

@@ -1,6 +1,6 @@
-"""From zero points that a target lacks to symmetric codes: exactly where those hold the values, else requantized.
+"""Replace asymmetric codes by symmetric ones: exactly where those hold the values, else by quantizing again.
 
-Codes may be moved and joined between Q and DQ; all nodes that share them change together.
+Codes may be moved and joined between Q and DQ; all nodes that share them are changed together.
 """
 
 from functools import partial
@@ -37,13 +37,13 @@ SIGNED: dict[int, int] = {
     TensorProto.UINT2: TensorProto.INT2,
     TensorProto.INT2: TensorProto.INT2,
 }
-"""The signed type of as many bits."""
+"""The signed types with the same number of bits."""
 
 ASYMMETRIC = frozenset(SIGNED) | {TensorProto.INT16, TensorProto.UINT16}
 
 
 def symmetric_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
-    """Ways to a zero point of 0 at a Q or DQ, and at all that share its codes."""
+    """Return the fixes that give a Q or DQ, and all nodes that share its codes, zero points of 0."""
     if entry.quantized_type not in ASYMMETRIC:
         return (float_fix(entry),) if entry.quantized_type == TensorProto.INT32 and not entry.is_quantize else ()
     old = kind(entry.quantized_type)
@@ -58,7 +58,7 @@ def symmetric_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
 
 
 def _keeps_codes(context: RuleContext, entry: QdqNode) -> bool:
-    """Whether a DQ stands for an activation, or for a constant that kernels multiply with."""
+    """Return whether the codes must stay: a DQ of an activation, or of a constant that products read."""
     multiplied = any(ops.product(use.node) is not None or ops.moves_values(use.node) for use in entry.uses)
     return multiplied or not context.qdq.is_weight(entry) or (entry.output is not None and entry.output.is_output)
 
@@ -82,7 +82,7 @@ def _exact_as_int8(entry: QdqNode, draft: Draft) -> None:
 
 
 def _shift(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
-    """All codes less half their range: exact where every zero point is that half."""
+    """Subtract half the range from all codes: exact where every zero point is that half."""
     half = -signed.low
     for entry in group.entries:
         zero = parameters(draft.context, entry).zero_point
@@ -96,7 +96,7 @@ def _shift(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
 
 
 def _recode(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
-    """Stored codes less their zero points: exact where the differences are in range."""
+    """Subtract the zero points from stored codes: exact where the differences are in range."""
     given = group.shared()
     (value,) = group.constants
     tensor = draft.context.constants.direct(value)
@@ -164,11 +164,12 @@ def _requantize(group: CodeGroup, draft: Draft) -> None:
 
 
 def _requantize_moved(group: CodeGroup, given: Parameters, draft: Draft) -> None:
-    """Stored codes that reach their DQs through operators that move them: an embedding table, say."""
+    """Quantize stored codes again that reach their DQs through operators that move them, such as an embedding table."""
     if given.scale.size != 1 or any(entry.is_quantize for entry in group.entries):
         raise UnfitError("a Q shares the stored codes, or they have several scales")
     zero = as_reals(given.zero_point) if given.zero_point is not None else np.float64(0)
     fmt, stored_codes = formats.get("int8"), [_codes(group, value) - zero for value in group.constants]
+    # A table of zeros keeps its scale.
     reach = max((float(np.abs(codes).max()) for codes in stored_codes if codes.size), default=0) or 127
     scale = np.asarray(as_reals(given.scale).reshape(()) * reach / 127).astype(given.scale.dtype)
     for value in group.constants:
@@ -193,7 +194,7 @@ def _codes(group: CodeGroup, value: Value) -> npt.NDArray[np.float64]:
 
 
 def _scale(entry: QdqNode, given: Parameters) -> Array:
-    """``max(|low|, |high|) / 127`` of the range that the codes can hold."""
+    """Return the scale ``max(|low|, |high|) / 127`` for the range of values that the codes can represent."""
     fmt = format_of(entry.quantized_type)
     assert fmt is not None
     zero = as_reals(given.zero_point) if given.zero_point is not None else np.float64(0)

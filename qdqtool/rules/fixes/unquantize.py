@@ -1,4 +1,4 @@
-"""From a quantized operator or tensor back to float."""
+"""Make a quantized operator or tensor float again."""
 
 from functools import partial
 
@@ -14,20 +14,20 @@ FLOAT_TENSOR = Offer("unsafe", "takes the pair away")
 
 
 def float_layer(product: Product) -> Fix:
-    """Let an operator read float: what is in front of its pairs, and what its stored codes stand for."""
+    """Return the fix that lets an operator read the tensors in front of its pairs, and its weight as float."""
     return Fix(FLOAT_LAYER, "lets the operator read float tensors", partial(_layer, product))
 
 
 def float_tensor(entry: QdqNode) -> Fix:
-    """Let all readers of a DQ read what is in front of its Q."""
+    """Return the fix that lets all readers of a DQ read the tensor in front of its Q."""
     return Fix(FLOAT_TENSOR, "lets what reads the pair read the tensor in front of it", partial(_tensor, entry))
 
 
 def source_of(context: RuleContext, entry: QdqNode) -> str:
-    """The name of the float tensor in front of the Q of a DQ.
+    """Return the name of the float tensor in front of the Q of a DQ.
 
     Raises:
-        UnfitError: There is none, or it has another type than the DQ makes.
+        UnfitError: There is none, or its type is not that of the DQ's output.
     """
     quantizer = context.qdq.quantizer_of(entry)
     if quantizer is None or quantizer.data is None:
@@ -41,7 +41,7 @@ def source_of(context: RuleContext, entry: QdqNode) -> str:
 
 
 def float_source(draft: Draft, entry: QdqNode) -> str:
-    """What to read in place of a DQ: :func:`source_of`, behind the Relu that its Q did the work of."""
+    """Return what to read in place of a DQ: :func:`source_of`, with an explicit Relu where its Q clipped like one."""
     context = draft.context
     name, quantizer = source_of(context, entry), context.qdq.quantizer_of(entry)
     if quantizer is not None and absorbs_relu(quantizer, context.index):

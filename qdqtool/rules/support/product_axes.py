@@ -1,4 +1,4 @@
-"""Which axis of a weight its scales may lie on, and what scales do to the sum of a product."""
+"""The legal axes of the scales of products: where kernels take them, and where codes can be summed."""
 
 from qdqtool.numerics.granularity import PerAxis, PerTensor
 from qdqtool.rules.support.reach import Product
@@ -6,9 +6,9 @@ from qdqtool.rules.support.rule_context import RuleContext
 
 
 def wrong_axis(context: RuleContext, product: Product) -> tuple[int, int] | None:
-    """The axis of per-axis weight scales and the one that kernels take, where the two differ.
+    """Return the axis of per-axis weight scales and the axis that kernels take, where the two differ.
 
-    Such a layer runs in float. The axis is carried through the Transposes between DQ and product.
+    Such a layer runs in float. The axis is followed through the Transposes between DQ and product.
     """
     right = product.right
     if right is None or not isinstance(right.dequantize.granularity, PerAxis):
@@ -21,9 +21,9 @@ def wrong_axis(context: RuleContext, product: Product) -> tuple[int, int] | None
 
 
 def keeps_sum(context: RuleContext, product: Product, index: int) -> bool:
-    """Whether the scales of an operand are the same for every product of each sum, so that codes can be multiplied.
+    """Return whether each sum of the product has one scale of this operand, so that codes can be multiplied.
 
-    Convolutions have no kernel for per-axis activations, whatever the axis.
+    Convolutions have no kernel for per-axis activations on any axis.
     """
     side = product.left if index == 0 else product.right
     if side is None or side.dequantize.granularity == PerTensor():

@@ -1,4 +1,4 @@
-"""From an operand of a Conv, Gemm or MatMul back to the DQ that it comes from.
+"""Follow an operand of a Conv, Gemm or MatMul back to its DQ.
 
 What may stand between is stated with each operator (:class:`qdqtool.ops.Codes`): behind these a Conv or MatMul still
 reads codes; behind all others it reads float.
@@ -14,6 +14,7 @@ from qdqtool.graph.io.tensors import element_count
 from qdqtool.ops import Codes, ProductOp
 
 MAX_STEPS = 64
+# Every input of a Concat is followed, so nested joins multiply the work.
 MAX_JOINS = 3
 
 
@@ -30,7 +31,7 @@ class Operand:
     between: tuple[NodeView, ...]
 
     def axis_here(self, axis: int, rank: int) -> int | None:
-        """Where ``axis`` of the DQ's output is in the operand; None behind an operator that may move it elsewhere."""
+        """Return the axis of the operand that is ``axis`` of the DQ's output; None where that is unknown."""
         for node in reversed(self.between):
             if ops.traits(node).codes in {Codes.POINTWISE, Codes.SCALED}:
                 continue
@@ -64,7 +65,7 @@ class Product:
 
 
 def operand(walk: "Walk", value: Value | None) -> Operand | None:
-    """The DQ whose codes reach ``value``, directly or through operators that codes go through."""
+    """Return the DQ whose codes reach ``value``, directly or through operators that keep codes."""
     between: list[NodeView] = []
     for _ in range(MAX_STEPS):
         entry = walk.index.qdq.dequantizer_of(value)
@@ -83,7 +84,7 @@ def operand(walk: "Walk", value: Value | None) -> Operand | None:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How an operand is followed back.
+    """The state of a walk from an operand back to its DQ.
 
     Attributes:
         index: The index of the model.
@@ -97,7 +98,7 @@ class Walk:
 
 
 def _carried(walk: Walk, node: NodeView) -> Value | None:
-    """The input whose codes go through ``node``; None where it computes."""
+    """Return the input whose codes pass through ``node``; None where it computes with them."""
     match ops.traits(node).codes:
         case Codes.MOVED | Codes.POINTWISE | Codes.SELECTED:
             return node.input(0)
@@ -113,7 +114,7 @@ def _carried(walk: Walk, node: NodeView) -> Value | None:
 
 
 def _joined(walk: Walk, node: NodeView) -> Operand | None:
-    """What the first input comes from, where all inputs come from DQs with one scale."""
+    """Return the operand at the first input, where all inputs come from DQs with the same scale."""
     if not walk.joins:
         return None
     inner = replace(walk, joins=walk.joins - 1)
@@ -135,6 +136,7 @@ def _is_one_number(walk: Walk, value: Value | None) -> bool:
 def _pads_zeros(walk: Walk, node: NodeView) -> bool:
     value = node.input(2)
     if value is None:
-        return not node.attribute("value", 0)  # an attribute below opset 11
+        # Below opset 11 the value is an attribute.
+        return not node.attribute("value", 0)
     stored = walk.index.constants.direct(value)
     return stored is not None and element_count(stored) == 1 and not any(stored.raw_data) and not any(stored.float_data)

@@ -1,4 +1,4 @@
-"""What the rules share about one model: the indexes, made once, and constants, read once."""
+"""The data about one model that rules share: its indexes, built once, and its constants, read once."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -37,10 +37,10 @@ class Bounds:
 MAX_STEPS = 64
 
 NO_BOUNDS = Bounds(1.0, 1.0)
-"""Of empty constants: what they lack is told by another rule."""
+"""For empty constants, which another rule reports."""
 
 NUMBERS = frozenset("fiuVb")
-"""NumPy's kinds of number types; V are those of ml_dtypes."""
+"""The kinds of number types in NumPy; ``V`` is that of the types of ml_dtypes."""
 
 
 class RuleContext:
@@ -65,7 +65,8 @@ class RuleContext:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        if model.path is None:  # load_model has looked at the others
+        # load_model has checked the text of models that come from a file.
+        if model.path is None:
             check_text(model.proto)
         self.index = ModelIndex.of(model)
         self.view = self.index.view
@@ -81,17 +82,17 @@ class RuleContext:
         self._memos: dict[str, Memo[Any]] = defaultdict(Memo)
 
     def memo(self, code: str) -> Memo[Any]:
-        """What the rule of that code has found in the model so far."""
+        """Return the results of a rule for this model."""
         return self._memos[code]
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
-        """Every node that multiplies with weights."""
+        """Every node that multiplies an activation with weights or with another activation."""
         return tuple(self._product(node, op) for node in self.nodes if (op := ops.product(node)) is not None)
 
     @cached_property
     def readers_of_codes(self) -> Mapping[QdqNode, list[tuple[Product, int]]]:
-        """For each DQ the products that read its codes, each with the index of the operand."""
+        """The products that read the codes of each DQ, with the index of the operand."""
         found: dict[QdqNode, list[tuple[Product, int]]] = defaultdict(list)
         for product in self.products:
             for index, side in ((0, product.left), (product.weight_index, product.right)):
@@ -105,7 +106,7 @@ class RuleContext:
         return Product(node, op, left, right)
 
     def array(self, value: Value | None) -> Array | None:
-        """The folded constant of a scale or zero point; None where it is not constant, no number or unreadable."""
+        """Return the folded constant of a scale or zero point; None where it is computed, no number or unreadable."""
         if value is None:
             return None
         if value not in self._arrays:
@@ -118,7 +119,7 @@ class RuleContext:
         return self._arrays[value]
 
     def argument(self, value: Value) -> Value:
-        """What the callers pass for a formal input of a local function, where that is one constant; else ``value``."""
+        """Return the constant that all callers pass for a formal input of a local function; else ``value``."""
         for _ in range(MAX_STEPS):
             if not (value.is_input and value.scope.is_function):
                 break
@@ -130,13 +131,13 @@ class RuleContext:
         return value
 
     def bounds(self, value: Value, array: Array) -> Bounds:
-        """The bounds of ``array``, the constant that ``value`` folds to."""
+        """Return the bounds of ``array``, the constant that ``value`` folds to."""
         if value not in self._bounds:
             self._bounds[value] = _bounds(array)
         return self._bounds[value]
 
     def elem_type(self, value: Value | None) -> int | None:
-        """The ``TensorProto.DataType`` of a tensor, or None where it is unknown."""
+        """Return the ``TensorProto.DataType`` of a tensor; None where it is unknown."""
         if value is None:
             return None
         if value not in self._elem_types:
@@ -152,18 +153,19 @@ class RuleContext:
             given = entry.quantized_type if entry.is_quantize else entry.output_dtype
             if entry.is_quantize or given is not None:
                 return given
-            value = entry.scale  # whose own maker may be a DQ again
+            # A DQ returns the type of its scale. A DQ may produce that as well, as in NVFP4.
+            value = entry.scale
         if value is None:
             return None
         stored = self.constants.direct(value)
         return stored.data_type if stored is not None else self.types.elem_type(value)
 
     def output_type(self, dequantize: QdqNode) -> int | None:
-        """The type that a DQ makes: ``output_dtype``, else that of its scale."""
+        """Return the output type of a DQ: ``output_dtype``, else that of its scale."""
         return dequantize.output_dtype or self.elem_type(dequantize.scale)
 
     def shape(self, value: Value | None) -> Shape | None:
-        """The shape of a tensor, or None where not even its rank is known."""
+        """Return the shape of a tensor; None where even its rank is unknown."""
         if value is None:
             return None
         if value not in self._shapes:
@@ -172,23 +174,24 @@ class RuleContext:
         return self._shapes[value]
 
     def data_shape(self, entry: QdqNode) -> Shape | None:
-        """The shape of what a Q or DQ reads, told by its output where its input has none."""
+        """Return the shape of the data of a Q or DQ; that of its output where the input has none."""
         known = self.shape(entry.data)
         return known if known is not None else self.shape(entry.output)
 
     def axis(self, entry: QdqNode) -> int | None:
-        """The axis in force, counted from the front; None where the rank is unknown or the axis out of range."""
+        """Return the axis, counted from the front; None where the rank is unknown or the axis out of range."""
         shape = self.data_shape(entry)
         if shape is None or not -len(shape) <= entry.axis < len(shape):
             return None
         return entry.axis % len(shape)
 
     def is_constant(self, value: Value) -> bool:
-        """Whether a tensor is constant; a formal input of a local function is when every call passes a constant."""
+        """Return whether a tensor is constant; an input of a local function is, if every call passes a constant."""
         if value.is_input and value.scope.is_function:
             calls = self._calls[function_id(value.scope)]
             arguments = [call.input(value.scope.input_names().index(value.name)) for call in calls]
-            # a call chain that comes back to itself is reported as recursion, not followed
+            # Arguments that are inputs themselves are not followed: functions may call each other in a cycle, which
+            # another rule reports.
             return all(
                 argument is None or (not argument.is_input and self.constants.is_constant(argument))
                 for argument in arguments
@@ -210,19 +213,21 @@ class RuleContext:
 
 def _bounds(array: Array) -> Bounds:
     if array.size == 1 and array.dtype == np.float32:
-        only = float(array.item())  # most scales: NumPy's reductions take ten times as long
+        # Most scales are one float32. min() and max() of NumPy take 40 times as long as item().
+        only = float(array.item())
         return Bounds(only, only)
     reals = as_reals(array)
     return Bounds(float(reals.min()), float(reals.max())) if reals.size else NO_BOUNDS
 
 
 def as_reals(array: Array) -> npt.NDArray[np.float64]:
-    """``array`` as float64; damaged constants may hold NaN of a kind that warns when it is converted."""
+    """Return ``array`` as float64."""
+    # NumPy warns of an invalid value when it converts a signalling NaN, which damaged constants may hold.
     with np.errstate(all="ignore"):
         return array.astype(np.float64)
 
 
 def function_id(scope: Scope) -> tuple[str, str, str]:
-    """Domain, name and overload of the local function whose scope it is."""
+    """Return domain, name and overload of the local function of a scope."""
     assert isinstance(scope.container, onnx.FunctionProto)
     return scope.container.domain, scope.container.name, scope.container.overload

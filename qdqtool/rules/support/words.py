@@ -1,4 +1,4 @@
-"""Small words for messages, so that all rules speak alike."""
+"""The words of messages, so that all rules use the same ones."""
 
 import functools
 from collections.abc import Iterable, Sequence
@@ -17,28 +17,28 @@ Array = npt.NDArray[np.generic]
 
 
 def short(entry: QdqNode) -> str:
-    """``Q`` or ``DQ``."""
+    """Return ``Q`` or ``DQ``."""
     return "Q" if entry.is_quantize else "DQ"
 
 
 def dims(shape: Iterable[int | str | None]) -> str:
-    """A shape as ``[1, N, ?]``."""
+    """Return a shape as ``[1, N, ?]``."""
     return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
 
 
 def kind(onnx_type: int | None) -> str:
-    """The name of a type, or ``an unknown type``."""
+    """Return the name of a type, or ``an unknown type``."""
     return "an unknown type" if onnx_type is None else type_name(onnx_type)
 
 
 @functools.lru_cache(maxsize=256)
 def format_of(onnx_type: int | None) -> NumberFormat | None:
-    """The number format of a quantized type; None for other types."""
+    """Return the number format of a quantized type; None for other types."""
     return None if onnx_type is None else formats.by_onnx_type(onnx_type)
 
 
 def accepts(node: NodeView, index: int, onnx_type: int | None) -> bool:
-    """Whether ONNX's definition of the operator takes that type at input ``index``; True where it is not known."""
+    """Return whether ONNX defines the operator for that type at input ``index``; True where it is not known."""
     return onnx_type is None or _accepts(node.op_type, node.scope.opset, index, kind(onnx_type))
 
 
@@ -46,24 +46,25 @@ def accepts(node: NodeView, index: int, onnx_type: int | None) -> bool:
 def _accepts(op_type: str, opset: int, index: int, name: str) -> bool:
     try:
         formal = onnx.defs.get_schema(op_type, opset).inputs
-    except (onnx.defs.SchemaError, TypeError):  # TypeError: an opset beyond 32 bits
+    # TypeError: get_schema takes an opset of 32 bits only.
+    except (onnx.defs.SchemaError, TypeError):
         return True
     return not formal or f"tensor({name})" in formal[min(index, len(formal) - 1)].types
 
 
 def listed(words: Iterable[str]) -> str:
-    """``a, b, c`` in order of the alphabet."""
+    """Return ``a, b, c`` in alphabetical order."""
     return ", ".join(sorted(words))
 
 
 def legal_types(legal: Iterable[str], found: str, target: Target) -> str:
-    """``a, b, c`` in order of the alphabet, and the release that takes what was found, if a later one does."""
+    """Return ``a, b, c`` in alphabetical order, and the later release that takes what was found, if any."""
     later = target.later.get(found)
     return listed(legal) if later is None else f"{listed(legal)} ({found} from release {later} on)"
 
 
 def offenders(values: Array, bad: npt.NDArray[np.bool_], what: str = "channel") -> str:
-    """The first offending value, where it stands, and how many more there are: ``-1 in channel 3 (and 2 more)``."""
+    """Return the first offending value, its place, and how many more there are: ``-1 in channel 3 (and 2 more)``."""
     places = np.argwhere(bad)
     first = tuple(int(index) for index in places[0])
     where = "" if values.ndim == 0 or values.size == 1 else f" in {what} {_index(first)}"
@@ -72,7 +73,7 @@ def offenders(values: Array, bad: npt.NDArray[np.bool_], what: str = "channel") 
 
 
 def number(value: object) -> str:
-    """A scalar with the digits that tell it apart, without a trailing ``.0``."""
+    """Return a scalar with up to six significant digits, without a trailing ``.0``."""
     return f"{float(np.asarray(value).astype(np.float64)):.6g}"
 
 

@@ -1,7 +1,7 @@
-"""Converting what stays float in a quantized model from float32 to float16, for builders that keep to a model's types.
+"""Convert the float32 nodes of a quantized model to float16, for builders that keep to the types of a model.
 
-Every node is decided for by itself: by what ONNX allows, by what the operator means, and by how large its values were
-seen to become. Where the two types meet stands a Cast, and never one between a DQ and what reads it.
+The decision is made for each node: by the types that ONNX allows, by the meaning of the operator, and by the largest
+values that were measured. A Cast is inserted where the two types meet, but never between a DQ and its readers.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class Float32Node:
 
 @dataclass(frozen=True, slots=True)
 class Float16Conversion:
-    """What became of the float nodes of a model.
+    """The result of the conversion of a model.
 
     Attributes:
         nodes: How many of them compute in float16.
@@ -54,15 +54,15 @@ class Float16Conversion:
 def convert_to_float16(
     model: Model, measured: Mapping[TensorKey, float] | None = None
 ) -> Transformed[Float16Conversion]:
-    """Convert the float32 part of a model to float16.
+    """Convert the float32 nodes of a model to float16.
 
-    Inputs and outputs of the model keep their type. So does what a local function or a body is handed and returns.
+    Inputs and outputs of the model keep their type. So do inputs and outputs of local functions and bodies.
     Scales of a Q and DQ become float16 with the tensor, so they should be values of float16 already.
 
     Args:
         model: The model, of opset 19 or later where it has Q or DQ. It is not changed.
-        measured: The largest finite magnitude of its tensors on data, by scope and name: what is unknown is taken to
-            fit.
+        measured: The largest finite magnitude of its tensors on data, by scope and name; tensors without one are
+            assumed to fit.
     """
     index = ModelIndex.of(model.fork())
     decisions = decide(index, measured or {})

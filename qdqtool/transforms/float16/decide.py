@@ -1,4 +1,4 @@
-"""Which nodes of a model compute in float16, and why the others do not."""
+"""Decide which nodes of a model compute in float16, and record why the others do not."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,17 +19,17 @@ INDICES = "its results become indices or shapes, and float16 counts to 2048 only
 BETWEEN = "it stands between nodes that stay float32, where two Casts would gain nothing"
 
 FIRST_OPSET_WITH_MIXED_PAIRS = 23
-"""The first in which a Q or DQ may have another float type than its scale."""
+"""The first opset in which the data of a Q or DQ may have another float type than the scale."""
 
 
 @dataclass(slots=True)
 class Decisions:
-    """What is to become of each float32 operand.
+    """The type that each float32 operand will have.
 
     Attributes:
         index: The index of the model.
         operands: The float32 operands of every node that has some.
-        stand_ins: Constants that stand for infinity.
+        stand_ins: Constants that represent infinity.
         kept: Nodes that compute in float32, with the reason.
         returned: Tensors that keep their type under their name: outputs of the graph and of bodies.
     """
@@ -41,11 +41,11 @@ class Decisions:
     returned: frozenset[Value] = frozenset()
 
     def computing(self) -> Iterator[NodeView]:
-        """Every node whose own type is to be decided."""
+        """Return every node whose own type has to be decided."""
         return (node for node, own in self.operands.items() if own.kind is Kind.COMPUTES)
 
     def is_half(self, value: Value) -> bool:
-        """Whether a float32 tensor that some node makes is to be float16."""
+        """Return whether a float32 tensor that a node produces will be float16."""
         node = value.producer
         own = self.operands.get(node) if node is not None else None
         if node is None or own is None:
@@ -55,7 +55,7 @@ class Decisions:
         return node not in self.kept and list(node.proto.output).index(value.name) in own.outputs
 
     def wants_half(self, use: Use) -> bool | None:
-        """Whether a use of a float32 tensor wants float16; None where it takes what it gets."""
+        """Return True where a use of a float32 tensor needs float16, False where it needs float32, else None."""
         own, entry = self.operands.get(use.node), self.index.qdq.get(use.node)
         if own is None or (own.kind is not Kind.COMPUTES and use.index not in own.inputs):
             return entry is not None and use.index == 1 and self._has_half_scale(entry)
@@ -68,14 +68,14 @@ class Decisions:
         return use.node not in self.kept and use.index in own.inputs
 
     def takes_either(self, node: NodeView) -> bool:
-        """Whether a Q or DQ can have either type: its scale is stored, or need not have the same."""
+        """Return whether a Q or DQ can have either type: its scale is stored, or may have another type."""
         entry = self.index.qdq.get(node)
         assert entry is not None
         stored = self.is_stored(entry.scale) and not self.index.qdq.makes_scales(entry)
         return stored or node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
 
     def _has_half_scale(self, entry: QdqNode) -> bool:
-        """Whether scales that are computed are to be float16: as what a DQ makes, and for the Q of a constant too."""
+        """Return whether computed scales will be float16: those of a DQ with float16 output, and of its Q."""
         if self.is_stored(entry.scale):
             return False
         if not entry.is_quantize:
@@ -84,13 +84,13 @@ class Decisions:
         return self.is_stored(entry.data) and all(made is not None and self.is_half(made) for made in readers)
 
     def is_stored(self, value: Value | None) -> bool:
-        """Whether a tensor is a float32 constant of the file, and not computed from such."""
+        """Return whether a tensor is a float32 constant of the file, not one computed from constants."""
         if value is None or not is_float32(value, self.index.types):
             return False
         return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
 
     def _is_made_half(self, value: Value) -> bool:
-        """The type that all readers want; float32 where they differ."""
+        """Return whether all readers take float16."""
         assert value.producer is not None
         pair = self.index.qdq.get(value.producer) is not None
         if value in self.returned or (pair and not self.takes_either(value.producer)):
@@ -120,7 +120,7 @@ def decide(index: ModelIndex, measured: Mapping[TensorKey, float]) -> Decisions:
 
 
 class _Limits:
-    """Whether what a node reads and makes fits into float16."""
+    """Checks whether the inputs and outputs of nodes fit into float16."""
 
     def __init__(self, decisions: Decisions, magnitudes: Magnitudes, measured: Mapping[TensorKey, float]) -> None:
         self._decisions = decisions
@@ -128,7 +128,7 @@ class _Limits:
         self._measured = measured
 
     def problem(self, node: NodeView) -> str:
-        """The first operand that does not fit, in words; empty where all do."""
+        """Return the first operand that does not fit, in words; empty where all do."""
         own = self._decisions.operands[node]
         values = [node.input(index) for index in sorted(own.inputs)]
         values += [node.output(index) for index in sorted(own.outputs)]
@@ -151,7 +151,8 @@ class _Limits:
         return ""
 
     def _inner_misfit(self, node: NodeView) -> str:
-        """What only shows inside: a sum of squares, which builders form in the type of the input, before its root."""
+        """Return why an intermediate result does not fit, in words; empty where all fit."""
+        # Builders add up the squares of ReduceL2 and LpNormalization in the type of the input, before the root.
         root = {"ReduceL2": node.output(), "LpNormalization": node.input(0)}.get(node.op_type)
         magnitude = self._magnitudes.of(root) if root is not None else None
         if magnitude is None or magnitude**2 <= LARGEST:
@@ -160,7 +161,7 @@ class _Limits:
 
 
 def _keep_between(decisions: Decisions) -> None:
-    """Light nodes that read and feed nothing but float32 stay float32 too, until no more are found."""
+    """Keep light nodes in float32 whose neighbours are all float32, until no more are found."""
     light = (node for node in decisions.computing() if not ops.traits(node).is_layer)
     waiting = [node for node in light if node not in decisions.kept]
     while True:

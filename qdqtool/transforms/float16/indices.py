@@ -1,7 +1,7 @@
-"""Float arithmetic whose results become indices and shapes: float16 counts to 2048, so it stays float32.
+"""Find float arithmetic whose results become indices and shapes: float16 counts to 2048, so it stays float32.
 
-``Cast`` to an integer, and inputs that ONNX wants in float32 such as the scales of a ``Resize``, are where such numbers
-end. From there this goes back, through nodes that nothing else reads, to the first that is no arithmetic.
+Such numbers end in a ``Cast`` to an integer, or in inputs that ONNX defines as float32, such as the scales of a
+``Resize``. The search goes from there backwards, through nodes that nothing else reads.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if n
 
 
 def index_arithmetic(view: GraphView, operands: Mapping[NodeView, Operands]) -> frozenset[NodeView]:
-    """Nodes with float32 operands whose results become indices or shapes, and nothing else.
+    """Return the nodes with float32 operands whose results become only indices or shapes.
 
     Args:
         view: The index of the model.
@@ -43,7 +43,7 @@ def _feeds_only_indices(
 
 
 def _is_index(use: Use, operands: Mapping[NodeView, Operands]) -> bool:
-    """Whether a use makes an integer of a number, or wants it in float32 by definition."""
+    """Return whether a use converts a number to an integer, or needs float32 by the definition of its operator."""
     if use.node.is_op("Cast"):
         return use.node.attribute("to") in _INTEGERS
     own = operands.get(use.node)

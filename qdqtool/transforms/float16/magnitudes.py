@@ -1,4 +1,4 @@
-"""How large the values of tensors become: as measured, or as follows from what they are made of."""
+"""The largest magnitudes of tensors: as measured, or derived from constants and operators."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class Magnitudes:
     """The largest magnitude of each tensor, as far as it is known.
 
     Attributes:
-        measured: That of tensors that were observed, by scope and name.
+        measured: The magnitudes of observed tensors, by scope and name.
         index: The index of the model.
     """
 
@@ -29,12 +29,13 @@ class Magnitudes:
     _known: dict[Value, float | None] = field(default_factory=dict)
 
     def of(self, value: Value) -> float | None:
-        """The largest finite magnitude of a tensor's elements; None where it is unknown."""
+        """Return the largest finite magnitude of the elements of a tensor; None where it is unknown."""
         return self._of(value, MAX_DEPTH)
 
     def _of(self, value: Value, depth: int) -> float | None:
         if value not in self._known:
-            self._known[value] = None  # a cycle is unknown
+            # Set first, so that a cycle ends: its magnitudes are unknown.
+            self._known[value] = None
             self._known[value] = self._find(value, depth)
         return self._known[value]
 
@@ -53,7 +54,7 @@ class Magnitudes:
         return self._of(moved, depth - 1) if moved is not None and depth else None
 
     def _of_dequantized(self, entry: QdqNode) -> float | None:
-        """No code is further from zero than the format's largest."""
+        """Return the largest scale times the largest magnitude of a code."""
         scale = self.index.constants.array(entry.scale) if entry.scale is not None else None
         fmt = formats.by_onnx_type(entry.quantized_type or 0)
         if scale is None or fmt is None:
@@ -62,8 +63,9 @@ class Magnitudes:
 
 
 def largest(array: Array) -> float:
-    """The largest finite magnitude in an array, 0 where there is none."""
+    """Return the largest finite magnitude in an array; 0 where there is none."""
     if not array.size:
         return 0.0
+    # min and max return NaN where there is one; most arrays are finite and need no mask.
     low, high = float(array.min()), float(array.max())
     return max(abs(low), abs(high)) if np.isfinite(high - low) else largest(array[np.isfinite(array)])

@@ -1,4 +1,4 @@
-"""Which operands of a node may be float16, by ONNX's own definition of the operator and by what they mean."""
+"""Find the operands of a node that may be float16, by the ONNX definition of the operator and by their meaning."""
 
 import enum
 from collections.abc import Iterator, Sequence
@@ -18,10 +18,10 @@ HALF = "tensor(float16)"
 
 
 class Kind(enum.Enum):
-    """How the type of a node's float operands comes about.
+    """How the type of the float operands of a node is found.
 
-    ``COMPUTES``: it is decided for the node. ``FOLLOWS``: it reads one float tensor, in whatever type, and makes none.
-    ``MAKES``: it makes a float tensor of other things, in the type that readers want.
+    ``COMPUTES``: it is decided for the node. ``FOLLOWS``: the node reads one float tensor of either type, and returns
+    none. ``MAKES``: the node returns a float tensor in the type that its readers need.
     """
 
     COMPUTES = "computes"
@@ -34,9 +34,9 @@ class Operands:
     """The float32 operands of a node.
 
     Attributes:
-        kind: How their type comes about.
+        kind: How their type is found.
         inputs: Positions of inputs that may be float16.
-        outputs: Positions of outputs that may be.
+        outputs: Positions of outputs that may be float16.
         problem: Why none may, although there are float32 operands; empty where some may.
     """
 
@@ -47,7 +47,7 @@ class Operands:
 
 
 def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
-    """What float32 a node reads and makes; None where it does neither, or only stores a constant.
+    """Return the float32 operands of a node; None where it has none, or is a Constant.
 
     Args:
         node: A node of any scope.
@@ -68,7 +68,7 @@ def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
 
 
 def is_float32(value: Value | None, types: TensorTypes) -> bool:
-    """Whether a tensor is known to hold float32."""
+    """Return whether a tensor is known to be float32."""
     return value is not None and types.elem_type(value) == TensorProto.FLOAT
 
 
@@ -94,7 +94,7 @@ def _of_pair(node: NodeView) -> Operands:
 
 
 def _of_maker(reads: Sequence[int], makes: Sequence[int]) -> Operands:
-    """A Cast reads whatever there is; what it makes, and a filled tensor, can be of either type."""
+    """Return the operands of a Cast or ConstantOfShape: a Cast reads any type, and the output can have either type."""
     if makes:
         return Operands(Kind.MAKES, inputs=frozenset(reads), outputs=frozenset({0}))
     return Operands(Kind.FOLLOWS, inputs=frozenset({0}))
@@ -114,7 +114,7 @@ def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> 
 
 
 def _problem(node: NodeView, types: TensorTypes) -> str:
-    """Why a node keeps its float32 operands, whatever its definition allows; empty where nothing speaks against it."""
+    """Return why a node keeps its float32 operands whatever its definition allows; empty where there is no reason."""
     untyped = (value for _, value in (*_inputs(node), *_outputs(node)) if types.elem_type(value) is None)
     if any(True for _ in node_bodies(node.proto)):
         return f"what {node.op_type} hands to its bodies and back stays float32"
@@ -137,7 +137,7 @@ def _schema(node: NodeView) -> OpSchema | None:
 
 
 def _formal(parameters: Sequence[OpSchema.FormalParameter], index: int) -> OpSchema.FormalParameter:
-    """The parameter at a position; the last one takes all that follow."""
+    """Return the parameter at a position; the last one stands for all that follow."""
     return parameters[min(index, len(parameters) - 1)]
 
 
@@ -146,5 +146,5 @@ def _allows(parameters: Sequence[OpSchema.FormalParameter], index: int) -> bool:
 
 
 def _tied(parameters: Sequence[OpSchema.FormalParameter], index: int, tied: set[str]) -> bool:
-    """Whether an output has the type of an input: else an attribute names it."""
+    """Return whether an output has the type of an input; otherwise an attribute states its type."""
     return _formal(parameters, index).type_str in tied

@@ -1,7 +1,7 @@
-"""Huge constants that stand for infinity: bounds that bound nothing, and masks that a Softmax turns into zeros.
+"""Find huge constants that represent infinity: bounds without effect, and masks that a Softmax turns into zeros.
 
-Exporters write ``-3.4e38`` or ``-1e9`` where minus infinity is meant. Such a constant may be any other that is large
-enough, so it needs no float32.
+Exporters write ``-3.4e38`` or ``-1e9`` for minus infinity. Any other number that is large enough has the same effect,
+so such a constant does not need float32.
 """
 
 from collections.abc import Iterable
@@ -20,18 +20,18 @@ from qdqtool.transforms.float16.limits import LARGEST
 MAX_STEPS = 16
 
 _BOUNDS = {("Clip", 1): -1, ("Clip", 2): 1, ("Max", 0): -1, ("Max", 1): -1, ("Min", 0): 1, ("Min", 1): 1}
-"""Inputs that values are cut at, with the sign of a number there that cuts nothing."""
+"""Inputs that bound values, with the sign of a huge number there that has no effect."""
 
 _JOINING = ("Add", "Concat", "Mul", "Sub", "Where")
 
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """What stands for infinity in a model.
+    """The constants of a model that represent infinity.
 
     Attributes:
         roots: Constants, and tensors filled with one, that may be clipped to :data:`~.limits.LARGEST`.
-        carried: Tensors that hold such values among others.
+        carried: Tensors that have such values among others.
     """
 
     roots: frozenset[Value]
@@ -39,7 +39,7 @@ class StandIns:
 
 
 def find_stand_ins(index: ModelIndex) -> StandIns:
-    """Every constant beyond :data:`~.limits.LARGEST` that nothing but bounds and a Softmax ever sees."""
+    """Return every constant beyond :data:`~.limits.LARGEST` that reaches only bounds without effect and Softmax."""
     roots: set[Value] = set()
     carried: set[Value] = set()
     for value in index.view.values():
@@ -52,7 +52,7 @@ def find_stand_ins(index: ModelIndex) -> StandIns:
 
 
 def _sign_of_huge(value: Value, constants: Constants) -> int:
-    """The sign of the huge finite numbers in a constant; 0 where there are none, or of either sign."""
+    """Return the sign of the huge finite numbers in a constant; 0 where there are none, or of both signs."""
     huge = [number for number in _huge_numbers(value, constants) if np.isfinite(number)]
     signs = {1 if number > 0 else -1 for number in huge}
     return signs.pop() if len(signs) == 1 else 0
@@ -72,10 +72,10 @@ def _huge_numbers(value: Value, constants: Constants) -> Iterable[float]:
 
 
 class _Walk:
-    """Where a huge constant gets to.
+    """Follows a huge constant to its uses.
 
     Attributes:
-        reached: The tensors that it is part of.
+        reached: The tensors that have it among their values.
     """
 
     def __init__(self, constants: Constants) -> None:
@@ -83,7 +83,7 @@ class _Walk:
         self._constants = constants
 
     def is_harmless(self, value: Value, sign: int, steps: int = MAX_STEPS) -> bool:
-        """Whether every use is a bound that bounds nothing, or leads to a Softmax, below all else, and nowhere else."""
+        """Return whether every use is a bound without effect, or leads only to a Softmax, as a negative number."""
         return all(self._is_harmless(use, sign, steps) for use in value.uses)
 
     def _is_harmless(self, use: Use, sign: int, steps: int) -> bool:
@@ -102,7 +102,7 @@ class _Walk:
         return self.is_harmless(output, onward, steps - 1)
 
     def _sign_of_factor(self, use: Use) -> int:
-        """What an operator does to the sign; 0 for a product with anything but a mask of 0 and 1."""
+        """Return the factor of an operator on the sign; 0 for a product with anything but a mask of 0 and 1."""
         match use.node.op_type:
             case "Sub":
                 return -1 if use.index == 1 else 1
@@ -112,7 +112,7 @@ class _Walk:
                 return 1
 
     def _sign_of_flags(self, value: Value | None) -> int:
-        """1 for a mask of 0 and 1, as integers or as ``1 - mask``; -1 for ``mask - 1``; 0 for anything else."""
+        """Return 1 for a mask of 0 and 1, as integers or as ``1 - mask``; -1 for ``mask - 1``; 0 for anything else."""
         for _ in range(MAX_STEPS):
             node = value.producer if value is not None else None
             if node is None:
