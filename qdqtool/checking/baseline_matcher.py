@@ -1,11 +1,11 @@
 """Find the tensor of a baseline that a Q or DQ of a quantized model stands for."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from qdqtool.graph.index.qdq import QdqIndex, QdqNode
 from qdqtool.graph.index.view import GraphView, Use, Value
 from qdqtool.graph.scope import ScopePath
-from qdqtool.transforms.taps import Tap
+from qdqtool.transforms.taps import Hop, Tap
 
 _ADDED_WORDS = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_quantized", "_float", "_QuantizeInput")
 """Suffixes that this tool and ONNX Runtime's quantizer append to the name of a tensor that they quantize."""
@@ -24,8 +24,8 @@ class BaselineMatcher:
     def __init__(self, baseline: GraphView) -> None:
         self._scopes = {scope.path: scope for scope in baseline.scopes}
         self._nodes = {(node.scope.path, node.key): node for node in baseline.nodes()}
-        self._hops = {segment for path in self._scopes for segment in path}
-        self._hops.update(f"call {node.key[0]}" for node in baseline.nodes() if node.key)
+        self._segments = {segment for path in self._scopes for segment in path}
+        self._callers = {node.key[0] for node in baseline.nodes() if node.key}
 
     def of(self, qdq: QdqIndex, entry: QdqNode) -> Iterator[Value]:
         """Yield candidates: the tensor of equal name, those that the model's consumers read, those without suffixes."""
@@ -46,16 +46,19 @@ class BaselineMatcher:
         return Tap(tap.output, tuple(self._hop(hop) for hop in tap.hops), tap.stacked)
 
     def _path(self, path: ScopePath) -> ScopePath:
-        return path if path in self._scopes else tuple(self._hop(segment) for segment in path)
+        return path if path in self._scopes else tuple(self._segment(segment) for segment in path)
 
-    def _hop(self, hop: str) -> str:
-        """Translate a segment of a scope path (``output.attribute``) or a call (``call output``)."""
-        if hop in self._hops:
-            return hop
-        name, dot, attribute = (hop, "", "") if hop.startswith("call ") else hop.rpartition(".")
-        return next(
-            (f"{plain}{dot}{attribute}" for plain in _plain(name) if f"{plain}{dot}{attribute}" in self._hops), hop
-        )
+    def _hop(self, hop: Hop) -> Hop:
+        """Translate one step of a path."""
+        if not hop.is_call:
+            return Hop(self._segment(hop.label))
+        return Hop(_first_known([hop.label, *_plain(hop.label)], self._callers) or hop.label, is_call=True)
+
+    def _segment(self, segment: str) -> str:
+        """Translate a segment of a scope path, ``output.attribute``."""
+        name, dot, attribute = segment.rpartition(".")
+        plain = (f"{each}{dot}{attribute}" for each in _plain(name))
+        return _first_known([segment, *plain], self._segments) or segment
 
     def _read_by(self, use: Use) -> Value | None:
         """Return what the baseline's node with the same outputs reads at that input."""
@@ -72,6 +75,10 @@ def _names(entry: QdqNode, readers: list[QdqNode]) -> Iterator[str]:
     for name in (*outputs, entry.data.name if entry.data is not None else ""):
         yield name
         yield from _plain(name)
+
+
+def _first_known(names: Iterable[str], known: Collection[str]) -> str | None:
+    return next((name for name in names if name in known), None)
 
 
 def _plain(name: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.observer import Observer, Run, is_fed
-from qdqtool.transforms.taps import Tap, called_scopes, hop_into
+from qdqtool.transforms.taps import Hop, Tap, called_scopes, hop_into
 
 _Good = Callable[[Array], npt.NDArray[np.bool_]]
 """Returns which elements of an array are good."""
@@ -48,12 +48,12 @@ class _Frame:
 
     Attributes:
         scope: The scope.
-        hop: Label of the path into it, as in :attr:`Tap.hops`; empty for the main graph.
+        hop: The way into it, as in :attr:`Tap.hops`; None for the main graph.
         iteration: Iteration of the loop whose body it is; None where there is no loop.
     """
 
     scope: Scope
-    hop: str = ""
+    hop: Hop | None = None
     iteration: int | None = None
 
 
@@ -82,8 +82,8 @@ class _Reading:
         self._observer.__exit__(*error)
 
     @property
-    def hops(self) -> tuple[str, ...]:
-        return tuple(frame.hop for frame in self.frames if frame.hop)
+    def hops(self) -> tuple[Hop, ...]:
+        return tuple(frame.hop for frame in self.frames if frame.hop is not None)
 
     @property
     def iterations(self) -> tuple[int, ...]:

@@ -43,20 +43,33 @@ READABLE_AS: dict[int, int] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Hop:
+    """One step of the path from the main graph to a tensor: into a body, or into a local function.
+
+    Attributes:
+        label: The last segment of the body's scope path; for a function the first output of the node that calls it.
+        is_call: Whether it leads into a function.
+    """
+
+    label: str
+    is_call: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Tap:
     """One place where an inner tensor can be read.
 
     Attributes:
         output: Name of the graph output that carries it.
-        hops: Labels of the path from the main graph to the tensor, a label for each body and call, outermost first;
-            empty in the main graph. Tensors of one scope have the same hops at the same place; those of an enclosing
+        hops: The path from the main graph to the tensor, a hop for each body and call, outermost first; empty in the
+            main graph. Tensors of one scope have the same hops at the same place; those of an enclosing
             scope have a prefix of them.
         stacked: Number of leading axes that count loop iterations, outermost first. The output is empty where no
             iteration and no branch with the tensor was run.
     """
 
     output: str
-    hops: tuple[str, ...] = ()
+    hops: tuple[Hop, ...] = ()
     stacked: int = 0
 
 
@@ -109,9 +122,11 @@ def tensor_key(value: Value) -> TensorKey:
     return value.scope.path, value.name
 
 
-def hop_into(scope: Scope, node: NodeView) -> str:
-    """Return the label in :attr:`~Tap.hops` for the path from ``node`` into ``scope``, its body or called function."""
-    return f"call {node.key[0] if node.key else node.op_type}" if scope.is_function else scope.path[-1]
+def hop_into(scope: Scope, node: NodeView) -> Hop:
+    """Return the hop in :attr:`~Tap.hops` from ``node`` into ``scope``, its body or called function."""
+    if scope.is_function:
+        return Hop(node.key[0] if node.key else node.op_type, is_call=True)
+    return Hop(scope.path[-1])
 
 
 def called_scopes(view: GraphView, node: NodeView) -> list[Scope]:

@@ -11,7 +11,7 @@ from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.running.ort_cpu import Session
-from qdqtool.transforms.taps import Taps, tap_tensors
+from qdqtool.transforms.taps import Hop, Taps, tap_tensors
 
 X = np.array([1.1, -2.3, 3.7], np.float32)
 
@@ -79,7 +79,7 @@ def test_a_loop_tensor_is_stacked_by_iteration() -> None:
 def test_a_function_is_read_at_each_call_with_the_loop_around_it() -> None:
     tapped = tap_all(text_model(LOOP_AND_BRANCHES))
     (tap,) = tapped.report.places[("my::Twice",), "fq"]
-    assert (tap.hops, tap.stacked) == (("z.body", "call vo"), 1)
+    assert (tap.hops, tap.stacked) == ((Hop("z.body"), Hop("vo", is_call=True)), 1)
 
 
 def test_values_agree_with_the_reference_evaluator() -> None:
@@ -123,13 +123,14 @@ def test_nested_calls_give_one_tap_for_each_way_in() -> None:
     results = run(tapped.model, {"x": np.array([3.0, 5.0], np.float32)})
     # Inner(u) = 1 - u flips between 3, 5 and -2, -4; t = -u
     expected = {
-        ("call a", "call r"): [-3, -5],
-        ("call a", "call q"): [2, 4],
-        ("call b",): [-3, -5],
-        ("call y", "call r"): [2, 4],
-        ("call y", "call q"): [-3, -5],
+        ("a", "r"): [-3, -5],
+        ("a", "q"): [2, 4],
+        ("b",): [-3, -5],
+        ("y", "r"): [2, 4],
+        ("y", "q"): [-3, -5],
     }
-    assert {tap.hops: results[tap.output].tolist() for tap in taps} == expected
+    assert all(hop.is_call for tap in taps for hop in tap.hops)
+    assert {tuple(hop.label for hop in tap.hops): results[tap.output].tolist() for tap in taps} == expected
 
 
 SCAN = """
