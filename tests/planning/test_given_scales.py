@@ -16,6 +16,7 @@ from qdqtool.engine.options import BuildOptions
 from qdqtool.errors import UsageError
 from qdqtool.formats import get as number_format
 from qdqtool.graph.io.load import load_model
+from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.insert import InsertReport, insert_encodings
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
@@ -265,3 +266,14 @@ def test_an_unknown_shape_and_asymmetric_constants_fit_nothing():
             scheme(PerTensor()),
             "tensorrt",
         )
+
+
+def test_a_weight_that_the_file_lacks_has_positive_scales_behind_a_q(tmp_path):
+    """Only stored codes may have negative scales; the linter refuses a Q with one (QP101)."""
+    document = json.loads((GOLDEN / "int4-2.0.0.encodings").read_text())
+    document["encodings"] = [entry for entry in document["encodings"] if entry["name"] == "m"]
+    (tmp_path / "one.encodings").write_text(json.dumps(document))
+    options = QuantizeOptions(recipe=Recipe(quantize_mode="int4", target="ort-cpu"), weights=WeightStorage.QDQ)
+    report = quantize_model(MODEL, CachedRanges(path=tmp_path / "one.encodings"), tmp_path / "q.onnx", options)
+    assert {pair.tensor for pair in report.quantized} == {"m", "g"}
+    assert all(pair.scale_min > 0 for pair in report.quantized)
