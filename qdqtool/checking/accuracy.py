@@ -112,7 +112,7 @@ class Accuracy:
     problem: str = ""
 
 
-def measure(before: Model, after: Model, plan: QuantPlan, feeds: Feeds, runs: FloatRuns) -> Accuracy:
+def measure_accuracy(before: Model, after: Model, plan: QuantPlan, feeds: Feeds, runs: FloatRuns) -> Accuracy:
     """Run a float model and its quantized form on the first samples.
 
     The number of samples depends on the size of the model: samples are run until :data:`ENOUGH` values of quantized

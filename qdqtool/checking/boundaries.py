@@ -6,7 +6,7 @@ import numpy as np
 
 from qdqtool.checking.baseline_matcher import BaselineMatcher
 from qdqtool.checking.code_steps import step_widths, unit_roundoff
-from qdqtool.checking.gptq_check import RoundedByData
+from qdqtool.checking.gptq_check import GptqCheck
 from qdqtool.checking.gptq_metadata import noted_rounding
 from qdqtool.checking.qdq_reference import format_of
 from qdqtool.checking.report import BoundaryResult
@@ -60,7 +60,7 @@ class Boundary:
     clipped: int = 0
     bad_weights: int = 0
     worst_weight: str = ""
-    by_data: RoundedByData | None = None
+    by_data: GptqCheck | None = None
     problem: str = ""
 
     @property
@@ -195,7 +195,7 @@ def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
         boundary = Boundary(entry, codes, counterpart, fmt, is_weight)
         noted = notes.get((counterpart.scope.path, counterpart.name))
         if boundary.is_packed and noted is not None:
-            boundary.by_data = RoundedByData(noted)
+            boundary.by_data = GptqCheck(noted)
         found.append(boundary)
     return found, lonely
 

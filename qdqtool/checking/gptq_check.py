@@ -28,7 +28,7 @@ with GPTQ is 0.54 in the sample models, and 1.75 with one input a thousand times
 
 
 @dataclass(slots=True)
-class RoundedByData:
+class GptqCheck:
     """The findings on one weight.
 
     Attributes:

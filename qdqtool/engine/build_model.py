@@ -21,7 +21,7 @@ _Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class ModelToBuild:
     """A model that can be built.
 
     Attributes:
@@ -38,7 +38,7 @@ class Prepared:
 
 
 @contextmanager
-def prepared(model: Model, options: BuildOptions) -> Iterator[Prepared]:
+def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild]:
     """Settle the shapes of a model; a specialized model is kept in a temporary folder until the block ends.
 
     Raises:
@@ -51,10 +51,10 @@ def prepared(model: Model, options: BuildOptions) -> Iterator[Prepared]:
     feeds = load_feeds(options.calib_data, input_specs(special.model)) if options.calib_data is not None else None
     profiles = resolve_profiles(special.model.proto, options.shapes, measure(feeds) if feeds is not None else {})
     if special.report is None:
-        yield Prepared(model, model, None, profiles)
+        yield ModelToBuild(model, model, None, profiles)
         return
     with stored(special.model) as file:
-        yield Prepared(special.model, file, special.report, profiles)
+        yield ModelToBuild(special.model, file, special.report, profiles)
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def achieved_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
     return {kind: achieved[kind] for kind in planned_counts(nodes)}
 
 
-def judge(gate: PrecisionGate, nodes: Sequence[NodePrecision]) -> GateResult:
+def gate_result(gate: PrecisionGate, nodes: Sequence[NodePrecision]) -> GateResult:
     """Judge whether the engine meets a gate. A model that plans no node for the type misses it."""
     planned, achieved = planned_counts(nodes).get(gate.type, 0), achieved_counts(nodes).get(gate.type, 0)
     if not planned:

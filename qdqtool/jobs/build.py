@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from qdqtool.engine import backends, manifest
-from qdqtool.engine.build_model import Prepared, prepared
+from qdqtool.engine.build_model import ModelToBuild, model_to_build
 from qdqtool.engine.builder import (
     BuildRefusedError,
     Built,
@@ -23,7 +23,7 @@ from qdqtool.engine.builder import (
     as_json,
 )
 from qdqtool.engine.options import BuildOptions
-from qdqtool.engine.precision_gate import achieved_counts, judge, planned_counts
+from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
 from qdqtool.engine.refusal import explain
 from qdqtool.engine.report import EngineReport
 from qdqtool.errors import OutputError, UsageError
@@ -68,7 +68,7 @@ class _Job:
 
     def run(self) -> EngineReport:
         self._check_outputs()
-        with prepared(self._model, self._options) as ready, _temporary(self._output) as temporary:
+        with model_to_build(self._model, self._options) as ready, _temporary(self._output) as temporary:
             request = EngineRequest(
                 model=ready.file,
                 engine=temporary,
@@ -110,9 +110,11 @@ class _Job:
         facts = {"Layers": [as_json(kernel) for kernel in built.kernels], "Dump": built.layer_dump}
         write_atomically(self._options.layer_info, manifest.encode(facts))
 
-    def _report(self, built: Built, request: EngineRequest, ready: Prepared, findings: Summary | None) -> EngineReport:
+    def _report(
+        self, built: Built, request: EngineRequest, ready: ModelToBuild, findings: Summary | None
+    ) -> EngineReport:
         nodes = self._builder.precision(ready.model, built)
-        gates = tuple(judge(gate, nodes) for gate in self._options.require_precision)
+        gates = tuple(gate_result(gate, nodes) for gate in self._options.require_precision)
         passed = all(gate.passed for gate in gates)
         return EngineReport(
             model=str(self._model.path),

@@ -15,7 +15,7 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import ExternalData, SavedFiles, check_output, save_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
-from qdqtool.linting.policy import Judge, Policy
+from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import ModelReport, validate_report
 from qdqtool.repair.fix_loop import Permission, Proposal, Repair
 from qdqtool.repair.proof import Prover
@@ -78,7 +78,7 @@ def fix_model(model: Model, request: FixRequest) -> Transformed[Repaired]:
         UsageError: Data that does not fit.
     """
     reference(model)
-    judge = Judge(request.policy)
+    judge = Linter(request.policy)
 
     def proposals(context: RuleContext) -> Iterator[Proposal]:
         for finding, fault in judge.fixable(context):
@@ -115,7 +115,7 @@ def _fix_file(path: Path, request: FixRequest) -> FixedModel:
     if request.output is not None:
         check_output(request.output, [path])
     fixed = fix_model(model, request)
-    left = Judge(request.policy).model(fixed.model)
+    left = Linter(request.policy).model(fixed.model)
     saved = _write(fixed.model, path, request, changed=bool(fixed.report.changes))
     return FixedModel(
         path=str(path),

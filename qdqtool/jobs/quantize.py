@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qdqtool.checking.accuracy import measure
+from qdqtool.checking.accuracy import measure_accuracy
 from qdqtool.checking.gptq_metadata import rounding_note
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
@@ -98,7 +98,7 @@ def quantize_model(
         planned = planner_for(options.recipe, _plan_data(inputs, options, progress)).plan(index_to_plan(ready))
         made = _carry_out(ready, planned, inputs, options)
         findings = require_valid(made.model, source, options.recipe.target)
-        cost = measure(before, made.model, planned.plan, feeds, runs) if feeds is not None else None
+        cost = measure_accuracy(before, made.model, planned.plan, feeds, runs) if feeds is not None else None
     saved = save_model(made.model, output, external_data=options.external_data)
     _save_extras(options, inputs.ranges, planned.plan)
     return QuantizeReport(

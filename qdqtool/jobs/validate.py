@@ -10,9 +10,9 @@ from qdqtool.errors import ArgumentError, GateError
 from qdqtool.findings import Finding
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
-from qdqtool.linting.policy import Judge, Policy
+from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import ValidateReport, validate_report
-from qdqtool.linting.workers import judge_files
+from qdqtool.linting.workers import lint_files
 
 
 def validate_model(
@@ -38,7 +38,7 @@ def validate_model(
         ArgumentError: A target, a compute capability or a prefix is unknown.
         ModelError: The model cannot be read.
     """
-    judge = Judge(_policy(targets, compute_capabilities, select, ignore))
+    judge = Linter(_policy(targets, compute_capabilities, select, ignore))
     model = path_or_model if isinstance(path_or_model, Model) else load_model(Path(path_or_model))
     return validate_report([judge.model(model)])
 
@@ -71,7 +71,7 @@ def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 
     Raises:
         ArgumentError: The policy names a target or a rule that does not exist.
     """
-    return validate_report(judge_files([*paths], policy, jobs))
+    return validate_report(lint_files([*paths], policy, jobs))
 
 
 def require_valid(quantized: Model, source: Model, target: str) -> tuple[Finding, ...]:

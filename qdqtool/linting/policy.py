@@ -47,7 +47,7 @@ class Policy:
     folder: Path | None = None
 
 
-class Judge:
+class Linter:
     """Applies a policy to models.
 
     Args:

@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from time import perf_counter
 
-from qdqtool.linting.policy import Judge, Policy
+from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import ModelReport
 
 MOST_JOBS = 8
@@ -17,7 +17,7 @@ START_SECONDS = 1.0
 """Cost of a process before it judges its first model, nearly all of it for imports (0.7 s of CPU time measured)."""
 
 
-def judge_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[ModelReport]:
+def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[ModelReport]:
     """Return the reports of ``paths`` in their order.
 
     Args:
@@ -29,7 +29,7 @@ def judge_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mod
         ArgumentError: The policy names a target or a rule that does not exist.
     """
     # The judge is made here too, so that a wrong policy is reported once and before any process starts.
-    judge = Judge(policy)
+    judge = Linter(policy)
     # Largest first: a large model at the end would run alone while the other processes wait.
     waiting = sorted(dict.fromkeys(paths), key=_size, reverse=True)
     reports: dict[Path, ModelReport] = {}
@@ -49,20 +49,20 @@ def judge_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mod
     return [reports[path] for path in paths]
 
 
-def _here(paths: list[Path], judge: Judge, most: int) -> dict[Path, ModelReport]:
+def _here(paths: list[Path], judge: Linter, most: int) -> dict[Path, ModelReport]:
     """Return the reports of the first ``paths``, until ``most`` processes would finish the rest sooner."""
     reports: dict[Path, ModelReport] = {}
     begun, done, left = perf_counter(), 0, sum(map(_size, paths))
     for number, path in enumerate(paths):
         spent = perf_counter() - begun
-        if spent > START_SECONDS and pays(spent * left / (done or 1), min(most, len(paths) - number)):
+        if spent > START_SECONDS and parallel_pays(spent * left / (done or 1), min(most, len(paths) - number)):
             break
         reports[path] = judge.file(path)
         done, left = done + _size(path), left - _size(path)
     return reports
 
 
-def pays(seconds: float, workers: int) -> bool:
+def parallel_pays(seconds: float, workers: int) -> bool:
     """Whether sharing this many seconds of work among ``workers`` saves more than the start of a process costs."""
     return seconds * (1 - 1 / workers) > START_SECONDS
 
@@ -113,4 +113,4 @@ def _start() -> None:
 
 
 def _judge(path: Path, policy: Policy) -> ModelReport:
-    return Judge(policy).file(path)
+    return Linter(policy).file(path)

@@ -59,7 +59,7 @@ class ValueTraits:
             they are: of codes such an operator makes what it makes of the values that they stand for.
         softmax: Whether it makes shares of exponentials, among which a value far below the others counts for nothing:
             there any large negative number stands for minus infinity.
-        carries_stand_ins: Whether the values of the first output are values of the first input, or 0, so that a number
+        carries_infinity: Whether the values of the first output are values of the first input, or 0, so that a number
             that stands for infinity in the input does so in the output.
         source_axis: For an operator that changes nothing but the order of axes: where an axis comes from.
     """
@@ -72,7 +72,7 @@ class ValueTraits:
     keeps_magnitude: bool = False
     keeps_order_only: bool = False
     softmax: bool = False
-    carries_stand_ins: bool = False
+    carries_infinity: bool = False
     source_axis: AxisRule | None = None
 
     @property
@@ -153,7 +153,7 @@ MOVING = Traits(
     moves_values=True,
     keeps_sign=True,
     keeps_magnitude=True,
-    carries_stand_ins=True,
+    carries_infinity=True,
     carries_indices=True,
     codes=Codes.MOVED,
 )

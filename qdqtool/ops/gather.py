@@ -8,6 +8,6 @@ _PICKING = replace(MOVING, keeps_sign=False, carries_indices=False, index_inputs
 
 TRAITS = {
     "Gather": replace(_PICKING, looks_up=True, lacks_uint8=True),
-    "GatherElements": replace(_PICKING, carries_stand_ins=False, looks_up=True),
-    "GatherND": replace(_PICKING, carries_stand_ins=False),
+    "GatherElements": replace(_PICKING, carries_infinity=False, looks_up=True),
+    "GatherND": replace(_PICKING, carries_infinity=False),
 }

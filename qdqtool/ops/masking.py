@@ -3,6 +3,6 @@
 from qdqtool.ops._traits import Traits
 
 TRAITS = {
-    "Trilu": Traits(keeps_magnitude=True, carries_stand_ins=True),
+    "Trilu": Traits(keeps_magnitude=True, carries_infinity=True),
     "Where": Traits(index_inputs=(0,)),
 }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from qdqtool.ops._factors import over_space
 from qdqtool.ops._traits import MOVING
 
-_POOLING = replace(MOVING, carries_stand_ins=False, carries_indices=False, keeps_channels=True, factor_rule=over_space)
+_POOLING = replace(MOVING, carries_infinity=False, carries_indices=False, keeps_channels=True, factor_rule=over_space)
 
 TRAITS = {
     "GlobalMaxPool": replace(_POOLING, keeps_magnitude=False),

@@ -8,7 +8,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.numerics.derive import round_scale
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.plan import Placement, QuantPlan
-from qdqtool.planning.given_ranges import Given
+from qdqtool.planning.given_ranges import GivenRanges
 from qdqtool.planning.planner import Planned, Planner
 from qdqtool.planning.scale_type import HighPrecision, round_given
 
@@ -24,7 +24,7 @@ class GivenPlanner:
     """
 
     base: Planner
-    given: Given
+    given: GivenRanges
     high_precision: HighPrecision
 
     def plan(self, index: ModelIndex) -> Planned:

@@ -51,7 +51,7 @@ class GivenReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenRanges:
     """Ranges matched with a model.
 
     Attributes:
@@ -65,7 +65,7 @@ class Given:
     report: GivenReport
 
 
-def given_ranges(model: Model, path: Path, recipe: Recipe) -> Given:
+def given_ranges(model: Model, path: Path, recipe: Recipe) -> GivenRanges:
     """Read a range file of another tool and match it with a model.
 
     A name means every tensor of that name, in whatever scope, since such files know of none. A tensor without a range
@@ -77,7 +77,7 @@ def given_ranges(model: Model, path: Path, recipe: Recipe) -> Given:
     return match_ranges(model, read_encodings(path), path, recipe)
 
 
-def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) -> Given:
+def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) -> GivenRanges:
     """As :func:`given_ranges`, with a file that was read already."""
     index, found = ModelIndex.of(model), read.found
     if not found.constants:
@@ -111,7 +111,7 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
             *_left_in_float(found, index, recipe),
         ),
     )
-    return Given(Ranges(record, ranges), weights.scales, report)
+    return GivenRanges(Ranges(record, ranges), weights.scales, report)
 
 
 def nearest_mode(model: Model, found: Encodings) -> str:

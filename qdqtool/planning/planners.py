@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.planning.given_planner import GivenPlanner
-from qdqtool.planning.given_ranges import Given
+from qdqtool.planning.given_ranges import GivenRanges
 from qdqtool.planning.planner import Planner
 from qdqtool.planning.range_planner import RangePlanner
 from qdqtool.planning.recipe import Recipe
@@ -26,7 +26,7 @@ class PlanData:
     """
 
     ranges: Ranges | None = None
-    given: Given | None = None
+    given: GivenRanges | None = None
     feeds: Feeds | None = None
     progress: Progress | None = None
     stored: bool = True

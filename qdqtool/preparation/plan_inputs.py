@@ -10,7 +10,7 @@ from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.planning import modes
 from qdqtool.planning.calibration_used import CalibrationUsed, data_of_weights, used_ranges
-from qdqtool.planning.given_ranges import Given, given_ranges
+from qdqtool.planning.given_ranges import GivenRanges, given_ranges
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.recipe import Recipe, with_fixed_shapes
 from qdqtool.planning.target_fit import taken_modes
@@ -42,7 +42,7 @@ class PlanInputs:
     prepared: Prepared
     feeds: Feeds | None = None
     ranges: Ranges | None = None
-    given: Given | None = None
+    given: GivenRanges | None = None
     used: CalibrationUsed | None = None
 
     def used_for(self, planned: Planned) -> CalibrationUsed | None:

@@ -40,7 +40,7 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class CalibrationResult:
     """The result of a calibration run.
 
     Attributes:
@@ -58,7 +58,7 @@ def fold_samples(
     samples: Samples,
     scope: CalibrationScope,
     progress: Progress | None,
-) -> Folded:
+) -> CalibrationResult:
     """Run the samples of ``scope`` that are not done yet.
 
     Args:
@@ -96,4 +96,4 @@ def fold_samples(
         if checkpoint is None:
             raise
         raise checkpoint.interrupted(so_far()) from None
-    return Folded(so_far() if scope.shard else replace(so_far(), part=None), resumed)
+    return CalibrationResult(so_far() if scope.shard else replace(so_far(), part=None), resumed)

@@ -25,7 +25,7 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.machine import cpu_features, cpu_name
-from qdqtool.running.ort_errors import absent, run_error, session_error
+from qdqtool.running.ort_errors import missing_onnxruntime, run_error, session_error
 
 PROVIDER = "CPUExecutionProvider"
 # ONNX Runtime prints every failed run to stderr at level ERROR (3), besides raising it.
@@ -245,7 +245,7 @@ def _onnxruntime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise absent() from error
+        raise missing_onnxruntime() from error
     return onnxruntime
 
 

@@ -32,7 +32,7 @@ class LoopShapeError(GateError):
     """An output of a loop has another shape in one iteration than in the one before."""
 
 
-def absent() -> CapabilityError:
+def missing_onnxruntime() -> CapabilityError:
     """Make the error for a missing ONNX Runtime."""
     return CapabilityError(
         "onnxruntime is not installed; it is the reference that models are checked against", hint=INSTALL

@@ -71,7 +71,7 @@ def plan_split(index: ModelIndex) -> Split | None:
     own = {
         entry.node.key: OwnNode(entry.node, entry, reason)
         for entry in index.qdq.nodes
-        if entry.node.scope is main and (reason := obstacle(entry, index))
+        if entry.node.scope is main and (reason := why_unsupported(entry, index))
     }
     present = set(known.values())
     if present & ABSENT_TYPES:
@@ -86,7 +86,7 @@ def plan_split(index: ModelIndex) -> Split | None:
     return Split(own, widened, known, index)
 
 
-def obstacle(entry: QdqNode, index: ModelIndex) -> str | None:
+def why_unsupported(entry: QdqNode, index: ModelIndex) -> str | None:
     """Return why ONNX Runtime cannot run a Q or DQ as ONNX specifies it; None where it can."""
     return None if entry.node.domain else next(_obstacles(entry, index), None)
 

@@ -24,7 +24,7 @@ _CHANGED_MEANING = {"Scan": 9, "Hardmax": 13, "GroupNormalization": 21}
 """Operators that the converter copies, or changes wrongly, and the version that redefined them."""
 
 _MENDED = {"Upsample": 11, "Resize": 11}
-"""Operators whose conversion :func:`mend` corrects, and the version that redefined them."""
+"""Operators whose conversion :func:`repair_conversion` corrects, and the version that redefined them."""
 
 
 def check_convertible(node: NodeView, version: int) -> None:
@@ -83,7 +83,7 @@ def _means_the_same(node: NodeView) -> bool:
     return node.op_type == "Hardmax" and not node.is_parametric and node.attribute("axis", 1) == -1
 
 
-def mend(index: ModelIndex, node: NodeView, converted: onnx.NodeProto, version: int) -> None:
+def repair_conversion(index: ModelIndex, node: NodeView, converted: onnx.NodeProto, version: int) -> None:
     """Correct the converter's result for ``node``.
 
     Before opset 11, Upsample and Resize map coordinates by division alone (``asymmetric``), and round them down (up

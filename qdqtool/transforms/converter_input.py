@@ -24,7 +24,7 @@ _GRAPHS = {AttributeProto.GRAPH, AttributeProto.GRAPHS}
 
 
 @dataclass(slots=True, eq=False)
-class StandIn:
+class ConverterInput:
     """A graph with invented names.
 
     Attributes:
@@ -38,7 +38,7 @@ class StandIn:
     nodes: dict[NodeKey, NodeView] = field(default_factory=dict)
 
 
-def encode(view: GraphView, scope: Scope) -> StandIn:
+def encode(view: GraphView, scope: Scope) -> ConverterInput:
     """Make the stand-in of a graph with all bodies that the converter converts: those of the default domain's nodes.
 
     Args:
@@ -56,7 +56,7 @@ def encode(view: GraphView, scope: Scope) -> StandIn:
 
 class _Encoder:
     def __init__(self, view: GraphView) -> None:
-        self.stand_in = StandIn(onnx.GraphProto(name="main"))
+        self.stand_in = ConverterInput(onnx.GraphProto(name="main"))
         self._view = view
         self._captured: dict[str, str] = {}
 

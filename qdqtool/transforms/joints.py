@@ -20,7 +20,7 @@ from qdqtool.ops.support.weights import StoredWeight, WeightProblem, stored_vect
 from qdqtool.transforms.joint_walk import Blocked, Reader, Walk
 from qdqtool.transforms.taps import TensorKey
 
-__all__ = ["Joint", "JointKind", "LeftAlone", "Reader", "find_joints"]
+__all__ = ["Joint", "JointKind", "Reader", "SkippedJoint", "find_joints"]
 
 
 class JointKind(enum.Enum):
@@ -59,7 +59,7 @@ class Joint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftAlone:
+class SkippedJoint:
     """A layer whose output is no joint, and why.
 
     Attributes:
@@ -87,14 +87,14 @@ class _Source:
     vectors: list[tuple[NodeView, int]] = field(default_factory=list)
 
 
-def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], tuple[LeftAlone, ...]]:
+def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], tuple[SkippedJoint, ...]]:
     """All joints of one kind outside of local functions, and the layers that have none, with the reason.
 
     A layer whose output is read by no operator with weights (but by a Softmax, or as a graph output) is listed among
     the latter, too.
     """
     joints: list[Joint] = []
-    alone: list[LeftAlone] = []
+    alone: list[SkippedJoint] = []
     returned = returned_from_outside(index.view)
     for node in index.view.nodes():
         if node.scope.in_function or node.is_parametric:
@@ -105,7 +105,7 @@ def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], 
                 joints.append(_joint(source, index.constants, returned))
         except (Blocked, WeightProblem) as problem:
             where = display(node.scope.path)
-            alone.append(LeftAlone(node=node.label, graph=where, op_type=node.op_type, reason=str(problem)))
+            alone.append(SkippedJoint(node=node.label, graph=where, op_type=node.op_type, reason=str(problem)))
     return tuple(joints), tuple(alone)
 
 

@@ -12,8 +12,8 @@ from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import DEFAULT_DOMAINS, NodeView, Scope
 from qdqtool.graph.scope import ScopePath, body_path, display, node_bodies
-from qdqtool.transforms.converter_faults import check_convertible, mend
-from qdqtool.transforms.converter_input import StandIn, encode
+from qdqtool.transforms.converter_faults import check_convertible, repair_conversion
+from qdqtool.transforms.converter_input import ConverterInput, encode
 
 Imports = Iterable[onnx.OperatorSetIdProto]
 
@@ -49,7 +49,7 @@ def convert_scope(index: ModelIndex, scope: Scope, imports: Imports, namer: Name
     return difference.edits
 
 
-def _convert(stand_in: StandIn, scope: Scope, imports: Imports, version: int) -> onnx.GraphProto:
+def _convert(stand_in: ConverterInput, scope: Scope, imports: Imports, version: int) -> onnx.GraphProto:
     others = [entry for entry in imports if entry.domain not in DEFAULT_DOMAINS]
     try:
         return _run_converter(stand_in.graph, scope.opset, others, version)
@@ -70,7 +70,7 @@ def _run_converter(graph: onnx.GraphProto, before: int, others: Imports, version
     return version_converter.convert_version(model, version).graph
 
 
-def _culprit(stand_in: StandIn, before: int, others: Imports, version: int) -> NodeView | None:
+def _culprit(stand_in: ConverterInput, before: int, others: Imports, version: int) -> NodeView | None:
     """Return the first node that the converter refuses by itself; None where it converts each node by itself."""
     for node in stand_in.graph.node:
         alone = onnx.GraphProto(name="one", node=[node])
@@ -92,7 +92,7 @@ def _reason(error: Exception) -> str:
 class _Difference:
     """The changes of the converter to a stand-in, as edits of the real graph."""
 
-    def __init__(self, index: ModelIndex, stand_in: StandIn, namer: Namer, version: int) -> None:
+    def __init__(self, index: ModelIndex, stand_in: ConverterInput, namer: Namer, version: int) -> None:
         self.edits: list[Edit] = []
         self._index = index
         self._stand_in = stand_in
@@ -131,7 +131,7 @@ class _Difference:
         nodes.clear()
 
     def _change(self, real: NodeView, old: onnx.NodeProto, new: onnx.NodeProto, names: "_Names") -> None:
-        mend(self._index, real, new, self._version)
+        repair_conversion(self._index, real, new, self._version)
         path, key = names.path, real.key
         if new.op_type != old.op_type:
             self.edits.append(SetOperator(path, key, new.op_type))

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from support.engine_models import Net, conv, matmul, refused, save
 
 from qdqtool.data import input_specs, load_feeds
-from qdqtool.engine.build_model import measure, prepared
+from qdqtool.engine.build_model import measure, model_to_build
 from qdqtool.engine.builder import BuildRefusedError, InputProfile
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import ShapeOptions
@@ -79,7 +79,7 @@ def test_what_the_user_names_goes_before_the_data_and_settles_its_symbols(tmp_pa
         (ShapeOptions(opt={"a": (4, 7)}), (4, 7)),
         (ShapeOptions(fixed={"a": (1, 5)}), None),
     ):
-        with prepared(model, BuildOptions(shapes=shapes, calib_data=tmp_path / "d.npz")) as ready:
+        with model_to_build(model, BuildOptions(shapes=shapes, calib_data=tmp_path / "d.npz")) as ready:
             assert {profile.opt for profile in ready.profiles} == ({expected} if expected else set())
 
 
@@ -87,7 +87,7 @@ def test_data_that_does_not_fit_is_a_usage_error(tmp_path):
     path = save(conv(inputs=DYNAMIC), tmp_path)
     np.savez(tmp_path / "d.npz", z=np.zeros((1, 16, 8, 8), np.float32))
     options = BuildOptions(calib_data=tmp_path / "d.npz")
-    with pytest.raises(UsageError, match="'z' is no input"), prepared(load_model(path), options):
+    with pytest.raises(UsageError, match="'z' is no input"), model_to_build(load_model(path), options):
         pass
 
 
@@ -107,7 +107,7 @@ def test_an_engine_takes_the_range_of_its_data(tmp_path):
 def test_fixed_shapes_fold_branches_in_a_file_of_its_own(tmp_path):
     path = save(branching(), tmp_path)
     before = path.read_bytes()
-    with prepared(load_model(path), BuildOptions(shapes=ShapeOptions(fixed={"x": (1, 64)}))) as ready:
+    with model_to_build(load_model(path), BuildOptions(shapes=ShapeOptions(fixed={"x": (1, 64)}))) as ready:
         graph = onnx.load(ready.file.path).graph
         assert [dim.dim_value for dim in graph.input[0].type.tensor_type.shape.dim] == [1, 64]
         assert not {"If", "Neg", "Shape"} & {node.op_type for node in graph.node}
@@ -121,7 +121,9 @@ def test_fixed_shapes_fold_branches_in_a_file_of_its_own(tmp_path):
 
 def test_external_weights_follow_a_specialized_model(tmp_path):
     onnx.save(branching(), tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=16)
-    with prepared(load_model(tmp_path / "m.onnx"), BuildOptions(shapes=ShapeOptions(fixed={"x": (1, 64)}))) as ready:
+    with model_to_build(
+        load_model(tmp_path / "m.onnx"), BuildOptions(shapes=ShapeOptions(fixed={"x": (1, 64)}))
+    ) as ready:
         assert ready.file.path.parent != tmp_path
         stored = onnx.load(ready.file.path)
     weights = {tensor.name: tensor for tensor in stored.graph.initializer}
@@ -131,7 +133,7 @@ def test_external_weights_follow_a_specialized_model(tmp_path):
 
 def test_without_fixed_shapes_the_model_itself_is_built(tmp_path):
     model = load_model(save(branching(), tmp_path))
-    with prepared(model, BuildOptions()) as ready:
+    with model_to_build(model, BuildOptions()) as ready:
         assert ready.file is ready.model is model
         assert ready.specialized is None
 

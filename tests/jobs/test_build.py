@@ -12,7 +12,7 @@ from support.generated_plan import write_generated_plan
 import qdqtool
 from qdqtool.engine.builder import BuilderFailedError, BuildRefusedError
 from qdqtool.engine.options import BuildOptions
-from qdqtool.engine.precision_gate import PrecisionGate, judge, parse_gate
+from qdqtool.engine.precision_gate import PrecisionGate, gate_result, parse_gate
 from qdqtool.engine.profiles import ShapeOptions
 from qdqtool.errors import ArgumentError, CapabilityError, ModelError, OutputError, UsageError
 from qdqtool.graph.io.load import load_model
@@ -112,7 +112,7 @@ def test_a_dynamic_input_gets_a_profile(tmp_path):
     ("gate", "passed"), [("int8>=66%", True), ("int8>=67%", False), ("float8e4m3fn>=1%", False), ("int8>=0%", True)]
 )
 def test_gates_on_the_report(built, gate, passed):
-    assert judge(parse_gate(gate), built[1].nodes).passed is passed
+    assert gate_result(parse_gate(gate), built[1].nodes).passed is passed
 
 
 @pytest.mark.parametrize("text", ["", "int8", "int8>95%", "int8>=95", "int8>=101%", "int8>=x%", ">=5%"])

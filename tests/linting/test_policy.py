@@ -13,7 +13,7 @@ from qdqtool.graph.index.suppressions import KEY
 from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_files, validate_model
 from qdqtool.linting import workers
-from qdqtool.linting.policy import Judge, Policy
+from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import ModelReport
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
@@ -37,7 +37,7 @@ def parse(text: str = TWO) -> Model:
 
 
 def places(model: Model, policy: Policy) -> list[str | None]:
-    (report,) = Judge(policy).model(model).targets
+    (report,) = Linter(policy).model(model).targets
     return [finding.node for finding in report.findings]
 
 
@@ -55,7 +55,7 @@ def test_the_model_has_three_findings():
 def test_a_note_on_a_node_counts_for_that_node():
     model = parse()
     note(model.proto.graph.node[0], "QP101: known")
-    (report,) = Judge(ONLY).model(model).targets
+    (report,) = Linter(ONLY).model(model).targets
 
     assert [finding.node for finding in report.findings] == ["second", "inner"]
     assert report.suppressed == 1
@@ -123,7 +123,7 @@ def test_hostile_notes_are_data():
 
 def test_severities_of_the_policy_go_before_those_of_the_rules():
     policy = Policy(select=("QP101",), severity={"QP": "info", "QP101": "warning", "ALL": "error"})
-    (report,) = Judge(policy).model(parse()).targets
+    (report,) = Linter(policy).model(parse()).targets
 
     assert {finding.severity for finding in report.findings} == {"warning"}
     assert report.verdict == "pass"
@@ -143,7 +143,7 @@ def test_ignores_by_model_are_globs_over_paths(glob: str, ignored: bool, tmp_pat
     (tmp_path / "old").mkdir()
     onnx.save(parse().proto, tmp_path / "old" / "m.onnx")
     policy = Policy(select=("QP101",), per_model_ignores={glob: ("QP101",)}, folder=tmp_path)
-    (report,) = Judge(policy).file(tmp_path / "old" / "m.onnx").targets
+    (report,) = Linter(policy).file(tmp_path / "old" / "m.onnx").targets
 
     assert bool(report.findings) != ignored
     assert ("QP101" in report.checked) != ignored
@@ -162,7 +162,7 @@ def test_ignores_by_model_are_globs_over_paths(glob: str, ignored: bool, tmp_pat
 )
 def test_a_policy_about_nothing_is_refused(policy: Policy):
     with pytest.raises(ArgumentError):
-        Judge(policy)
+        Linter(policy)
 
 
 @pytest.mark.parametrize(

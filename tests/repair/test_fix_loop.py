@@ -18,7 +18,7 @@ from qdqtool.graph.io.save import save_model
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.jobs.fix import FixRequest, fix_model
-from qdqtool.linting.policy import Judge, Policy
+from qdqtool.linting.policy import Linter, Policy
 from qdqtool.repair.fix_loop import Permission, Proposal, Repair
 from qdqtool.repair.proof import Prover
 from qdqtool.repair.report import Repaired
@@ -51,7 +51,7 @@ def operators(model: Model) -> list[str]:
 
 
 def left(model: Model) -> list[str]:
-    return [finding.code for target in Judge(POLICY).model(model).targets for finding in target.findings]
+    return [finding.code for target in Linter(POLICY).model(model).targets for finding in target.findings]
 
 
 class TestSymmetricCodes:
@@ -239,7 +239,7 @@ def test_negative_scales_of_int4_weights_load_everywhere_and_are_a_warning():
         "g (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float s = {-0.1}> {"
         " d = DequantizeLinear(w, s) y = MatMul(x, d) }"
     )
-    report = Judge(Policy(targets=("onnx", "ort-cpu", "tensorrt-rtx"), select=("QP101",))).model(model)
+    report = Linter(Policy(targets=("onnx", "ort-cpu", "tensorrt-rtx"), select=("QP101",))).model(model)
 
     assert [(each.severity, each.effect) for target in report.targets for each in target.findings] == [
         ("warning", "advice")

@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from qdqtool.linting.policy import Judge, Policy
+from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import ModelReport
 
 
@@ -12,4 +12,4 @@ def judge_or_die(path: Path, policy: Policy) -> ModelReport:
     """Judge a model; one called ``0.onnx`` kills the process."""
     if path.name == "0.onnx":
         os.kill(os.getpid(), signal.SIGKILL)
-    return Judge(policy).file(path)
+    return Linter(policy).file(path)

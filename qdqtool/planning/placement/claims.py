@@ -39,7 +39,7 @@ def int8_scheme(granularity: Granularity) -> QuantScheme:
     return QuantScheme(formats.get("int8"), granularity)
 
 
-def share(claims: Iterable[Claim], make_scheme: MakeScheme = int8_scheme) -> tuple[ProposedSlot, ...]:
+def share_slots(claims: Iterable[Claim], make_scheme: MakeScheme = int8_scheme) -> tuple[ProposedSlot, ...]:
     """One slot for all claims on a tensor with one granularity, in the order of the first claim.
 
     A slot for a constant that reaches its consumers through Identity or Transpose moves in front of those, where the

@@ -15,7 +15,7 @@ from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.planning.placement.bounds import with_bound
-from qdqtool.planning.placement.claims import Claim, Decision, share
+from qdqtool.planning.placement.claims import Claim, Decision, share_slots
 from qdqtool.planning.placement.context import MISSING_OPERAND, PlacementContext
 from qdqtool.planning.placement.joined import share_ranges
 from qdqtool.planning.placement.proposal import Proposal, SkippedNode
@@ -62,7 +62,7 @@ def propose(
             decisions[node] = _decide_add(node, context, residuals)
     ordered = [(node, decisions[node]) for node in candidates]
     scheme = functools.partial(QuantScheme, number_format)
-    slots = [with_bound(slot, index.view) for slot in share(_claims(ordered), scheme)]
+    slots = [with_bound(slot, index.view) for slot in share_slots(_claims(ordered), scheme)]
     concats = [node for node, decision in ordered if decision is None and _is_joined(node, context)]
     shared, alone = share_ranges(slots, concats, index.view)
     decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))

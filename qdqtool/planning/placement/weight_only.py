@@ -11,7 +11,7 @@ from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.ops import ProductOp, QuantizableOp
 from qdqtool.planning.modes import Mode
-from qdqtool.planning.placement.claims import Claim, Decision, share
+from qdqtool.planning.placement.claims import Claim, Decision, share_slots
 from qdqtool.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
 from qdqtool.planning.placement.proposal import Proposal
 from qdqtool.planning.placement.propose import collect_skipped, is_computed_in_float, reason_to_leave
@@ -62,7 +62,7 @@ def propose_weights(index: ModelIndex, target: Target, selection: Selection, goa
     leave_tiny(decisions, context)
     ordered = list(decisions.items())
     claims = [claim for _, decision in ordered if isinstance(decision, tuple) for claim in decision]
-    return Proposal(share(claims, goal.mode.weight_scheme), collect_skipped(ordered))
+    return Proposal(share_slots(claims, goal.mode.weight_scheme), collect_skipped(ordered))
 
 
 def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Decision:

@@ -25,7 +25,7 @@ RESOLVED_BINS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Apart:
+class OutlierSplit:
     """A tensor whose values divide into a bulk and distant values.
 
     Attributes:
@@ -41,7 +41,7 @@ class Apart:
     is_mask: bool
 
 
-def fall_apart(seen: TensorRange, lost: float) -> Apart | None:
+def split_outliers(seen: TensorRange, lost: float) -> OutlierSplit | None:
     """Separate the bulk of a tensor from distant values, if magnitudes below ``lost`` become 0.
 
     Args:
@@ -69,7 +69,9 @@ def fall_apart(seen: TensorRange, lost: float) -> Apart | None:
     is_mask = _is_mask(seen, float(nearest * width))
     if share > STRAY_SHARE and not is_mask:
         return None
-    return Apart(Histogram(histogram.exponent, counts, histogram.zeros), float((last + 1) * width), share, is_mask)
+    return OutlierSplit(
+        Histogram(histogram.exponent, counts, histogram.zeros), float((last + 1) * width), share, is_mask
+    )
 
 
 def _is_mask(seen: TensorRange, nearest: float) -> bool:

@@ -12,7 +12,7 @@
 
 from qdqtool.numerics.grid import magnitudes
 from qdqtool.ranges.calibrators._density import Density, clipped_fraction
-from qdqtool.ranges.calibrators._stray import MASK_MARGIN, Apart, fall_apart
+from qdqtool.ranges.calibrators._stray import MASK_MARGIN, OutlierSplit, split_outliers
 from qdqtool.ranges.calibrators._types import Goal, Threshold
 from qdqtool.ranges.calibrators.mse import search
 from qdqtool.ranges.types import TensorRange
@@ -29,7 +29,7 @@ class _Auto:
         if seen.histogram is None or seen.amax == 0:
             return Threshold(seen.amax, "max", "nothing is clipped")
         found = search(Density.of(seen.histogram, seen.amax), goal.format)
-        apart = fall_apart(seen, found.amax * float(magnitudes(goal.format)[1]) / goal.format.high / 2)
+        apart = split_outliers(seen, found.amax * float(magnitudes(goal.format)[1]) / goal.format.high / 2)
         if apart is not None:
             return _of_bulk(apart, seen, goal)
         if found.error >= (1 - GAIN) * found.unclipped_error:
@@ -42,7 +42,7 @@ class _Auto:
 CALIBRATOR = _Auto()
 
 
-def _of_bulk(apart: Apart, seen: TensorRange, goal: Goal) -> Threshold:
+def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: Goal) -> Threshold:
     what = f"{apart.share:.2g} of the values lie far away, up to {seen.amax:g}, and are clipped"
     if apart.is_mask:
         amax = min(apart.edge + MASK_MARGIN, seen.amax)

@@ -9,10 +9,10 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Use, Value
 from qdqtool.transforms.float16.indices import index_arithmetic
+from qdqtool.transforms.float16.infinity_constants import InfinityConstants, find_infinity_constants
 from qdqtool.transforms.float16.limits import FINITE, LARGEST, NORMAL
 from qdqtool.transforms.float16.magnitudes import Magnitudes
 from qdqtool.transforms.float16.operands import Kind, Operands, is_float32, operands_of
-from qdqtool.transforms.float16.stand_ins import StandIns, find_stand_ins
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
 INDICES = "its results become indices or shapes, and float16 counts to 2048 only"
@@ -29,14 +29,14 @@ class Decisions:
     Attributes:
         index: The index of the model.
         operands: The float32 operands of every node that has some.
-        stand_ins: Constants that represent infinity.
+        infinity_constants: Constants that represent infinity.
         kept: Nodes that compute in float32, with the reason.
         returned: Tensors that keep their type under their name: outputs of the graph and of bodies.
     """
 
     index: ModelIndex
     operands: Mapping[NodeView, Operands]
-    stand_ins: StandIns
+    infinity_constants: InfinityConstants
     kept: dict[NodeView, str] = field(default_factory=dict)
     returned: frozenset[Value] = frozenset()
 
@@ -108,7 +108,7 @@ def decide(index: ModelIndex, measured: Mapping[TensorKey, float]) -> Decisions:
     view = index.view
     operands = {node: own for node in view.nodes() if (own := operands_of(node, index.types)) is not None}
     outputs = {value for value in view.values() if value.is_output} | returned_from_outside(view)
-    decisions = Decisions(index, operands, find_stand_ins(index), returned=frozenset(outputs))
+    decisions = Decisions(index, operands, find_infinity_constants(index), returned=frozenset(outputs))
     limits = _Limits(decisions, Magnitudes(measured, index), measured)
     indices = index_arithmetic(view, operands)
     for node in decisions.computing():
@@ -136,8 +136,8 @@ class _Limits:
         return next(filter(None, found), "") or self._inner_misfit(node)
 
     def _misfit(self, value: Value) -> str:
-        stand_ins = self._decisions.stand_ins
-        if value in stand_ins.roots or value in stand_ins.carried:
+        infinity_constants = self._decisions.infinity_constants
+        if value in infinity_constants.roots or value in infinity_constants.carried:
             return ""
         magnitude = self._magnitudes.of(value)
         if magnitude is None:

@@ -87,7 +87,7 @@ class Float16Edits:
 
     def _half(self, value: Value, name: str) -> onnx.TensorProto:
         model, stored = self.decisions.index.model, self.decisions.index.constants.direct(value)
-        clipped = value in self.decisions.stand_ins.roots
+        clipped = value in self.decisions.infinity_constants.roots
         if stored is None or element_count(stored) <= _SMALL:
             array = self.decisions.index.constants.array(value)
             assert array is not None
@@ -156,7 +156,7 @@ class Float16Edits:
         else:
             filled = node.attribute("value")
             array = np.zeros(1, np.float32) if filled is None else read_array(self.decisions.index.model, filled)
-            half = rounded(array, clipped=output in self.decisions.stand_ins.roots)
+            half = rounded(array, clipped=output in self.decisions.infinity_constants.roots)
             tensor = make_tensor("value", half, TensorProto.FLOAT16)
             self.edits.append(SetAttribute(node.scope.path, node.key, "value", tensor))
 

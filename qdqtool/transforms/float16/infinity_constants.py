@@ -26,7 +26,7 @@ _JOINING = ("Add", "Concat", "Mul", "Sub", "Where")
 
 
 @dataclass(frozen=True, slots=True)
-class StandIns:
+class InfinityConstants:
     """The constants of a model that represent infinity.
 
     Attributes:
@@ -38,7 +38,7 @@ class StandIns:
     carried: frozenset[Value]
 
 
-def find_stand_ins(index: ModelIndex) -> StandIns:
+def find_infinity_constants(index: ModelIndex) -> InfinityConstants:
     """Return every constant beyond :data:`~.limits.LARGEST` that reaches only bounds without effect and Softmax."""
     roots: set[Value] = set()
     carried: set[Value] = set()
@@ -48,7 +48,7 @@ def find_stand_ins(index: ModelIndex) -> StandIns:
         if sign and value.uses and not value.is_output and walk.is_harmless(value, sign):
             roots.add(value)
             carried |= walk.reached
-    return StandIns(frozenset(roots), frozenset(carried))
+    return InfinityConstants(frozenset(roots), frozenset(carried))
 
 
 def _sign_of_huge(value: Value, constants: Constants) -> int:
@@ -92,7 +92,7 @@ class _Walk:
             return _BOUNDS[node.op_type, use.index] == sign
         if ops.traits(node).softmax:
             return sign < 0
-        carries = node.is_op(*_JOINING) or ops.traits(node).carries_stand_ins
+        carries = node.is_op(*_JOINING) or ops.traits(node).carries_infinity
         if output is None or output.is_output or not output.uses or not steps or not carries:
             return False
         onward = sign * self._sign_of_factor(use)
@@ -121,7 +121,7 @@ class _Walk:
                 return 1
             if node.is_op("Sub"):
                 return 1 if self._is_one(node.input(0)) else -1 if self._is_one(node.input(1)) else 0
-            if not ops.traits(node).carries_stand_ins:
+            if not ops.traits(node).carries_infinity:
                 return 0
             value = node.input(0)
         return 0
