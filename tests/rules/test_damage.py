@@ -89,11 +89,22 @@ def test_an_infinite_scale_makes_nan():
     assert np.isnan(y).all()
 
 
-def test_a_huge_scale_makes_infinities():
-    y = ort_run(example("QP105", "127 times the scale is infinite"), np.float32([[3.4e38, -3.4e38, 0, 1]]))
+def test_with_a_huge_scale_every_value_becomes_code_0():
+    y = ort_run(example("QP105", "127 times the scale is infinite"), np.float32([[1e37, -1e30, 0, 1]]))
 
-    assert np.isinf(y[0, :2]).all() or (y[0, 2:] == 0).all()
-    assert y[0, 3] == 0
+    np.testing.assert_array_equal(y, np.zeros((1, 4)))
+
+
+def test_large_codes_with_a_huge_scale_are_infinite():
+    model = parse(
+        """agraph (float[1,4] x) => (float[1,4] y) <float one = {1}, float huge = {1e38}, int8 z = {0}> {
+            q = QuantizeLinear (x, one, z)
+            y = DequantizeLinear (q, huge, z)
+        }"""
+    )
+    y = ort_run(model, np.float32([[127, -127, 2, 0]]))
+
+    np.testing.assert_allclose(y, [[np.inf, -np.inf, 2e38, 0]], rtol=1e-6)
 
 
 def test_different_scales_scale_the_values():
