@@ -2,6 +2,7 @@
 
 import random
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -118,9 +119,10 @@ def time_limit() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("damage", [flip_bits, truncate, rewire])
+@pytest.mark.parametrize(("damage", "mostly"), [(flip_bits, 3), (truncate, 3), (rewire, 1)])
 def test_a_damaged_model_gives_findings_or_a_clear_error(
     damage: Callable[[bytes, random.Random], bytes],
+    mostly: int,
     seed: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -129,12 +131,15 @@ def test_a_damaged_model_gives_findings_or_a_clear_error(
     monkeypatch.setenv("QDQTOOL_TRACEBACK", "1")  # a bug is raised here, not told in a line
     draw, path, before = random.Random(seed), tmp_path / "m.onnx", _peak_bytes()
     arguments = ["validate", str(path), "--isolated", "--target", ",".join(targets.names())]
+    ended: Counter[int] = Counter()
     for _ in range(MODELS_PER_SEED):
         path.write_bytes(damage(draw.choice(ORIGINALS), draw))
         signal.alarm(SECONDS)
-        assert _run(arguments) in ENDINGS
+        ended[_run(arguments)] += 1
         assert capsys.readouterr().out
 
+    assert ended.keys() <= ENDINGS
+    assert ended[mostly] > MODELS_PER_SEED / 2
     assert _peak_bytes() - before < BYTES
 
 
