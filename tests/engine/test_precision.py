@@ -183,7 +183,9 @@ def test_what_the_builder_really_does(case, tmp_path):
     make, planned, actual, reason = CASES[case]
     model = load_model(save(make(), tmp_path))
     request = EngineRequest(model=model, engine=tmp_path / "e", targets=BUILDER.resolve_targets((), model), timeout=120)
-    for node in BUILDER.precision(model, BUILDER.build(request)):
+    nodes = list(BUILDER.precision(model, BUILDER.build(request)))
+    assert len(nodes) == (2 if case == "attention" else 1)
+    for node in nodes:
         assert (node.planned, node.actual) == (planned, actual), node
         assert reason in (node.reason or "")
         assert bool(node.reason) == (planned != actual)

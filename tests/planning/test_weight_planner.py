@@ -11,7 +11,7 @@ from support.trt_verdict import TrtOracle
 
 from qdqtool import formats, targets
 from qdqtool.data.request import FileData
-from qdqtool.errors import UsageError
+from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
@@ -209,5 +209,5 @@ def test_codes_of_a_negative_step_are_those_of_the_mirrored_values():
     codes = quantize(x, -scale, fmt, blocks)
     np.testing.assert_array_equal(codes.astype(int), quantize(-x, scale, fmt, blocks).astype(int))
     np.testing.assert_array_equal(dequantize(codes, -scale, blocks), -dequantize(codes, scale, blocks))
-    with pytest.raises(Exception, match="greater than 0"):
+    with pytest.raises(ArgumentError, match="greater than 0"):
         QuantParams(QuantScheme(fmt, PerAxis(1)), -scale[0])

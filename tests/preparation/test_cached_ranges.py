@@ -113,6 +113,6 @@ def test_ranges_of_another_tool_with_data_get_their_biases_corrected(folder):
 
 def test_the_output_may_not_be_the_data(folder):
     before = (folder / "d.npz").read_bytes()
-    with pytest.raises(Exception, match=r"d\.npz"):
+    with pytest.raises(UsageError, match=r"d\.npz"):
         quantize(folder, cache(folder, "d.npz"), "d.npz")
     assert (folder / "d.npz").read_bytes() == before
