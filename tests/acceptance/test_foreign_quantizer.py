@@ -68,6 +68,7 @@ def test_nothing_is_left_and_every_change_is_labelled(fixed: tuple[str, FixedMod
     _, model = fixed
     assert model.repaired is not None
 
+    assert [target.target for target in model.targets] == list(POLICY.targets)
     assert all(target.verdict == "pass" and not target.findings for target in model.targets)
     assert not model.repaired.refused
     labels = {change.label for change in model.repaired.changes}
@@ -114,6 +115,7 @@ def test_only_what_quantizes_changes(fixed: tuple[str, FixedModel]):
     paths = changed_fields(onnx.load(model.path), onnx.load(str(model.output)))
 
     told = ("graph.node", "graph.initializer", "graph.value_info")
+    assert paths
     assert all(path.lstrip("+-").startswith(told) for path in paths), paths
 
 

@@ -125,6 +125,7 @@ def test_stripped_packed_weights_are_within_half_a_step(case: Case, tmp_path: Pa
     strip_model(case.packed, tmp_path / "near.onnx")
     before, after = weights(case.source), weights(tmp_path / "near.onnx")
     steps = stored_steps(case.packed, before)
+    assert steps
     assert steps.keys() == {name for name in before if name in after and not np.array_equal(before[name], after[name])}
     for name, step in steps.items():
         rounding = np.abs(before[name]) * 2.0**-22  # of the quotient and the product in float32

@@ -49,7 +49,8 @@ def test_thresholds_are_those_of_the_float32_model(sample, tmp_path):
     for source in (folder / "model.onnx", tmp_path / "half.onnx"):
         report = quantize_model(source, folder / "calibration.npz", tmp_path / "q.onnx", QuantizeOptions(recipe=recipe))
         scales.append([pair.scale_max for pair in report.quantized if pair.kind == "activation"])
-    assert np.allclose(scales[0], scales[1], rtol=0.02)
+    assert len(scales[0]) > 5
+    assert scales[1] == pytest.approx(scales[0], rel=0.02)
 
 
 @pytest.mark.parametrize("mode", ["int8", "fp8"])

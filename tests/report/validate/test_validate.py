@@ -243,6 +243,7 @@ def test_hostile_names_stay_in_their_markdown_cells(hostile: ValidateReport):
 def test_hostile_names_are_data_in_sarif(hostile: ValidateReport):
     run = sarif.read(render("sarif", hostile))
 
+    assert len(run.results) == len(hostile.findings)
     assert all(result.locations[0].logical_locations[0].name.isprintable() for result in run.results)
 
 
