@@ -87,6 +87,9 @@ FORMS = {
     ),
 }
 
+FORGETS_THE_SIGN_OF_ZEROS = {"div round clip mul", "narrow range", "a scale for each channel"}
+"""Round keeps the sign of zeros where no Cast or zero point comes after it; codes do not."""
+
 
 def model_of(body: str) -> Model:
     return Model(onnx.parser.parse_model(f"{HEADER} g (float[2,3,4] x) => (float[2,3,4] y) {body}"))
@@ -106,8 +109,8 @@ def test_a_form_becomes_a_pair_that_makes_the_same(name: str):
     assert done.changes
     assert operators(normalized) == expected
     assert all(output.equal for output in done.outputs), done.outputs
-    for change in done.changes:  # Round keeps the sign of zeros, codes do not
-        assert change.label == "safe" or (change.code == "decomposed" and "sign of zeros" in change.proof)
+    assert {change.label for change in done.changes} == {"unsafe" if name in FORGETS_THE_SIGN_OF_ZEROS else "safe"}
+    assert ("sign of zeros" in done.changes[0].proof) == (name in FORGETS_THE_SIGN_OF_ZEROS)
     assert not normalized_model(normalized, DataRequest()).report.changes
     assert not any(node.domain for node in normalized.proto.graph.node)
 
@@ -152,8 +155,10 @@ class Reader(CalibrationDataReader):
         return next(self._samples, None)
 
 
-@pytest.mark.parametrize(("folder", "gone"), [("digits_cnn", "QLinearConv"), ("digits_transformer", "QLinearMatMul")])
-def test_the_qoperator_format_of_onnx_runtime(folder: str, gone: str, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("folder", "gone", "exact"), [("digits_cnn", "QLinearConv", True), ("digits_transformer", "QLinearMatMul", False)]
+)
+def test_the_qoperator_format_of_onnx_runtime(folder: str, gone: str, exact: bool, tmp_path: Path):
     source = tmp_path / "qoperator.onnx"
     quantize_static(SAMPLES / folder / "model.onnx", source, Reader(folder), quant_format=QuantFormat.QOperator)
     assert gone in {node.op_type for node in onnx.load(source).graph.node}
@@ -165,7 +170,8 @@ def test_the_qoperator_format_of_onnx_runtime(folder: str, gone: str, tmp_path: 
     assert not {op_type for op_type in found if op_type.startswith(("QLinear", "QGemm"))}
     assert {"QuantizeLinear", "DequantizeLinear"} <= found
     (logits,) = report.repaired.outputs
-    assert logits.exact or (logits.sqnr_db is not None and logits.sqnr_db > 25)
+    assert logits.exact == exact
+    assert exact or logits.sqnr_db > 37  # it is 41.0: QLinear kernels round in other places
 
 
 def test_a_softmax_whose_axis_means_something_else_stays():

@@ -193,6 +193,19 @@ def test_any_bytes_are_read_or_refused(data, head, tmp_path_factory):
         assert read_encodings(path).format in encodings.names()
 
 
+@pytest.mark.parametrize("name", encodings.writable())
+def test_any_damage_to_a_file_is_read_or_refused(name, tmp_path):
+    """One byte after the other is changed; where no range is hit, and in a digit of one, the file is read."""
+    whole, refused = encode(RANGES, name), 0
+    for position in range(len(whole)):
+        path = written(tmp_path, whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        try:
+            assert read_encodings(path).format in encodings.names()
+        except UsageError:
+            refused += 1
+    assert 0 < refused < len(whole)
+
+
 def test_a_mark_in_front_of_a_text_is_no_obstacle(tmp_path):
     assert amax(written(tmp_path, b"\xef\xbb\xbfTRT-8601-MinMaxCalibrator\nx: 3f800000\n")) == {"x": 127.0}
     assert amax(written(tmp_path, b'\xef\xbb\xbf{"x": [-2, 1]}')) == {"x": 2.0}
