@@ -8,6 +8,9 @@ holds one complete input in each row; that is for inputs whose first axis is not
 import itertools
 import math
 import re
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +22,14 @@ from qdqtool.data.sample import Sample
 from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
+
+# NumPy evaluates the header of an array file as Python, and takes the L of Python 2 out of it with tokenize.
+DAMAGED_ARRAY = (ValueError, SyntaxError, tokenize.TokenError)
+"""What NumPy raises for a damaged array file."""
+# zipfile raises NotImplementedError for unknown compression, RuntimeError for an encrypted member, and ValueError for a
+# member that would begin before the file does.
+DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, *DAMAGED_ARRAY)
+"""What zipfile and NumPy raise for a damaged ``.npz`` file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +173,7 @@ def _header(stream: IO[bytes], place: str) -> tuple[tuple[int, ...], bool, np.dt
         if version == (1, 0):
             return np.lib.format.read_array_header_1_0(stream)
         return np.lib.format.read_array_header_2_0(stream)
-    except ValueError as error:
+    except DAMAGED_ARRAY as error:
         raise UsageError(f"{place} is damaged: {error}") from None
 
 

@@ -2,7 +2,6 @@
 
 import json
 import tomllib
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from qdqtool.data.columns import DAMAGED_ARCHIVE
 from qdqtool.errors import UsageError
 from qdqtool.registry import suggestion
 
@@ -156,7 +156,7 @@ def _stored_array(reference: ArrayRef, folder: Path, what: str) -> npt.NDArray[n
         raise UsageError(f"{what}: {path} cannot be read: {error.strerror or error}") from None
     # np.load raises ValueError for pickles and broken npy headers, BadZipFile for a broken npz and EOFError for an
     # empty file.
-    except (ValueError, zipfile.BadZipFile, EOFError):
+    except DAMAGED_ARCHIVE:
         raise UsageError(
             f"{what}: {path} is no readable npz or safetensors file (pickled objects are refused)"
         ) from None
@@ -181,7 +181,8 @@ def _open_store(path: Path, key: str) -> tuple[npt.NDArray[np.generic] | None, l
                 return (np.asarray(file.get_tensor(key)) if key in names else None), names
         except SafetensorError as error:
             raise ValueError(str(error)) from error
-    with np.load(path, allow_pickle=False) as file:
+    # NumPy leaves a file that it opened itself open where it turns out to be damaged.
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise ValueError("a single array, not an npz")
         return (np.asarray(file[key]) if key in file.files else None), list(file.files)

@@ -119,6 +119,22 @@ def test_arrays_from_safetensors_and_npz_messages(tmp_path: Path) -> None:
         assert message in refusal(tmp_path, entry("w", axis=0, scale={"file": file, "key": key}))
 
 
+@pytest.mark.parametrize("name", ["s.npz", "compressed.npz", "s.safetensors"])
+def test_a_damaged_array_file_is_a_usage_error_or_gives_the_array(name: str, tmp_path: Path) -> None:
+    """One byte after the other is changed."""
+    scale = {"w": np.full(4, 0.5, np.float32)}
+    save = {"s.npz": np.savez, "compressed.npz": np.savez_compressed}.get(name)
+    save(tmp_path / name, **scale) if save else save_file(scale, tmp_path / name)
+    whole, refused = (tmp_path / name).read_bytes(), 0
+    for position in range(len(whole)):
+        (tmp_path / name).write_bytes(whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :])
+        try:
+            assert len(resolve(tmp_path, entry("w", axis=0, scale={"file": name, "key": "w"}))) == 1
+        except UsageError:
+            refused += 1
+    assert 0 < refused < len(whole)
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [

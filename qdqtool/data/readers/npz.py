@@ -12,7 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
-from qdqtool.data.columns import Column, as_one_run, common_count, make_sample, read_column, read_rows
+from qdqtool.data.columns import (
+    DAMAGED_ARCHIVE,
+    Column,
+    as_one_run,
+    common_count,
+    make_sample,
+    read_column,
+    read_rows,
+)
 from qdqtool.data.sample import Sample
 from qdqtool.data.signature import InputSpec, check_names
 from qdqtool.errors import UsageError
@@ -119,8 +127,7 @@ def readable(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    # zipfile raises NotImplementedError for unknown compression and RuntimeError for an encrypted member.
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except DAMAGED_ARCHIVE as error:
         raise UsageError(f"{path} is not a readable .npz file: {error}") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None

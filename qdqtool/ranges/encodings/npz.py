@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from qdqtool.data.columns import DAMAGED_ARCHIVE, DAMAGED_ARRAY
 from qdqtool.errors import UsageError
 from qdqtool.ranges.encodings._types import Encodings, tensor_range
 from qdqtool.ranges.types import TensorRange
@@ -38,7 +39,7 @@ class _Npz:
                         raise UsageError(f"holds array '{name}' twice")
                     ranges[name] = _read(archive, member)
                 return Encodings(ranges)
-        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        except DAMAGED_ARCHIVE as error:
             raise UsageError(f"is damaged: {error}") from None
 
     def write(self, ranges: Mapping[str, TensorRange]) -> bytes:
@@ -62,7 +63,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> TensorRange:
         content = io.BytesIO(file.read(MAX_ENTRY_BYTES))
     try:
         array = np.lib.format.read_array(content, allow_pickle=False)
-    except ValueError as error:
+    except DAMAGED_ARRAY as error:
         raise UsageError(f"array '{name}' cannot be read: {error}") from None
     if array.dtype.kind not in "fiu" or array.size not in (1, 2):
         raise UsageError(f"array '{name}' has {array.size} elements of {array.dtype}; it must be one or two numbers")

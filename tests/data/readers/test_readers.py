@@ -63,6 +63,22 @@ def test_an_additive_mask_may_hold_minus_infinity(tmp_path):
     assert np.array_equal(np.concatenate([first["x"], second["x"]]), x)
 
 
+@pytest.mark.parametrize("name", ["d.npz", "compressed.npz", "d.npy"])
+def test_any_damage_is_a_usage_error_or_gives_samples(name, tmp_path):
+    """One byte after the other is changed, and the file cut off in front of it."""
+    save = {"d.npz": np.savez, "compressed.npz": np.savez_compressed, "d.npy": np.save}[name]
+    save(tmp_path / name, **{"arr" if name == "d.npy" else "x": array(2)})
+    whole, refused = (tmp_path / name).read_bytes(), 0
+    for position in range(len(whole)):
+        for damaged in (whole[:position], whole[:position] + bytes([whole[position] ^ 4]) + whole[position + 1 :]):
+            (tmp_path / name).write_bytes(damaged)
+            try:
+                assert len([sample["x"] for sample in load_feeds(tmp_path / name, X)]) == 2
+            except UsageError:
+                refused += 1
+    assert len(whole) < refused < 2 * len(whole)
+
+
 @pytest.mark.parametrize("kind", ["npz", "npy"])
 def test_pickled_objects_are_refused_and_never_loaded(kind, tmp_path):
     ran = tmp_path / "ran"
