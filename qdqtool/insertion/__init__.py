@@ -1,1 +1,1 @@
-"""Carry a plan out: the graph edits that put Q/DQ pairs into a model or take them out."""
+"""Apply a plan: the graph edits that insert Q/DQ pairs into a model or remove them."""

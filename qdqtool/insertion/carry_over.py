@@ -1,7 +1,7 @@
-"""A plan of a model, carried over to the same model at a higher opset.
+"""Carry a plan of a model over to the same model at a higher opset.
 
-An upgrade keeps every tensor that the model had, with its name. What it may change are the readers: from opset 13 on,
-Softmax has another meaning, so onnx's converter puts Shape and Flatten in front of it and a Reshape behind.
+The upgrade keeps every tensor of the model with its name, but it may change the readers: Softmax has another meaning
+from opset 13 on, so the converter of onnx puts Shape and Flatten in front of it and a Reshape behind it.
 """
 
 from collections.abc import Collection
@@ -15,11 +15,11 @@ _NodeId = tuple[ScopePath, tuple[str, ...]]
 
 
 def carry_over(plan: QuantPlan, before: GraphView, after: GraphView) -> QuantPlan:
-    """The plan with the uses that the upgraded model has.
+    """Return the plan with the uses of the upgraded model.
 
     Args:
         plan: A plan for ``before``.
-        before: The model that was planned for.
+        before: The model for which it was made.
         after: The same model at a higher opset.
 
     Raises:
@@ -31,7 +31,7 @@ def carry_over(plan: QuantPlan, before: GraphView, after: GraphView) -> QuantPla
 
 
 def _carried(slot: Slot, before: GraphView, after: GraphView, kept: Collection[_NodeId]) -> Slot:
-    """The slot with the uses of nodes that were put in place of a reader, or in front of it."""
+    """Return the slot with the uses of nodes that replace a reader, or were inserted in front of it."""
     now = {_ref(use): use for use in _uses(slot, after)}
     if slot.uses is None or all(ref in now for ref in slot.uses):
         return slot
@@ -48,7 +48,7 @@ def _carried(slot: Slot, before: GraphView, after: GraphView, kept: Collection[_
 
 
 def _leads_to(node: NodeView, targets: Collection[_NodeId], kept: Collection[_NodeId]) -> bool:
-    """Whether one of ``targets`` is ``node``, or lies behind it with nothing but nodes of the upgrade in between."""
+    """Return whether ``node`` is one of ``targets``, or reaches one through nodes that the upgrade has added."""
     waiting, seen = [node], set[_NodeId]()
     while waiting:
         here = waiting.pop()

@@ -1,4 +1,4 @@
-"""Which data or ranges a quantized model comes from, as reports tell it."""
+"""The data or ranges from which a quantized model was made, for reports."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,18 +11,17 @@ from qdqtool.ranges.types import CalibrationRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationUsed:
-    """Where the ranges came from; in weight-only modes, the data.
+    """The origin of the ranges; in weight-only modes, of the data.
 
     Attributes:
         source: The data, ``random``, or the ranges file.
-        method: Id of the calibrator. In weight-only modes ``gptq`` where data chose codes, else ``nearest``.
+        method: Id of the calibrator. In weight-only modes ``gptq`` where codes were chosen with data, else ``nearest``.
         samples: How many samples were run.
         random: Whether they were random.
-        seed: Of random samples.
+        seed: The seed of random samples.
         forced: Whether the ranges were used only because the user insisted.
-        forced_for: What they should be of and are not: ``model``, ``data`` (that which was measured with), ``samples``
-            (all of them).
-        given: What became of a range file of another tool; None for any other source.
+        forced_for: What they do not match: ``model``, ``data`` (that of the measurement), ``samples`` (their number).
+        given: The use that was made of a range file of another tool; None for any other source.
     """
 
     source: str
@@ -38,13 +37,13 @@ class CalibrationUsed:
 def used_ranges(
     source: str, record: CalibrationRecord, recipe: Recipe, forced: tuple[str, ...] = ()
 ) -> CalibrationUsed:
-    """What a report says of ranges.
+    """Return what a report says about ranges.
 
     Args:
-        source: Where they come from, in words.
-        record: What was run.
+        source: Their origin, in words.
+        record: The calibration that found them.
         recipe: How they become scales.
-        forced: What they are not of, though they should be: ``model``, ``data``, ``samples``.
+        forced: What they do not match: ``model``, ``data``, ``samples``.
     """
     return CalibrationUsed(
         source=source,
@@ -58,15 +57,15 @@ def used_ranges(
 
 
 GPTQ: Final = "gptq"
-"""Data chose the codes of weights."""
+"""The codes of weights were chosen with data."""
 
 
 NEAREST: Final = "nearest"
-"""Codes are those next to the weights; data had a say in preparing the model at most."""
+"""The codes are those nearest to the weights; data influenced at most the preparation of the model."""
 
 
 def data_of_weights(data: DataDescription, *, rounded: int) -> CalibrationUsed:
-    """What a report says of the data of a weight-only mode, which chose the codes of ``rounded`` weights."""
+    """Return what a report says about the data of a weight-only mode, which chose the codes of ``rounded`` weights."""
     return CalibrationUsed(
         source=data.source,
         method=GPTQ if rounded else NEAREST,

@@ -1,4 +1,4 @@
-"""Fitting the scales that another tool's file has for a constant to the pair that placement has for it."""
+"""Fit the scales of another tool for a constant to the pair that placement proposes."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from qdqtool.targets import Target, refusals
 
 Scales = npt.NDArray[np.float64]
 Fitted = tuple[Granularity, Scales]
-"""How scales lie on a tensor, and the scales in the shape that this asks for."""
+"""The granularity of scales, and the scales in the shape for it."""
 
 
 class ScalesProblem(Exception):  # noqa: N818  a reason in words, never shown as an error
@@ -23,16 +23,16 @@ class ScalesProblem(Exception):  # noqa: N818  a reason in words, never shown as
 
 
 def fit_scales(given: ConstantScales, shape: Shape | None, scheme: QuantScheme, target_id: str) -> Fitted:
-    """Scales of a file as a pair takes them.
+    """Return the scales of a file in the form that a pair takes.
 
-    They keep their values. Blocks of another size than proposed are taken as they are, if the target takes them, or
-    else cut into proposed ones; one scale for a channel is given to each block of it.
+    They keep their values. Blocks of another size than proposed are used as they are if the target takes them,
+    otherwise they are divided into blocks of the proposed size. One scale of a channel is given to each of its blocks.
 
     Args:
-        given: What the file has.
-        shape: Of the constant, as far as it is known.
-        scheme: What placement proposes.
-        target_id: What the model is for.
+        given: The scales of the file.
+        shape: The shape of the constant, as far as it is known.
+        scheme: The scheme that placement proposes.
+        target_id: Id of the target of the model.
 
     Raises:
         ScalesProblem: They do not fit.
@@ -73,12 +73,12 @@ def _by_channel(given: ConstantScales, shape: tuple[int, ...], axis: int) -> Sca
 
 
 def _is_axis(named: int | None, axis: int, rank: int) -> bool:
-    """Whether the axis that a file names, if it does, is that one; AIMET counts from the end too."""
+    """Return whether the axis that a file names, if any, is ``axis``; AIMET may count it from the end."""
     return named in (None, axis, axis - rank)
 
 
 def _blocked(given: ConstantScales, shape: tuple[int, ...], wanted: Blocked) -> Iterator[Fitted]:
-    """Ways to have such scales in blocks, best first."""
+    """Yield the forms of such scales in blocks, the best first."""
     axis, size = wanted.axis, given.block_size
     if size is None:
         yield wanted, _repeated(given, shape, wanted)
@@ -91,7 +91,7 @@ def _blocked(given: ConstantScales, shape: tuple[int, ...], wanted: Blocked) -> 
 
 
 def _repeated(given: ConstantScales, shape: tuple[int, ...], wanted: Blocked) -> Scales:
-    """One scale for each channel, or for all, in every block."""
+    """Return one scale for each channel, or for all, repeated for every block."""
     whole = wanted.scale_shape(shape)
     if given.values.size == 1:
         return np.full(whole, given.values.item())
@@ -102,11 +102,12 @@ def _repeated(given: ConstantScales, shape: tuple[int, ...], wanted: Blocked) ->
 
 
 def _table(given: ConstantScales, shape: tuple[int, ...], axis: int, size: int) -> Scales:
-    """Block scales in the rank of the tensor."""
+    """Return block scales with the rank of the tensor."""
     expected = Blocked(axis, size).scale_shape(shape)
     values = given.values
     if values.ndim == 1 and len(shape) == 2 and given.axis is None and values.size == np.prod(expected):
-        table = values.reshape(shape[1 - axis], -1)  # by output channel and then by block
+        # A flat list of block scales is ordered by output channel, then by block.
+        table = values.reshape(shape[1 - axis], -1)
         return table.T if axis == 0 else table
     same = values.ndim == len(shape) and _is_axis(given.axis, axis, len(shape)) and values.shape[axis] == expected[axis]
     if not same or any(own not in (1, extent) for own, extent in zip(values.shape, expected, strict=True)):

@@ -1,4 +1,4 @@
-"""Second moments of the inputs of products, for algorithms that round weights by what they are multiplied with."""
+"""Collect second moments of the inputs of products, for algorithms that round weights with respect to them."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,11 +17,11 @@ from qdqtool.running.observer import Observer, is_fed
 from qdqtool.running.ort_cpu import Profile
 
 MOST_BYTES = 1 << 30
-"""Moments that are gathered in one pass over the data; more of them take more passes."""
+"""The most bytes of moments in one pass over the data; more moments take more passes."""
 
 
 class InputMoments:
-    """Moments of the activations that some weights are multiplied with, gathered pass by pass.
+    """Second moments of the activations with which weights are multiplied, collected in one or more passes.
 
     Args:
         index: The float model.
@@ -35,9 +35,9 @@ class InputMoments:
         self._progress = progress
 
     def of(self, weights: Mapping[Value, int]) -> Iterator[tuple[Value, Moments]]:
-        """Each matrix with the moments of its inputs, a shared one with the sum over all products.
+        """Yield each matrix with the moments of its inputs; for a shared matrix, their sum over all products.
 
-        Left out are weights of which an input cannot be observed, was not computed, or is not finite.
+        Weights are left out if an input cannot be observed, was not computed, or is not finite.
 
         Args:
             weights: Matrices, with the number of their input channels.
@@ -55,7 +55,7 @@ class InputMoments:
                     yield weight, np.sum(usable, axis=0)
 
     def _inputs(self, weight: Value) -> list[Value]:
-        """The activations that a matrix is multiplied with; nothing if one of its uses is no product."""
+        """Return the activations with which a matrix is multiplied; none if one of its uses is no product."""
         found = [_activation(node, self._index) for use in weight.uses for node in computing_nodes(use.node)]
         known = [value for value in found if value is not None]
         return known if len(known) == len(found) else []
@@ -79,6 +79,7 @@ def _add(sums: dict[Value, Moments], value: Value, array: Array) -> None:
     if not array.size:
         return
     rows = array.reshape(-1, array.shape[-1]).astype(np.float32, copy=False)
+    # An overflow gives infinity, which _is_usable finds.
     with np.errstate(all="ignore"):
         product = rows.T @ rows
         if value in sums:
@@ -91,14 +92,14 @@ def _is_usable(moments: Moments, channels: int) -> bool:
 
 
 def _activation(node: NodeView, index: ModelIndex) -> Value | None:
-    """What a product multiplies its constant right operand with, channels last."""
+    """Return the activation, with channels last, that a product multiplies with its constant right operand."""
     value, product = node.input(0), ops.product(node)
     plain = product is not None and product.is_matrix_product and product.activation_layout(node) is not None
     return value if plain and value is not None and not index.constants.is_constant(value) else None
 
 
 def _groups(inputs: Mapping[Value, list[Value]], channels: Mapping[Value, int]) -> Iterator[list[Value]]:
-    """Weights in runs whose moments fit the budget, at least one at a time."""
+    """Yield groups of weights whose moments fit into :data:`MOST_BYTES`, at least one weight each."""
     group: list[Value] = []
     held: set[Value] = set()
     size = 0

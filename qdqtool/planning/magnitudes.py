@@ -1,4 +1,4 @@
-"""How large the float tensors of a model become on data: what decides whether float16 holds them."""
+"""Measure how large the float tensors of a model become on data, to decide whether float16 holds them."""
 
 from collections.abc import Iterator
 
@@ -15,17 +15,17 @@ from qdqtool.transforms.float16.magnitudes import largest
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
 SAMPLES = CHUNK
-"""Most samples that are run. :data:`qdqtool.transforms.float16.limits.LARGEST` leaves room for others."""
+"""The most samples that are run. :data:`qdqtool.transforms.float16.limits.LARGEST` leaves room for others."""
 
 
 def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
-    """The largest finite magnitude of each float tensor on the first samples, by scope and name.
+    """Return the largest finite magnitude of each float tensor on the first samples, by scope and name.
 
-    Tensors that only hold parts of others are left out. All others are held until the run of a sample ends.
+    Tensors that only hold values of others are left out. All others are in memory until the run of a sample ends.
 
     Args:
         model: The float model.
-        feeds: What to run it on.
+        feeds: The samples.
 
     Raises:
         UsageError: The model fails on a sample.
@@ -44,7 +44,7 @@ def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
 
 
 def magnitudes_in(ranges: Ranges) -> dict[TensorKey, float]:
-    """Those of the tensors that ranges are of."""
+    """Return the largest magnitudes of the tensors that have ranges."""
     return {key: seen.amax for key, seen in ranges.tensors.items() if seen.count}
 
 

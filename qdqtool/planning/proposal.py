@@ -1,4 +1,4 @@
-"""Where pairs go in a prepared model, as a recipe asks for them."""
+"""Propose the pairs of a prepared model for a recipe."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ NOT_GIVEN = "the given file has no range for it"
 
 
 def propose_for(index: ModelIndex, recipe: Recipe) -> Proposal:
-    """Where pairs go in a prepared model.
+    """Propose the pairs of a prepared model.
 
     Raises:
         UsageError: A pattern matches nothing.
@@ -44,7 +44,7 @@ def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]
     """Raise unless there is something to quantize.
 
     Raises:
-        UsageError: There is not; the message carries the first reason, of an operator that could gain if there is one.
+        UsageError: There is nothing; the message has the first reason, preferably of an operator that could gain.
     """
     if slots:
         return

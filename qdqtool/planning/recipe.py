@@ -1,4 +1,4 @@
-"""What a user wants quantized, and how the float model is prepared for it."""
+"""The options of quantization: what is quantized, and how the float model is prepared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What is to be quantized, and how ranges become scales.
+    """What to quantize, and how to derive scales from ranges.
 
     Attributes:
         quantize_mode: Id of a mode (:mod:`qdqtool.planning.modes`).
@@ -50,7 +50,7 @@ class Recipe:
         selection: Which nodes.
         input_shapes: Extents that the user fixes, by input name.
         preparation: How the float model is prepared.
-        high_precision: The type of what stays float in the model that is written.
+        high_precision: The type of float nodes in the written model.
     """
 
     quantize_mode: str = modes.DEFAULT
@@ -73,7 +73,7 @@ class Recipe:
         """Raise unless the mode needs ranges of activations.
 
         Args:
-            problem: What cannot be done without, for the message.
+            problem: What is impossible without ranges, for the message.
             hint: What to do instead.
 
         Raises:
@@ -83,11 +83,11 @@ class Recipe:
             raise UsageError(f"quantize mode '{self.quantize_mode}' quantizes weights only: {problem}", hint=hint)
 
     def goal(self, fmt: NumberFormat) -> calibrators.Goal:
-        """What thresholds of activations are for."""
+        """Return the goal for which thresholds of activations are chosen."""
         return calibrators.Goal(format=fmt, percentile=self.percentile or calibrators.PERCENTILE)
 
     def parameters(self) -> dict[str, float]:
-        """Those of the method, as a ranges file keeps them."""
+        """Return the parameters of the method, as a ranges file stores them."""
         return {"percentile": self.percentile or calibrators.PERCENTILE} if self.method == "percentile" else {}
 
     @property
@@ -97,7 +97,7 @@ class Recipe:
 
 
 def with_fixed_shapes(source: Model, recipe: Recipe) -> Model:
-    """The model with the input shapes that the user fixed.
+    """Return the model with the input shapes that the user fixed.
 
     Raises:
         UsageError: They do not fit the model.

@@ -1,8 +1,8 @@
-"""Quantize modes, one a module: the file name (``-`` for ``_``) is the public id, ``MODE`` the value.
+"""Quantize modes, one for each module: the file name (``-`` for ``_``) is the public id, ``MODE`` the value.
 
-Besides these, any signed number format is a mode under its own name: the same format for activations and weights.
+Every signed number format is a mode too, under its own name: the same format for activations and weights.
 
-``--help`` lists the modes, so to list them loads nothing heavy: number formats are imported where they are needed.
+``--help`` lists the modes, so that list must load nothing heavy: number formats are imported where they are needed.
 """
 
 import functools
@@ -17,19 +17,19 @@ DEFAULT = "int8"
 
 @functools.cache
 def units() -> tuple[str, ...]:
-    """The modes with a module of their own, sorted."""
+    """Return the modes with a module of their own, sorted."""
     return tuple(name.replace("_", "-") for name in unit_names(_package))
 
 
 @functools.cache
 def in_order() -> tuple[str, ...]:
-    """:func:`units` as a text lists them: the usual ones first."""
+    """Return :func:`units` in the order of texts: the usual ones first."""
     return tuple(sorted(units(), key=lambda name: get(name).rank))
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """What ``quantize_mode`` may be: :func:`units`, and the signed formats that QuantizeLinear makes.
+    """Return the legal values of ``quantize_mode``: :func:`units`, and the signed formats of QuantizeLinear.
 
     An unsigned format would need zero points.
     """
@@ -41,7 +41,7 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def get(name: str) -> Mode:
-    """The mode of that public id.
+    """Return the mode with a public id.
 
     Raises:
         ArgumentError: There is none; the message lists the legal names.
@@ -57,12 +57,12 @@ def get(name: str) -> Mode:
 
 
 def of_few_bits() -> tuple[str, ...]:
-    """The modes with float activations and plain scales, those of the fewest bits first."""
+    """Return the modes with float activations and plain scales, those with the fewest bits first."""
     plain = (name for name in in_order() if not get(name).needs_ranges and get(name).scale_format is None)
     return tuple(sorted(plain, key=lambda name: get(name).weight_format.bits))
 
 
 def with_weights(number_format: str) -> str | None:
-    """The first mode with plain scales whose weights have that number format."""
+    """Return the first mode with plain scales whose weights have that number format; None where there is none."""
     wanted = (number_format, None)
     return next((name for name in in_order() if (get(name).weights, get(name).scale_format) == wanted), None)

@@ -1,4 +1,4 @@
-"""The type of a quantize mode: what becomes of weights and of activations, as data."""
+"""The type of a quantize mode: the formats of weights and activations, as data."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """What ``--quantize-mode`` stands for.
+    """The meaning of ``--quantize-mode``.
 
     Attributes:
         summary: What it does, in one line.
         weights: Name of the number format of weights.
-        activations: That of activations; None where they stay float: then no data is needed.
+        activations: Name of the number format of activations; None where they stay float, which needs no data.
         blocks: Sizes of blocks that share a scale, the default first; empty for one scale for each output channel.
         scale_format: Name of the number format of the scales themselves; None for the type of the tensor.
-        search: Whether weight scales are those with the least squared error, or cover the largest magnitude.
-        alternative: The mode to take where a target does not take this one; empty where the format tells.
-        rank: Where a text lists it among the others: the lowest first, equal ones by name.
+        search: Whether weight scales have the least squared error; otherwise they cover the largest magnitude.
+        alternative: The mode to use where a target does not take this one; empty where the format names it.
+        rank: Its place in lists: the lowest first, equal ones by name.
     """
 
     summary: str
@@ -49,15 +49,15 @@ class Mode:
         return formats.get(self.weights)
 
     def packs(self, product: "ProductOp") -> bool:
-        """Whether the weight of such an operator is quantized when activations stay float.
+        """Return whether the weight of such an operator is quantized when activations stay float.
 
-        No convolution takes blocks of input channels.
+        There are no convolution kernels for blocks of input channels.
         """
         return product.is_matrix_product if self.blocks else product.packs_channels
 
     @property
     def integer_activations(self) -> bool:
-        """Whether activations get steps of one size, which all channels of a tensor share."""
+        """Whether activations are quantized to integers: with steps of one size for all channels of a tensor."""
         return self.needs_ranges and self.activation_format.kind == "integer"
 
     @property
@@ -74,10 +74,10 @@ class Mode:
         return formats.get(self.activations)
 
     def block_size(self, asked: int | None) -> int | None:
-        """Elements in a block; None where scales are per output channel.
+        """Return the number of elements in a block; None where scales are per output channel.
 
         Args:
-            asked: What the user wants; None for the default.
+            asked: The size that the user wants; None for the default.
 
         Raises:
             ArgumentError: The mode has no such blocks.
@@ -92,7 +92,7 @@ class Mode:
         return asked
 
     def weight_scheme(self, granularity: "Granularity") -> "QuantScheme":
-        """How a weight is quantized whose scales have that granularity."""
+        """Return the scheme of a weight whose scales have that granularity."""
         from qdqtool import formats
         from qdqtool.numerics.granularity import PerTensor
         from qdqtool.numerics.scheme import QuantScheme
@@ -101,7 +101,7 @@ class Mode:
         return QuantScheme(self.weight_format, granularity, scale_scheme=inner)
 
     def example_scheme(self) -> "QuantScheme":
-        """The scheme of some weight, to ask a target about."""
+        """Return the scheme of a weight, to ask a target about it."""
         from qdqtool.numerics.granularity import Blocked, PerTensor
 
         return self.weight_scheme(Blocked(0, self.blocks[0]) if self.blocks else PerTensor())

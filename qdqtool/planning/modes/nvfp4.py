@@ -1,6 +1,6 @@
 """NVFP4 weights: fp4 E2M1 in blocks of 16 whose scales are fp8 E4M3 with one float32 scale; activations in float.
 
-In standard ONNX that is two DequantizeLinear: one makes the scales, the other the weight.
+In standard ONNX that is two DequantizeLinear nodes: one for the scales, the other for the weight.
 """
 
 from qdqtool.planning.modes._mode import Mode

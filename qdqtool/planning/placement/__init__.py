@@ -1,4 +1,4 @@
-"""Placement: where Q/DQ pairs go in a float model, and which operators stay float, with reasons."""
+"""Decide where Q/DQ pairs go in a float model, and which operators stay float, with reasons."""
 
 from qdqtool.planning.placement.proposal import Proposal as Proposal
 from qdqtool.planning.placement.proposal import ProposedSlot as ProposedSlot

@@ -1,4 +1,4 @@
-"""What placement asks about tensors: whether they are constant, of a type that Q reads, and can be observed."""
+"""Answer what placement asks about tensors: whether they are constant, of a type for Q, and observable."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,19 +15,19 @@ from qdqtool.targets import Target, type_name
 from qdqtool.transforms.taps import TensorKey, tap_tensors, tensor_key
 
 FLOAT_TYPES = frozenset({"bfloat16", "float16", "float32"})
-"""What QuantizeLinear reads by ONNX; a target may take less, or by mistake more."""
+"""The float types that QuantizeLinear reads in ONNX; a target may take fewer types, or more against ONNX."""
 
 MISSING_OPERAND = Reason("missing-operand", "an operand is missing")
 QUANTIZED_ALREADY = Reason("quantized-already", "it is quantized already")
 
 
 class PlacementContext:
-    """One model as placement sees it.
+    """A model with what placement asks about it.
 
     Args:
         index: The index of the model.
-        target: What the result is for.
-        selection: What the user wants quantized.
+        target: The target of the result.
+        selection: The nodes that the user wants quantized.
 
     Attributes:
         index: As given.
@@ -42,16 +42,16 @@ class PlacementContext:
         self._unreachable = _unreachable(index)
 
     def is_constant(self, value: Value) -> bool:
-        """Whether the tensor folds to a constant."""
+        """Return whether the tensor folds to a constant."""
         return self.index.constants.is_constant(value)
 
     def constant_minimum(self, value: Value) -> float | None:
-        """The smallest element of a constant, or None where it is none, empty or too large to fold."""
+        """Return the smallest element of a constant; None where it is no constant, empty, or too large to fold."""
         array = self.index.constants.array(value) if self.is_constant(value) else None
         return float(array.astype("float64").min()) if array is not None and array.size else None
 
     def shape(self, value: Value) -> Shape | None:
-        """The shape of a tensor, as far as it is known, of a constant in full."""
+        """Return the shape of a tensor, as far as it is known; that of a constant is complete."""
         known = self.index.types.shape(value)
         if known is not None or not self.is_constant(value):
             return known
@@ -59,12 +59,12 @@ class PlacementContext:
         return array.shape if array is not None else None
 
     def is_float(self, value: Value) -> bool:
-        """Whether it may hold real numbers: false for integers, booleans and strings."""
+        """Return whether a tensor may hold real numbers: False for integers, booleans and strings."""
         known = self.index.types.elem_type(value)
         return known is None or "float" in type_name(known)
 
     def type_obstacle(self, value: Value) -> Reason | None:
-        """Why its type cannot be quantized for the target; None when it can."""
+        """Return why its type cannot be quantized for the target; None where it can."""
         known = self.index.types.elem_type(value)
         if known is None:
             return Reason("unknown-type", f"the type of '{value.name}' is unknown")
@@ -75,7 +75,7 @@ class PlacementContext:
         return Reason("unsupported-type", f"'{value.name}' is {name}; {takes}")
 
     def obstacle(self, value: Value) -> Reason | None:
-        """Why an activation cannot carry a pair; None when it can."""
+        """Return why an activation cannot have a pair; None where it can."""
         if value.producer is not None and value.producer.op_type == "DequantizeLinear":
             return _quantized_by(value.producer)
         unreachable = self._unreachable.get(tensor_key(value))
@@ -85,7 +85,7 @@ class PlacementContext:
 
 
 def _quantized_by(dequantize: NodeView) -> Reason:
-    """Why what a DQ makes gets no pair."""
+    """Return why the output of a DQ gets no pair."""
     codes = dequantize.input(0)
     maker = codes.producer if codes is not None else None
     if maker is not None and maker.op_type.startswith("QLinear"):
@@ -95,7 +95,7 @@ def _quantized_by(dequantize: NodeView) -> Reason:
 
 
 def _unreachable(index: ModelIndex) -> Mapping[TensorKey, str]:
-    """Why tensors of bodies and functions cannot be observed in a run, for all that quantizable operators read."""
+    """Return why tensors of bodies and functions, among those that quantizable operators read, cannot be observed."""
     inner = [value for value in _read_in_bodies(index.view) if not index.constants.is_constant(value)]
     if not inner:
         return {}

@@ -1,7 +1,7 @@
-"""Masked attention scores: finite stand-ins for minus infinity, which no shared scale survives.
+"""Find masked attention scores: they have finite numbers for minus infinity, which one scale cannot represent.
 
-One value of -10000 in a tensor makes an int8 step of 79: every score becomes 0, and the language model forgets all it
-knew. Such tensors are read by Softmax, so they stay float from the mask to there.
+One value of -10000 in a tensor makes an int8 step of 79, so every score becomes 0 and the output of a language model is
+useless. A Softmax reads such tensors, so they stay float from the mask to the Softmax.
 """
 
 from qdqtool import ops
@@ -10,19 +10,19 @@ from qdqtool.planning.placement.context import PlacementContext
 from qdqtool.planning.placement.reason import Reason
 
 MASKING = -1000.0
-"""Constants at or below this, added to or selected into scores, stand for minus infinity. Exporters write -1e4 and
-less; trained biases and position embeddings stay orders of magnitude away."""
+"""Constants at or below this that are added to scores, or selected into them, represent minus infinity. Exporters write
+-1e4 and less; trained biases and position embeddings are smaller by orders of magnitude."""
 
 MAX_STEPS = 16
 MAX_JOINS = 2
-"""Most Adds that a mask has gone through before it is added to scores; each doubles the ways to look."""
+"""The most Adds between a mask and the scores that are searched; each doubles the number of paths."""
 
 _MASKING_OPS = ("Add", "Max", "Min", "Sub", "Where")
 _SCALING_OPS = ("Clip", "Div", "Mul")
 
 
 def feeds_softmax(node: NodeView) -> bool:
-    """Whether ``node`` makes attention scores: its output reaches a Softmax through operators that keep its values."""
+    """Return whether ``node`` produces attention scores: a Softmax reads them, directly or scaled or moved."""
     value, steps = node.output(), 0
     while value is not None and steps < MAX_STEPS:
         if any(ops.traits(use.node).softmax for use in value.uses):
@@ -33,7 +33,7 @@ def feeds_softmax(node: NodeView) -> bool:
 
 
 def carries_mask(value: Value | None, context: PlacementContext) -> bool:
-    """Whether masking constants were put into ``value`` and not removed by a Softmax since."""
+    """Return whether ``value`` has masking constants that no Softmax has removed."""
     for _ in range(MAX_STEPS):
         node = value.producer if value is not None else None
         if node is None:
@@ -42,25 +42,26 @@ def carries_mask(value: Value | None, context: PlacementContext) -> bool:
             return True
         if not _keeps_values(node) and not node.is_op(*_MASKING_OPS):
             return False
+        # Input 0 of a Where is the condition.
         value = node.input(1 if node.op_type == "Where" else 0)
     return False
 
 
 def carried_mask(value: Value, context: PlacementContext) -> Reason | None:
-    """Why a tensor gets no pair that has such constants among its values; None where it has none."""
+    """Return why a tensor with masking constants gets no pair; None where it has none."""
     if not carries_mask(value, context):
         return None
     return Reason("attention-mask", f"'{value.name}' carries an attention mask, which one scale would not survive")
 
 
 def adds_mask(node: NodeView, context: PlacementContext) -> bool:
-    """Whether one operand stands for minus infinity: a constant, or what exporters compute from a mask of 0 and 1."""
+    """Return whether an operand represents minus infinity: a constant, or what is computed from a mask of 0 and 1."""
     operands = (node.input(index) for index in range(len(node.proto.input)))
     return any(value is not None and context.is_float(value) and _is_mask(value, context) for value in operands)
 
 
 def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) -> bool:
-    """A masking constant, ``(1 - mask) * -1e4`` or ``Where(mask, 0, -inf)``, moved, broadcast and joined at will."""
+    """Return whether a tensor is a masking constant, ``(1 - mask) * -1e4`` or ``Where(mask, 0, -inf)``, also moved."""
     for _ in range(MAX_STEPS):
         minimum = context.constant_minimum(value)
         node = value.producer
@@ -68,7 +69,8 @@ def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) ->
             return minimum is not None and minimum <= MASKING
         if node.is_op("Mul", "Where"):
             return _masks_with_constant(node, context)
-        if node.is_op("Add"):  # with a position bias
+        # Exporters add a position bias to the mask.
+        if node.is_op("Add"):
             operands = (node.input(0), node.input(1)) if joins else ()
             return any(operand is not None and _is_mask(operand, context, joins - 1) for operand in operands)
         onward = node.input(0)
@@ -79,7 +81,7 @@ def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) ->
 
 
 def _masks_with_constant(node: NodeView, context: PlacementContext) -> bool:
-    """A Where that selects such a constant, or a Mul of something by one, or by minus one such."""
+    """Return whether a Where selects a masking constant, or a Mul has one, or a huge positive one and a flag."""
     operands = [value for index in range(len(node.proto.input)) if (value := node.input(index)) is not None]
     minima = [context.constant_minimum(value) for value in operands if context.is_float(value)]
     largest = max((abs(minimum) for minimum in minima if minimum is not None), default=0.0)
@@ -90,7 +92,7 @@ def _masks_with_constant(node: NodeView, context: PlacementContext) -> bool:
 
 
 def _is_flag(value: Value, context: PlacementContext) -> bool:
-    """``1 - mask`` or ``mask - 1``."""
+    """Return whether a tensor is ``1 - mask`` or ``mask - 1``."""
     node = value.producer
     if node is None or not node.is_op("Sub"):
         return False

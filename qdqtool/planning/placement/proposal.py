@@ -1,4 +1,4 @@
-"""What placement hands on: the slots that should get a pair, and the operators that get none, with reasons."""
+"""The result of placement: the slots that should get a pair, and the operators that get none, with reasons."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,15 +12,15 @@ Kind = Literal["activation", "weight"]
 
 @dataclass(frozen=True, slots=True)
 class ProposedSlot:
-    """One Q/DQ pair that should be put in, still without scales.
+    """One Q/DQ pair that should be inserted, still without scales.
 
     Attributes:
-        slot: Where; its uses are always named, so that a graph output keeps its float value.
+        slot: Its place; the uses are always named, so that a graph output keeps its float value.
         kind: ``weight`` for a constant, else ``activation``.
         scheme: Number format and granularity.
         reason: Why, in words.
-        bound: The largest magnitude that the tensor can have, where that decides the scale; None to ask the data.
-        peaked: Whether its few largest values carry the meaning, so that no method may clip by how few they are.
+        bound: The largest magnitude that the tensor can have, where that decides the scale; None to use the data.
+        peaked: Whether its few largest values matter most, so that no method may clip them because they are few.
         range_group: Slots with the same number get one scale, the largest of theirs; None for a scale of its own.
     """
 

@@ -1,4 +1,4 @@
-"""Why an operator stays float, as a value: decisions use the code, users read the text."""
+"""The reason why an operator stays float: decisions use the code, users read the text."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -31,7 +31,7 @@ Code = Literal[
     "unsupported-type",
     "vector-weight",
 ]
-"""Every kind of reason."""
+"""The kinds of reasons."""
 
 _ON_REQUEST: frozenset[Code] = frozenset({"few-channels", "no-gain"})
 _ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
@@ -39,10 +39,10 @@ _ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why one operator stays float.
+    """The reason why one operator stays float.
 
     Attributes:
-        code: What kind of reason it is; stable.
+        code: The kind of the reason; stable.
         text: The reason in words that follow the name of the node.
     """
 
@@ -56,6 +56,6 @@ class Reason:
 
 
 def on_request(code: Code, text: str) -> Reason:
-    """A reason of an operator that would gain nothing; the text ends with how to quantize it all the same."""
+    """Return the reason for an operator that gains nothing; the text ends with how to quantize it all the same."""
     assert code in _ON_REQUEST
     return Reason(code, f"{text}; {_ASK}")

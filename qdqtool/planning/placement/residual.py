@@ -1,7 +1,7 @@
-"""Add: the skip branch of a residual block gets a pair, so that the Conv in front takes up the Add.
+"""Place the pair of a residual Add on the skip branch, so that TensorRT fuses the Add into the Conv in front.
 
-The branch that comes straight from a Conv gets none: a pair there would stand between the Conv and the Add that is
-fused into it. Where the skip branch is the tensor that the block's first Conv reads, it shares that Conv's pair.
+The branch that comes straight from a Conv gets none: that pair would be between the Conv and the Add that is fused into
+it. Where the skip branch is the tensor that the block's first Conv reads, it shares the pair of that Conv.
 """
 
 from collections.abc import Collection
@@ -19,6 +19,8 @@ _NOTHING_TO_FUSE = Reason(
     "nothing-to-fuse",
     "neither input comes straight from a Conv that nothing else reads: there is nothing to fuse with",
 )
+# Measured: pairs on the skip branches of transformers cost the sample models 1.0 dB (digits_transformer, 2 layers)
+# and 1.7 dB (char_lm, 4 layers).
 _SUM_OF_LAYERS = Reason(
     "sum-of-layers",
     "it sums up layers without a Conv: such sums grow with depth, and one scale for them costs accuracy",
@@ -39,7 +41,7 @@ class Residuals:
         self._depths: dict[ScopePath, dict[str, int]] = {}
 
     def decide(self, node: NodeView) -> Decision:
-        """A claim on the skip input of a residual Add, or why the Add stays float; None for the Add of a bias."""
+        """Return a claim on the skip input of a residual Add, or why it stays float; None for the Add of a bias."""
         context, left, right = self._context, node.input(0), node.input(1)
         if left is None or right is None:
             return MISSING_OPERAND
@@ -52,20 +54,22 @@ class Residuals:
         return skip if isinstance(skip, Reason) else _claim_skip(node, skip, context)
 
     def _skip_input(self, node: NodeView) -> int | Reason:
-        """Index of the skip branch."""
+        """Return the index of the skip branch, or why the Add stays float."""
         convs = {index: conv for index in (0, 1) if (conv := _conv_in_front(node, index)) is not None}
         if not convs:
             return _SUM_OF_LAYERS if _joins_a_product(node) else _NOTHING_TO_FUSE
         joined = [index for index, conv in convs.items() if conv in self._quantized]
         if not joined:
             return Reason("joined-conv-in-float", "the Conv that it joins stays float")
+        # In a downsampling block both inputs come from a Conv. The skip branch is the one behind fewer products: with
+        # pairs on both, the sums of the Conv would be rounded before the Add.
         if len(joined) == 2:
             deeper = max(joined, key=lambda index: self._depth(node.input(index)))
             return 1 - deeper
         return 1 - joined[0]
 
     def _depth(self, value: Value | None) -> int:
-        """How many weighted operators lie on the longest way from the inputs of the scope to ``value``."""
+        """Return the number of weighted operators on the longest path from the inputs of the scope to ``value``."""
         if value is None:
             return 0
         path = value.scope.path
@@ -106,7 +110,7 @@ def _conv_in_front(node: NodeView, index: int) -> NodeView | None:
 
 
 def _joins_a_product(node: NodeView) -> bool:
-    """Whether an input comes from a MatMul or Gemm, be it with a bias added."""
+    """Return whether an input comes from a MatMul or Gemm, directly or behind the Add of a bias."""
     makers = [value.producer for index in (0, 1) if (value := node.input(index)) is not None]
     behind = [maker for maker in makers if maker is not None and maker.is_op("Add")]
     makers += [value.producer for add in behind for index in (0, 1) if (value := add.input(index)) is not None]

@@ -1,4 +1,4 @@
-"""Which nodes a user wants quantized: globs over node names and operators."""
+"""Select the nodes that a user wants quantized, by globs over node names and operators."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
@@ -13,18 +13,18 @@ from qdqtool.planning.placement.reason import Reason
 from qdqtool.registry import suggestion
 
 COMPARED = 200
-"""Names of a model that a typo is compared with in full."""
+"""The number of names of a model with which a misspelt pattern is compared in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """What one pattern selects.
+    """The nodes that one pattern selects.
 
     Attributes:
         option: The option it was given with, as users spell it.
         pattern: The glob.
         nodes: Labels of the nodes that it matches, in the order of the graph.
-        quantizable: How many of them have an operator that may take pairs: for the others it changes nothing.
+        quantizable: How many of them have an operator that may have pairs; for the others it changes nothing.
     """
 
     option: str
@@ -51,7 +51,7 @@ class Selection:
     op_types_to_exclude: tuple[str, ...] = ()
 
     def matches(self, view: GraphView) -> tuple[PatternMatch, ...]:
-        """What each pattern matches in a model.
+        """Return what each pattern matches in a model.
 
         Raises:
             UsageError: A pattern matches nothing.
@@ -65,7 +65,7 @@ class Selection:
         )
 
     def refusal(self, node: NodeView) -> Reason | None:
-        """Why ``node`` is not to be quantized; None when it is."""
+        """Return why ``node`` is not quantized; None where it may be."""
         excluding = _first(self.nodes_to_exclude, _names(node))
         if excluding is not None:
             return Reason("excluded", f"excluded by --nodes-to-exclude '{excluding}'")
@@ -79,7 +79,7 @@ class Selection:
         return None
 
     def asks_for(self, node: NodeView) -> bool:
-        """Whether the user named ``node`` or its operator in full, so that what is left in float by default is not."""
+        """Return whether the user named ``node`` or its operator in full: then it is quantized without gain, too."""
         return node.op_type in self.op_types_to_quantize or node.proto.name in self.nodes_to_quantize
 
 
@@ -115,7 +115,7 @@ def _is_quantizable(node: NodeView) -> bool:
 
 
 def _likely(pattern: str, words: Iterable[str]) -> list[str]:
-    """The words with most of their letters in common with ``pattern`` at both ends: a full comparison takes seconds."""
+    """Return the words that share most letters with ``pattern`` at both ends: to compare all in full takes seconds."""
 
     def shared(word: str) -> int:
         return _common(pattern, word) + _common(pattern[::-1], word[::-1])
@@ -124,12 +124,12 @@ def _likely(pattern: str, words: Iterable[str]) -> list[str]:
 
 
 def _common(left: str, right: str) -> int:
-    """Letters that both begin with."""
+    """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
 def _globs(names: Iterable[str]) -> Iterator[str]:
-    """A glob for everything below each level of the names, as exporters build them: ``/model/encoder/*``."""
+    """Yield a glob for each level of hierarchical names, as exporters write them: ``/model/encoder/*``."""
     for name in names:
         for index, character in enumerate(name):
             if character in "/.":

@@ -1,6 +1,6 @@
-"""Conv, ConvTranspose, Einsum, Gemm and MatMul: both operands get a pair, or none does.
+"""Place the pairs of Conv, ConvTranspose, Einsum, Gemm and MatMul: on both operands, or on none.
 
-A pair on one side only costs time and accuracy: the kernel runs in float all the same.
+A pair on one operand only costs time and accuracy: the kernel runs in float all the same.
 """
 
 from qdqtool import ops
@@ -17,7 +17,7 @@ from qdqtool.planning.placement.reason import Reason, on_request
 def decide_weighted(
     node: NodeView, family: ProductOp, context: PlacementContext, number_format: NumberFormat
 ) -> Decision:
-    """Claims on both operands of a weighted operator, or why it stays float."""
+    """Return claims on both operands of a weighted operator, or why it stays float."""
     data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
     if data is None or weight is None:
         return MISSING_OPERAND
@@ -35,8 +35,8 @@ def decide_weighted(
 def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -> None:
     """Turn claims of layers that are too small to gain into skips, in place.
 
-    Grouped convolutions have kernels of their own, and a model of nothing but tiny layers is made to try things out:
-    both keep theirs. So do operators that the user asked for.
+    Three cases keep their claims: grouped convolutions, which have kernels of their own; a model of only tiny layers,
+    which is made for experiments; and operators that the user named.
     """
     claimed = (node for node, decision in decisions.items() if isinstance(decision, tuple))
     known = {node: sides for node in claimed if (sides := _channels(node, context)) is not None}
@@ -83,7 +83,7 @@ def _missing_kernel(
 
 
 def function_argument(weight: Value) -> Reason:
-    """Why a product stays float whose weight only the caller of its function knows."""
+    """Return why a product stays float whose weight is given by the caller of its function."""
     return Reason(
         "function-argument",
         f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell",
@@ -97,7 +97,7 @@ def _operand_obstacle(value: Value, context: PlacementContext) -> Reason | None:
 
 
 def is_dequantized(value: Value | None) -> bool:
-    """Whether a constant comes from a DQ, be it through other nodes."""
+    """Return whether a constant comes from a DQ, directly or through other nodes."""
     while value is not None and value.producer is not None:
         if value.producer.op_type == "DequantizeLinear":
             return True
@@ -115,7 +115,7 @@ def _claim(node: NodeView, index: int, value: Value, family: ProductOp, context:
 def _weight_granularity(
     node: NodeView, index: int, value: Value, family: ProductOp, context: PlacementContext
 ) -> Granularity:
-    """A scale for each output channel, where the operator has such an axis and the weight stands at its usual place."""
+    """Return a scale for each output channel where the operator has such an axis, and the constant is its weight."""
     shape = context.shape(value)
     axis = family.weight_axis(node, len(shape)) if shape is not None and index == family.weight_input else None
     return PerAxis(axis) if axis is not None else PerTensor()
