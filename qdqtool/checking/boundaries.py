@@ -182,7 +182,7 @@ def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
     """Return every quantized tensor of a model with its counterpart in a baseline, and the nodes without one."""
     found: list[Boundary] = []
     lonely: list[QdqNode] = []
-    notes = noted_rounding(index.view.model)
+    notes = noted_rounding(index.model)
     for entry in index.qdq.nodes:
         codes, fmt = _codes(index, entry), format_of(entry)
         if codes is None or fmt is None:

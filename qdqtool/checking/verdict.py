@@ -25,7 +25,7 @@ def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> Check
     checks = list(job.checks.values())
     return CheckReport(
         passed=all(gate.passed for gate in gates),
-        model=str(job.index.view.model.path or ""),
+        model=str(job.index.model.path or ""),
         baseline=str(job.baseline.view.model.path or "") if job.baseline is not None else None,
         reference=reference,
         data=data,

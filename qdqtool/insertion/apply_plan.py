@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, display
 from qdqtool.graph.transformed import Transformed
@@ -68,16 +67,16 @@ def apply_plan(
     Raises:
         ModelError: The opset has to be raised, and an operator cannot be converted.
     """
-    view = GraphView(source.fork())
-    missing = [needed for place in plan if (needed := needed_opset(place)) > view.scope(place.slot.scope).opset]
+    index = ModelIndex.of(source.fork())
+    missing = [needed for place in plan if (needed := needed_opset(place)) > index.value(place.slot).scope.opset]
     if missing:
-        raised = GraphView(upgrade_opset(view.model, max(missing)).model)
-        plan, view = carry_over(plan, view, raised), raised
-    builder = PlacementEdits(ModelIndex.of(view), weights)
+        raised = ModelIndex.of(upgrade_opset(index.model, max(missing)).model)
+        plan, index = carry_over(plan, index.view, raised.view), raised
+    builder = PlacementEdits(index, weights)
     builder.add_plan(plan)
-    labels = {(node.scope.path, node.key): node.label for node in view.nodes()}
+    labels = {(node.scope.path, node.key): node.label for node in index.view.nodes()}
     done = tuple(_describe(placement, builder, labels) for placement in plan)
-    return Transformed(apply_edits(view.model, builder.edits), done)
+    return Transformed(apply_edits(index.model, builder.edits), done)
 
 
 def needed_opset(placement: Placement) -> int:
@@ -103,7 +102,7 @@ def _describe(
     placement: Placement, builder: PlacementEdits, labels: dict[tuple[ScopePath, tuple[str, ...]], str]
 ) -> QuantizedTensor:
     slot, params = placement.slot, placement.params
-    value = builder.index.view.scope(slot.scope).values[slot.tensor]
+    value = builder.index.value(slot)
     uses = value.uses if slot.uses is None else None
     readers = (
         [use.node.label for use in uses] if uses is not None else [labels[u.scope, u.node] for u in slot.uses or ()]

@@ -59,7 +59,7 @@ class PlacementEdits:
         self.edits.extend(self._dead.edits())
 
     def _add(self, placement: Placement) -> None:
-        value = self.index.view.scope(placement.slot.scope).values[placement.slot.tensor]
+        value = self.index.value(placement.slot)
         stored = self._packable(value)
         if stored is not None:
             self.packed[placement] = self._add_packed(placement, value, stored)

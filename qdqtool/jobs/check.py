@@ -58,20 +58,20 @@ def check_model(
     if options.save_outputs is not None:
         check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs))
     index = _index_of(model)
-    compared = _index_of(_like(index.view.model, baseline)) if baseline is not None else None
+    compared = _index_of(_like(index.model, baseline)) if baseline is not None else None
     feeds = _feeds(index, compared, request, labels=options.metric is not None)
     job = CheckJob(index, compared, options)
     job.run(feeds, progress)
-    used = reference(index.view.model, options.profile)
+    used = reference(index.model, options.profile)
     if job.split is not None:
         used = replace(used, path=f"{used.path}+qdqtool")
     return verdict(job, used, feeds.description)
 
 
 def _index_of(model: str | Path | Model) -> ModelIndex:
-    view = GraphView(model if isinstance(model, Model) else load_model(model))
-    require_sound(view)
-    return ModelIndex.of(view)
+    index = ModelIndex.of(model if isinstance(model, Model) else load_model(model))
+    require_sound(index.view)
+    return index
 
 
 def _like(model: Model, baseline: str | Path | Model) -> Model:
@@ -87,7 +87,7 @@ def _paths(*sources: str | Path | Model | None) -> list[Path]:
 
 
 def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, *, labels: bool) -> Feeds:
-    specs = with_shapes(input_specs(index.view.model), request.input_shapes)
+    specs = with_shapes(input_specs(index.model), request.input_shapes)
     if baseline is not None:
         _check_same_inputs(specs, input_specs(baseline.view.model))
     if request.samples is not None and request.samples < 1:

@@ -9,7 +9,6 @@ from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
-from qdqtool.plan import Slot
 from qdqtool.planning import modes
 from qdqtool.planning.given_scales import Fitted, ScalesProblem, fit_scales
 from qdqtool.planning.placement import ProposedSlot
@@ -88,7 +87,7 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
     for entry in slots:
         if entry.kind == "weight" and entry.slot.tensor in found.constants:
             weights.add(entry, found)
-    sources = {(slot.scope, slot.tensor): _source(_value(index, slot), found) for slot in wanted}
+    sources = {(slot.scope, slot.tensor): _source(index.value(slot), found) for slot in wanted}
     ranges = {key: found.ranges.get(source, UNSEEN) for key, source in sources.items()}
     remarks = tuple(found.remarks_of(dict.fromkeys(sources.values())))
     known = {value.name for scope in index.view.scopes for value in scope.values.values()}
@@ -143,7 +142,7 @@ class _Weights:
 
     def add(self, entry: ProposedSlot, found: Encodings) -> None:
         slot = entry.slot
-        shape = self._index.types.shape(_value(self._index, slot))
+        shape = self._index.types.shape(self._index.value(slot))
         try:
             fitted = fit_scales(found.constants[slot.tensor], shape, entry.scheme, self._recipe.target)
             self.scales[(slot.scope, slot.tensor), str(entry.scheme)] = fitted
@@ -154,10 +153,6 @@ class _Weights:
         for problem, tensors in self._problems.items():
             more = "" if len(tensors) == 1 else f" (and {len(tensors) - 1} more)"
             yield f"weight '{tensors[0]}'{more} {problem}"
-
-
-def _value(index: ModelIndex, slot: Slot) -> Value:
-    return index.view.scope(slot.scope).values[slot.tensor]
 
 
 def _source(value: Value, found: Encodings) -> str:

@@ -13,7 +13,7 @@ from qdqtool import formats
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView, NodeView, Use, Value
+from qdqtool.graph.index.view import NodeView, Use, Value
 from qdqtool.graph.scope import display
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, check_scale_shape, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
@@ -51,32 +51,32 @@ class FilePlanner:
 
     def plan(self, index: ModelIndex) -> Planned:
         """The plan of one model; errors as :func:`resolve_plan`."""
-        return Planned(plan=resolve_plan(self.file, index.view, index.types, self.folder))
+        return Planned(plan=resolve_plan(self.file, index, self.folder))
 
 
-def resolve_plan(plan: PlanFile, view: GraphView, types: TensorTypes, folder: Path) -> QuantPlan:
+def resolve_plan(plan: PlanFile, index: ModelIndex, folder: Path) -> QuantPlan:
     """The placements that a plan file asks for on one model, in the order of its tensors' first appearance.
 
     An entry that names a tensor exactly overrides globs that match it too.
 
     Args:
         plan: The decoded plan file.
-        view: The index of the model.
-        types: Its tensor types.
+        index: The index of the model.
         folder: What array references of the plan are relative to.
 
     Raises:
         UsageError: An entry matches nothing, two entries claim the same use, a tensor cannot be quantized, or a scale
             or zero point does not fit its tensor.
     """
-    matches = [match for number, entry in enumerate(plan.tensors, 1) for match in _matches(entry, number, view, types)]
+    matches = [match for number, entry in enumerate(plan.tensors, 1) for match in _matches(entry, number, index)]
     chosen = _without_overridden(matches)
     _refuse_double_claims(chosen)
-    return QuantPlan(tuple(_placement(match, types, folder) for match in chosen))
+    return QuantPlan(tuple(_placement(match, index.types, folder) for match in chosen))
 
 
-def _matches(entry: PlanEntry, number: int, view: GraphView, types: TensorTypes) -> list[_Match]:
-    candidates = [value for value in view.values() if _in_scope(value, entry.scope)]
+def _matches(entry: PlanEntry, number: int, index: ModelIndex) -> list[_Match]:
+    types = index.types
+    candidates = [value for value in index.view.values() if _in_scope(value, entry.scope)]
     named = [value for value in candidates if entry.tensor in {value.name, value.qualified_name}]
     where = f"plan entry {number}"
     if named:

@@ -5,7 +5,6 @@ from typing import Protocol
 
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
-from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.degenerate import DegenerateTensor
@@ -55,6 +54,6 @@ def index_to_plan(model: Model) -> ModelIndex:
         ModelError: It is no graph, or imports an opset that the onnx package does not know.
     """
     require_known_opset(model)
-    view = GraphView(model)
-    require_sound(view)
-    return ModelIndex.of(view)
+    index = ModelIndex.of(model)
+    require_sound(index.view)
+    return index

@@ -15,7 +15,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
-from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
+from qdqtool.plan import Placement, QuantPlan, UseRef
 from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values
 from qdqtool.planning.placement import ProposedSlot, Reason, SkippedNode
 from qdqtool.planning.planner import Planned
@@ -53,9 +53,7 @@ class RangePlanner:
         skipped = proposal.skipped + lost
         refuse_nothing(slots, skipped)
         params = _Params(index, self.recipe, self.ranges)
-        found = (
-            Placement(entry.slot, params.of(entry, _value(index.view, entry.slot)), entry.reason) for entry in slots
-        )
+        found = (Placement(entry.slot, params.of(entry, index.value(entry.slot)), entry.reason) for entry in slots)
         plan = QuantPlan(share_scales(slots, found))
         require_targets(plan, index, [self.recipe.target])
         return Planned(plan=plan, skipped=skipped, degenerate=tuple(params.degenerate))
@@ -116,10 +114,6 @@ class _Params:
 def _magnitudes(weights: Array, granularity: Granularity) -> Array:
     low, high = group_ranges(weights, granularity)
     return np.maximum(np.abs(low), np.abs(high))
-
-
-def _value(view: GraphView, slot: Slot) -> Value:
-    return view.scope(slot.scope).values[slot.tensor]
 
 
 def _without_unseen(

@@ -70,7 +70,7 @@ def find_refusals(plan: QuantPlan, index: ModelIndex, target: Target) -> Iterato
     """Everything in a plan that a target does not take, in the order of the plan."""
     for placement in plan:
         slot = placement.slot
-        value = index.view.scope(slot.scope).values[slot.tensor]
+        value = index.value(slot)
         data_type = type_name(index.types.elem_type(value) or 0)
         for found in refusals(target, placement.params, data_type, index.types.shape(value)):
             yield RefusedBy(

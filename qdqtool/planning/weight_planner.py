@@ -70,7 +70,7 @@ class WeightPlanner:
         placements: list[Placement] = []
         degenerate: list[DegenerateTensor] = []
         for entry in proposal.slots:
-            found = rounded.get(entry.slot) or self._derive(entry, _value(index, entry.slot), index)
+            found = rounded.get(entry.slot) or self._derive(entry, index.value(entry.slot), index)
             placements.append(Placement(entry.slot, found.params, _reason(entry, found), found.codes))
             degenerate += degenerate_scales(entry, found.amax, found.rule)
         plan = QuantPlan(tuple(placements))
@@ -84,7 +84,7 @@ class WeightPlanner:
         """
         if self.data is None or not self.stored or not self.recipe.mode.search:
             return {}
-        entries = {_value(index, entry.slot): entry for entry in slots}
+        entries = {index.value(entry.slot): entry for entry in slots}
         channels = {
             value: shape[entry.scheme.granularity.axis]
             for value, entry in entries.items()
@@ -123,10 +123,6 @@ class WeightPlanner:
         low, high = group_ranges(weights, scheme.granularity)
         params = as_stored(scale_from_range(low, high, scheme, rule), elem_type)
         return _Derived(params, np.maximum(-low, high), rule)
-
-
-def _value(index: ModelIndex, slot: Slot) -> Value:
-    return index.view.scope(slot.scope).values[slot.tensor]
 
 
 def _shape(value: Value, index: ModelIndex) -> tuple[int, ...]:

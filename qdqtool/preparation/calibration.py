@@ -72,7 +72,7 @@ def calibrate_model(
     index = runs.index_of(prepared.model)
     proposal = propose_for(index, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
-    values = [index.view.scope(entry.slot.scope).values[entry.slot.tensor] for entry in proposal.activations]
+    values = [index.value(entry.slot) for entry in proposal.activations]
     collector = RangeCollector(index, values, runs, histograms=calibrators.get(recipe.method).needs_histogram)
     record = CalibrationRecord(
         method=recipe.method,
@@ -105,6 +105,6 @@ def runs_for(recipe: Recipe) -> FloatRuns:
         yield from (value for value, _ in product_inputs(index))
         with contextlib.suppress(UsageError):  # it is raised where the proposal counts
             for entry in propose_for(index, recipe).activations:
-                yield index.view.scope(entry.slot.scope).values[entry.slot.tensor]
+                yield index.value(entry.slot)
 
     return FloatRuns(read)

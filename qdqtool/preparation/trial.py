@@ -131,7 +131,7 @@ class _Candidate:
     def placements(self, index: ModelIndex, slots: Slots) -> Iterator[Placement]:
         """The pairs, less those whose tensor has no known type or finite range."""
         for entry in slots(index):
-            value = index.view.scope(entry.slot.scope).values[entry.slot.tensor]
+            value = index.value(entry.slot)
             array = self._range(entry, value) if entry.kind == "activation" else index.constant(value)
             elem_type = index.types.elem_type(value)
             if array is None or elem_type is None or not np.isfinite(array).all():

@@ -12,8 +12,7 @@ from safetensors.numpy import save_file
 from support.small import conv_model, make_model, matmul_model
 
 from qdqtool.errors import UsageError
-from qdqtool.graph.index.types import TensorTypes
-from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.plan import Placement, UseRef
@@ -24,8 +23,8 @@ from qdqtool.planning.plan_resolve import resolve_plan
 def resolve(folder: Path, *entries: dict[str, Any], model: onnx.ModelProto | None = None) -> tuple[Placement, ...]:
     path = folder / "plan.json"
     path.write_text(json.dumps({"schema_version": 1, "tensors": list(entries)}))
-    view = GraphView(Model(model or conv_model()))
-    return resolve_plan(read_plan_file(path), view, TensorTypes(view), folder).placements
+    index = ModelIndex.of(Model(model or conv_model()))
+    return resolve_plan(read_plan_file(path), index, folder).placements
 
 
 def entry(tensor: str, **keys: Any) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def place(
 
 def _params(proposed: ProposedSlot, index: ModelIndex) -> QuantParams:
     high = proposed.scheme.format.high
-    value = index.view.scope(proposed.slot.scope).values[proposed.slot.tensor]
+    value = index.value(proposed.slot)
     dtype = onnx.helper.tensor_dtype_to_np_dtype(index.types.elem_type(value))
     if proposed.kind == "activation":
         return QuantParams(proposed.scheme, np.asarray(LARGEST_ACTIVATION / high, dtype))

@@ -12,6 +12,7 @@ from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
+from qdqtool.plan import Slot
 
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
 """Element types in which a model computes with real numbers."""
@@ -64,6 +65,14 @@ class ModelIndex:
             ModelError: A constant from which the shape of a scale follows cannot be read.
         """
         return QdqIndex(self.view, self.types, self.constants)
+
+    def value(self, slot: Slot) -> Value:
+        """The tensor that a slot of a plan names.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self.view.scope(slot.scope).values[slot.tensor]
 
     def elem_type(self, value: Value) -> int | None:
         """The ``TensorProto.DataType`` of a tensor, as its Q says, else as inferred; None where it is unknown."""

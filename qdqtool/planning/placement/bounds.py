@@ -9,16 +9,17 @@ that ends at 1, so int8 keeps the range that calibration finds, by the size of i
 from dataclasses import replace
 
 from qdqtool import ops
-from qdqtool.graph.index.view import GraphView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
 from qdqtool.planning.placement.proposal import ProposedSlot
 
 MAX_STEPS = 16
 SOFTMAX_BOUND = 1.0
 
 
-def with_bound(slot: ProposedSlot, view: GraphView) -> ProposedSlot:
+def with_bound(slot: ProposedSlot, index: ModelIndex) -> ProposedSlot:
     """The slot with the bound of its tensor, if it has one, or in an integer format marked as peaked."""
-    value = view.scope(slot.slot.scope).values[slot.slot.tensor]
+    value = index.value(slot.slot)
     if slot.kind == "weight" or not _comes_from_softmax(value):
         return slot
     if slot.scheme.format.kind == "integer":

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from qdqtool import ops
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.planning.placement.proposal import ProposedSlot
 
 MAX_STEPS = 64
@@ -35,28 +36,28 @@ class _Groups:
 
 
 def share_ranges(
-    slots: Sequence[ProposedSlot], concats: Sequence[NodeView], view: GraphView
+    slots: Sequence[ProposedSlot], concats: Sequence[NodeView], index: ModelIndex
 ) -> tuple[tuple[ProposedSlot, ...], frozenset[NodeView]]:
     """Let slots around Concats have one scale.
 
     Args:
         slots: What placement proposes.
         concats: The Concats that the user asks for, in the order of the graph.
-        view: The model.
+        index: The index of the model.
 
     Returns:
         The slots, those of a group with its number, and the Concats around which there is nothing to share.
     """
-    origins = {index: origin(_value(slot, view)) for index, slot in enumerate(slots) if _may_share(slot)}
+    origins = {at: origin(index.value(slot.slot)) for at, slot in enumerate(slots) if _may_share(slot)}
     groups, wanted = _Groups(), set(origins.values())
     joined = list(_joined(concats, groups, wanted))
     members: dict[Value, list[int]] = {}
-    for index, value in origins.items():
-        members.setdefault(groups.first(value), []).append(index)
+    for at, value in origins.items():
+        members.setdefault(groups.first(value), []).append(at)
     around = {groups.first(output) for _, output in joined}
-    shared = {value: indices for value, indices in members.items() if value in around and len(indices) > 1}
-    number = {index: first for first, indices in enumerate(shared.values()) for index in indices}
-    result = tuple(replace(slot, range_group=number.get(index)) for index, slot in enumerate(slots))
+    shared = {value: places for value, places in members.items() if value in around and len(places) > 1}
+    number = {at: first for first, places in enumerate(shared.values()) for at in places}
+    result = tuple(replace(slot, range_group=number.get(at)) for at, slot in enumerate(slots))
     sharing = {node for node, output in joined if groups.first(output) in shared}
     return result, frozenset(node for node in concats if node not in sharing)
 
@@ -88,7 +89,3 @@ def _joined(concats: Sequence[NodeView], groups: _Groups, wanted: set[Value]) ->
 
 def _may_share(slot: ProposedSlot) -> bool:
     return slot.kind == "activation" and slot.bound is None
-
-
-def _value(slot: ProposedSlot, view: GraphView) -> Value:
-    return view.scope(slot.slot.scope).values[slot.slot.tensor]

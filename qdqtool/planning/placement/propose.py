@@ -62,9 +62,9 @@ def propose(
             decisions[node] = _decide_add(node, context, residuals)
     ordered = [(node, decisions[node]) for node in candidates]
     scheme = functools.partial(QuantScheme, number_format)
-    slots = [with_bound(slot, index.view) for slot in share_slots(_claims(ordered), scheme)]
+    slots = [with_bound(slot, index) for slot in share_slots(_claims(ordered), scheme)]
     concats = [node for node, decision in ordered if decision is None and _is_joined(node, context)]
-    shared, alone = share_ranges(slots, concats, index.view)
+    shared, alone = share_ranges(slots, concats, index)
     decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
     return Proposal(shared, collect_skipped([(node, decisions[node]) for node in candidates]))
 

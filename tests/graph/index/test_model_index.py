@@ -12,6 +12,7 @@ from qdqtool.graph.index import types as types_module
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
+from qdqtool.plan import Slot
 
 NETWORK = """
 network (float[n,3,8,8] x, int64[2] wanted) => (float[n,4] y)
@@ -184,3 +185,22 @@ def test_model_and_view_are_those_given():
     assert ModelIndex.of(view).model is model
     assert ModelIndex.of(model).model is model
     assert [entry.node.op_type for entry in ModelIndex.of(model).qdq.nodes] == ["QuantizeLinear", "DequantizeLinear"]
+
+
+def test_a_slot_names_a_tensor_of_its_own_scope():
+    text = """
+    g (bool c, float[2] x) => (float[2] y) {
+        t = Relu (x)
+        z = If (c) <
+            then_branch = one () => (float[2] t) { t = Neg (x) },
+            else_branch = two () => (float[2] e) { e = Abs (x) }
+        >
+        y = Add (t, z)
+    }
+    """
+    index = ModelIndex.of(Model(parsed(text)))
+
+    assert index.value(Slot((), "t")).producer.op_type == "Relu"
+    assert index.value(Slot(("z.then_branch",), "t")).producer.op_type == "Neg"
+    with pytest.raises(KeyError):
+        index.value(Slot((), "e"))
