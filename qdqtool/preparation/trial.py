@@ -115,10 +115,11 @@ class TrialRunner:
             yield {name: found[name] for name in names if name in found}
 
     def _quantized(self, candidate: "_Candidate") -> Model:
-        plan = QuantPlan(tuple(candidate.placements(index_to_plan(candidate.model), self._slots)))
+        index = index_to_plan(candidate.model)
+        plan = QuantPlan(tuple(candidate.placements(index, self._slots)))
         quantized = apply_plan(candidate.model, plan).model
         means = {key: found.mean for key, found in candidate.seen.items()} if self._correct else {}
-        return correct_biases(quantized, candidate.model, plan, means).model
+        return correct_biases(quantized, index, plan, means).model
 
 
 @dataclass(frozen=True, slots=True)
