@@ -1,10 +1,10 @@
-"""Where the channels of a tensor lie."""
+"""The channel axis of a tensor."""
 
 import enum
 
 
 class ChannelLayout(enum.Enum):
-    """Where the channels of a tensor lie: axis 1, as convolutions have them, or the last axis."""
+    """The axis of the channels of a tensor: axis 1, as in convolutions, or the last axis."""
 
     FIRST = 1
     LAST = -1

@@ -14,9 +14,9 @@ class QuantizableOp:
         activation_inputs: Inputs that take per-tensor pairs.
         stays_float: Why it gains nothing from pairs, in words that follow the name of a node; None where it gains.
         on_request: Whether an operator that gains nothing is quantized all the same for a user who names it.
-        no_kernel: Types of its output, as ``TensorProto.DataType``, that TensorRT for RTX 1.7.1 has no kernel for on
+        no_kernel: Types of its output, as ``TensorProto.DataType``, for which TensorRT for RTX 1.7.1 has no kernel on
             any GPU.
-        no_turing_kernel: Those that it has none for with compute capability 7.5.
+        no_turing_kernel: Types for which it has none on compute capability 7.5.
     """
 
     domain: ClassVar[str] = ""
@@ -28,11 +28,11 @@ class QuantizableOp:
     no_turing_kernel: ClassVar[tuple[int, ...]] = ()
 
     def of(self, node: NodeView) -> "QuantizableOp | None":
-        """What is known of one node of the family: the family itself, unless its attributes make it something else."""
+        """Return the family of a node: this one, unless its attributes make it another operator."""
         del node
         return self
 
     def quantized_inputs(self, node: NodeView) -> tuple[int, ...]:
-        """The inputs of ``node`` that take a pair: activations first, then the weight."""
+        """Return the inputs of ``node`` that take a pair: activations first, then the weight."""
         del node
         return self.activation_inputs

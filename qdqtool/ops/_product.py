@@ -1,4 +1,4 @@
-"""The type of an operator that multiplies an activation with weights: how its weights and channels are laid out."""
+"""The type of an operator that multiplies an activation with weights: the layout of its weights and channels."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -10,29 +10,29 @@ from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._op import QuantizableOp
 
 LEAST_CHANNELS = 16
-"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller."""
+"""The least number of channels of a layer that gains: kernels work on tiles of 16 or 32 channels, and pad to them."""
 
 
 class ProductOp(QuantizableOp):
-    """One family of operators that int8 and fp8 kernels exist for, or would.
+    """A family of operators that multiply an activation with weights.
 
     Attributes:
         weight_input: The input that takes a per-axis or blocked pair when it is constant.
         bias_input: The input that is added in the accumulator's type and stays float; None without one.
         two_activations: Whether kernels take two activations as well as an activation and a weight.
-        channel_layout: Where the channels lie of its activation and of its result; None for an operator whose stored
-            weight is never rescaled.
-        activation_rank: The rank of its activation, where it takes no other.
+        channel_layout: The channel axis of its activation and of its result; None for an operator whose stored weight
+            is never rescaled.
+        activation_rank: The only rank of its activation; None where it takes several.
         is_matrix_product: Whether it is a product of two matrices by definition. TensorRT for RTX 1.7.1 multiplies
             a float activation with a packed weight, int8 with int4, and fp4 in no other operators.
-        is_convolution: Whether it slides its weight over the activation, and pads that with zeros by itself.
-        packs_channels: Whether targets keep its weight in few bits, with a scale for each output channel, while its
-            activation stays float.
+        is_convolution: Whether it slides its weight over the activation, and pads the activation with zeros.
+        packs_channels: Whether targets store its weight in few bits, with a scale for each output channel, beside a
+            float activation.
         fuses_add: Whether TensorRT adds another tensor to its result in the same kernel.
-        takes_batchnorm: Whether it can do the work of a BatchNormalization behind it: axis 1 of its result has the
+        takes_batchnorm: Whether a BatchNormalization behind it can be folded into it: axis 1 of its result has the
             output channels, and it has a bias.
-        sums_evenly: Whether each value of its result is a sum over all of one channel's weight, but for padding: an
-            error of the weight shifts all of them alike, and a bias makes up for it.
+        sums_evenly: Whether each value of its result is a sum over the whole weight of one channel, except at padding:
+            an error of the weight shifts all values alike, and a bias compensates for it.
     """
 
     weight_input: ClassVar[int] = 1
@@ -52,51 +52,51 @@ class ProductOp(QuantizableOp):
         return (*super().quantized_inputs(node), self.weight_input)
 
     def gains(self, channels: tuple[int, int]) -> bool:
-        """Whether a layer with so many input and output channels gains from quantized kernels.
+        """Return whether a layer with these numbers of input and output channels gains from quantized kernels.
 
-        A convolution slides its weight over many places, so one side of a full tile is enough: the first layer of an
-        image model has 3 input channels. A matrix product with a short side is over in no time, and as the last layer
-        of a classifier it is where rounding hurts most.
+        A convolution applies its weight at many places, so one side of a full tile is enough: the first layer of an
+        image model has 3 input channels. A matrix product with a short side takes little time, and as the last layer of
+        a classifier it is most sensitive to rounding.
         """
         side = min(channels) if self.two_activations else max(channels)
         return side >= LEAST_CHANNELS
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
-        """The output-channel axis of a weight of that rank: the only legal axis of per-axis scales."""
+        """Return the output-channel axis of a weight of that rank: the only legal axis of per-axis scales."""
         del node, rank
         return None
 
     def output_axis(self, node: NodeView, rank: int) -> int | None:
-        """The axis of such a weight that has the output channels, of one group of them, by ONNX's definition."""
+        """Return the axis of such a weight with the output channels of one group, by the definition of ONNX."""
         return self.weight_axis(node, rank)
 
     def output_groups(self, node: NodeView) -> int:
-        """How many groups of output channels there are that share :meth:`output_axis`."""
+        """Return the number of groups of output channels that share :meth:`output_axis`."""
         del node
         return 1
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
-        """The axis of such a weight that the products are summed over: the axis that block scales divide."""
+        """Return the axis of such a weight over which products are summed: the axis that block scales divide."""
         del node, rank
         return None
 
     def row_axis(self, node: NodeView, rank: int) -> int | None:
-        """The axis of an activation of that rank whose every entry makes a row of the result."""
+        """Return the axis of an activation of that rank whose entries give the rows of the result."""
         del node, rank
         return None
 
     def activation_layout(self, node: NodeView) -> ChannelLayout | None:
-        """Where the channels of the activation of ``node`` lie: :attr:`channel_layout`, unless ``node`` transposes."""
+        """Return the channel layout of the activation: :attr:`channel_layout`, unless ``node`` transposes it."""
         del node
         return self.channel_layout
 
     def term_factors(self, node: NodeView) -> tuple[float, float]:
-        """The numbers that ``node`` multiplies product and bias with before it adds them up."""
+        """Return the factors of product and bias in the sum that ``node`` computes."""
         del node
         return 1.0, 1.0
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
-        """How a stored weight of that shape is laid out.
+        """Return the layout of a stored weight of that shape.
 
         Args:
             node: The node.
@@ -111,12 +111,12 @@ class ProductOp(QuantizableOp):
     def missing_kernel(
         self, node: NodeView, weight_shape: Sequence[int | str | None], number_format: NumberFormat
     ) -> str | None:
-        """Why kernels of that format do not take a weight of that shape; None where nothing is known against it."""
+        """Return why kernels of that format do not take a weight of that shape; None where no reason is known."""
         del node, weight_shape, number_format
         return None
 
     def channels(self, node: NodeView, weight_shape: Sequence[int | str | None]) -> tuple[int, int] | None:
-        """Input and output channels of a weight of that shape; None where they are not known or ``node`` is grouped."""
+        """Return input and output channels of a weight; None where they are unknown or ``node`` is grouped."""
         rank = len(weight_shape)
         if rank < 2 or node.attribute("group", 1) != 1:
             return None

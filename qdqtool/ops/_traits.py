@@ -1,7 +1,7 @@
-"""What an operator does to the values that it reads: one record of data for each operator of the default domain.
+"""The traits of an operator: one record of data for each operator of the default domain.
 
-A record says what other code relies on. A property that is not stated may hold all the same: then nothing relies on
-it, and whoever follows a tensor stops at the operator.
+A record states the properties on which other code relies. A property that is not stated may hold all the same: then no
+code relies on it, and code that follows a tensor stops at the operator.
 """
 
 import enum
@@ -13,24 +13,24 @@ from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._channels import ChannelLayout
 
 FactorRule = Callable[[NodeView, ChannelLayout, Constants], ChannelLayout | None]
-"""Where the channels lie behind a node, given where they lie in front; None where the node does not commute with
-positive factors for them."""
+"""Returns the channel layout behind a node, given that in front; None where the node does not commute with positive
+factors of channels."""
 
 AxisRule = Callable[[NodeView, int, int | None], int | None]
-"""The axis of what a node reads that becomes a given axis of its output, for a tensor of a rank (None where that is
-unknown); None where it cannot be told."""
+"""Returns the axis of the input that becomes a given axis of the output, for a tensor of a rank (None where that is
+unknown); None where it is unknown."""
 
 
 class Codes(enum.Enum):
-    """How TensorRT gets codes through an operator, from a DQ in front to a product behind that reads the codes.
+    """How TensorRT passes codes through an operator, from a DQ in front to a product behind that reads the codes.
 
     Measured in the layer dump of TensorRT for RTX 1.7.1. Behind an operator of none of these kinds a product reads
     float.
 
-    ``MOVED``: codes are moved or selected by place or order. ``POINTWISE``: each code is replaced, axes stay.
-    ``SELECTED``: as moved, by a reduction. ``SCALED``: by one constant number, which the compiler multiplies the scale
-    with. ``JOINED``: codes of several tensors, where all have one scale. ``PADDED``: constant padding in front of a
-    convolution, which pads with zeros itself, and any other padding.
+    ``MOVED``: codes are moved, or selected by place or order. ``POINTWISE``: each code is replaced, axes stay.
+    ``SELECTED``: as moved, by a reduction. ``SCALED``: values are multiplied with one constant, which the compiler
+    multiplies into the scale. ``JOINED``: codes of several tensors with the same scale. ``PADDED``: constant padding in
+    front of a convolution, which pads with zeros itself, and any other padding.
     """
 
     MOVED = "moved"
@@ -43,25 +43,25 @@ class Codes(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueTraits:
-    """Which values come out, given those of the first input.
+    """The values of the output, given those of the first input.
 
     Attributes:
-        moves_values: Whether every float value of every output is a value of the first input, picked by its place or by
-            the order of values. What is done to each value alone and keeps their order, such as Q and DQ with one
-            scale, may be done on either side of such an operator without changing any number.
+        moves_values: Whether every float value of every output is a value of the first input, selected by its place or
+            by the order of values. A function of each value alone that keeps their order, such as Q and DQ with one
+            scale, may be applied on either side of such an operator without changing any number.
         moves_values_if: For an operator that only moves values with some attributes: whether a node has these.
-        passes_values: Whether the output has the values of the first input, each in its place, be it in another type.
-            A Dropout counts: models are run for inference.
+        passes_values: Whether the output has the values of the first input, each in its place, in the same or another
+            type. A Dropout counts: models are run for inference.
         keeps_sign: Whether no value of the output is negative where none of the first input is.
-        nonnegative: Whether no value of the output is negative, whatever is read.
+        nonnegative: Whether no value of the output is negative, for any input.
         keeps_magnitude: Whether no value of the output has a larger magnitude than the largest of the first input.
-        keeps_order_only: Whether the output depends on the order of values or on their number alone, not on how large
-            they are: of codes such an operator makes what it makes of the values that they stand for.
-        softmax: Whether it makes shares of exponentials, among which a value far below the others counts for nothing:
-            there any large negative number stands for minus infinity.
+        keeps_order_only: Whether the output depends only on the order or the number of values, not on their size: for
+            codes such an operator returns what it returns for the dequantized values.
+        softmax: Whether it normalizes exponentials, among which a value far below the others has no weight: there any
+            large negative number represents minus infinity.
         carries_infinity: Whether the values of the first output are values of the first input, or 0, so that a number
-            that stands for infinity in the input does so in the output.
-        source_axis: For an operator that changes nothing but the order of axes: where an axis comes from.
+            that represents infinity in the input does so in the output.
+        source_axis: For an operator that changes only the order of axes: the origin of an axis.
     """
 
     moves_values: bool = False
@@ -77,20 +77,20 @@ class ValueTraits:
 
     @property
     def reorders_axes(self) -> bool:
-        """Whether it changes nothing but the order of axes."""
+        """Whether it changes only the order of axes."""
         return self.source_axis is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelTraits:
-    """What becomes of the channels of the first input.
+    """The effect on the channels of the first input.
 
     Attributes:
         keeps_channels: Whether the output has the channels of the inputs, in the same order.
-        flattens_channels: Whether it may join each channel with the axes behind: its values become neighbours.
-        factor_rule: Where the channels lie behind it, if a positive factor for each may be applied on either side.
-        normalizes: Where the channels lie that it normalizes and multiplies with a stored vector at input 1 (and adds
-            one to, at input 2); None for an operator that does not.
+        flattens_channels: Whether it may join each channel with the axes behind, so that its values become neighbours.
+        factor_rule: The channel layout behind it, if a positive factor for each channel may be applied on either side.
+        normalizes: The layout of the channels that it normalizes and multiplies with a stored vector at input 1 (and
+            to which it adds the vector at input 2); None for other operators.
     """
 
     keeps_channels: bool = False
@@ -101,15 +101,15 @@ class ChannelTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexTraits:
-    """What it has to do with indices and shapes.
+    """The relation to indices and shapes.
 
     Attributes:
         index_inputs: Inputs that are shapes, indices, counts or conditions.
-        computes_indices: Whether indices and shapes are computed with it, as well as data.
-        carries_indices: Whether integers that its first output has are integers of its first input: bounds of the one
-            are bounds of the other.
+        computes_indices: Whether models compute indices and shapes with it, as well as data.
+        carries_indices: Whether the integers of its first output are integers of its first input, so that bounds of the
+            input are bounds of the output.
         looks_up: Whether its second input holds indices into the first along the attribute ``axis``.
-        is_layer: Whether it is a layer of a network: what it makes is no index, even where it is rounded to one later.
+        is_layer: Whether it is a layer of a network: its output is no index, even where it is rounded to one later.
     """
 
     index_inputs: tuple[int, ...] = ()
@@ -121,16 +121,16 @@ class IndexTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelTraits:
-    """What kernels make of it.
+    """The kernels of engines for it.
 
     Attributes:
-        codes: How TensorRT gets codes through it; None where a product behind reads float.
-        fused_behind_products: Whether TensorRT computes it in the registers of a product in front of it.
-        lacks_int8: Whether TensorRT for RTX 1.7.1 refuses to compute it on int8; others it computes, on the bare codes.
+        codes: How TensorRT passes codes through it; None where a product behind it reads float.
+        fused_behind_products: Whether TensorRT computes it in the kernel of a product in front of it.
+        lacks_int8: Whether TensorRT for RTX 1.7.1 refuses to compute it on int8; others it computes on the bare codes.
         lacks_uint8: Whether TensorRT for RTX 1.7.1 was seen to refuse uint8 data in it. It takes uint8 in Cast, Equal
             and Shape.
-        stays_float32: Why it stays float32 although ONNX defines it for float16; empty where nothing speaks against it.
-        float32_inputs: Inputs that stay float32, whatever type ONNX allows: they say how a shape changes.
+        stays_float32: Why it stays float32 although ONNX defines it for float16; empty where there is no reason.
+        float32_inputs: Inputs that stay float32 although ONNX allows other types, since they determine a shape.
     """
 
     codes: Codes | None = None
@@ -143,11 +143,11 @@ class KernelTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class Traits(ValueTraits, ChannelTraits, IndexTraits, KernelTraits):
-    """All that is known of one operator, but for how it is quantized (see :class:`~qdqtool.ops.QuantizableOp`)."""
+    """The traits of one operator, except how it is quantized (see :class:`~qdqtool.ops.QuantizableOp`)."""
 
 
 UNKNOWN = Traits()
-"""Of an operator that nothing is known of."""
+"""The traits of an unknown operator."""
 
 MOVING = Traits(
     moves_values=True,
@@ -157,4 +157,4 @@ MOVING = Traits(
     carries_indices=True,
     codes=Codes.MOVED,
 )
-"""Of an operator that only moves values, and all that follows. ``dataclasses.replace`` adds what else is known."""
+"""The traits of an operator that only moves values. Modules add further ones with ``dataclasses.replace``."""

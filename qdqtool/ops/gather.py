@@ -1,4 +1,7 @@
-"""Operators that pick values by indices. Nothing has relied so far on what is set to False, though it holds."""
+"""Operators that select values by indices.
+
+Properties that are set to False may hold as well, but no code has relied on them so far.
+"""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
-"""Max pooling: picks values by their order, which quantizing keeps.
+"""Max pooling: it selects values by their order, which quantization keeps.
 
-Nothing has relied so far on what is set to False, though it holds.
+Properties that are set to False may hold as well, but no code has relied on them so far.
 """
 
 from dataclasses import replace

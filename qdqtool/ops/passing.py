@@ -1,4 +1,4 @@
-"""Operators that hand each value on in its place, be it in another type."""
+"""Operators that keep each value in its place, in the same or another type."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Operators that make one value, or a few, of all values along some axes."""
+"""Operators that reduce the values along some axes to one or a few."""
 
 from qdqtool.ops._factors import over_axes
 from qdqtool.ops._traits import Codes, Traits

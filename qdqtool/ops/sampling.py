@@ -1,4 +1,4 @@
-"""Operators that read an image at computed places."""
+"""Operators that sample an image at computed positions."""
 
 from qdqtool.ops._traits import Traits
 

@@ -1,4 +1,4 @@
-"""Operators that write values to places that another input gives."""
+"""Operators that write values to positions of another input."""
 
 from qdqtool.ops._traits import Traits
 

@@ -1,4 +1,4 @@
-"""Functions of one value, other than the activation functions of networks."""
+"""Functions of single values, other than activation functions."""
 
 from qdqtool.ops._traits import Codes, Traits
 
