@@ -167,7 +167,7 @@ def _carry_out(ready: Model, planned: Planned, inputs: PlanInputs, options: Quan
         **data_note(used, prepared, corrected.report),
     }
     return _Quantized(
-        # spilled: codes are made once, and not for the linter, the session and the file each
+        # Spilled, so that codes are computed once, and not for the linter, the session and the file each.
         model=with_metadata(spilled(lowered.model), notes),
         pairs=placed.report,
         corrected=corrected.report,
