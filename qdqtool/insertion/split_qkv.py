@@ -49,8 +49,7 @@ def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str
     """
     if targets.get(target).family != "tensorrt" or not any(_quantized_sites(ModelIndex.of(quantized))):
         return Transformed(quantized, ())
-    # Spilled, so that codes are computed once and not for each part.
-    separated = _cut(spilled(quantized), _quantized_sites)
+    separated = _cut(spilled(quantized), _quantized_sites)  # spilled: codes are made once, not for each part
     return separated if separated.report else Transformed(quantized, ())
 
 
@@ -126,8 +125,7 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
         node = value.producer
         if node is None or not _hands_on_weight(node) or node.attribute("block_size", 0):
             return 0
-        # Another permutation is not that of a matrix.
-        if sorted(node.attribute("perm", (1, 0))) != [0, 1]:
+        if sorted(node.attribute("perm", (1, 0))) != [0, 1]:  # no matrix
             return 0
         axis, value = _axis_in_front(node, axis), node.input(0)
     return 0
@@ -141,8 +139,7 @@ def _hands_on_weight(node: NodeView) -> bool:
 def _axis_in_front(node: NodeView, axis: int) -> int:
     """Which axis of what ``node`` reads becomes ``axis`` of the matrix that it makes."""
     found = ops.source_axis(node, axis, 2)
-    # A Q or DQ keeps the axes.
-    return axis if found is None else found
+    return axis if found is None else found  # a Q or DQ keeps its axes
 
 
 @dataclass(frozen=True, slots=True)

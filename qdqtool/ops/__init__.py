@@ -1,11 +1,11 @@
-"""Properties of operators, one module for each family.
+"""All that is known of operators, one family a module.
 
-A module has one or both of two values. ``TRAITS`` states for each operator what it does to values, channels, indices
-and codes: code that follows tensors calls :func:`traits`. ``OP`` states how the family is quantized, or why it is not:
-planning calls :func:`get`.
+A module has one or both of two values. ``TRAITS`` says what each of its operators does to values, channels, indices and
+codes; code that follows tensors asks :func:`traits`. ``OP`` says how the family is quantized, for families that get
+pairs and for those that stay float for a reason; planning asks :func:`get`.
 
-The name of an operator appears outside of this package only in code about that one operator: code that writes such a
-node, folds it, looks for the pattern of an exporter, or is the rule about it.
+Other rooms name an operator only where the code is about this one operator: it writes such a node, folds it, looks for
+a pattern of exporters, or is the rule about it.
 """
 
 import functools
@@ -25,42 +25,42 @@ from qdqtool.registry import load_unit, unit_names
 
 @functools.cache
 def families() -> tuple[QuantizableOp, ...]:
-    """Return every family with a value ``OP``, in the order of the module names."""
+    """Return every family that has to do with quantization, in the order of their module names."""
     units = (load_unit(_package, name) for name in unit_names(_package))
     return tuple(unit.OP for unit in units if hasattr(unit, "OP"))
 
 
 @functools.cache
 def all_traits() -> Mapping[str, Traits]:
-    """Return the traits of every known operator of the default domain, by operator name."""
+    """Return the traits of the operators of the default domain, by operator name."""
     units = (load_unit(_package, name) for name in unit_names(_package))
     return {op_type: known for unit in units for op_type, known in getattr(unit, "TRAITS", {}).items()}
 
 
 def get(node: NodeView) -> QuantizableOp | None:
-    """Return how the operator of ``node`` is quantized; None for an operator without a quantizable family."""
+    """Return how the operator of ``node`` is quantized; None if it has nothing to do with quantization."""
     family = _by_name().get((node.domain, node.op_type))
     return family.of(node) if family is not None else None
 
 
 def product(node: NodeView) -> ProductOp | None:
-    """Return how ``node`` multiplies an activation with weights; None where it does not."""
+    """Return how ``node`` multiplies an activation with weights; None if it does not."""
     found = get(node)
     return found if isinstance(found, ProductOp) else None
 
 
 def traits(node: NodeView) -> Traits:
-    """Return the traits of the operator of ``node``; those of an unknown operator for other domains."""
+    """Return what the operator of ``node`` does to values. Nothing is known of operators of other domains."""
     return UNKNOWN if node.domain else all_traits().get(node.op_type, UNKNOWN)
 
 
 def moves_values(node: NodeView) -> bool:
-    """Return whether ``node`` only moves values with any attributes, so that a pair may be on either side of it."""
+    """Return whether ``node`` only moves values, whatever its attributes: a pair may stand on either side of it."""
     return traits(node).moves_values
 
 
 def moves_codes(node: NodeView) -> bool:
-    """Return whether ``node`` only moves values with its attributes, so that it moves codes in the same way."""
+    """Return whether ``node`` only moves values, with the attributes that it has, so that it may also read codes."""
     known = traits(node)
     return known.moves_values or (known.moves_values_if is not None and known.moves_values_if(node))
 
@@ -69,19 +69,19 @@ def source_axis(node: NodeView, axis: int, rank: int | None) -> int | None:
     """Return the axis of the input of ``node`` that becomes ``axis`` of its output.
 
     Args:
-        node: A node that changes only the order of axes: one whose traits have ``reorders_axes``.
+        node: A node that changes nothing but the order of axes: one whose traits have ``reorders_axes``.
         axis: An axis, counted from the front.
         rank: The rank of both tensors; None where it is unknown.
 
     Returns:
-        The axis; None where it is unknown, and for any other node.
+        None where the axis is unknown, and for any other node.
     """
     rule = traits(node).source_axis
     return rule(node, axis, rank) if rule is not None else None
 
 
 def axis_behind(node: NodeView, axis: int, rank: int) -> int | None:
-    """Return the axis of the output of such a node that is ``axis`` of its input; None as in :func:`source_axis`."""
+    """Return the axis of the output of such a node that ``axis`` of its input becomes; None as above."""
     return next((behind for behind in range(rank) if source_axis(node, behind, rank) == axis), None)
 
 

@@ -1,4 +1,4 @@
-"""The type of an operator that multiplies an activation with weights: the layout of its weights and channels."""
+"""The type of a family of operators that multiply an activation with weights: the layout of weights and channels."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -10,11 +10,11 @@ from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._op import QuantizableOp
 
 LEAST_CHANNELS = 16
-"""The least number of channels of a layer that gains: kernels work on tiles of 16 or 32 channels, and pad to them."""
+"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller."""
 
 
 class ProductOp(QuantizableOp):
-    """A family of operators that multiply an activation with weights.
+    """One family of products.
 
     Attributes:
         weight_input: The input that takes a per-axis or blocked pair when it is constant.
@@ -22,17 +22,16 @@ class ProductOp(QuantizableOp):
         two_activations: Whether kernels take two activations as well as an activation and a weight.
         channel_layout: The channel axis of its activation and of its result; None for an operator whose stored weight
             is never rescaled.
-        activation_rank: The only rank of its activation; None where it takes several.
-        is_matrix_product: Whether it is a product of two matrices by definition. TensorRT for RTX 1.7.1 multiplies
-            a float activation with a packed weight, int8 with int4, and fp4 in no other operators.
-        is_convolution: Whether it slides its weight over the activation, and pads the activation with zeros.
-        packs_channels: Whether targets store its weight in few bits, with a scale for each output channel, beside a
-            float activation.
+        activation_rank: The only rank that its activation may have; None if it may have several.
+        is_matrix_product: Whether it multiplies two matrices by definition. Only these operators does TensorRT for RTX
+            1.7.1 compute with a float activation and a packed weight, with int8 and int4, or with fp4.
+        is_convolution: Whether it is a convolution, whose kernel pads the activation with zeros.
+        packs_channels: Whether weight-only kernels take its weight with a scale for each output channel.
         fuses_add: Whether TensorRT adds another tensor to its result in the same kernel.
         takes_batchnorm: Whether a BatchNormalization behind it can be folded into it: axis 1 of its result has the
             output channels, and it has a bias.
-        sums_evenly: Whether each value of its result is a sum over the whole weight of one channel, except at padding:
-            an error of the weight shifts all values alike, and a bias compensates for it.
+        sums_evenly: Whether each value of its result, but for padding, sums over the whole weight of its channel. Then
+            an error of the weight shifts all values of a channel alike, and a bias can correct it.
     """
 
     weight_input: ClassVar[int] = 1
@@ -48,15 +47,15 @@ class ProductOp(QuantizableOp):
     sums_evenly: ClassVar[bool] = False
 
     def quantized_inputs(self, node: NodeView) -> tuple[int, ...]:
-        """The inputs of ``node`` that take a pair: activations first, then the weight."""
+        """Return the inputs of ``node`` that take a pair: activations first, then the weight."""
         return (*super().quantized_inputs(node), self.weight_input)
 
     def gains(self, channels: tuple[int, int]) -> bool:
-        """Return whether a layer with these numbers of input and output channels gains from quantized kernels.
+        """Return whether a layer with so many input and output channels gains from quantized kernels.
 
-        A convolution applies its weight at many places, so one side of a full tile is enough: the first layer of an
-        image model has 3 input channels. A matrix product with a short side takes little time, and as the last layer of
-        a classifier it is most sensitive to rounding.
+        A convolution slides its weight over many places, so one side of a full tile is enough: the first layer of an
+        image model has 3 input channels. A matrix product with a short side is over in no time, and as the last layer
+        of a classifier it is where rounding hurts most.
         """
         side = min(channels) if self.two_activations else max(channels)
         return side >= LEAST_CHANNELS
@@ -67,7 +66,7 @@ class ProductOp(QuantizableOp):
         return None
 
     def output_axis(self, node: NodeView, rank: int) -> int | None:
-        """Return the axis of such a weight with the output channels of one group, by the definition of ONNX."""
+        """Return the axis of such a weight that has the output channels (of one group) by ONNX's definition."""
         return self.weight_axis(node, rank)
 
     def output_groups(self, node: NodeView) -> int:
@@ -81,17 +80,17 @@ class ProductOp(QuantizableOp):
         return None
 
     def row_axis(self, node: NodeView, rank: int) -> int | None:
-        """Return the axis of an activation of that rank whose entries give the rows of the result."""
+        """Return the axis of an activation of that rank whose entries become the rows of the result."""
         del node, rank
         return None
 
     def activation_layout(self, node: NodeView) -> ChannelLayout | None:
-        """Return the channel layout of the activation: :attr:`channel_layout`, unless ``node`` transposes it."""
+        """Return the channel axis of the activation of ``node``: :attr:`channel_layout`, unless it transposes."""
         del node
         return self.channel_layout
 
     def term_factors(self, node: NodeView) -> tuple[float, float]:
-        """Return the factors of product and bias in the sum that ``node`` computes."""
+        """Return the numbers with which ``node`` multiplies the product and the bias before it adds them."""
         del node
         return 1.0, 1.0
 
@@ -111,12 +110,12 @@ class ProductOp(QuantizableOp):
     def missing_kernel(
         self, node: NodeView, weight_shape: Sequence[int | str | None], number_format: NumberFormat
     ) -> str | None:
-        """Return why kernels of that format do not take a weight of that shape; None where no reason is known."""
+        """Return why kernels of that format do not take a weight of that shape; None if they may."""
         del node, weight_shape, number_format
         return None
 
     def channels(self, node: NodeView, weight_shape: Sequence[int | str | None]) -> tuple[int, int] | None:
-        """Return input and output channels of a weight; None where they are unknown or ``node`` is grouped."""
+        """Return the input and output channels of a weight of that shape; None if unknown or grouped."""
         rank = len(weight_shape)
         if rank < 2 or node.attribute("group", 1) != 1:
             return None

@@ -1,7 +1,7 @@
-"""The traits of an operator: one record of data for each operator of the default domain.
+"""The record of what an operator does to the values that it reads.
 
-A record states the properties on which other code relies. A property that is not stated may hold all the same: then no
-code relies on it, and code that follows a tensor stops at the operator.
+A record states what other code relies on. A property that is not stated may hold too: then no code relies on it, and
+code that follows a tensor stops at the operator, which is always safe.
 """
 
 import enum
@@ -13,24 +13,23 @@ from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._channels import ChannelLayout
 
 FactorRule = Callable[[NodeView, ChannelLayout, Constants], ChannelLayout | None]
-"""Returns the channel layout behind a node, given that in front; None where the node does not commute with positive
-factors of channels."""
+"""The channel axis of the output of a node, given that of its input; None where the node does not commute with positive
+factors for the channels."""
 
 AxisRule = Callable[[NodeView, int, int | None], int | None]
-"""Returns the axis of the input that becomes a given axis of the output, for a tensor of a rank (None where that is
-unknown); None where it is unknown."""
+"""The axis of the input of a node that becomes a given axis of its output, for tensors of a rank (None if unknown);
+None where the axis is unknown."""
 
 
 class Codes(enum.Enum):
-    """How TensorRT passes codes through an operator, from a DQ in front to a product behind that reads the codes.
+    """How codes of a DQ in front of an operator reach a product behind it, which then multiplies codes.
 
-    Measured in the layer dump of TensorRT for RTX 1.7.1. Behind an operator of none of these kinds a product reads
-    float.
+    Measured in the layer dump of TensorRT for RTX 1.7.1. Behind any other operator a product multiplies floats.
 
-    ``MOVED``: codes are moved, or selected by place or order. ``POINTWISE``: each code is replaced, axes stay.
-    ``SELECTED``: as moved, by a reduction. ``SCALED``: values are multiplied with one constant, which the compiler
-    multiplies into the scale. ``JOINED``: codes of several tensors with the same scale. ``PADDED``: constant padding in
-    front of a convolution, which pads with zeros itself, and any other padding.
+    ``MOVED``: codes are moved, repeated or dropped. ``POINTWISE``: each code becomes another code in its place.
+    ``SELECTED``: a reduction selects codes. ``SCALED``: the compiler multiplies the scale with one constant number.
+    ``JOINED``: codes of several tensors, if all have one scale. ``PADDED``: padding with values of the tensor; padding
+    with zeros only in front of a convolution, whose kernel pads.
     """
 
     MOVED = "moved"
@@ -43,25 +42,25 @@ class Codes(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueTraits:
-    """The values of the output, given those of the first input.
+    """Which values the outputs have, given those of the first input.
 
     Attributes:
         moves_values: Whether every float value of every output is a value of the first input, selected by its place or
-            by the order of values. A function of each value alone that keeps their order, such as Q and DQ with one
-            scale, may be applied on either side of such an operator without changing any number.
-        moves_values_if: For an operator that only moves values with some attributes: whether a node has these.
-        passes_values: Whether the output has the values of the first input, each in its place, in the same or another
-            type. A Dropout counts: models are run for inference.
-        keeps_sign: Whether no value of the output is negative where none of the first input is.
-        nonnegative: Whether no value of the output is negative, for any input.
+            by the order of values. Then Q and DQ with one scale, or any other monotonic function of single values,
+            may stand on either side of the operator: the result is the same.
+        moves_values_if: For an operator that does this with some attributes only: whether a node has them.
+        passes_values: Whether the output has the values of the first input, each in its place, maybe in another type.
+            This includes Dropout, because models run in inference mode.
+        keeps_sign: Whether no value of the output is negative if no value of the first input is.
+        nonnegative: Whether no value of the output is ever negative.
         keeps_magnitude: Whether no value of the output has a larger magnitude than the largest of the first input.
-        keeps_order_only: Whether the output depends only on the order or the number of values, not on their size: for
-            codes such an operator returns what it returns for the dequantized values.
-        softmax: Whether it normalizes exponentials, among which a value far below the others has no weight: there any
-            large negative number represents minus infinity.
-        carries_infinity: Whether the values of the first output are values of the first input, or 0, so that a number
-            that represents infinity in the input does so in the output.
-        source_axis: For an operator that changes only the order of axes: the origin of an axis.
+        keeps_order_only: Whether the output depends only on the order of the values, or on the shape. Then codes give
+            the same output as the values that they represent.
+        softmax: Whether it is a softmax: a value far below the others has no influence, so a large negative number
+            in its input represents minus infinity.
+        carries_infinity: Whether every value of the first output is a value of the first input, or 0: a number that
+            represents infinity in the input represents it in the output.
+        source_axis: For an operator that only reorders axes: the rule for them.
     """
 
     moves_values: bool = False
@@ -77,20 +76,21 @@ class ValueTraits:
 
     @property
     def reorders_axes(self) -> bool:
-        """Whether it changes only the order of axes."""
+        """Whether it only reorders axes, or does nothing."""
         return self.source_axis is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelTraits:
-    """The effect on the channels of the first input.
+    """Where the channels of the first input are in the output.
 
     Attributes:
         keeps_channels: Whether the output has the channels of the inputs, in the same order.
-        flattens_channels: Whether it may join each channel with the axes behind, so that its values become neighbours.
-        factor_rule: The channel layout behind it, if a positive factor for each channel may be applied on either side.
-        normalizes: The layout of the channels that it normalizes and multiplies with a stored vector at input 1 (and
-            to which it adds the vector at input 2); None for other operators.
+        flattens_channels: Whether it may join the channel axis with those behind it: then the values of a channel are
+            neighbours.
+        factor_rule: For an operator that may commute with a positive factor for each channel: the rule for it.
+        normalizes: For a normalization that multiplies with a vector at input 1 (and adds one at input 2): the axis of
+            its channels.
     """
 
     keeps_channels: bool = False
@@ -101,15 +101,16 @@ class ChannelTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexTraits:
-    """The relation to indices and shapes.
+    """How it computes or uses indices and shapes.
 
     Attributes:
         index_inputs: Inputs that are shapes, indices, counts or conditions.
-        computes_indices: Whether models compute indices and shapes with it, as well as data.
-        carries_indices: Whether the integers of its first output are integers of its first input, so that bounds of the
-            input are bounds of the output.
-        looks_up: Whether its second input holds indices into the first along the attribute ``axis``.
-        is_layer: Whether it is a layer of a network: its output is no index, even where it is rounded to one later.
+        computes_indices: Whether models use it to compute indices and shapes, besides data.
+        carries_indices: Whether the integers of its first output are integers of its first input, so that the same
+            bounds hold for both.
+        looks_up: Whether input 1 has indices into input 0 along the attribute ``axis``. ONNX Runtime fails on an index
+            beyond that axis.
+        is_layer: Whether it is a layer of a network: its output is data, even where a Cast rounds it to an index later.
     """
 
     index_inputs: tuple[int, ...] = ()
@@ -121,16 +122,17 @@ class IndexTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelTraits:
-    """The kernels of engines for it.
+    """What kernels do with it.
 
     Attributes:
-        codes: How TensorRT passes codes through it; None where a product behind it reads float.
+        codes: How codes go through it in TensorRT; None where a product behind it multiplies floats.
         fused_behind_products: Whether TensorRT computes it in the kernel of a product in front of it.
-        lacks_int8: Whether TensorRT for RTX 1.7.1 refuses to compute it on int8; others it computes on the bare codes.
-        lacks_uint8: Whether TensorRT for RTX 1.7.1 was seen to refuse uint8 data in it. It takes uint8 in Cast, Equal
-            and Shape.
-        stays_float32: Why it stays float32 although ONNX defines it for float16; empty where there is no reason.
-        float32_inputs: Inputs that stay float32 although ONNX allows other types, since they determine a shape.
+        lacks_int8: Whether TensorRT for RTX 1.7.1 refuses to compute it on int8. It computes other operators, on the
+            codes as they are.
+        lacks_uint8: Whether TensorRT for RTX 1.7.1 refuses uint8 data in it. It takes uint8 in Cast, Equal and Shape;
+            operators that nobody has tried have False.
+        stays_float32: Why it stays float32 although ONNX defines it for float16; empty if it need not.
+        float32_inputs: Inputs that stay float32, whatever type ONNX allows: they say how a shape changes.
     """
 
     codes: Codes | None = None
@@ -143,11 +145,11 @@ class KernelTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class Traits(ValueTraits, ChannelTraits, IndexTraits, KernelTraits):
-    """The traits of one operator, except how it is quantized (see :class:`~qdqtool.ops.QuantizableOp`)."""
+    """All that is known of one operator, except how it is quantized (:class:`~qdqtool.ops.QuantizableOp`)."""
 
 
 UNKNOWN = Traits()
-"""The traits of an unknown operator."""
+"""The traits of an operator of which nothing is known."""
 
 MOVING = Traits(
     moves_values=True,
@@ -157,4 +159,5 @@ MOVING = Traits(
     carries_indices=True,
     codes=Codes.MOVED,
 )
-"""The traits of an operator that only moves values. Modules add further ones with ``dataclasses.replace``."""
+"""The traits of an operator that only moves values, with all that follows from it; ``dataclasses.replace`` adds others.
+TensorRT carries codes through every such operator that was measured."""

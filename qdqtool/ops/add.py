@@ -1,11 +1,11 @@
-"""Add, quantized where it joins a residual branch."""
+"""Add, quantized where a residual branch joins."""
 
 from qdqtool.ops._op import QuantizableOp
 from qdqtool.ops._traits import Traits
 
 
 class _Add(QuantizableOp):
-    """Add. One input takes a pair, which depends on the graph: the skip branch, not the branch from a Conv."""
+    """Which of the two inputs takes a pair depends on the graph: the skip branch, not the one from a Conv."""
 
     op_types = ("Add",)
     activation_inputs = (0, 1)

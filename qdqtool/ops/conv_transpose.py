@@ -10,11 +10,10 @@ from qdqtool.ops._traits import Traits
 
 
 class _ConvTranspose(ProductOp):
-    """ConvTranspose, with weight ``[C, M/group, k1, ...]``.
+    """Weight ``[C, M/group, k1, ...]``.
 
-    The output channels of ONNX are on axis 1, while NVIDIA's kernels are reported to need scales on axis 0
-    (NVIDIA/TensorRT issues 1694 and 2380). TensorRT for RTX runs it in float with any axis. So only per-tensor weights
-    are portable.
+    ONNX's output channel is axis 1, while NVIDIA's kernels are reported to want scales on axis 0 and TensorRT for RTX
+    runs the operator in float whatever the axis: only per-tensor weights mean the same everywhere.
     """
 
     op_types = ("ConvTranspose",)
@@ -28,21 +27,21 @@ class _ConvTranspose(ProductOp):
     no_turing_kernel = (TensorProto.BFLOAT16,)
 
     def output_axis(self, node: NodeView, rank: int) -> int | None:
-        """Return axis 1."""
+        """Axis 1."""
         del node, rank
         return 1
 
     def output_groups(self, node: NodeView) -> int:
-        """Return the attribute ``group``."""
+        """The attribute ``group``."""
         return int(node.attribute("group", 1))
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
-        """Return axis 0."""
+        """Axis 0."""
         del node, rank
         return 0
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
-        """Return a layout with groups of input channels, then output channels."""
+        """Groups of input channels, then output channels."""
         groups = node.attribute("group", 1)
         fits = len(shape) > 2 and groups >= 1 and shape[0] % groups == 0
         return ProductLayout(shape, groups, inputs_first=True) if fits else None

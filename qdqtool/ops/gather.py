@@ -1,6 +1,6 @@
 """Operators that select values by indices.
 
-Properties that are set to False may hold as well, but no code has relied on them so far.
+What is set to False holds, but no code has relied on it so far (see :mod:`qdqtool.ops.layout`).
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""Operators that move the values of one tensor, or repeat or drop some, by place.
+"""Operators that move the values of a tensor by place, or repeat or drop some.
 
-Properties that are set to False may hold as well, but no code has relied on them so far: the first output of a Split,
-for example, has only signs of its input.
+Where a property that follows from moving values is set to False here, it holds all the same, but no code has relied on
+it for this operator so far, and relying on it would change results. ``tests/ops/test_traits.py`` lists these.
 """
 
 from dataclasses import replace
@@ -20,14 +20,14 @@ def _flattened(node: NodeView, layout: ChannelLayout, constants: Constants) -> C
 
 
 def _reshaped(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
-    """Return the last axis for a Reshape that works like Flatten: ``[0, n]`` keeps the batch and joins the rest."""
+    """A Reshape that does what Flatten does: ``[0, n]`` keeps the batch and joins the rest."""
     shape = stored_integers(node.input(1), constants)
     flat = shape is not None and len(shape) == 2 and shape[0] == 0 and not node.attribute("allowzero", 0)
     return ChannelLayout.LAST if flat and layout is ChannelLayout.FIRST else None
 
 
 def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:
-    """Return the axis of the attribute ``perm``, by default the axes in reverse order."""
+    """Of the attribute ``perm``, which is the axes reversed unless the node has it."""
     order = node.attribute("perm", None if rank is None else range(rank - 1, -1, -1))
     return order[axis] if isinstance(order, list | range) and axis < len(order) else None
 

@@ -1,4 +1,4 @@
-"""Operators that choose between values and a filler."""
+"""Operators that replace some values by 0 or by others."""
 
 from qdqtool.ops._traits import Traits
 

@@ -1,6 +1,6 @@
-"""Max pooling: it selects values by their order, which quantization keeps.
+"""Max pooling: selects values by their order, which quantizing keeps.
 
-Properties that are set to False may hold as well, but no code has relied on them so far.
+What is set to False holds, but no code has relied on it so far (see :mod:`qdqtool.ops.layout`).
 """
 
 from dataclasses import replace

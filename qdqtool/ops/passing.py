@@ -1,4 +1,4 @@
-"""Operators that keep each value in its place, in the same or another type."""
+"""Operators that pass each value on in its place, maybe in another type."""
 
 from dataclasses import replace
 

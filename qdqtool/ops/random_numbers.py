@@ -1,4 +1,4 @@
-"""Operators that generate random numbers."""
+"""Operators that make random numbers."""
 
 from qdqtool.ops._traits import Traits
 

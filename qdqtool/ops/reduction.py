@@ -1,4 +1,4 @@
-"""Operators that reduce the values along some axes to one or a few."""
+"""Operators that compute one value, or a few, from all values along some axes."""
 
 from qdqtool.ops._factors import over_axes
 from qdqtool.ops._traits import Codes, Traits

@@ -1,4 +1,4 @@
-"""Operators that sample an image at computed positions."""
+"""Operators that read an image at computed positions."""
 
 from qdqtool.ops._traits import Traits
 

@@ -1,4 +1,4 @@
-"""Operators that write values to positions of another input."""
+"""Operators that write values at given indices."""
 
 from qdqtool.ops._traits import Traits
 

@@ -1,4 +1,4 @@
-"""Operators that read or use shapes."""
+"""Operators that read or make shapes."""
 
 from qdqtool.ops._traits import Traits
 

@@ -1,4 +1,4 @@
-"""Functions of single values, other than activation functions."""
+"""Mathematical functions of single values."""
 
 from qdqtool.ops._traits import Codes, Traits
 

@@ -103,8 +103,7 @@ def runs_for(recipe: Recipe) -> FloatRuns:
 
     def read(index: ModelIndex) -> Iterator[Value]:
         yield from (value for value, _ in product_inputs(index))
-        # Where the proposal is used, the same error is raised again.
-        with contextlib.suppress(UsageError):
+        with contextlib.suppress(UsageError):  # it is raised where the proposal counts
             for entry in propose_for(index, recipe).activations:
                 yield index.value(entry.slot)
 

@@ -14,8 +14,8 @@ MAX_STEPS = 8
 MAX_HEAD = 256
 INT8_HEADS = frozenset({16, 32, 64})
 SIXTEEN_BITS = frozenset({"float16", "bfloat16"})
+# The pattern that TensorRT recognizes as attention: scaling, mask and bias may stand between product and Softmax.
 TO_SOFTMAX = ("Add", "Cast", "Div", "Identity", "Mul", "Where")
-FROM_SOFTMAX = ("Cast", "Dropout", "Identity")
 
 QUANTIZED = """
                 aq = QuantizeLinear (a, s, z)
@@ -235,7 +235,7 @@ def _behind(context: RuleContext, value: Value | None) -> NodeView | None:
         use = value.uses[0]
         if use.node.is_op("MatMul"):
             return use.node if use.index == 0 else None
-        if context.qdq.get(use.node) is None and not use.node.is_op(*FROM_SOFTMAX):
+        if context.qdq.get(use.node) is None and not ops.traits(use.node).passes_values:
             return None
         value = use.node.output()
     return None

@@ -13,6 +13,7 @@ from qdqtool.graph.scope import walk
 LONGEST = 1 << 14
 """Largest number of elements of a vector with which data propagation runs."""
 
+# Looked up in the bare protobuf, before there is an index whose nodes ops/ could be asked about.
 CARRIERS = frozenset({"Cast", "Concat", "Gather", "Range", "Shape", "Size", "Squeeze", "Unsqueeze"})
 """Operators of shape arithmetic. A model without any of them computes no shapes, or only from constants."""
 

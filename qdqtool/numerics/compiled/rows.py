@@ -25,8 +25,7 @@ def compiled(function: Any) -> Any:
         # numba's default error model raises ZeroDivisionError for floats, and its test keeps loops from being
         # vectorized.
         return jit(nogil=True, error_model="numpy", cache=True)(function)
-    # numba raises RuntimeError where it finds no folder for its cache that it can write to.
-    except RuntimeError:
+    except RuntimeError:  # no writable cache folder
         return jit(nogil=True, error_model="numpy")(function)
 
 

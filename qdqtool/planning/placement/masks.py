@@ -17,6 +17,7 @@ MAX_STEPS = 16
 MAX_JOINS = 2
 """The most Adds between a mask and the scores that are searched; each doubles the number of paths."""
 
+# How exporters write masks: each of these has a part of its own in the pattern.
 _MASKING_OPS = ("Add", "Max", "Min", "Sub", "Where")
 _SCALING_OPS = ("Clip", "Div", "Mul")
 

@@ -22,6 +22,7 @@ MAX_STEPS = 16
 _BOUNDS = {("Clip", 1): -1, ("Clip", 2): 1, ("Max", 0): -1, ("Max", 1): -1, ("Min", 0): 1, ("Min", 1): 1}
 """Inputs that bound values, with the sign of a huge number there that has no effect."""
 
+# What each of these does to the sign of a huge number is written out below.
 _JOINING = ("Add", "Concat", "Mul", "Sub", "Where")
 
 
