@@ -146,7 +146,7 @@ def _output_check(index: ModelIndex, baseline: ModelIndex | None, name: str) -> 
 
 
 def nonfinite_count(array: Array) -> int:
-    """How many elements are NaN or infinite."""
+    """Return the number of elements that are NaN or infinite."""
     if array.dtype.kind not in "fcV":
         return 0
     return int(np.count_nonzero(~np.isfinite(array)))

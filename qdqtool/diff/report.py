@@ -1,4 +1,4 @@
-"""What ``diff`` reports: the JSON report is these classes, key by key."""
+"""The report of ``diff``: the keys of the JSON report are the attributes of these classes."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ class PairInfo:
     """A Q/DQ pair, or a Q or DQ alone, as it stands in front of some readers.
 
     Attributes:
-        tensor: What it quantizes: the float tensor, or the stored codes.
+        tensor: The float tensor that it quantizes, or the stored codes.
         graph: Scope of the readers; empty for the main graph.
         form: ``pair``, ``weight`` (in either storage form), ``DQ alone`` or ``Q alone``.
         type: Quantized type.
@@ -32,7 +32,7 @@ class PairInfo:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPair:
-    """A pair of the first model with what is different about it in the second."""
+    """A pair of the first model, with its differences in the second."""
 
     pair: PairInfo
     changes: tuple[Change, ...]
@@ -48,7 +48,7 @@ class MovedPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffReport:
-    """What changed in Q/DQ from one model to another.
+    """The changes in Q/DQ from one model to another.
 
     Attributes:
         before: The first model.

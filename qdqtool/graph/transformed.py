@@ -1,4 +1,4 @@
-"""What a change of a whole model returns: the changed model, and a report of what was done."""
+"""The result type of transforms: the changed model, and a report of what was done."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

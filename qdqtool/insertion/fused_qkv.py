@@ -9,17 +9,17 @@ from qdqtool.graph.index.view import NodeView, Value
 
 PARTS = 3
 MAX_TENSORS = 128
-"""Most tensors that are followed behind one product; rotary positions and a cache need a fifth of them."""
+"""The most tensors that are followed behind one product; rotary positions and a cache need a fifth of them."""
 
 _CARRYING_OPS = ("Add", "Cast", "Concat", "DequantizeLinear", "Div", "Mul", "Neg", "QuantizeLinear", "Sub")
 """Operators between projections and products of an attention, besides those that only move values."""
 
 
 def is_fused_qkv(product: NodeView, constants: Constants) -> bool:
-    """Whether ``product`` makes queries, keys and values at once.
+    """Return whether ``product`` computes queries, keys and values together.
 
-    It does where both operands of a later product (queries and keys), and one operand of another (values), come from
-    parts of its result. The parts must be three of one size: TensorRT changes no others.
+    It does if both operands of a later product (queries and keys), and one operand of another (values), come from parts
+    of its result. There must be three parts of the same size: TensorRT changes no others.
 
     Args:
         product: A MatMul or Gemm.
@@ -33,10 +33,10 @@ def is_fused_qkv(product: NodeView, constants: Constants) -> bool:
 
 @dataclass(slots=True)
 class _Behind:
-    """What a tensor becomes up to the next products.
+    """The tensors that are computed from a tensor, up to the next products.
 
     Attributes:
-        tensors: The tensor and what is made of it, in the order in which they were found.
+        tensors: The tensor and those computed from it, in the order in which they were found.
         operands: The products that read them, with the inputs.
     """
 
@@ -61,7 +61,7 @@ class _Behind:
 
 
 def _multiplies_heads(node: NodeView) -> bool:
-    """Whether it multiplies two activations that have an axis of heads, as those of an attention have."""
+    """Return whether a node multiplies two activations of any rank, as an attention does with an axis of heads."""
     product = ops.product(node)
     return product is not None and product.two_activations and product.activation_rank is None
 
@@ -71,7 +71,7 @@ def _carries(node: NodeView) -> bool:
 
 
 def _cuts(value: Value, constants: Constants) -> bool:
-    """Whether a tensor is cut in three: by a Split, or by a Slice or Gather for each part."""
+    """Return whether a tensor is divided into three: by a Split, or by a Slice or Gather for each part."""
     readers = [use.node for use in value.uses if use.index == 0]
     if sum(node.is_op("Gather", "Slice") for node in readers) == PARTS:
         return True

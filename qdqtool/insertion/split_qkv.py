@@ -38,14 +38,14 @@ OPSET_OF_JOINING = 11
 
 
 def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str, ...]]:
-    """Cut every quantized product that makes queries, keys and values at once into one for each.
+    """Split every quantized product for queries, keys and values into three.
 
     Args:
         quantized: A model with its pairs; it is not changed.
-        target: What it is for. Only TensorRT wants this.
+        target: Its target. Only TensorRT needs this.
 
     Returns:
-        The model, with the labels of the products that were cut. The first part keeps the name.
+        The model, with the labels of the products that were split. The first part keeps the name.
     """
     if targets.get(target).family != "tensorrt" or not any(_quantized_sites(ModelIndex.of(quantized))):
         return Transformed(quantized, ())
@@ -54,14 +54,14 @@ def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str
 
 
 def separate_like(quantized: Model, baseline: Model) -> Transformed[tuple[str, ...]]:
-    """Cut those products of a float model that are cut in ``quantized``, so that weights can be compared by part.
+    """Split the products of a float model that are split in ``quantized``, so that weights can be compared by part.
 
     Args:
         quantized: The quantized model.
         baseline: Its float model; it is not changed.
 
     Returns:
-        The float model, with the labels of the products that were cut.
+        The float model, with the labels of the products that were split.
     """
     split = {(node.scope.path, node.key) for node in GraphView(quantized).nodes() if _joins_parts(node)}
     return _cut(baseline, lambda index: _float_sites(index, split)) if split else Transformed(baseline, ())
@@ -94,7 +94,7 @@ def _float_sites(index: ModelIndex, split: AbstractSet[tuple[ScopePath, NodeKey]
 
 
 def _sites(index: ModelIndex) -> Iterator["_Site"]:
-    """Products whose stored weights can be cut in equal parts along their output channels."""
+    """Yield the products whose stored weights can be divided into equal parts along their output channels."""
     for node in index.view.nodes():
         product = _matrix_product(node) if not node.scope.in_function else None
         axis = product.weight_axis(node, 2) if product is not None else None
@@ -110,14 +110,14 @@ def _matrix_product(node: NodeView) -> ProductOp | None:
 
 
 def _is_dequantized(value: Value | None) -> bool:
-    """Whether a DQ makes it, be it through a Transpose of the weight."""
+    """Return whether a tensor comes from a DQ, directly or through a Transpose."""
     while value is not None and value.producer is not None and ops.traits(value.producer).reorders_axes:
         value = value.producer.input(0)
     return value is not None and value.producer is not None and value.producer.op_type == "DequantizeLinear"
 
 
 def _width(value: Value | None, axis: int, constants: Constants) -> int:
-    """Extent along ``axis`` of a matrix that is stored, be it quantized; 0 for anything else."""
+    """Return the extent along ``axis`` of a stored matrix, quantized or not; 0 for anything else."""
     while value is not None:
         stored = constants.direct(value)
         if stored is not None:
@@ -132,12 +132,12 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
 
 
 def _hands_on_weight(node: NodeView) -> bool:
-    """Whether it may stand between a stored weight and its product."""
+    """Return whether a node may be between a stored weight and its product."""
     return node.is_op(QUANTIZE, DEQUANTIZE) or ops.traits(node).reorders_axes
 
 
 def _axis_in_front(node: NodeView, axis: int) -> int:
-    """Which axis of what ``node`` reads becomes ``axis`` of the matrix that it makes."""
+    """Return the axis of the input of ``node`` that becomes ``axis`` of its output, a matrix."""
     found = ops.source_axis(node, axis, 2)
     return axis if found is None else found  # a Q or DQ keeps its axes
 
@@ -157,7 +157,7 @@ class _Site:
 
 @dataclass(slots=True)
 class _Surgery:
-    """Builds the edits, one product after the other."""
+    """Builds the edits, one product at a time."""
 
     index: ModelIndex
     edits: list[Edit] = field(default_factory=list)
@@ -169,7 +169,7 @@ class _Surgery:
         self._namer = Namer(self.index.view)
 
     def cut(self, site: _Site) -> bool:
-        """Add the edits for one product; False, and none, where its bias cannot be cut."""
+        """Add the edits for one product; return False, without edits, where its bias cannot be divided."""
         product, whole = site.product, site.product.output()
         cut_inputs = {WEIGHT: site.axis}
         bias = product.input(BIAS)
@@ -189,7 +189,7 @@ class _Surgery:
         return True
 
     def _part(self, site: _Site, cut_inputs: dict[int, int], part: int) -> str:
-        """One of the products: the one that is there, or a copy; the name of what it makes."""
+        """Add the edits of one part, the product itself or a copy; return the name of its output."""
         product, scope = site.product, site.product.scope.path
         inputs = list(product.proto.input)
         for index, axis in cut_inputs.items():
@@ -205,7 +205,7 @@ class _Surgery:
         return output
 
     def _piece(self, value: Value, axis: int, bounds: slice) -> str:
-        """A part of a stored constant along ``axis``, with copies of the nodes that stand behind it."""
+        """Add a part of a stored constant along ``axis``, with copies of the nodes behind it; return its name."""
         stored = self.index.constants.direct(value)
         name = self._namer.tensor(f"{value.name}{PART}")
         if stored is not None:
@@ -222,7 +222,7 @@ class _Surgery:
         return name
 
     def _input_piece(self, node: NodeView, index: int, axis: int, bounds: slice) -> str:
-        """What the copy of ``node`` reads: parts of the data, and of scales and zero points that lie along ``axis``."""
+        """Return an input of the copy of ``node``: a part of its data, or of a scale or zero point along ``axis``."""
         value = node.input(index)
         if value is None or (index and not self._lies_along(node, value, axis)):
             return node.input_name(index)
@@ -238,7 +238,7 @@ class _Surgery:
 
 
 def _stored_piece(model: Model, stored: onnx.TensorProto, name: str, axis: int, bounds: slice) -> onnx.TensorProto:
-    """A part of a stored tensor, cut out when the model is saved."""
+    """Return a part of a stored tensor, which is computed when the model is saved."""
     dims = list(stored.dims)
     dims[axis] = bounds.stop - bounds.start
 

@@ -1,1 +1,1 @@
-"""What is quantized, in which format and with which scales: everything that leads to a plan."""
+"""Plan a quantization: which tensors are quantized, in which formats and with which scales."""

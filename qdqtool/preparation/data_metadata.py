@@ -10,12 +10,12 @@ from qdqtool.preparation.prepare import Prepared
 
 
 def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Sequence[str]) -> Notes:
-    """What the metadata of a quantized model say of the data that influenced it.
+    """Return the metadata of a quantized model about the data that influenced it.
 
-    The note is empty where other data could not have given another model.
+    They are empty where other data could not have given another model.
 
     Args:
-        used: What the report says of the data; None where there was none.
+        used: The report on the data; None where there was none.
         prepared: The float model; its preparation may have used data.
         corrected: Products whose bias was corrected by the means of samples.
     """
@@ -26,9 +26,9 @@ def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Seque
 
 
 def _has_used_data(prepared: Prepared) -> bool:
-    """Whether other data could have given another model: by parameters found on data, or by a trial that kept a step.
+    """Return whether other data could have given another model: by parameters from data, or by a trial of a step.
 
-    The means of bias correction count only where a bias was corrected by them.
+    The means of bias correction count only where a bias was corrected with them.
     """
     made = (step for step in prepared.record if step.was_made and step.step != BIAS_CORRECTION)
     return any(step.parameters or step.trial is not None for step in made)

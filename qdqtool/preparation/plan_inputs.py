@@ -1,4 +1,4 @@
-"""What a plan is made from: a prepared float model with its ranges or its data, wherever these come from."""
+"""The inputs of a plan: a prepared float model with its ranges or its data, from any source."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,19 +24,19 @@ from qdqtool.running.channel_statistics import ChannelData
 from qdqtool.running.float_runs import FloatRuns
 
 PlanSource = str | Path | FileData | RandomData | CachedRanges
-"""Calibration data, that it is random, or ranges that were found before."""
+"""Calibration data, a request for random data, or ranges that were found before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInputs:
-    """A float model ready to be planned for, and what is known of it.
+    """A prepared float model, with the ranges and data for a plan.
 
     Attributes:
         prepared: The model.
-        feeds: Data that it can be run on; None where there is none.
-        ranges: Of its activations, if we found them; None in modes that need none.
-        given: What another tool found, in place of ranges.
-        used: Where ranges came from; None where there are none.
+        feeds: Data for running it; None where there is none.
+        ranges: The ranges of its activations, from a calibration; None in modes that need none.
+        given: The results of another tool, in place of ranges.
+        used: The origin of the ranges; None where there are none.
     """
 
     prepared: Prepared
@@ -46,7 +46,7 @@ class PlanInputs:
     used: CalibrationUsed | None = None
 
     def used_for(self, planned: Planned) -> CalibrationUsed | None:
-        """Where ranges came from, with what the plan made of a given file; without ranges, what data did for it."""
+        """Return the origin of ranges, with the use of a given file; without ranges, the use of the data."""
         if self.used is not None:
             return self.used if planned.given is None else replace(self.used, given=planned.given)
         if self.feeds is None:
@@ -62,15 +62,15 @@ def gather_inputs(
     progress: Progress | None = None,
     keep: Path | None = None,
 ) -> PlanInputs:
-    """Prepare a float model, and find or read what its plan is made from.
+    """Prepare a float model, and find or read the ranges for its plan.
 
     Args:
         source: The float model; it is not changed.
-        data: Where samples or ranges are. A mode that needs no ranges may do without.
-        recipe: What is to be quantized.
+        data: The samples or ranges. Optional in a mode that needs no ranges.
+        recipe: What to quantize.
         runs: Runs the model, see :func:`qdqtool.preparation.calibration.runs_for`.
         progress: Told of every calibration sample.
-        keep: A ranges file that keeps what a calibration has done so far; None for none.
+        keep: A ranges file for the partial results of a calibration; None for none.
 
     Raises:
         UsageError: Data or ranges do not fit the model or the mode, or are missing.
@@ -102,7 +102,7 @@ def _with_ranges(found: Calibrated, used: CalibrationUsed) -> PlanInputs:
 def _without_ranges(
     source: Model, data: str | Path | FileData | RandomData | None, recipe: Recipe, runs: FloatRuns
 ) -> PlanInputs:
-    """The model, prepared as far as there is data to prove that preparing changes nothing."""
+    """Return the model, prepared only if there is data to prove that this changes no output."""
     model = with_fixed_shapes(source, recipe)
     if data is None:
         return PlanInputs(prepared=Prepared(model))
@@ -111,7 +111,7 @@ def _without_ranges(
 
 
 def _given_by_another_tool(source: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRuns) -> PlanInputs:
-    """What another tool found is of the model as it is, so nothing is prepared; data serves to correct biases."""
+    """Return the inputs for given ranges: they are of the unprepared model, so data is only used to correct biases."""
     model = with_fixed_shapes(source, recipe)
     given = given_ranges(model, cache.path, recipe)
     used = used_ranges(str(cache.path), given.ranges.record, recipe)

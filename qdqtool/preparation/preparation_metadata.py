@@ -25,7 +25,7 @@ class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def preparation_note(record: Sequence[PreparationStep]) -> Notes:
-    """What the metadata of a quantized model say of the steps that changed weights; empty where there was none."""
+    """Return the metadata of a quantized model about the steps that changed weights; empty where there was none."""
     made = [
         _Note(step=step.step, parameters=dict(step.parameters))
         for step in record
@@ -37,8 +37,8 @@ def preparation_note(record: Sequence[PreparationStep]) -> Notes:
 def prepared_like(quantized: Model, baseline: Model) -> Prepared:
     """Prepare a baseline by the steps that are recorded in ``quantized``.
 
-    No step changes an output beyond rounding, whatever the note says: it decides only whether inner tensors can be
-    compared. A note that is malformed, or does not fit the baseline, is ignored.
+    No step changes an output beyond rounding, so a wrong note does no harm: it only decides whether inner tensors can
+    be compared. A note that is malformed, or does not fit the baseline, is ignored.
     """
     text = read_metadata(quantized, PREPARATION_KEY)
     if text is None or len(text) > MAX_NOTE_BYTES:

@@ -34,7 +34,7 @@ on the real models in float16: up to 1e-3."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationReport:
-    """What became of one step.
+    """The outcome of one step.
 
     Attributes:
         step: Its public id.
@@ -209,7 +209,7 @@ def _report(step: str, change: Change, *, applied: bool, difference: float | Non
 
 
 def gate_limit(model: Model) -> float:
-    """How much preparing a float model may change its outputs: what rounding explains, in the type of its weights."""
+    """Return the largest change of outputs by preparation that rounding in the type of the weights explains."""
     half = any(tensor.data_type == TensorProto.FLOAT16 for tensor in iter_tensors(model.proto))
     return HALF_GATE_LIMIT if half else GATE_LIMIT
 

@@ -30,11 +30,11 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a step would do to a model.
+    """The change that a step proposes for a model.
 
     Attributes:
         model: The changed model.
-        parameters: What the step needs to make the same change again without data: JSON values.
+        parameters: The JSON values with which the step repeats the same change without data.
         done: Places that change.
         left: Places of the same kind that stay as they are.
         rescaled: Factors by which the channels of tensors are divided that products read.
@@ -51,7 +51,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """What decides which steps are made, and how.
+    """The options that decide which steps are made, and how.
 
     Attributes:
         asked: The options of the user.
@@ -64,13 +64,13 @@ class StepRequest:
 
 
 class Step(ABC):
-    """One step. Each module of :mod:`qdqtool.preparation.steps` holds one as ``STEP``.
+    """A step. Each module of :mod:`qdqtool.preparation.steps` has one as ``STEP``.
 
     Attributes:
         order: Steps are made from the smallest to the largest; no two steps have the same.
-        thing: What the step finds, in the words of a report: ``layer``.
-        done: What it does to that: ``equalised``.
-        off: The options that leave the step out; empty where there are none.
+        thing: The name in reports of what the step changes: ``layer``.
+        done: The name of the change: ``equalised``.
+        off: The options that disable the step; empty where there are none.
         rescales_tensors: Whether inner tensors have other values afterwards, so that their ranges are not those of the
             given model.
         refused_parameters: Parameters that a ranges file records where a trial refused the step.
@@ -89,12 +89,12 @@ class Step(ABC):
         return type(self).__module__.rpartition(".")[2]
 
     def is_asked(self, request: StepRequest) -> bool:
-        """Whether the step is to be made; a step without an option always is."""
+        """Return whether the step is made; a step without an option always is."""
         del request
         return True
 
     def disagreement(self, asked: Preparation, *, made: bool) -> str:
-        """Why ranges cannot be used with these options; empty where they can.
+        """Return why ranges cannot be used with these options; empty where they can.
 
         Args:
             asked: The options of the user.

@@ -14,7 +14,7 @@ from qdqtool.ranges.types import CalibrationRecord, Part, Ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationScope:
-    """Which samples of a calibration are run, and where partial results are kept.
+    """The samples of a calibration that are run, and the file of partial results.
 
     Attributes:
         shard: The shard of the samples; None for all samples.

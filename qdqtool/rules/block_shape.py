@@ -115,7 +115,7 @@ class BlockShape(Rule):
 
 
 def _problem(found: Blocks, axis: int | None, *, tensorrt: bool) -> tuple[str, str] | None:
-    """What is wrong, and what would be right; None for a legal scale."""
+    """Return what is wrong and what would be right; None for a legal scale."""
     if len(found.blocked) > 1:
         return f"axes {dims(found.blocked)} are all in blocks", "one blocked axis"
     if not found.blocked:

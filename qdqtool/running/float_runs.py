@@ -60,7 +60,7 @@ class FloatRuns:
             self._open = None
 
     def index_of(self, model: Model) -> ModelIndex:
-        """What is known of a model: of the one that is open what it was opened with."""
+        """Return the index of a model; for the model of the open session, the index of that session."""
         is_open = self._open is not None and self._open.model is model
         return self._open.index if self._open is not None and is_open else ModelIndex.of(model)
 

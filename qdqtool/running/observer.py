@@ -19,7 +19,7 @@ Run = Mapping[str, Array]
 
 
 def is_fed(value: Value) -> bool:
-    """Whether samples give a tensor: it is an input of the model that no initializer stands in for."""
+    """Return whether samples provide a tensor: an input of the model that has no initializer as its default."""
     return value.is_input and not value.scope.path and value.initializer is None
 
 
@@ -66,24 +66,24 @@ class Observer:
         return self._session.run(feeds, self._outputs)
 
     def taps(self, value: Value) -> tuple[Tap, ...]:
-        """Where a tensor is read; empty where it cannot be."""
+        """Return the taps of a tensor; empty where it cannot be read."""
         return self._taps.get(tensor_key(value), ())
 
     def problem(self, value: Value) -> str | None:
-        """Why a tensor cannot be read, or not everywhere."""
+        """Return why a tensor cannot be read at all of its places; None where it can."""
         return self._unreachable.get(tensor_key(value))
 
     def reader(self, run: Run, tap: Tap, iterations: tuple[int, ...]) -> Callable[[Value], Array | None]:
-        """:meth:`at` for one node, as a function of the tensor alone."""
+        """Return :meth:`at` for one node, as a function of the tensor alone."""
         return lambda value: self.at(run, value, tap, iterations)
 
     def at(self, run: Run, value: Value, tap: Tap, iterations: tuple[int, ...]) -> Array | None:
-        """``value`` as a node saw it that made the tensor of ``tap`` in those iterations.
+        """Return ``value`` as the node that produced the tensor of ``tap`` read it in those iterations.
 
         Args:
-            run: What the run returned.
+            run: The arrays that the run returned.
             value: A tensor of the node's scope or of one around it.
-            tap: Where the node's own output is read.
+            tap: The tap of the node's own output.
             iterations: Iteration of each loop around the node.
         """
         constant = self._index.constant(value)
@@ -96,11 +96,11 @@ class Observer:
         return np.asarray(run[nearest.output][iterations[: nearest.stacked]])
 
     def output(self, run: Run, value: Value) -> Array | None:
-        """What an output of the model was in a run."""
+        """Return the value of an output of the model in a run."""
         return self.at(run, value, Tap(value.name), ())
 
     def occurrences(self, run: Run, value: Value) -> Iterator[tuple[Array, Tap, tuple[int, ...]]]:
-        """Each array that ``value`` was in a run: one for each call and loop iteration around it."""
+        """Yield the values of a tensor in a run: one for each call and loop iteration around it."""
         for tap in self.taps(value):
             whole = run[tap.output]
             if whole.size:
@@ -108,7 +108,7 @@ class Observer:
                     yield np.asarray(whole[iterations]), tap, iterations
 
     def arrays(self, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
-        """Every array that ``value`` was in a run, iterations stacked: what was fed for an input of the model."""
+        """Yield the values of a tensor in a run, with iterations stacked; for an input of the model, its sample."""
         if is_fed(value):
             yield sample[value.name]
             return

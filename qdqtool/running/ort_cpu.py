@@ -33,7 +33,7 @@ _FATAL_ONLY = 4
 
 
 class Profile(enum.Enum):
-    """How a session is configured: for the meaning of the model, or as ONNX Runtime is by default."""
+    """The configuration of a session: for the exact meaning of the model, or the default of ONNX Runtime."""
 
     SEMANTIC = "semantic"
     DEPLOYED = "deployed"
@@ -41,7 +41,7 @@ class Profile(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What computed the reference numbers: enough to repeat them.
+    """The software and hardware that computed the reference numbers, to reproduce them.
 
     Attributes:
         runtime: ``onnxruntime``.
@@ -49,7 +49,7 @@ class Reference:
         profile: Name of the :class:`Profile`.
         options: Session options that differ from the runtime's defaults, by name.
         providers: Execution providers, in order.
-        cpu: The processor, as it calls itself.
+        cpu: The name that the processor reports.
         cpu_features: Instruction sets that change which kernels run, where the system tells.
         opset: Opset of the default domain of the checked model.
         ir_version: Its IR version.
@@ -129,7 +129,7 @@ class Session:
 
 
 def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
-    """What a :class:`Session` of ``model`` computes with.
+    """Return the software and hardware with which a :class:`Session` of ``model`` computes.
 
     Raises:
         CapabilityError: ONNX Runtime is not installed.

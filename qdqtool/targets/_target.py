@@ -23,7 +23,7 @@ def type_name(onnx_type: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What one consumer of Q/DQ models accepts. All types are named as :func:`type_name` spells them.
+    """The Q/DQ that one consumer of models accepts. All types are named as :func:`type_name` spells them.
 
     Attributes:
         id: Public id, the file name with ``-`` for ``_``.

@@ -14,7 +14,7 @@ MAX_STEPS = 32
 
 
 class Blocked(Exception):  # noqa: N818  a reason in words, never shown as an error
-    """Why factors cannot be moved past a tensor."""
+    """The reason why factors cannot be moved past a tensor."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """Find joints: tensors between layers at which positive factors of channels can be moved from one side to the other.
 
-The layer that makes the tensor is divided by the factors, and the weights of all layers that read it are multiplied by
-them; the outputs of the model stay the same. Between the layers may stand operators that commute with positive factors:
+The layer that produces the tensor is divided by the factors, and the weights of all layers that read it are multiplied
+by them; the outputs of the model stay the same. Operators that commute with positive factors may be between the layers:
 Relu and its leaky forms, pooling, Flatten. Clip and the smooth activations do not commute.
 """
 
@@ -24,7 +24,7 @@ __all__ = ["Joint", "JointKind", "Reader", "SkippedJoint", "find_joints"]
 
 
 class JointKind(enum.Enum):
-    """What makes the tensor: a product with a weight, or a normalization or multiplication with a vector."""
+    """The kind of the layer in front: a product with a weight, or a normalization or multiplication with a vector."""
 
     PRODUCT = "product"
     NORM = "norm"
@@ -35,8 +35,8 @@ class Joint:
     """One place where factors can be moved.
 
     Attributes:
-        kind: What makes the tensor.
-        writer: The node that makes it.
+        kind: The kind of the layer in front.
+        writer: The node of that layer.
         tensor: The tensor, with its bias.
         channels: How many factors it takes.
         weight: The weight of the writer, whose output channels are divided; None for a normalization.
@@ -77,7 +77,7 @@ class SkippedJoint:
 
 @dataclass(slots=True, eq=False)
 class _Source:
-    """A writer whose output is followed: where its channels lie, and which of its inputs are divided by factors."""
+    """A writer whose output is followed: its channel layout, and the inputs that are divided by factors."""
 
     kind: JointKind
     node: NodeView
@@ -88,10 +88,9 @@ class _Source:
 
 
 def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], tuple[SkippedJoint, ...]]:
-    """All joints of one kind outside of local functions, and the layers that have none, with the reason.
+    """Find all joints of one kind outside of local functions, and the layers without one, with the reason.
 
-    A layer whose output is read by no operator with weights (but by a Softmax, or as a graph output) is listed among
-    the latter, too.
+    Layers that no weighted operator reads (but a Softmax, or the caller as a graph output) are listed too.
     """
     joints: list[Joint] = []
     alone: list[SkippedJoint] = []
@@ -110,7 +109,7 @@ def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], 
 
 
 def _source(node: NodeView, constants: Constants, kind: JointKind) -> _Source | None:
-    """The node as a writer of that kind; None where it is of another."""
+    """Return the node as a writer of that kind; None where it is of another kind."""
     if kind is JointKind.PRODUCT:
         return _product(node, constants)
     normalized = ops.traits(node).normalizes
@@ -151,7 +150,7 @@ def _norm(node: NodeView, layout: ChannelLayout, constants: Constants) -> _Sourc
 
 
 def _multiplication(node: NodeView, constants: Constants) -> _Source | None:
-    """A Mul by a stored vector: the last node of a normalization that is exported as single operators."""
+    """Return a Mul by a stored vector as a writer: the last node of a normalization in single operators."""
     for index in (0, 1):
         value = node.input(index)
         if value is not None and constants.is_constant(value):
@@ -174,7 +173,7 @@ def _joint(source: _Source, constants: Constants, returned: set[Value]) -> Joint
 
 
 def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
-    """The output of an Add of a stored vector that alone reads ``tensor``, which then counts as the writer's bias."""
+    """Return the output of the Add of a stored vector, if only that reads ``tensor``: the vector is a bias then."""
     if len(tensor.uses) != 1 or tensor.is_output or not tensor.uses[0].node.is_op("Add"):
         return tensor
     add, output = tensor.uses[0].node, tensor.uses[0].node.output()
@@ -189,7 +188,7 @@ def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
 
 
 def joint_tensors(joints: tuple[Joint, ...]) -> Iterator[tuple[Value, ChannelLayout]]:
-    """Every tensor that a reader of a joint reads, with where its channels lie."""
+    """Yield every tensor that a reader of a joint reads, with its channel layout."""
     for joint in joints:
         for reader in joint.readers:
             yield reader.tensor, reader.layout

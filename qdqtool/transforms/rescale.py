@@ -73,7 +73,7 @@ def _divided(factors: Mapping[Joint, Factors]) -> dict[TensorKey, Factors]:
 
 
 def weight_factors(factors: Mapping[Joint, Factors]) -> tuple[WeightFactors, ...]:
-    """The factors of every weight at these joints; most weights stand between two joints."""
+    """Return the factors of every weight at these joints; most weights are between two joints."""
     found: dict[NodeView, WeightFactors] = {}
     for joint, by in factors.items():
         if joint.weight is not None:

@@ -1,4 +1,4 @@
-"""What nothing reads any more once some uses are gone: the nodes and constants that only served them."""
+"""Find dead code: nodes and constants that nothing reads any more once some uses are removed."""
 
 from collections.abc import Iterator
 

@@ -21,7 +21,7 @@ FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
 # Not slots=True: cached_property needs the instance's __dict__.
 @dataclass(frozen=True, eq=False)
 class ModelIndex:
-    """All that is known of a model without running it.
+    """The knowledge about a model that needs no run.
 
     Make a new one after an edit. Types, constants and Q/DQ nodes are computed when they are first asked for: a job that
     only reads constants does not pay for shape inference.
@@ -67,7 +67,7 @@ class ModelIndex:
         return QdqIndex(self.view, self.types, self.constants)
 
     def value(self, slot: Slot) -> Value:
-        """The tensor that a slot of a plan names.
+        """Return the tensor that a slot of a plan names.
 
         Raises:
             KeyError: There is none.
@@ -75,7 +75,7 @@ class ModelIndex:
         return self.view.scope(slot.scope).values[slot.tensor]
 
     def elem_type(self, value: Value) -> int | None:
-        """The ``TensorProto.DataType`` of a tensor, as its Q says, else as inferred; None where it is unknown."""
+        """Return the ``TensorProto.DataType`` of a tensor, from its Q or else as inferred; None where it is unknown."""
         maker = self.qdq.maker(value)
         if maker is not None and maker.is_quantize:
             return maker.quantized_type
@@ -86,13 +86,13 @@ class ModelIndex:
         return self.elem_type(value) in FLOATS
 
     def is_constant(self, value: Value) -> bool:
-        """Whether :meth:`constant` can tell a tensor: it is stored, or folds within the size limit."""
+        """Return whether :meth:`constant` has a value for a tensor: it is stored, or folds within the size limit."""
         if not self.constants.is_constant(value):
             return False
         return self.constants.direct(value) is not None or self.constants.array(value) is not None
 
     def constant(self, value: Value) -> Array | None:
-        """The constant that ``value`` holds; None where it is not constant, or the chain is too large to fold.
+        """Return the constant that ``value`` holds; None where it is not constant, or the chain is too large to fold.
 
         Raises:
             ModelError: Its data cannot be read.

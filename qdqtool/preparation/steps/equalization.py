@@ -27,11 +27,11 @@ class EqualizationStep(RescalingStep):
     kind = JointKind.PRODUCT
 
     def is_asked(self, request: StepRequest) -> bool:
-        """Unless the user leaves it out."""
+        """Return True unless the user disables the step."""
         return request.asked.equalize
 
     def disagreement(self, asked: Preparation, *, made: bool) -> str:
-        """Where the model was equalised and must not be."""
+        """Return the problem where the model was equalised and must not be."""
         if made and not asked.equalize:
             return "the ranges were found after equalising the model, which --no-equalize forbids"
         return ""

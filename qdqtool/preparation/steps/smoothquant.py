@@ -34,13 +34,13 @@ class SmoothQuantStep(RescalingStep):
     kind = JointKind.NORM
 
     def is_asked(self, request: StepRequest) -> bool:
-        """With an alpha that is given; else only for integer activations, since others keep small channels precise."""
+        """Return whether an alpha is given, or activations become integers: others keep small channels precise."""
         return _given_alpha(request.asked) is not None or (
             request.asked.smoothquant == "auto" and request.integer_activations
         )
 
     def disagreement(self, asked: Preparation, *, made: bool) -> str:
-        """Where the model was smoothed and must not be, or was not and must be."""
+        """Return the problem where the model was smoothed and must not be, or was not and must be."""
         if made and asked.smoothquant is None:
             return "the ranges were found after smoothing the model, which --smoothquant off forbids"
         if not made and _given_alpha(asked) is not None:

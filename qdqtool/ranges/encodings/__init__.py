@@ -55,7 +55,7 @@ def names() -> tuple[str, ...]:
 
 
 def writable() -> tuple[str, ...]:
-    """Those that can be written."""
+    """Return the formats that can be written."""
     return tuple(name for name in names() if _get(name).can_write)
 
 
