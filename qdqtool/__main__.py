@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _interrupt(_signal: int, _frame: object) -> None:
-    # a killed CI job must leave as little behind as Ctrl-C does
+    # A CI job that is killed must clean up as after Ctrl-C.
     raise KeyboardInterrupt
 
 
@@ -73,7 +73,7 @@ def _report_bug(error: Exception) -> int:
 
 
 def _discard_stdout() -> None:
-    # the reader of our pipe has gone; without this Python complains again when it flushes at exit
+    # The reader of the pipe has closed it. Python flushes stdout again at exit, and would print a second error.
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -139,7 +139,8 @@ def measure_accuracy(before: Model, after: Model, plan: QuantPlan, feeds: Feeds,
     inner = [pair.value for pair in found if not pair.is_constant]
     try:
         expected = _expected(runs.observer(before, [*results, *inner]), results, found, feeds.first(SLICE))
-        runs.close()  # one model at a time
+        # The float session is closed, so that only one model is in memory.
+        runs.close()
         outputs = _compared(expected, after, feeds)
     except QdqError as error:
         return Accuracy(samples=0, problem=error.message)

@@ -42,16 +42,16 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     error: float
 
 
-def rounding_note(before: Model, plan: QuantPlan) -> Notes:
+def rounding_note(before: ModelIndex, plan: QuantPlan) -> Notes:
     """Make the note on weights whose codes data chose, for the metadata of a quantized model.
 
     Without such a weight, the note of an earlier quantization is removed.
 
     Args:
-        before: The prepared float model.
+        before: The index of the prepared float model.
         plan: The pairs that were inserted.
     """
-    entries = list(_entries(ModelIndex.of(before), [placement for placement in plan if placement.codes is not None]))
+    entries = list(_entries(before, [placement for placement in plan if placement.codes is not None]))
     return {ROUNDING_KEY: msgspec.json.encode(entries).decode() if entries else None}
 
 

@@ -161,7 +161,8 @@ class _Build:
         from qdqtool.engine.refused_nodes import further_refusals
 
         def parse(model: bytes, path: str) -> dict[str, Any] | None:
-            network = self._network(builder)  # the parser does not keep it alive
+            # A name of its own, since the parser does not keep the network alive.
+            network = self._network(builder)
             parser = self._trt.OnnxParser(network, self._log)
             return None if parser.parse(model, path) or not parser.num_errors else _error(parser.get_error(0))
 

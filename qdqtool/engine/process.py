@@ -64,7 +64,7 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
             _keep_log(folder, request.verbose_log)
         # After a refusal the child parses again to find further refused nodes; a crash there does not change the
         # refusal.
-        if code != 0 and outcome.facts.get("problem") != "refused":  # it may only have failed in looking for more
+        if code != 0 and outcome.facts.get("problem") != "refused":
             raise _crash(title, code, outcome, folder)
         return outcome
 
@@ -119,7 +119,8 @@ def _collect(folder: Path) -> Outcome:
 def _read_log(folder: Path) -> Iterator[tuple[str, str]]:
     with contextlib.suppress(OSError), (folder / "log.jsonl").open(encoding="utf-8") as lines:
         for line in lines:
-            with contextlib.suppress(ValueError):  # a crash may cut the last line
+            # A crash may cut the last line.
+            with contextlib.suppress(ValueError):
                 severity, message = json.loads(line)
                 yield severity, message
 

@@ -1,4 +1,4 @@
-"""From a plan to a model: the step that insert and quantize share."""
+"""Apply a plan to a model, for `insert` and `quantize`."""
 
 from dataclasses import dataclass
 
@@ -17,26 +17,26 @@ OPSET_WITH_AXIS = 13
 OPSET_WITH_BLOCKS = 21
 OPSET_WITH_HALF_SCALES = 19
 OPSET_WITH_Q_TYPE = 21
-"""The first in which a Q without a zero point names the type of its result."""
+"""The first opset in which a Q without a zero point states its output type (``output_dtype``)."""
 OPSET_WITH_DQ_TYPE = 23
-"""The first in which a DQ does: where its scale has another."""
+"""The first opset in which a DQ states its output type, for a scale of another type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizedTensor:
-    """One Q/DQ pair that was put in.
+    """One Q/DQ pair that was inserted.
 
     Attributes:
         tensor: Name of the float tensor.
         graph: Its scope; empty for the main graph.
         kind: ``weight`` for a constant, else ``activation``.
         format: Number format.
-        granularity: Over which elements a scale is shared, in words.
+        granularity: The granularity of its scales, in words.
         scales: Number of scales.
         scale_min: Smallest scale.
         scale_max: Largest scale.
         consumers: Labels of the nodes that read the dequantized tensor.
-        reason: Why, as the plan says.
+        reason: The reason that the plan states.
     """
 
     tensor: str
@@ -54,7 +54,7 @@ class QuantizedTensor:
 def apply_plan(
     source: Model, plan: QuantPlan, weights: WeightStorage = WeightStorage.PACKED
 ) -> Transformed[tuple[QuantizedTensor, ...]]:
-    """Put the pairs of a plan into a model in memory; opset and IR version are raised only as far as needed.
+    """Insert the pairs of a plan into a model in memory; raise opset and IR version only as far as needed.
 
     Args:
         source: The model that the plan was made for; it is not changed.
@@ -62,7 +62,7 @@ def apply_plan(
         weights: How quantized constants are stored.
 
     Returns:
-        The quantized model, and every pair that was put in, in the order of the plan.
+        The quantized model, and every inserted pair, in the order of the plan.
 
     Raises:
         ModelError: The opset has to be raised, and an operator cannot be converted.
@@ -80,7 +80,7 @@ def apply_plan(
 
 
 def needed_opset(placement: Placement) -> int:
-    """The lowest default-domain opset in which a placement is legal ONNX."""
+    """Return the lowest default-domain opset in which a placement is legal ONNX."""
     scheme, scale = placement.params.scheme, placement.params.scale
     needs = [scheme.format.first_opset.quantize or 1]
     if isinstance(scheme.granularity, PerAxis):

@@ -49,7 +49,8 @@ def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str
     """
     if targets.get(target).family != "tensorrt" or not any(_quantized_sites(ModelIndex.of(quantized))):
         return Transformed(quantized, ())
-    separated = _cut(spilled(quantized), _quantized_sites)  # spilled: codes are made once, not for each part
+    # Spilled, so that codes are computed once and not for each part.
+    separated = _cut(spilled(quantized), _quantized_sites)
     return separated if separated.report else Transformed(quantized, ())
 
 
@@ -125,7 +126,8 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
         node = value.producer
         if node is None or not _hands_on_weight(node) or node.attribute("block_size", 0):
             return 0
-        if sorted(node.attribute("perm", (1, 0))) != [0, 1]:  # no matrix
+        # Another permutation is not that of a matrix.
+        if sorted(node.attribute("perm", (1, 0))) != [0, 1]:
             return 0
         axis, value = _axis_in_front(node, axis), node.input(0)
     return 0
@@ -139,7 +141,8 @@ def _hands_on_weight(node: NodeView) -> bool:
 def _axis_in_front(node: NodeView, axis: int) -> int:
     """Return the axis of the input of ``node`` that becomes ``axis`` of its output, a matrix."""
     found = ops.source_axis(node, axis, 2)
-    return axis if found is None else found  # a Q or DQ keeps its axes
+    # A Q or DQ keeps the axes.
+    return axis if found is None else found
 
 
 @dataclass(frozen=True, slots=True)

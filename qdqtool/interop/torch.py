@@ -229,7 +229,8 @@ def _transform(values: Array, inverse: Array, zero: Array, *, fused: bool) -> Ar
             return np.asarray(values * inverse + zero.astype(FLOAT32))
         product, offset = values.astype(FLOAT64) * inverse.astype(FLOAT64), zero.astype(FLOAT64)
         total = product + offset
-        # what the float64 sum lost (Knuth's two-sum) decides ties of the rounding to float32: round to odd
+        # The part that the float64 sum loses (Knuth's two-sum) decides ties of the rounding to float32. Rounding the
+        # sum to odd keeps this information, so that both roundings together equal one.
         kept = total - product
         lost = (product - (total - kept)) + (offset - kept)
         even = (np.asarray(total).view(np.int64) & 1) == 0

@@ -10,6 +10,7 @@ from qdqtool.checking.gptq_metadata import rounding_note
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.metadata import with_metadata
@@ -151,8 +152,9 @@ def _plan_data(inputs: PlanInputs, options: QuantizeOptions, progress: Progress 
 def _carry_out(ready: Model, planned: Planned, inputs: PlanInputs, options: QuantizeOptions) -> _Quantized:
     """Put a plan into the model that it was made for, and take the steps that follow."""
     prepared, recipe = inputs.prepared, options.recipe
+    before = ModelIndex.of(prepared.model)
     placed = apply_plan(ready, planned.plan, options.weights)
-    corrected = correct_biases(placed.model, prepared.model, planned.plan, prepared.means)
+    corrected = correct_biases(placed.model, before, planned.plan, prepared.means)
     separated = separate_projections(corrected.model, recipe.target)
     lowered: Transformed[HighPrecisionReport | None] = Transformed(separated.model, None)
     if recipe.high_precision is HighPrecision.FP16:
@@ -161,11 +163,11 @@ def _carry_out(ready: Model, planned: Planned, inputs: PlanInputs, options: Quan
     notes = {
         **high_precision_note(lowered.report),
         **preparation_note(prepared.record),
-        **rounding_note(prepared.model, planned.plan),
+        **rounding_note(before, planned.plan),
         **data_note(used, prepared, corrected.report),
     }
     return _Quantized(
-        # spilled: codes are made once, and not for the linter, the session and the file each
+        # Spilled, so that codes are computed once, and not for the linter, the session and the file each.
         model=with_metadata(spilled(lowered.model), notes),
         pairs=placed.report,
         corrected=corrected.report,

@@ -1,4 +1,4 @@
-"""All that is known of operators, one family a module.
+"""Properties of operators, one module for each family.
 
 A module has one or both of two values. ``TRAITS`` says what each of its operators does to values, channels, indices and
 codes; code that follows tensors asks :func:`traits`. ``OP`` says how the family is quantized, for families that get
@@ -69,7 +69,7 @@ def source_axis(node: NodeView, axis: int, rank: int | None) -> int | None:
     """Return the axis of the input of ``node`` that becomes ``axis`` of its output.
 
     Args:
-        node: A node that changes nothing but the order of axes: one whose traits have ``reorders_axes``.
+        node: A node that changes only the order of axes: one whose traits have ``reorders_axes``.
         axis: An axis, counted from the front.
         rank: The rank of both tensors; None where it is unknown.
 

@@ -14,9 +14,9 @@ class QuantizableOp:
         activation_inputs: Inputs that take per-tensor pairs.
         stays_float: Why it gains nothing from pairs, in words that follow the name of a node; None where it gains.
         on_request: Whether an operator that gains nothing is quantized all the same for a user who names it.
-        no_kernel: Types of its output, as ``TensorProto.DataType``, that TensorRT for RTX 1.7.1 has no kernel for on
+        no_kernel: Types of its output, as ``TensorProto.DataType``, for which TensorRT for RTX 1.7.1 has no kernel on
             any GPU.
-        no_turing_kernel: Those that it has none for with compute capability 7.5.
+        no_turing_kernel: Types for which it has none on compute capability 7.5.
     """
 
     domain: ClassVar[str] = ""

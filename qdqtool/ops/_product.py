@@ -10,7 +10,7 @@ from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._op import QuantizableOp
 
 LEAST_CHANNELS = 16
-"""Kernels work on tiles of 16 or 32 channels, and pad what is smaller."""
+"""The least number of channels of a layer that gains: kernels work on tiles of 16 or 32 channels, and pad to them."""
 
 
 class ProductOp(QuantizableOp):
@@ -53,9 +53,9 @@ class ProductOp(QuantizableOp):
     def gains(self, channels: tuple[int, int]) -> bool:
         """Return whether a layer with so many input and output channels gains from quantized kernels.
 
-        A convolution slides its weight over many places, so one side of a full tile is enough: the first layer of an
-        image model has 3 input channels. A matrix product with a short side is over in no time, and as the last layer
-        of a classifier it is where rounding hurts most.
+        A convolution applies its weight at many places, so one side of a full tile is enough: the first layer of an
+        image model has 3 input channels. A matrix product with a short side takes little time, and as the last layer of
+        a classifier it is most sensitive to rounding.
         """
         side = min(channels) if self.two_activations else max(channels)
         return side >= LEAST_CHANNELS

@@ -8,7 +8,7 @@ from qdqtool.ops._traits import Traits
 
 
 def _constant_slope(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
-    """A LeakyRelu commutes whatever its slope; a PRelu if its slope is constant, and no factor is moved into it."""
+    """Return the same layout for a constant slope: a PRelu commutes with positive factors like a LeakyRelu."""
     slope = node.input(1)
     return layout if slope is not None and constants.is_constant(slope) else None
 

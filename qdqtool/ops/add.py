@@ -1,11 +1,11 @@
-"""Add, quantized where a residual branch joins."""
+"""Add, quantized where it joins a residual branch."""
 
 from qdqtool.ops._op import QuantizableOp
 from qdqtool.ops._traits import Traits
 
 
 class _Add(QuantizableOp):
-    """Which of the two inputs takes a pair depends on the graph: the skip branch, not the one from a Conv."""
+    """Add. One input takes a pair, which depends on the graph: the skip branch, not the branch from a Conv."""
 
     op_types = ("Add",)
     activation_inputs = (0, 1)

@@ -7,10 +7,10 @@ from qdqtool.ops._traits import Traits
 
 
 class _Attention(QuantizableOp):
-    """Queries, keys and values.
+    """The Attention operator of ONNX.
 
-    Its Softmax is inside, where no pair can stand. TensorRT for RTX runs pairs in front of it as kernels of their own
-    and the attention in float16; the same attention written as MatMul, Softmax and MatMul runs in int8 or fp8.
+    Its Softmax is inside, where no pair can be placed. TensorRT for RTX runs pairs in front of it as separate kernels,
+    and the attention in float16. The same attention written as MatMul, Softmax and MatMul runs in int8 or fp8.
     """
 
     op_types = ("Attention",)

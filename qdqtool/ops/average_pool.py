@@ -1,4 +1,4 @@
-"""Average pooling: linear, yet it makes new values, so a pair does not move through it unchanged."""
+"""Average pooling: it is linear but computes new values, so a pair cannot be moved through it unchanged."""
 
 from qdqtool.ops._factors import over_space
 from qdqtool.ops._op import QuantizableOp
@@ -6,10 +6,10 @@ from qdqtool.ops._traits import Traits
 
 
 class _AveragePool(QuantizableOp):
-    """One activation.
+    """Average pooling of one activation.
 
-    NVIDIA's placement guide moves pairs through it. TensorRT for RTX does not: a pair in front becomes a round trip
-    through int8 inside the kernel before, and the pool reads float all the same.
+    NVIDIA's placement guide moves pairs through it. TensorRT for RTX does not: a pair in front of it is computed inside
+    the kernel before, as a round trip through int8, and the pool still reads float.
     """
 
     op_types = ("AveragePool", "GlobalAveragePool")

@@ -1,4 +1,4 @@
-"""Concat: moves values, but only inputs with equal scales can be joined as codes."""
+"""Concat: it moves values, but only inputs with equal scales can be joined as codes."""
 
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
@@ -6,10 +6,10 @@ from qdqtool.ops._traits import Codes, Traits
 
 
 class _Concat(QuantizableOp):
-    """All inputs take pairs, with one scale.
+    """Concat, whose inputs need one scale.
 
-    It needs none of its own: TensorRT moves the Q that stands behind it in front, onto each input, and joins codes.
-    Asking for it gives one scale to the pair behind it and to those that its inputs have for other readers.
+    It needs no pairs of its own: TensorRT moves the Q behind it onto each input, and joins codes. A user who names it
+    gets one scale for the pair behind it and for the pairs that its inputs have for other readers.
     """
 
     op_types = ("Concat",)
@@ -17,7 +17,7 @@ class _Concat(QuantizableOp):
     on_request = True
 
     def quantized_inputs(self, node: NodeView) -> tuple[int, ...]:
-        """Every input."""
+        """Return every input."""
         return tuple(range(len(node.proto.input)))
 
 

@@ -13,12 +13,12 @@ from qdqtool.ops._product import ProductOp
 from qdqtool.ops._traits import Traits
 
 LARGEST_FLOAT_KERNEL = 32
-"""Elements of the largest kernel that fp8 convolutions take, measured with TensorRT for RTX 1.7 in one, two and three
-dimensions: 4 x 8 and 1 x 32 run in fp8, 5 x 7 and 1 x 33 in float. int8 knows no such limit."""
+"""The most elements of a kernel of fp8 convolutions, measured with TensorRT for RTX 1.7 in one, two and three
+dimensions: 4 x 8 and 1 x 32 run in fp8, 5 x 7 and 1 x 33 in float. int8 has no such limit."""
 
 
 class _Conv(ProductOp):
-    """Weight ``[M, C/group, k1, ...]``: output channels on axis 0. No kernel takes blocks of input channels."""
+    """Conv, with weight ``[M, C/group, k1, ...]``: output channels on axis 0. No kernel takes blocks of inputs."""
 
     op_types = ("Conv",)
     bias_input = 2
@@ -31,17 +31,17 @@ class _Conv(ProductOp):
     no_turing_kernel = (TensorProto.BFLOAT16,)
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
-        """Axis 0."""
+        """Return axis 0."""
         del node, rank
         return 0
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
-        """Axis 1."""
+        """Return axis 1."""
         del node
         return 1 if rank > 1 else None
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
-        """Groups of output channels, then input channels."""
+        """Return a layout with groups of output channels, then input channels."""
         groups = node.attribute("group", 1)
         fits = len(shape) > 2 and groups >= 1 and shape[0] % groups == 0
         return ProductLayout(shape, groups) if fits else None
@@ -49,7 +49,7 @@ class _Conv(ProductOp):
     def missing_kernel(
         self, node: NodeView, weight_shape: Sequence[int | str | None], number_format: NumberFormat
     ) -> str | None:
-        """The kernels of floating-point formats end at :data:`LARGEST_FLOAT_KERNEL` elements."""
+        """Return why floating-point formats do not take kernels above :data:`LARGEST_FLOAT_KERNEL` elements."""
         del node
         extents = [extent for extent in weight_shape[2:] if isinstance(extent, int)]
         if number_format.kind == "integer" or prod(extents) <= LARGEST_FLOAT_KERNEL:

@@ -10,10 +10,11 @@ from qdqtool.ops._traits import Traits
 
 
 class _ConvTranspose(ProductOp):
-    """Weight ``[C, M/group, k1, ...]``.
+    """ConvTranspose, with weight ``[C, M/group, k1, ...]``.
 
-    ONNX's output channel is axis 1, while NVIDIA's kernels are reported to want scales on axis 0 and TensorRT for RTX
-    runs the operator in float whatever the axis: only per-tensor weights mean the same everywhere.
+    The output channels of ONNX are on axis 1, while NVIDIA's kernels are reported to need scales on axis 0
+    (NVIDIA/TensorRT issues 1694 and 2380). TensorRT for RTX runs it in float with any axis. So only per-tensor weights
+    are portable.
     """
 
     op_types = ("ConvTranspose",)
@@ -27,21 +28,21 @@ class _ConvTranspose(ProductOp):
     no_turing_kernel = (TensorProto.BFLOAT16,)
 
     def output_axis(self, node: NodeView, rank: int) -> int | None:
-        """Axis 1."""
+        """Return axis 1."""
         del node, rank
         return 1
 
     def output_groups(self, node: NodeView) -> int:
-        """The attribute ``group``."""
+        """Return the attribute ``group``."""
         return int(node.attribute("group", 1))
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
-        """Axis 0."""
+        """Return axis 0."""
         del node, rank
         return 0
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
-        """Groups of input channels, then output channels."""
+        """Return a layout with groups of input channels, then output channels."""
         groups = node.attribute("group", 1)
         fits = len(shape) > 2 and groups >= 1 and shape[0] % groups == 0
         return ProductLayout(shape, groups, inputs_first=True) if fits else None

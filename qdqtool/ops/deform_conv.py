@@ -5,7 +5,7 @@ from qdqtool.ops._traits import Traits
 
 
 class _DeformConv(QuantizableOp):
-    """It gathers its inputs from places that another input gives; TensorRT has it as a plugin, in float."""
+    """DeformConv, which gathers its inputs from places of another input; TensorRT has a float plugin for it."""
 
     op_types = ("DeformConv",)
     stays_float = "TensorRT knows it as a float plugin only"

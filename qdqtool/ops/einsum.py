@@ -1,4 +1,4 @@
-"""Einsum, where it is a matrix product: two operands with an index that both have and the output has not."""
+"""Einsum as a matrix product: two operands with a common index that the output does not have."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ELLIPSIS = "..."
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """The equation of an Einsum of two operands, with ``...`` as an index of its own.
+    """The equation of an Einsum of two operands, with ``...`` as one index.
 
     Attributes:
         left: Indices of the first operand.
@@ -27,7 +27,7 @@ class Equation:
 
     @classmethod
     def parse(cls, text: str) -> "Equation | None":
-        """The equation of that text; None unless it has two operands that name each index once."""
+        """Return the equation of a text; None unless it has two operands that name each index once."""
         terms, arrow, output = text.replace(" ", "").partition("->")
         operands = [_indices(term) for term in terms.split(",")]
         if len(operands) != 2 or any(len(set(operand)) < len(operand) for operand in operands):
@@ -37,16 +37,16 @@ class Equation:
 
     @property
     def summed(self) -> tuple[str, ...]:
-        """Indices that both operands have and that are summed over."""
+        """The indices of both operands over which the products are summed."""
         return tuple(index for index in self.right if index in self.left and index not in self.output)
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """Indices that only the second operand has and that the result keeps: its output channels."""
+        """The indices of the second operand alone that the result has: its output channels."""
         return tuple(index for index in self.right if index in self.output and index not in self.left)
 
     def axis(self, index: str, rank: int) -> int | None:
-        """Where an index stands in the second operand of that rank; None where the operand does not fit."""
+        """Return the axis of an index in the second operand of that rank; None where the operand does not fit."""
         position, named = self.right.index(index), len(self.right) - (ELLIPSIS in self.right)
         if named > rank or (named < rank and ELLIPSIS not in self.right):
             return None
@@ -54,13 +54,13 @@ class Equation:
 
 
 class _Einsum(ProductOp):
-    """An activation and a weight or a second activation, as in MatMul; measured with TensorRT for RTX 1.7."""
+    """Einsum of an activation and a weight or a second activation, as in MatMul; measured with TensorRT for RTX 1.7."""
 
     op_types = ("Einsum",)
     two_activations = True
 
     def of(self, node: NodeView) -> QuantizableOp | None:
-        """The family for a matrix product; for any other equation, that it stays float, or nothing if it only moves."""
+        """Return the family for a matrix product, that of float for another product, None if it only moves values."""
         if node.is_parametric:
             return _OTHER
         text = _equation(node)
@@ -70,18 +70,18 @@ class _Einsum(ProductOp):
         return _OTHER if "," in text else None
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
-        """The output channels, where one axis has them: with two, per-axis scales send the product to float."""
+        """Return the axis of the output channels if there is one: with two, TensorRT runs per-axis scales in float."""
         found = Equation.parse(_equation(node))
         return found.axis(found.kept[0], rank) if found is not None and len(found.kept) == 1 else None
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
-        """The one axis that is summed over."""
+        """Return the axis of the sum, if there is only one."""
         found = Equation.parse(_equation(node))
         return found.axis(found.summed[0], rank) if found is not None and len(found.summed) == 1 else None
 
 
 class _OtherEinsum(QuantizableOp):
-    """An Einsum that is no product of two matrices."""
+    """Einsum with any other equation."""
 
     op_types = ("Einsum",)
     stays_float = "its equation is no product of two matrices"
@@ -98,7 +98,7 @@ def _indices(term: str) -> tuple[str, ...]:
 
 
 def _implied(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
-    """The result of an equation without an arrow, as in NumPy: what occurs once, sorted, behind ``...``."""
+    """Return the output without an arrow, as in NumPy: indices that occur once, sorted, behind ``...``."""
     counts = Counter((*left, *right))
     dots = [ELLIPSIS] if ELLIPSIS in counts else []
     return (*dots, *sorted(index for index, count in counts.items() if count == 1 and index != ELLIPSIS))

@@ -20,14 +20,14 @@ def _flattened(node: NodeView, layout: ChannelLayout, constants: Constants) -> C
 
 
 def _reshaped(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
-    """A Reshape that does what Flatten does: ``[0, n]`` keeps the batch and joins the rest."""
+    """Return the last axis for a Reshape that works like Flatten: ``[0, n]`` keeps the batch and joins the rest."""
     shape = stored_integers(node.input(1), constants)
     flat = shape is not None and len(shape) == 2 and shape[0] == 0 and not node.attribute("allowzero", 0)
     return ChannelLayout.LAST if flat and layout is ChannelLayout.FIRST else None
 
 
 def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:
-    """Of the attribute ``perm``, which is the axes reversed unless the node has it."""
+    """Return the axis of the attribute ``perm``, by default the axes in reverse order."""
     order = node.attribute("perm", None if rank is None else range(rank - 1, -1, -1))
     return order[axis] if isinstance(order, list | range) and axis < len(order) else None
 

@@ -1,4 +1,4 @@
-"""MatMul, of an activation with a weight or of two activations."""
+"""MatMul of an activation with a weight, or of two activations."""
 
 from onnx import TensorProto
 
@@ -10,7 +10,7 @@ from qdqtool.ops._traits import Traits
 
 
 class _MatMul(ProductOp):
-    """Weight ``[..., K, N]``."""
+    """MatMul, with weight ``[..., K, N]``."""
 
     op_types = ("MatMul",)
     two_activations = True
@@ -18,25 +18,26 @@ class _MatMul(ProductOp):
     is_matrix_product = True
     packs_channels = True
     sums_evenly = True
+    # "FP32 GEMM is not supported", says the builder of TensorRT for RTX 1.7.1 for compute capability 7.5.
     no_turing_kernel = (TensorProto.FLOAT, TensorProto.BFLOAT16)
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
-        """The last axis, N."""
+        """Return the last axis, N."""
         del node
         return rank - 1 if rank >= 2 else None
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
-        """The second to last axis, K; the only one of a vector."""
+        """Return the second to last axis, K; the only axis of a vector."""
         del node
         return max(rank - 2, 0)
 
     def row_axis(self, node: NodeView, rank: int) -> int | None:
-        """The second to last axis."""
+        """Return the second to last axis."""
         del node
         return rank - 2
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
-        """One matrix."""
+        """Return the layout of a single matrix; None for other ranks."""
         del node
         return ProductLayout(shape, inputs_first=True) if len(shape) == 2 else None
 

@@ -4,7 +4,7 @@ from qdqtool.ops._op import QuantizableOp
 
 
 class _Microsoft(QuantizableOp):
-    """What ONNX Runtime's optimizers write in place of standard operators; TensorRT knows none of them."""
+    """Operators that the optimizers of ONNX Runtime write in place of standard ones; TensorRT knows none of them."""
 
     domain = "com.microsoft"
     op_types = (

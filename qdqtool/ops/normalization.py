@@ -1,4 +1,4 @@
-"""Normalizations, by means and variances of the data or by stored ones."""
+"""Normalizations, with statistics of the data or stored ones."""
 
 from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._traits import Traits

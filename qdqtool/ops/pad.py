@@ -10,7 +10,7 @@ from qdqtool.ops._traits import Codes, Traits
 
 
 def _with_zeros(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
-    """With zeros or with what is there already, and never more channels."""
+    """Return the same layout for padding with zeros that adds no channels."""
     pads = node.attribute("pads") or stored_integers(node.input(1), constants)
     if pads is None or layout is not ChannelLayout.FIRST or node.input_name(3):
         return None

@@ -1,4 +1,4 @@
-"""Operators that make random numbers."""
+"""Operators that generate random numbers."""
 
 from qdqtool.ops._traits import Traits
 

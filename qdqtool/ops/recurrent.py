@@ -5,10 +5,10 @@ from qdqtool.ops._traits import Traits
 
 
 class _Recurrent(QuantizableOp):
-    """Input, then weights of the input and of the state.
+    """Recurrent layers, with weights of the input and of the state.
 
-    With pairs on input and weight TensorRT for RTX multiplies the inputs of all steps in one int8 product, and
-    dequantizes the weight of the state once: every step is computed in float, and the steps are what takes time.
+    With pairs on input and weights, TensorRT for RTX multiplies the inputs of all steps in one int8 product, and
+    dequantizes the weight of the state once. Every step is computed in float, and the steps take most of the time.
     """
 
     op_types = ("GRU", "LSTM", "RNN")

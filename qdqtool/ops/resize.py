@@ -1,11 +1,11 @@
-"""Resize, and Upsample, as it was called before opset 10."""
+"""Resize, and its predecessor Upsample."""
 
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._traits import Traits
 
 
 def _is_nearest(node: NodeView) -> bool:
-    """Whether it only repeats and drops values."""
+    """Return whether a Resize only repeats and drops values."""
     return bool(node.attribute("mode", b"nearest") == b"nearest")
 
 

@@ -1,4 +1,4 @@
-"""Operators that read or make shapes."""
+"""Operators that read or use shapes."""
 
 from qdqtool.ops._traits import Traits
 

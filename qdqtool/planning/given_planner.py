@@ -1,4 +1,4 @@
-"""Planning with ranges of another tool, and with the scales that its file has for constants."""
+"""Plan with the ranges of another tool, and with the scales that its file has for constants."""
 
 from dataclasses import dataclass, replace
 
@@ -18,9 +18,9 @@ class GivenPlanner:
     """Makes plans from given ranges, and from given scales of constants where they fit.
 
     Attributes:
-        base: Makes the plan with scales of its own.
-        given: What another tool found.
-        high_precision: The type of what stays float in the model that is written.
+        base: The planner that derives all other scales.
+        given: The ranges and scales of the other tool.
+        high_precision: The type of float nodes in the written model.
     """
 
     base: Planner
@@ -28,10 +28,10 @@ class GivenPlanner:
     high_precision: HighPrecision
 
     def plan(self, index: ModelIndex) -> Planned:
-        """The plan of a float model.
+        """Return the plan of a float model.
 
         Raises:
-            UsageError: As the planner that it is based on.
+            UsageError: As the base planner.
         """
         found = self.base.plan(index)
         placements = tuple(self._with_given_scale(placement) for placement in found.plan)

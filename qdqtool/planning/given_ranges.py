@@ -1,4 +1,4 @@
-"""Ranges that another tool found: matched with a model by tensor name, and planned with as they are."""
+"""Match the ranges of another tool with a model, by tensor name."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from qdqtool.registry import suggestion
 
 SHOWN = 3
 MAX_MOVES = 64
-"""Operators that move values, one behind the other, to look through."""
+"""The most operators in sequence that only move values, through which a range is looked up."""
 
 WeightKey = tuple[TensorKey, str]
 """A constant, and the scheme that placement proposes for it, in words: two readers may want two of them."""
@@ -28,16 +28,16 @@ WeightKey = tuple[TensorKey, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenReport:
-    """What became of a range file of another tool.
+    """The use that was made of a range file of another tool.
 
     Attributes:
         source: The file.
         format: Id of its format (:mod:`qdqtool.ranges.encodings`).
-        mode: The quantize mode that it was used for.
+        mode: The quantize mode for which it was used.
         tensors: How many tensors it names.
         weights: How many constants got the scales that it has for them; known when the plan is made.
         unknown: Those that the model does not have.
-        notes: What the file says and could not be done as it says.
+        notes: Statements of the file that could not be followed.
     """
 
     source: str
@@ -54,9 +54,9 @@ class GivenRanges:
     """Ranges matched with a model.
 
     Attributes:
-        ranges: Of each tensor that placement chooses; unseen where the file has none.
-        scales: Of constants that placement chooses, where those of the file fit.
-        report: What became of the file.
+        ranges: The range of each tensor that placement chooses; unseen where the file has none.
+        scales: The scales of constants that placement chooses, where those of the file fit.
+        report: The use that was made of the file.
     """
 
     ranges: Ranges
@@ -67,8 +67,8 @@ class GivenRanges:
 def given_ranges(model: Model, path: Path, recipe: Recipe) -> GivenRanges:
     """Read a range file of another tool and match it with a model.
 
-    A name means every tensor of that name, in whatever scope, since such files know of none. A tensor without a range
-    that only holds values of one that has one, moved or selected, has the range of that.
+    A name stands for every tensor of that name in any scope, since such files have no scopes. A tensor without a range
+    of its own takes the range of the tensor whose values it holds, moved or selected.
 
     Raises:
         UsageError: The file is no such file or malformed, or names none of the tensors that are to be quantized.
@@ -77,7 +77,7 @@ def given_ranges(model: Model, path: Path, recipe: Recipe) -> GivenRanges:
 
 
 def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) -> GivenRanges:
-    """As :func:`given_ranges`, with a file that was read already."""
+    """Match a file that was read already, as in :func:`given_ranges`."""
     index, found = ModelIndex.of(model), read.found
     if not found.constants:
         recipe.require_ranges(f"it has no use for ranges {path}, which are of activations")
@@ -114,10 +114,10 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
 
 
 def nearest_mode(model: Model, found: Encodings) -> str:
-    """The quantize mode that is nearest to what a file says of the tensors of a model.
+    """Return the quantize mode that is nearest to the formats of a file.
 
-    Activations of 8 bits are quantized, others stay float: no target computes with 16. Without 8-bit activations the
-    weights decide, those of the fewest bits first.
+    Activations of 8 bits are quantized, others stay float: no target computes with 16 bits. Without 8-bit activations
+    the weights decide, those with the fewest bits first.
     """
     if not found.formats:
         return modes.DEFAULT
@@ -132,7 +132,7 @@ def nearest_mode(model: Model, found: Encodings) -> str:
 
 
 class _Weights:
-    """Scales of constants that fit, and why the others do not."""
+    """Collects the scales of constants that fit, and why the others do not."""
 
     def __init__(self, index: ModelIndex, recipe: Recipe) -> None:
         self._index = index
@@ -156,7 +156,7 @@ class _Weights:
 
 
 def _source(value: Value, found: Encodings) -> str:
-    """The tensor whose range is that of ``value``."""
+    """Return the name of the tensor whose range ``value`` has."""
     source = value
     for _ in range(MAX_MOVES):
         if source.name in found.ranges or source.name in found.formats:

@@ -1,4 +1,4 @@
-"""From a plan file to a plan: patterns meet the tensors of a model, numbers become checked parameters."""
+"""Resolve a plan file for a model: match its patterns with tensors, and check its numbers."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -43,26 +43,26 @@ class FilePlanner:
 
     Attributes:
         file: The decoded plan file.
-        folder: What array references of it are relative to.
+        folder: The folder to which array references are relative.
     """
 
     file: PlanFile
     folder: Path
 
     def plan(self, index: ModelIndex) -> Planned:
-        """The plan of one model; errors as :func:`resolve_plan`."""
+        """Return the plan for one model; errors as in :func:`resolve_plan`."""
         return Planned(plan=resolve_plan(self.file, index, self.folder))
 
 
 def resolve_plan(plan: PlanFile, index: ModelIndex, folder: Path) -> QuantPlan:
-    """The placements that a plan file asks for on one model, in the order of its tensors' first appearance.
+    """Return the placements of a plan file for one model, in the order in which its tensors appear first.
 
     An entry that names a tensor exactly overrides globs that match it too.
 
     Args:
         plan: The decoded plan file.
         index: The index of the model.
-        folder: What array references of the plan are relative to.
+        folder: The folder to which array references of the plan are relative.
 
     Raises:
         UsageError: An entry matches nothing, two entries claim the same use, a tensor cannot be quantized, or a scale
@@ -104,7 +104,7 @@ def _no_match(entry: PlanEntry, where: str, candidates: Iterable[Value], types: 
 
 
 def _obstacle(value: Value, types: TensorTypes) -> str | None:
-    """Why a tensor cannot carry a Q/DQ pair; None when it can."""
+    """Return why a tensor cannot have a Q/DQ pair; None where it can."""
     elem_type = types.elem_type(value)
     if elem_type not in FLOAT_TYPES:
         known = onnx.TensorProto.DataType.Name(elem_type).lower() if elem_type else "unknown"
@@ -164,7 +164,8 @@ def _refuse_double_claims(matches: list[_Match]) -> None:
 def _claims(match: _Match) -> Iterator[object]:
     yield from match.value.uses if match.uses is None else match.uses
     if match.uses is None:
-        yield match.value  # the tensor itself, as a graph output
+        # The tensor itself, as a graph output.
+        yield match.value
 
 
 def _placement(match: _Match, types: TensorTypes, folder: Path) -> Placement:

@@ -1,4 +1,4 @@
-"""What a planner is: it decides everything about one model before anything of the model is changed."""
+"""The protocol of planners: a planner decides everything about one model before the model is changed."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,13 +15,13 @@ from qdqtool.transforms.opset import require_known_opset
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Planned:
-    """What was decided for one model.
+    """The decisions for one model.
 
     Attributes:
         plan: The Q/DQ pairs. They name tensors and nodes of the model that was planned for.
         skipped: Quantizable nodes that stay float, with the reason.
-        degenerate: Tensors and weights that no scale serves well.
-        given: What became of a range file of another tool; None where none was read.
+        degenerate: Tensors and weights that no scale represents well.
+        given: What was used of a range file of another tool; None where none was read.
     """
 
     plan: QuantPlan
@@ -31,15 +31,15 @@ class Planned:
 
     @property
     def rounded_by_data(self) -> int:
-        """How many weights have codes that data chose, not the nearest ones."""
+        """The number of weights whose codes were chosen with data, not by rounding to the nearest."""
         return sum(placement.codes is not None for placement in self.plan)
 
 
 class Planner(Protocol):
-    """Decides which tensors of a model get a Q/DQ pair, and with which constants."""
+    """Decides which tensors of a model get a Q/DQ pair, and which constants the pair has."""
 
     def plan(self, index: ModelIndex) -> Planned:
-        """Decide for one model. Nothing of it is changed.
+        """Return the decisions for one model, which is not changed.
 
         Raises:
             UsageError: Nothing can be quantized, or not as asked.
@@ -48,7 +48,7 @@ class Planner(Protocol):
 
 
 def index_to_plan(model: Model) -> ModelIndex:
-    """Index a model that is to be planned for.
+    """Index a model for a planner.
 
     Raises:
         ModelError: It is no graph, or imports an opset that the onnx package does not know.

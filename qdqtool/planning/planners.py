@@ -1,4 +1,4 @@
-"""Which planner a plan takes, by what there is to plan from."""
+"""Choose the planner, by the data that there is to plan with."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ from qdqtool.ranges.types import Ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanData:
-    """What a plan is made from, beside the model.
+    """The data from which a plan is made, besides the model.
 
     Attributes:
         ranges: Ranges of activations; None in a mode that needs none.
-        given: What another tool found, in place of ranges; None where none was asked.
-        feeds: Samples to round weights by, in a mode that does; None to round to the nearest.
+        given: The results of another tool, in place of ranges; None where none are used.
+        feeds: Samples for rounding weights, in a mode that needs them; None to round to the nearest.
         progress: Told of every such sample.
         stored: Whether weights are stored as codes.
     """
@@ -33,7 +33,7 @@ class PlanData:
 
 
 def planner_for(recipe: Recipe, data: PlanData) -> Planner:
-    """The planner for what a recipe quantizes and what is known."""
+    """Return the planner for a recipe and the data."""
     if data.given is not None:
         base = _planner(recipe, PlanData(ranges=data.given.ranges, stored=data.stored))
         return GivenPlanner(base, data.given, recipe.high_precision)

@@ -1,4 +1,4 @@
-"""From proposed slots and ranges to a plan: scales for activations and weights."""
+"""Plan from proposed slots and ranges: derive the scales of activations and weights."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -33,15 +33,15 @@ class RangePlanner:
     """Makes plans from ranges of activations and from weights.
 
     Attributes:
-        recipe: What is to be quantized.
-        ranges: What calibration found out.
+        recipe: What to quantize.
+        ranges: The ranges that calibration found.
     """
 
     recipe: Recipe
     ranges: Ranges
 
     def plan(self, index: ModelIndex) -> Planned:
-        """The plan of a prepared model.
+        """Return the plan of a prepared model.
 
         Raises:
             UsageError: Nothing can be quantized, the ranges lack a tensor, a weight is not finite, or the target does
@@ -60,7 +60,7 @@ class RangePlanner:
 
 
 class _Params:
-    """Scales for one slot after another."""
+    """Derives the parameters of slots, one at a time."""
 
     def __init__(self, index: ModelIndex, recipe: Recipe, ranges: Ranges) -> None:
         self._index = index
@@ -70,7 +70,7 @@ class _Params:
         self.degenerate: list[DegenerateTensor] = []
 
     def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
-        """The constants of a pair: absmax over the largest value of the format, rounded to the type of the tensor."""
+        """Return the parameters of a pair: absmax over the largest value of the format, in the tensor's type."""
         if entry.kind == "weight":
             return self._of_weight(entry, value)
         seen = self._ranges.tensors.get((entry.slot.scope, entry.slot.tensor))
@@ -119,9 +119,9 @@ def _magnitudes(weights: Array, granularity: Granularity) -> Array:
 def _without_unseen(
     slots: tuple[ProposedSlot, ...], unseen: Mapping[TensorKey, str], view: GraphView
 ) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
-    """The slots without those of nodes that read an unseen tensor, and those nodes; ``unseen`` says why it is.
+    """Return the slots without those of nodes that read an unseen tensor, and those nodes with the reason.
 
-    Such a node loses its other pairs too: quantized on one side only, it would gain nothing.
+    Such a node loses its other pairs too: with one quantized operand it would gain nothing.
     """
     nodes = {(node.scope.path, node.key): node for node in view.nodes()}
 
@@ -148,7 +148,7 @@ def _without_unseen(
 
 
 def computing_nodes(node: NodeView) -> Iterator[NodeView]:
-    """The operators that compute with what ``node`` reads: itself, or, if it only moves a weight, those behind it."""
+    """Yield the operators that compute with what ``node`` reads: itself, or those behind it if it moves a weight."""
     output = node.output()
     if not ops.traits(node).reorders_axes or output is None:
         yield node

@@ -1,4 +1,4 @@
-"""Which targets take a mode, or a plan: asked before anything is written, with the nearest that they do take."""
+"""Check whether targets take a mode or a plan, before anything is written; name the nearest that they take."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from qdqtool.targets import Refusal, Target, refusals, type_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedBy:
-    """Something about a plan that a target does not take.
+    """A part of a plan that a target does not take.
 
     Attributes:
         target: The target.
         tensor: The tensor.
         graph: Its scope; empty for the main graph.
-        reason: What it does not take, in words that follow the name of the target.
+        reason: What the target does not take, in words that follow its name.
         alternative: The nearest that it takes; empty where there is none.
     """
 
@@ -36,7 +36,7 @@ class RefusedBy:
 
 
 def require_mode(name: str, target: str) -> None:
-    """Raise unless a target takes the formats of a mode: asked before any model is read or run.
+    """Raise unless a target takes the formats of a mode; no model is needed for that.
 
     Raises:
         UsageError: It does not; the hint names the nearest that it takes.
@@ -54,12 +54,12 @@ def require_mode(name: str, target: str) -> None:
 
 
 def taken_modes(target: str) -> tuple[str, ...]:
-    """The modes that a target takes, as texts list them."""
+    """Return the modes that a target takes, in the order of texts."""
     return tuple(name for name in modes.in_order() if _mode_refusal(modes.get(name), target) is None)
 
 
 def _mode_refusal(mode: modes.Mode, target: str) -> Refusal | None:
-    """What a target does not take about a mode."""
+    """Return what a target does not take about a mode; None where it takes the mode."""
     scheme = mode.example_scheme()
     powers = scheme.scale_scheme is not None and scheme.scale_scheme.format.dtype == FLOAT8E8M0
     params = QuantParams(scheme, np.ones((), FLOAT8E8M0 if powers else FLOAT32))
@@ -67,7 +67,7 @@ def _mode_refusal(mode: modes.Mode, target: str) -> Refusal | None:
 
 
 def find_refusals(plan: QuantPlan, index: ModelIndex, target: Target) -> Iterator[RefusedBy]:
-    """Everything in a plan that a target does not take, in the order of the plan."""
+    """Yield everything in a plan that a target does not take, in the order of the plan."""
     for placement in plan:
         slot = placement.slot
         value = index.value(slot)
@@ -101,6 +101,6 @@ def require_targets(plan: QuantPlan, index: ModelIndex, names: Sequence[str]) ->
 
 
 def refused_by_any(plan: QuantPlan, index: ModelIndex) -> tuple[RefusedBy, ...]:
-    """For each target that does not take the plan, the first reason."""
+    """Return the first reason of each target that does not take the plan."""
     found = (next(find_refusals(plan, index, targets.get(name)), None) for name in targets.names())
     return tuple(reason for reason in found if reason is not None)

@@ -1,4 +1,4 @@
-"""The plan of a weight-only mode: scales from the weights alone."""
+"""Plan for a weight-only mode: derive scales from the weights alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -42,11 +42,11 @@ class _Derived:
 
 @dataclass(frozen=True, slots=True)
 class WeightPlanner:
-    """Makes plans for weights alone. Each is read once, one at a time.
+    """Makes plans for weights. Each weight is read once, one at a time.
 
     Attributes:
-        recipe: What is to be quantized, in a weight-only mode.
-        data: Samples to round by: codes of few bits are then chosen so that products change little (GPTQ). None to
+        recipe: What to quantize, in a weight-only mode.
+        data: Samples for rounding: codes of few bits are then chosen so that products change little (GPTQ). None to
             round to the nearest.
         progress: Told of every sample.
         stored: Whether weights are stored as codes: only then may block scales be negative, where the target allows.
@@ -58,7 +58,7 @@ class WeightPlanner:
     stored: bool = True
 
     def plan(self, index: ModelIndex) -> Planned:
-        """The plan of a float model.
+        """Return the plan of a float model.
 
         Raises:
             UsageError: Nothing can be quantized, a weight is not finite or cannot be read, or the target does not take
@@ -78,9 +78,9 @@ class WeightPlanner:
         return Planned(plan=plan, skipped=proposal.skipped, degenerate=tuple(degenerate))
 
     def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, _Derived]:
-        """The codes of every matrix whose inputs can be observed, where there is data to choose them by.
+        """Return the codes of every matrix whose inputs can be observed, where there is data to choose them with.
 
-        Weights that stay float behind a Q are rounded to the nearest code by whoever runs the model.
+        Weights that are stored as float in front of a Q have no chosen codes: the Q rounds them to the nearest.
         """
         if self.data is None or not self.stored or not self.recipe.mode.search:
             return {}
@@ -126,7 +126,7 @@ class WeightPlanner:
 
 
 def _shape(value: Value, index: ModelIndex) -> tuple[int, ...]:
-    """Extents of a constant, stored or made of stored ones; nothing where they are not known."""
+    """Return the extents of a constant, stored or computed from stored ones; empty where they are unknown."""
     stored = index.constants.direct(value)
     if stored is not None:
         return tuple(stored.dims)

@@ -105,7 +105,7 @@ def mean_shift(weight: Array, rounded: Array, layout: ProductLayout, means: Fact
     return np.asarray(shift.reshape(-1), np.float64)
 
 
-def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Means) -> Transformed[tuple[str, ...]]:
+def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means: Means) -> Transformed[tuple[str, ...]]:
     """Correct the biases of a quantized model.
 
     A Conv or Gemm without a bias gets one. For a MatMul, the stored vector of an Add behind it is corrected; without
@@ -113,22 +113,22 @@ def correct_biases(quantized: Model, before: Model, plan: QuantPlan, means: Mean
 
     Args:
         quantized: The model with its pairs; it is not changed.
-        before: The float model that the plan was made for.
+        before: The index of the float model that the plan was made for.
         plan: The pairs.
-        means: Of ``before``.
+        means: Of that model.
 
     Returns:
         The model, with the labels of the products whose bias was corrected.
     """
-    index, after = ModelIndex.of(before), GraphView(quantized.fork())
+    after = GraphView(quantized.fork())
     namer, dead = Namer(after), DeadCode(after)
     nodes = {(node.scope.path, node.key): node for node in after.nodes()}
     edits: list[Edit] = []
     done: list[str] = []
-    for site, placement in _planned(index, plan):
+    for site, placement in _planned(before, plan):
         found = means.get(tensor_key(site.x))
         if found is not None and len(found) == site.weight.layout.inputs:
-            edits += _corrected(site, _shift(site, placement, before, found), namer, index.constants)
+            edits += _corrected(site, _shift(site, placement, before.model, found), namer, before.constants)
             dead.drop_use(nodes[site.holder.scope.path, site.holder.key], site.index)
             done.append(site.weight.node.label)
     return Transformed(apply_edits(after.model, edits + dead.edits()) if edits else quantized, tuple(done))

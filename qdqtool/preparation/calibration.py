@@ -103,7 +103,8 @@ def runs_for(recipe: Recipe) -> FloatRuns:
 
     def read(index: ModelIndex) -> Iterator[Value]:
         yield from (value for value, _ in product_inputs(index))
-        with contextlib.suppress(UsageError):  # it is raised where the proposal counts
+        # Where the proposal is used, the same error is raised again.
+        with contextlib.suppress(UsageError):
             for entry in propose_for(index, recipe).activations:
                 yield index.value(entry.slot)
 

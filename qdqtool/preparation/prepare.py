@@ -167,19 +167,18 @@ class _Tried:
 
 
 def _first_good(changes: Iterator[Change], gate: "_Gate", run_trial: Callable[[Change], Trial | None]) -> _Tried:
-    """The first change that a trial does not refuse and that passes the gate.
+    """Return the first change that no trial refuses and that passes the gate.
 
-    Where there is none, the first that a trial refused, else the first that missed the gate. Where there is nothing to
-    do, neither the difference nor a trial is measured.
+    Where there is none, return the first that a trial refused, otherwise the first that failed the gate. Where there is
+    nothing to do, neither the difference nor a trial is measured.
     """
     refused: list[_Tried] = []
     harmful: list[_Tried] = []
     for change in changes:
         if not change.done:
             return [*refused, *harmful, _Tried(change)][0]
-        if any(
-            change.done == other.change.done for other in refused
-        ):  # the same places, with factors rounded otherwise
+        # A change at the same places differs in the rounding of its factors only, and is not tried again.
+        if any(change.done == other.change.done for other in refused):
             continue
         candidate = replace(change, model=spilled(change.model))
         trial = run_trial(candidate)
@@ -190,7 +189,8 @@ def _first_good(changes: Iterator[Change], gate: "_Gate", run_trial: Callable[[C
         if difference <= gate.limit:
             return _Tried(candidate, difference, trial)
         harmful.append(_Tried(candidate, difference))
-    return [*refused, *harmful][0]  # a step proposes one change at least
+    # Not empty: a step proposes at least one change.
+    return [*refused, *harmful][0]
 
 
 def _run_trial(runner: TrialRunner | None, model: Model, change: Change) -> Trial | None:

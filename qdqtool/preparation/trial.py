@@ -95,7 +95,8 @@ class TrialRunner:
             self._expected = list(self._float_outputs(candidate.model))
         feeds = self._data.feeds.first(len(self._expected))
         errors = {name: AccumulatedError() for name in self._expected[0]}
-        self._data.runs.close()  # one model at a time: the float outputs are kept
+        # The float session is closed, so that only one model is in memory; its outputs are kept.
+        self._data.runs.close()
         quantized = self._quantized(candidate)
         with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
             for expected, sample in zip(self._expected, feeds, strict=True):
@@ -115,10 +116,11 @@ class TrialRunner:
             yield {name: found[name] for name in names if name in found}
 
     def _quantized(self, candidate: "_Candidate") -> Model:
-        plan = QuantPlan(tuple(candidate.placements(index_to_plan(candidate.model), self._slots)))
+        index = index_to_plan(candidate.model)
+        plan = QuantPlan(tuple(candidate.placements(index, self._slots)))
         quantized = apply_plan(candidate.model, plan).model
         means = {key: found.mean for key, found in candidate.seen.items()} if self._correct else {}
-        return correct_biases(quantized, candidate.model, plan, means).model
+        return correct_biases(quantized, index, plan, means).model
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +173,12 @@ def decide(before: Mapping[str, AccumulatedError], after: Mapping[str, Accumulat
 
 
 def _noise_growth_db(before: AccumulatedError, after: AccumulatedError) -> float:
-    """By how much the noise of an output grew, in dB; infinity where more of its values are NaN or infinite."""
+    """Return the growth of the noise of an output in dB; infinity where more of its values are NaN or infinite."""
     if after.nonfinite_mismatches != before.nonfinite_mismatches:
         return inf if after.nonfinite_mismatches > before.nonfinite_mismatches else -inf
     if before.noise == after.noise:
         return 0.0
-    # noise below one rounding of the output itself is no loss
+    # Noise below one rounding of the output itself is no loss.
     least = float(np.finfo(np.float32).eps) ** 2 * before.signal
     first, second = max(before.noise, least), max(after.noise, least)
     return 10 * log10(second / first) if first and second else 0.0

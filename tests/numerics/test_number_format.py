@@ -8,7 +8,7 @@ from support import rational
 from qdqtool import formats
 
 
-@pytest.mark.parametrize("name", rational.FLOATS.keys() & set(formats.names()))
+@pytest.mark.parametrize("name", sorted(rational.FLOATS.keys() & set(formats.names())))
 def test_the_exponent_of_the_largest_value_is_that_of_its_layout(name):
     layout = rational.FLOATS[name]
     assert formats.get(name).max_exponent == rational.exponent_of(layout.top)

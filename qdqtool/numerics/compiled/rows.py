@@ -25,7 +25,8 @@ def compiled(function: Any) -> Any:
         # numba's default error model raises ZeroDivisionError for floats, and its test keeps loops from being
         # vectorized.
         return jit(nogil=True, error_model="numpy", cache=True)(function)
-    except RuntimeError:  # no writable cache folder
+    # numba raises RuntimeError where it finds no folder for its cache that it can write to.
+    except RuntimeError:
         return jit(nogil=True, error_model="numpy")(function)
 
 

@@ -1,1 +1,1 @@
-"""What several rooms ask about a graph and can only be told by what is known of operators."""
+"""Questions about a graph that several packages ask, and that need the properties of operators."""

@@ -25,14 +25,14 @@ LOWEST = {
 
 
 def absorbs_relu(entry: QdqNode, index: ModelIndex) -> bool:
-    """Whether a Q clips values at zero that could be negative."""
+    """Return whether a Q clips values at zero that could be negative."""
     if not entry.is_quantize or entry.data is None or not _starts_at_zero(entry, index.constants):
         return False
     return not is_nonnegative(entry.data, index)
 
 
 def is_nonnegative(value: Value, index: ModelIndex) -> bool:
-    """Whether a tensor is known to have no negative values, from the operators that make it."""
+    """Return whether a tensor is known to have no negative values, from the operators that produce it."""
     found: Value | None = value
     for _ in range(MAX_STEPS):
         entry = index.qdq.maker(found)
@@ -49,7 +49,7 @@ def is_nonnegative(value: Value, index: ModelIndex) -> bool:
 
 
 def _starts_at_zero(entry: QdqNode, constants: Constants) -> bool:
-    """Whether every zero point is the lowest code of an integer type."""
+    """Return whether every zero point is the lowest code of an integer type."""
     lowest = next((low for each, low in LOWEST.items() if each == entry.quantized_type), None)
     if entry.zero_point is None:
         return lowest == 0

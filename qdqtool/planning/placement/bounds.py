@@ -1,9 +1,10 @@
-"""Tensors whose largest value is known before any data is seen: what a Softmax makes lies between 0 and 1.
+"""Bound tensors whose largest value is known without data: the output of a Softmax lies between 0 and 1.
 
-In a floating-point format such a bound is the better scale. Its steps shrink with the values, so that nothing is lost
-where the data stays far below the bound, and no calibration method can clip the one weight that matters. NVIDIA's own
-tools fix it too, at 1/448 for fp8. Integers are another matter: of the weights of 512 tokens most round to 0 on a grid
-that ends at 1, so int8 keeps the range that calibration finds, by the size of its errors and not by their number.
+For a floating-point format such a bound is the better scale: its steps shrink with the values, so nothing is lost where
+the data stays far below the bound, and no calibration method can clip the one attention weight that matters. NVIDIA's
+Model Optimizer fixes it too, at 1/448 for fp8. For integers it is not: of the attention weights of 512 tokens, most
+would round to 0 on a grid that ends at 1. So int8 keeps the range that calibration finds, by a method that
+weighs the size of errors and not their number.
 """
 
 from dataclasses import replace
@@ -18,7 +19,7 @@ SOFTMAX_BOUND = 1.0
 
 
 def with_bound(slot: ProposedSlot, index: ModelIndex) -> ProposedSlot:
-    """The slot with the bound of its tensor, if it has one, or in an integer format marked as peaked."""
+    """Return the slot with the bound of its tensor, if it has one; in an integer format, marked as peaked."""
     value = index.value(slot.slot)
     if slot.kind == "weight" or not _comes_from_softmax(value):
         return slot

@@ -1,4 +1,4 @@
-"""Claims of single uses on Q/DQ pairs, and how claims on one tensor become shared slots."""
+"""Claims of single uses on Q/DQ pairs, and their combination to shared slots."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from qdqtool.planning.placement.reason import Reason
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Input ``index`` of ``node`` wants to read ``value`` dequantized."""
+    """A claim: input ``index`` of ``node`` should read ``value`` dequantized."""
 
     node: NodeView
     index: int
@@ -25,22 +25,22 @@ class Claim:
 
 
 Decision = tuple[Claim, ...] | Reason | None
-"""What becomes of a node: its claims, a reason to stay float, or None where the question does not arise."""
+"""The decision on a node: its claims, a reason to stay float, or None for a node that is not quantizable at all."""
 
 _Group = tuple[Value, Kind, Granularity]
 
 
 MakeScheme = Callable[[Granularity], QuantScheme]
-"""How a tensor is quantized whose scales have some granularity."""
+"""Returns the scheme of a tensor whose scales have a granularity."""
 
 
 def int8_scheme(granularity: Granularity) -> QuantScheme:
-    """Symmetric int8."""
+    """Return the scheme of symmetric int8."""
     return QuantScheme(formats.get("int8"), granularity)
 
 
 def share_slots(claims: Iterable[Claim], make_scheme: MakeScheme = int8_scheme) -> tuple[ProposedSlot, ...]:
-    """One slot for all claims on a tensor with one granularity, in the order of the first claim.
+    """Return one slot for all claims on a tensor with one granularity, in the order of the first claim.
 
     A slot for a constant that reaches its consumers through Identity or Transpose moves in front of those, where the
     stored tensor can be packed.
@@ -54,7 +54,7 @@ def share_slots(claims: Iterable[Claim], make_scheme: MakeScheme = int8_scheme) 
 
 
 def _lift(groups: dict[_Group, list[Claim]]) -> dict[_Group, list[Claim]]:
-    """Move every slot that can be moved one node up; the same dict when there is none."""
+    """Move every slot that can be moved up by one node; return the same dict if there is none."""
     result: dict[_Group, list[Claim]] = {}
     changed = False
     for group, members in groups.items():
@@ -82,7 +82,7 @@ def _above(group: _Group, members: list[Claim]) -> tuple[_Group, list[Claim]] | 
 
 
 def _in_front(node: NodeView, source: Value, granularity: Granularity) -> Granularity | None:
-    """The granularity of ``source`` that becomes ``granularity`` behind ``node``; None where the axis is unknown."""
+    """Return the granularity of ``source`` that is ``granularity`` behind ``node``; None where the axis is unknown."""
     if not isinstance(granularity, PerAxis | Blocked):
         return granularity
     rank = len(source.initializer.dims) if source.initializer is not None else None

@@ -1,9 +1,9 @@
-"""One scale for what a Concat joins, for users who ask for it by naming the operator.
+"""Give the inputs and the output of a Concat one scale, for users who name the operator.
 
-The Q behind a Concat is moved in front of it by TensorRT. Where an input of the Concat is read quantized elsewhere too,
-as the skip tensors of a U-Net are, it then has two Qs: with two scales it is written as codes and as float, with one
-scale as codes alone. No further pair is needed for that, only the same scale. It is not done unasked: the largest range
-of the group is the scale of all, and tensors with smaller ranges lose resolution.
+TensorRT moves the Q behind a Concat in front of it. Where another product reads an input of the Concat quantized as
+well, as in a U-Net, that tensor then has two Q nodes: with two scales it is written as codes and as float, with one
+scale as codes alone. This needs no further pair, only the same scale. It is not the default: the largest range of the
+group becomes the scale of all, and tensors with smaller ranges lose resolution.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ MAX_STEPS = 64
 
 @dataclass(slots=True)
 class _Groups:
-    """Tensors that are to have one scale, as a forest: each points to another of its group, the first to itself."""
+    """Groups of tensors with one scale, as a union-find forest: each tensor points to another of its group."""
 
     parents: dict[Value, Value] = field(default_factory=dict)
 
@@ -38,15 +38,15 @@ class _Groups:
 def share_ranges(
     slots: Sequence[ProposedSlot], concats: Sequence[NodeView], index: ModelIndex
 ) -> tuple[tuple[ProposedSlot, ...], frozenset[NodeView]]:
-    """Let slots around Concats have one scale.
+    """Group the slots around Concats that will have one scale.
 
     Args:
-        slots: What placement proposes.
-        concats: The Concats that the user asks for, in the order of the graph.
+        slots: The proposed slots.
+        concats: The Concats that the user named, in the order of the graph.
         index: The index of the model.
 
     Returns:
-        The slots, those of a group with its number, and the Concats around which there is nothing to share.
+        The slots, those of a group with its number, and the Concats without slots that could share a scale.
     """
     origins = {at: origin(index.value(slot.slot)) for at, slot in enumerate(slots) if _may_share(slot)}
     groups, wanted = _Groups(), set(origins.values())
@@ -63,7 +63,7 @@ def share_ranges(
 
 
 def origin(value: Value) -> Value:
-    """The tensor that ``value`` is made of by operators that only move or select values."""
+    """Return the tensor from which ``value`` is produced by operators that only move or select values."""
     for _ in range(MAX_STEPS):
         maker = value.producer
         source = maker.input(0) if maker is not None and ops.moves_values(maker) else None
@@ -74,7 +74,7 @@ def origin(value: Value) -> Value:
 
 
 def _joined(concats: Sequence[NodeView], groups: _Groups, wanted: set[Value]) -> Iterator[tuple[NodeView, Value]]:
-    """Join inputs and output of each Concat whose output is quantized, be it behind another such Concat."""
+    """Join inputs and output of each Concat whose output is quantized, directly or behind another such Concat."""
     for node in reversed(concats):
         output = node.output()
         if output is None or output not in wanted:

@@ -1,8 +1,8 @@
-"""Where pairs of activations and weights go: on every input of products, and on the skip branch of residual blocks.
+"""Place pairs of activations and weights: on every input of products, and on the skip branch of residual blocks.
 
-The pair stands on the tensor that the next weighted operator reads: after Conv, BatchNormalization, bias and activation
-function, never between them, since those are fused into the Conv. Operators that only move values need no pair of
-their own. Everything else computes in float, and a pair in front of it would only round.
+A pair is placed on the tensor that the next weighted operator reads: after Conv, BatchNormalization, bias and
+activation function, never between them, since those are fused into the Conv. Operators that only move values need no
+pair of their own. Everything else computes in float, and a pair in front of it would only round.
 """
 
 import functools
@@ -37,13 +37,13 @@ def propose(
     selection: Selection,
     number_format: NumberFormat = INT8,
 ) -> Proposal:
-    """Where Q/DQ pairs go in a float model: symmetric, activations per-tensor, weights per output channel.
+    """Place Q/DQ pairs in a float model: symmetric, activations per-tensor, weights per output channel.
 
     Args:
         index: The index of the model; BatchNormalization should be folded already.
-        target: What the result is for.
-        selection: What the user wants quantized.
-        number_format: What activations and weights become; kernels of some layers exist in int8 only.
+        target: The target of the result.
+        selection: The nodes that the user wants quantized.
+        number_format: The format of activations and weights; kernels of some layers exist in int8 only.
 
     Returns:
         The slots, and every operator that could be quantized and is not, with the reason.
@@ -76,7 +76,8 @@ def _decide(node: NodeView, context: PlacementContext, number_format: NumberForm
     if reason is not None:
         return reason
     if node.is_op("Concat"):
-        return None  # asked for: a matter of scales
+        # TensorRT moves the Q behind a Concat to its inputs: a Concat that the user names needs one scale, not a pair.
+        return None
     product = ops.product(node)
     return (
         decide_weighted(node, product, context, number_format) if product is not None else _claim_input(node, context)
@@ -95,7 +96,7 @@ def _decide_add(node: NodeView, context: PlacementContext, residuals: Residuals)
 
 
 def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
-    """Why a node stays float whatever its tensors are."""
+    """Return why a node stays float whatever its tensors are; None where it may be quantized."""
     refusal = context.selection.refusal(node)
     if refusal is not None:
         return refusal
@@ -112,7 +113,7 @@ def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
 
 
 def is_computed_in_float(node: NodeView, context: PlacementContext) -> bool:
-    """Whether the question arises: not for integers, and not for what is folded before the network runs."""
+    """Return whether a node computes floats when the network runs: not on integers, and not folded before."""
     value, output = node.input(0), node.output()
     return (value is None or context.is_float(value)) and not (output is not None and context.is_constant(output))
 
@@ -134,7 +135,7 @@ def _claims(ordered: list[tuple[NodeView, Decision]]) -> list[Claim]:
 
 
 def collect_skipped(ordered: list[tuple[NodeView, Decision]]) -> tuple[SkippedNode, ...]:
-    """The nodes that stay float, with the reasons."""
+    """Return the nodes that stay float, with the reasons."""
     return tuple(
         SkippedNode(node.label, node.op_type, display(node.scope.path), decision)
         for node, decision in ordered

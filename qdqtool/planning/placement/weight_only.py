@@ -1,6 +1,6 @@
-"""Where the pairs of weight-only modes go: on constant weights of products, and nowhere else.
+"""Place the pairs of weight-only modes: on constant weights of products, and nowhere else.
 
-A kernel then reads few bits and multiplies in float. The pair stands on the stored tensor, in front of any Transpose.
+A kernel then reads few bits and multiplies in float. The pair is on the stored tensor, in front of any Transpose.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from qdqtool.planning.placement.weighted import function_argument, is_dequantize
 from qdqtool.targets import Target
 
 SMALLEST_BLOCK = 16
-"""Smaller blocks cost more in scales than they save, and no kernel is made for them."""
+"""The least size of blocks: smaller ones cost more in scales than they save, and have no kernels."""
 
 _LOOKUP_TABLE = Reason(
     "lookup-table", "it looks rows up in a table: a few rows are read, so few bits would save no time"
@@ -30,7 +30,7 @@ _LOOKUP_TABLE = Reason(
 
 @dataclass(frozen=True, slots=True)
 class WeightGoal:
-    """What is to become of weights.
+    """The goal for weights.
 
     Attributes:
         mode: A weight-only mode.
@@ -42,12 +42,12 @@ class WeightGoal:
 
 
 def propose_weights(index: ModelIndex, target: Target, selection: Selection, goal: WeightGoal) -> Proposal:
-    """Where pairs of a weight-only mode go in a float model.
+    """Place the pairs of a weight-only mode in a float model.
 
     Args:
         index: The index of the model.
-        target: What the result is for.
-        selection: What the user wants quantized.
+        target: The target of the result.
+        selection: The nodes that the user wants quantized.
         goal: Format and blocks.
 
     Returns:
@@ -86,7 +86,7 @@ def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Deci
 
 
 def _decide_other(node: NodeView, family: QuantizableOp, context: PlacementContext) -> Decision:
-    """Recurrent layers and foreign products have weights that no pair can stand on; the rest has none."""
+    """Return the reason for recurrent layers and foreign products, whose weights take no pair; None for others."""
     if family.stays_float is None or family.on_request:
         return None
     return reason_to_leave(node, context) or Reason("float-operator", family.stays_float)
@@ -103,7 +103,7 @@ def _decide_table(node: NodeView, context: PlacementContext) -> Decision:
 def _obstacle(
     node: NodeView, product: ProductOp, weight: Value | None, context: PlacementContext, goal: WeightGoal
 ) -> Reason | None:
-    """Why a product stays float whatever the shape of its weight; None where nothing stands in the way."""
+    """Return why a product stays float whatever the shape of its weight; None where it may be quantized."""
     if weight is None:
         return MISSING_OPERAND
     if not context.is_constant(weight):
@@ -127,7 +127,7 @@ def _without_weight(left: Value | None, weight: Value, context: PlacementContext
 def _granularity(
     node: NodeView, product: ProductOp, weight: Value, context: PlacementContext, goal: WeightGoal
 ) -> tuple[Granularity, str] | Reason:
-    """Over what scales are shared, with a note for the report; or why there is no way."""
+    """Return the granularity of the scales with a note for the report, or why there is none."""
     shape = context.shape(weight)
     if shape is None or not all(isinstance(extent, int) for extent in shape):
         return Reason("unknown-shape", f"the shape of its weight '{weight.name}' is unknown")
@@ -148,15 +148,15 @@ def _granularity(
 
 
 def fitting_block(extent: int, asked: int, target: Target) -> int | None:
-    """The block to take on an axis of that extent: the largest that does what the asked one would, and is whole.
+    """Return the block size for an axis: the largest of the asked size, its half, and so on, that divides the extent.
 
-    TensorRT refuses a shorter last block, and computes in float where a single block spans the axis (measured with
-    TensorRT for RTX 1.7). Halving keeps powers of two, which kernels are made for.
+    TensorRT refuses a shorter last block, and dequantizes the weight in a kernel of its own where a single block spans
+    the axis (measured with TensorRT for RTX 1.7). Halving keeps powers of two, for which there are kernels.
 
     Args:
         extent: Elements along the reduction axis.
         asked: Block size that the user wants.
-        target: What the result is for; one that takes a shorter last block gets the asked size.
+        target: The target of the result; one that takes a shorter last block gets the asked size.
 
     Returns:
         The block size, or None where there is none of at least :data:`SMALLEST_BLOCK`.

@@ -61,7 +61,8 @@ class SmoothQuantStep(RescalingStep):
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
         done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
         for change in rescalings(index, factors, done, [*left, *alone]):
-            yield replace(change, on_trial=change.on_trial and given is None)  # an alpha that is given is not tried
+            # An alpha that the user gave is not tried on the quantized model.
+            yield replace(change, on_trial=change.on_trial and given is None)
 
 
 def _given_alpha(asked: Preparation) -> float | None:
