@@ -110,10 +110,10 @@ def _scale(context: RuleContext, entry: QdqNode) -> str:
 
 
 def _unify(node: NodeView, draft: Draft) -> None:
-    index = draft.context.qdq
-    sources = [index.dequantizer_of(node.input(number)) for number in range(len(node.proto.input))]
+    qdq = draft.context.qdq
+    sources = [qdq.dequantizer_of(node.input(number)) for number in range(len(node.proto.input))]
     output = node.output()
-    behind = [index.get(use.node) for use in output.uses] if output is not None else []
+    behind = [qdq.get(use.node) for use in output.uses] if output is not None else []
     groups = [CodeGroup.of(draft.context, entry) for entry in (*sources, *behind) if entry is not None]
     entries = list(dict.fromkeys(entry for group in groups for entry in group.entries))
     given = [parameters(draft.context, entry) for entry in entries]

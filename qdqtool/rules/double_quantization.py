@@ -89,12 +89,12 @@ class DoubleQuantization(Rule):
 
 
 def _merge(entry: QdqNode, draft: Draft) -> None:
-    index, constants = draft.context.qdq, draft.context.constants
-    before = index.dequantizer_of(entry.data)
+    qdq, constants = draft.context.qdq, draft.context.constants
+    before = qdq.dequantizer_of(entry.data)
     if before is None or before.output is None or entry.output is None or entry.output.is_output:
         raise UnfitError("its codes are an output")
     same = same_constant(before.zero_point, entry.zero_point, constants) and before.granularity == entry.granularity
-    readers = index.readers(entry)
+    readers = qdq.readers(entry)
     if not same or len(readers) != len(entry.uses) or before.quantized_type != entry.quantized_type:
         raise UnfitError("the two pairs are not equal, or something else reads the codes")
     for reader in readers:
