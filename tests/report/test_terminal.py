@@ -1,0 +1,78 @@
+"""Strings from models cannot control a terminal, and numbers are readable."""
+
+import io
+
+import pytest
+from rich.text import Text
+from support.printed import ESCAPED, HOSTILE
+
+from qdqtool.report.terminal import (
+    PIPE_WIDTH,
+    escape,
+    human_bytes,
+    is_unsafe,
+    make_console,
+    make_table,
+    plural,
+    sizes_line,
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "escaped"),
+    [
+        (HOSTILE, ESCAPED),
+        ("conv_1/Größe 模型", "conv_1/Größe 模型"),
+        ("\x7f\x9b\u2028", r"\x7f\x9b\u2028"),
+        ("\ud800", r"\ud800"),
+        ("", ""),
+    ],
+)
+def test_only_unsafe_characters_are_escaped(raw: str, escaped: str):
+    assert escape(raw) == escaped
+
+
+def test_no_escaped_text_holds_an_unsafe_character():
+    assert not any(map(is_unsafe, escape("".join(map(chr, range(0x3000))))))
+
+
+def test_a_pipe_gets_plain_text_and_long_lines_stay_whole():
+    file = io.StringIO()
+    line = "word " * PIPE_WIDTH
+    make_console(file).print(Text("[red]:smile: ", "bold red").append(line))
+
+    assert file.getvalue() == f"[red]:smile: {line}\n"
+
+
+def test_a_table_has_one_line_for_a_row():
+    file = io.StringIO()
+    table = make_table("name", "count")
+    table.add_row("[bold]", "1")
+    make_console(file).print(table)
+
+    assert [line.split() for line in file.getvalue().splitlines()] == [["name", "count"], ["[bold]", "1"]]
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")])
+def test_a_noun_has_its_number(count: int, text: str):
+    assert plural(count, "node") == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1 kB"),
+        (1_500_000, "1.5 MB"),
+        (2_000_000_000, "2 GB"),
+        (3_000_000_000_000, "3e+03 GB"),
+    ],
+)
+def test_sizes_are_in_the_largest_decimal_unit(count: int, text: str):
+    assert human_bytes(count) == text
+
+
+def test_sizes_before_and_after_come_with_their_ratio():
+    assert sizes_line(4000, 1000) == "size 4 kB -> 1 kB (25%)"
+    assert sizes_line(0, 1000) == "size 0 bytes -> 1 kB"

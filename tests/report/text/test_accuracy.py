@@ -1,0 +1,70 @@
+"""What the terminal says of the accuracy of a quantized model."""
+
+import pytest
+from support.printed import ESCAPED, HOSTILE, printed
+
+from qdqtool.checking.accuracy import Accuracy, OutputAccuracy, TensorAccuracy
+from qdqtool.report.text._accuracy import SHOWN, print_accuracy
+
+
+def text_of(*outputs: OutputAccuracy, **changes: object) -> str:
+    return printed(print_accuracy, Accuracy(samples=4, outputs=outputs, **changes))
+
+
+def output(
+    sqnr_db: float | None = 31.25, *, exact: bool = False, finite: bool = True, **changes: int
+) -> OutputAccuracy:
+    return OutputAccuracy(name="y", sqnr_db=sqnr_db, exact=exact, finite=finite, **changes)
+
+
+def test_without_data_the_option_is_named():
+    assert printed(print_accuracy, None) == "accuracy not measured: there is no data (--calib-data)\n"
+
+
+def test_a_problem_is_said_and_escaped():
+    assert printed(print_accuracy, Accuracy(samples=0, problem=HOSTILE)) == f"accuracy NOT measured: {ESCAPED}\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (output(), "31.2 dB"),
+        (output(None, exact=True), "equal"),
+        (output(None, finite=False), "NaN or infinity where the float model has none"),
+        (output(None), "the float output is zero everywhere, and this one is not"),
+        (
+            output(None, other_shapes=1),
+            "not compared; another shape than the float model's in 1 sample",
+        ),
+        (output(float_nonfinite=2), "31.2 dB; NaN or infinite in the float model: 2 elements"),
+    ],
+)
+def test_an_output_has_one_line(found: OutputAccuracy, words: str):
+    head, line = text_of(found).splitlines()
+
+    assert head == "SQNR against the float model, on the first 4 samples of the data"
+    assert line == f"  output     y: {words}"
+
+
+def test_no_float_output_is_said():
+    assert "  no output has float values to compare\n" in text_of()
+
+
+def test_the_worst_tensors_are_named_with_their_scope():
+    worst = (
+        TensorAccuracy(tensor=HOSTILE, graph="", kind="weight", sqnr_db=8.04),
+        TensorAccuracy(tensor="t", graph="then", kind="activation", sqnr_db=9.96),
+    )
+
+    assert text_of(output(), worst=worst).splitlines()[2:] == [
+        "tensors that lose most by their own pair",
+        f"  weight     {ESCAPED}: 8.0 dB",
+        "  activation t in then: 10.0 dB",
+    ]
+
+
+def test_a_long_list_is_cut_and_the_rest_counted():
+    lines = text_of(*[output()] * (SHOWN + 3)).splitlines()
+
+    assert len(lines) == 1 + SHOWN + 1
+    assert lines[-1] == "  … and 3 more (--output-format json lists all)"

@@ -1,0 +1,17 @@
+"""What a text report prints, and a name that tries to control the terminal."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+from qdqtool.report.terminal import make_console
+
+HOSTILE = "evil\x1b[31m\nline[bold]\u202e"
+ESCAPED = r"evil\x1b[31m\nline[bold]\u202e"
+
+
+def printed(print_report: Callable[..., None], *arguments: Any, **options: Any) -> str:
+    """The text that ``print_report(*arguments, console, **options)`` writes into a pipe."""
+    file = io.StringIO()
+    print_report(*arguments, make_console(file), **options)
+    return file.getvalue()
