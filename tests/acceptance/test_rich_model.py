@@ -84,7 +84,7 @@ def test_nothing_else_in_the_file_changes(source: Path) -> None:
 def test_strip_gives_the_float_model_back(source: Path, flag: bool) -> None:
     path, report = quantized(source, WeightStorage.QDQ)
     strip_model(path, source.with_name("s.onnx"))
-    assert onnx.load(source.with_name("s.onnx")) == upgrade_opset(load_model(source), report.opset_after).proto
+    assert onnx.load(source.with_name("s.onnx")) == upgrade_opset(load_model(source), report.opset_after).model.proto
     feeds = rich_feeds(flag=flag)
     for found, wanted in zip(run(str(source.with_name("s.onnx")), feeds), run(str(source), feeds), strict=True):
         assert found.tobytes() == wanted.tobytes()

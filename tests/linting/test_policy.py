@@ -250,4 +250,4 @@ def test_what_is_left_after_a_second_is_shared(models: list[Path], monkeypatch: 
     ("seconds", "count", "expected"), [(10, 1, False), (1.5, 2, False), (3, 2, True), (1.5, 8, True), (0, 8, False)]
 )
 def test_sharing_pays_where_it_saves_more_than_a_start(seconds: float, count: int, expected: bool):
-    assert workers.pays(seconds, count) == expected
+    assert workers.parallel_pays(seconds, count) == expected

@@ -270,11 +270,11 @@ def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch):
         written.append(clock.now)
 
     monkeypatch.setattr(checkpoint, "write_atomically", slow)
-    keeper = checkpoint.RangesKeeper(tmp_path / "r.json", clock)
+    kept = checkpoint.RangesCheckpoint(tmp_path / "r.json", clock)
     ranges = calibrate(Model(conv_model()), RandomData(samples=1))
     for _ in range(200):
         clock.now += 1.0
-        keeper.offer(lambda: ranges)
+        kept.offer(lambda: ranges)
     assert written == [7.0, 49.0, 91.0, 133.0, 175.0]
 
 
