@@ -154,17 +154,19 @@ def test_list_matches_needs_neither_data_nor_output(folder, qdqtool):
     assert "0 nodes of m.onnx would be quantized" in done.out
 
 
-def test_nodes_with_hostile_names_are_escaped(folder, qdqtool):
+def test_hostile_names_are_escaped(folder, qdqtool):
+    hostile = "[/bold]\x1b[31m\n"
     proto = make_model(
-        [helper.make_node("MatMul", ["x", "w"], ["y"], name="[/bold]\x1b[31m\n")],
+        [helper.make_node("MatMul", ["x", hostile], ["y"], name=hostile)],
         {"x": (1, 4)},
         {"y": (1, 4)},
-        {"w": np.zeros((4, 4), np.float32)},
+        {hostile: np.zeros((4, 4), np.float32)},
     )
     onnx.save(proto, folder / "h.onnx")
     for words in (["--list-matches"], ["--random-calibration", "-o", "q.onnx"]):
         done = qdqtool("quantize", "h.onnx", *words)
         assert done.code == 0, done.err
+        assert "[/bold]\\x1b[31m\\n" in done.out
         assert "\x1b" not in done.out + done.err
     assert "4 of 4 channels hold nothing but zeros" in done.out
 

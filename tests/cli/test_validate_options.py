@@ -167,7 +167,7 @@ def test_diff_is_a_gate(project: Path):
 
 
 def test_hostile_names_in_a_diff(tmp_path: Path):
-    model = rules.get("QP102").VALID[0].model()
+    model = rules.get("QA201").VALID[0].model()
     plain = tmp_path / "plain.onnx"
     onnx.save(model, plain)
     names = {name for node in model.graph.node for name in node.output} - {value.name for value in model.graph.output}
@@ -185,3 +185,4 @@ def test_hostile_names_in_a_diff(tmp_path: Path):
         assert " changed, " in done.out
         assert ", 0 changed, " not in done.out
         assert not {"\x1b", "\u202e"} & set(done.out)
+    assert "\\x1b[31m[bold]\\nConv" in done.out  # names are those of the first model

@@ -348,13 +348,13 @@ def test_errors_that_the_float_model_has_already_are_told_apart(tmp_path):
 
 def test_outputs_that_cannot_be_written_stop_before_any_run(model, data, tmp_path):
     seen: list[int] = []
-    for options, error in (
-        (QuantizeOptions(ranges_file=tmp_path / "absent" / "r.json"), OutputError),
-        (QuantizeOptions(plan_file=tmp_path / "plan.toml"), UsageError),
-        (QuantizeOptions(ranges_file=tmp_path / "q.onnx"), UsageError),
-        (QuantizeOptions(ranges_file=data), UsageError),
+    for options, error, message in (
+        (QuantizeOptions(ranges_file=tmp_path / "absent" / "r.json"), OutputError, "absent does not exist"),
+        (QuantizeOptions(plan_file=tmp_path / "plan.toml"), UsageError, r"plan\.toml must end in \.json"),
+        (QuantizeOptions(ranges_file=tmp_path / "q.onnx"), UsageError, "two outputs have the same name"),
+        (QuantizeOptions(ranges_file=data), UsageError, "is also an input"),
     ):
-        with pytest.raises(error):
+        with pytest.raises(error, match=message):
             quantize_model(model, data, tmp_path / "q.onnx", options, lambda done, _: seen.append(done))
     assert seen == []
     assert not (tmp_path / "q.onnx").exists()

@@ -150,18 +150,18 @@ def test_ignores_by_model_are_globs_over_paths(glob: str, ignored: bool, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "policy",
+    ("policy", "message"),
     [
-        Policy(select=("QX",)),
-        Policy(severity={"QX": "info"}),
-        Policy(per_node_ignores={"*": ("QX",)}),
-        Policy(per_model_ignores={"*": ("QX",)}),
-        Policy(targets=()),
-        Policy(targets=("tensort",)),
+        (Policy(select=("QX",)), "'QX' is neither ALL nor the beginning of a rule code"),
+        (Policy(severity={"QX": "info"}), "'QX' is neither ALL nor the beginning of a rule code"),
+        (Policy(per_node_ignores={"*": ("QX",)}), "'QX' is neither ALL nor the beginning of a rule code"),
+        (Policy(per_model_ignores={"*": ("QX",)}), "'QX' is neither ALL nor the beginning of a rule code"),
+        (Policy(targets=()), "targets is empty; it must be one or more of onnx, ort-cpu"),
+        (Policy(targets=("tensort",)), "target 'tensort' is unknown; .* did you mean 'tensorrt'"),
     ],
 )
-def test_a_policy_about_nothing_is_refused(policy: Policy):
-    with pytest.raises(ArgumentError):
+def test_a_policy_about_nothing_is_refused(policy: Policy, message: str):
+    with pytest.raises(ArgumentError, match=message):
         Linter(policy)
 
 

@@ -88,7 +88,7 @@ def test_data_of_files_of_the_first_version_cannot_be_told_from_other(folder):
 
 def test_data_that_does_not_fit_the_model_is_refused_even_if_forced(folder):
     np.savez(folder / "d.npz", x=np.zeros((4, 5, 8, 8), np.float32))
-    with pytest.raises(UsageError, match=r"x"):
+    with pytest.raises(UsageError, match=r"input 'x' has shape \[1, 5, 8, 8\]; the model takes x"):
         quantize(folder, cache(folder, "d.npz", force=True))
 
 

@@ -84,7 +84,7 @@ def test_shards_are_cut_between_chunks_and_cover_every_sample_once(samples, of):
 
 @pytest.mark.parametrize("text", ["", "1", "0/2", "1/0", "3/2", "-1/2", "1/2/3", "a/b", " 1/2", "1/ 2"])
 def test_what_is_no_shard_is_refused(text):
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"it must be I/N, such as 2/4|shard \d/\d does not exist"):
         parse_shard(text, "--shard")
     assert parse_shard("2/3", "--shard") == Shard(2, 3)
 
