@@ -9,7 +9,7 @@ from qdqtool.report.terminal import escape, plural
 
 def render(report: ConvertReport, console: Console) -> None:
     """Print what was read and written."""
-    method = f", thresholds by {report.method}" if report.method else ""
+    method = f", thresholds by {escape(report.method)}" if report.method else ""
     count = plural(report.tensors, "tensor")
     console.print(f"ranges of {count} from {escape(report.source)} ({report.read_as}{method})")
     for name in report.unseen:
