@@ -1,6 +1,7 @@
 """What a text report prints, and a name that tries to control the terminal."""
 
 import io
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,3 +16,8 @@ def printed(print_report: Callable[..., None], *arguments: Any, **options: Any) 
     file = io.StringIO()
     print_report(*arguments, make_console(file), **options)
     return file.getvalue()
+
+
+def cells(text: str) -> list[list[str]]:
+    """The filled cells of each line, for tables: columns are at least two spaces apart."""
+    return [re.split(r" {2,}", line.strip()) for line in text.splitlines()]

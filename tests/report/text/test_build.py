@@ -1,0 +1,127 @@
+"""What the terminal says of an engine."""
+
+from dataclasses import replace
+
+from support.printed import ESCAPED, HOSTILE, cells, printed
+
+from qdqtool.engine.builder import InputProfile, NodePrecision
+from qdqtool.engine.precision_gate import GateResult
+from qdqtool.engine.report import EngineReport
+from qdqtool.linting.report import Summary
+from qdqtool.report.text.build import SHOWN, render
+from qdqtool.transforms.specialize import Specialized
+
+RUNS = NodePrecision(name="c1", op_type="Conv", planned="int8", actual="int8")
+FALLS_BACK = NodePrecision(
+    name="c2", op_type="Conv", planned="int8", actual="float32", graph="then", reason="no kernel takes axis 1"
+)
+REPORT = EngineReport(
+    model="m.onnx",
+    engine="e.engine",
+    passed=True,
+    backend="tensorrt",
+    version="10.9",
+    evidence="aot-dump",
+    targets=("8.9", "12.0"),
+    specialized=None,
+    profiles=(),
+    seconds=1.25,
+    bytes=2_500_000,
+    planned={"int8": 2},
+    achieved={"int8": 1},
+    nodes=(RUNS, FALLS_BACK),
+    gates=(),
+    warnings=(),
+    findings=None,
+    skipped=(),
+    manifest="e.engine.manifest.json",
+    layer_info=None,
+)
+
+
+def lines(**changes: object) -> list[str]:
+    return printed(render, replace(REPORT, **changes)).splitlines()
+
+
+def test_the_head_names_backend_targets_and_shapes():
+    head = lines(
+        specialized=Specialized(input_shapes={"x": (1, 3)}, nodes_before=9, nodes_after=7),
+        profiles=(
+            InputProfile("a", (1, 3), (1, 3), (1, 3)),
+            InputProfile("b", (1, 3), (4, 3), (8, 3)),
+        ),
+        findings=Summary(warnings=1, infos=2),
+        skipped=("validate",),
+        warnings=("slow",),
+    )
+
+    assert head[:9] == [
+        "m.onnx",
+        "  tensorrt 10.9; compute capability 8.9, 12.0",
+        "  specialized for x 1x3: 9 nodes became 7",
+        "  input a: 1x3",
+        "  input b: 1x3 to 8x3, optimized for 4x3",
+        "  validate: no errors, 1 warning, 2 remarks",
+        "  validate: SKIPPED",
+        "  warning: slow",
+        "",
+    ]
+
+
+def test_without_targets_the_engine_is_for_this_gpu():
+    assert "  tensorrt 10.9; compute capability the GPU in this machine" in lines(targets=())
+
+
+def test_planned_types_are_compared_with_actual_ones():
+    text = lines()
+
+    assert "1 of 2 planned int8 nodes run in int8 kernels" in text
+    assert ["int8", "float32", "Conv", "1"] in cells("\n".join(text))
+    assert [line for line in text if "->" in line] == [
+        "  c2 in then (Conv): int8 -> float32, no kernel takes axis 1",
+    ]
+
+
+def test_many_fallbacks_are_counted():
+    text = lines(nodes=(FALLS_BACK,) * (SHOWN + 1))
+
+    assert sum("->" in line for line in text) == SHOWN
+    assert "  … and 1 more (--output-format json lists all)" in text
+
+
+def test_the_limits_of_the_evidence_are_said():
+    assert any("It cannot show" in line for line in lines())
+    assert any("nothing is known of the types" in line for line in lines(evidence="none"))
+
+
+def test_an_engine_without_quantized_nodes_is_a_float_engine():
+    assert "no quantized Conv, ConvTranspose, Gemm or MatMul: this is a float engine" in lines(nodes=(), planned={})
+
+
+def test_files_are_named_with_size_and_time():
+    assert lines(layer_info="l.json")[-3:] == [
+        "layers in l.json",
+        "wrote e.engine, 2.5 MB in 1.2 s",
+        "manifest in e.engine.manifest.json",
+    ]
+
+
+def test_a_missed_gate_leaves_no_engine():
+    gates = (
+        GateResult(gate="int8>=95%", passed=False, found="1 of 2 nodes"),
+        GateResult(gate="int8>=50%", passed=True, found="1 of 2 nodes"),
+    )
+    text = lines(gates=gates, engine=None, manifest=None)
+
+    assert "gate int8>=95%: MISSED, 1 of 2 nodes" in text
+    assert "gate int8>=50%: passed, 1 of 2 nodes" in text
+    assert text[-1] == "no engine was written: a gate was missed"
+
+
+def test_strings_of_the_model_are_escaped():
+    node = replace(FALLS_BACK, name=HOSTILE, reason=HOSTILE)
+    profile = InputProfile(HOSTILE, (1,), (1,), (1,))
+    text = "\n".join(lines(model=HOSTILE, nodes=(node,), profiles=(profile,), warnings=(HOSTILE,)))
+
+    assert text.count(ESCAPED) == 5
+    assert "\x1b" not in text

@@ -1,0 +1,60 @@
+"""What the terminal says of a calibration."""
+
+from dataclasses import replace
+
+from support.printed import ESCAPED, HOSTILE, printed
+
+from qdqtool.data import DataDescription
+from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
+from qdqtool.report.text.calibrate import render
+
+REPORT = CalibrateReport(
+    model="m.onnx",
+    output="r.json",
+    method="entropy",
+    target="tensorrt",
+    data=DataDescription("images", 8, None, {}),
+    shard=None,
+    samples=8,
+    resumed=0,
+    tensors=3,
+    unseen=(),
+    preparation=(),
+)
+
+
+def lines(**changes: object) -> list[str]:
+    return printed(render, replace(REPORT, **changes)).splitlines()
+
+
+def test_method_data_and_file_are_named():
+    assert lines() == ["ranges of 3 tensors of m.onnx, entropy over 8 samples of images", "wrote r.json"]
+
+
+def test_a_shard_is_set_against_all_samples():
+    assert lines(shard="1/4", samples=2)[0].endswith("entropy over 2 of 8 samples (shard 1/4) of images")
+
+
+def test_a_resumed_run_says_where_it_went_on():
+    assert lines(resumed=5)[1] == "went on from 5 samples that an interrupted run had done"
+
+
+def test_random_data_is_marked():
+    text = lines(data=DataDescription("", 8, 7, {}))
+
+    assert text[0].endswith("over 8 samples of random inputs, seed 7")
+    assert text[1] == "RANDOM calibration: the ranges say nothing about real inputs"
+
+
+def test_tensors_without_a_value_are_listed():
+    unseen = UnseenTensor(tensor="t", graph="then", reason="the branch never ran")
+
+    assert lines(unseen=(unseen,))[1] == "UNSEEN   t in then: the branch never ran"
+
+
+def test_strings_of_model_and_data_are_escaped():
+    unseen = UnseenTensor(tensor=HOSTILE, graph=HOSTILE, reason=HOSTILE)
+    data = DataDescription(HOSTILE, 8, None, {})
+    text = "\n".join(lines(model=HOSTILE, output=HOSTILE, data=data, unseen=(unseen,)))
+
+    assert text.count(ESCAPED) == 6

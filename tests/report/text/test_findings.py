@@ -1,0 +1,100 @@
+"""What the terminal says of the findings of ``validate``."""
+
+from dataclasses import replace
+
+from support.printed import ESCAPED, HOSTILE, printed
+
+from qdqtool import rules
+from qdqtool.findings import Finding
+from qdqtool.linting.report import ModelReport, Summary, TargetReport, ValidateReport, target_report
+from qdqtool.report.text.findings import SHOWN, render
+
+FINDING = Finding(
+    code="QP101",
+    name="parameters.scale-value",
+    severity="error",
+    effect="refused",
+    message="scale 's' is 0",
+    node="n1",
+    op_type="QuantizeLinear",
+    graph="then",
+    expected="> 0",
+    context="Relu -> n1 -> Conv",
+)
+FIX = f"    fix: {rules.get('QP101').remedy}"
+
+
+def judged(target: str, *findings: Finding, suppressed: int = 0, known: int = 0) -> TargetReport:
+    return target_report(target, findings, checked=(), suppressed=suppressed, known=known)
+
+
+def lines(
+    *targets: TargetReport, error: str | None = None, path: str = "m.onnx", show_context: bool = False
+) -> list[str]:
+    report = ValidateReport((ModelReport(path, targets, error),), Summary())
+    return printed(render, report, show_context=show_context).splitlines()
+
+
+def test_a_finding_has_place_message_expectation_and_fix():
+    assert lines(judged("onnx", FINDING))[:3] == [
+        "m.onnx for onnx: fail",
+        "  error QP101 [refused] then/n1 (QuantizeLinear): scale 's' is 0; expected > 0",
+        FIX,
+    ]
+
+
+def test_a_label_that_starts_with_the_operator_does_not_repeat_it():
+    unnamed = replace(FINDING, node="QuantizeLinear -> q", graph="", expected=None)
+
+    assert lines(judged("onnx", unnamed))[1] == "  error QP101 [refused] QuantizeLinear -> q: scale 's' is 0"
+
+
+def test_a_finding_about_the_model_has_no_place():
+    about_model = replace(FINDING, node=None, op_type=None, expected=None)
+
+    assert lines(judged("onnx", about_model))[1] == "  error QP101 [refused] scale 's' is 0"
+
+
+def test_the_neighbourhood_is_printed_on_request():
+    assert "    graph: Relu -> n1 -> Conv" in lines(judged("onnx", FINDING), show_context=True)
+    assert "    graph: Relu -> n1 -> Conv" not in lines(judged("onnx", FINDING))
+
+
+def test_targets_with_the_same_findings_share_a_block():
+    text = lines(judged("onnx", FINDING), judged("ort-cpu", FINDING), judged("tensorrt"))
+
+    assert [line for line in text if line.startswith("m.onnx")] == [
+        "m.onnx for onnx, ort-cpu: fail",
+        "m.onnx for tensorrt: pass",
+    ]
+
+
+def test_findings_that_are_not_shown_are_counted():
+    assert lines(judged("onnx", suppressed=2, known=1))[0] == "m.onnx for onnx: pass (2 suppressed, 1 in the baseline)"
+
+
+def test_the_fix_of_a_rule_is_printed_once_and_long_lists_are_cut():
+    text = lines(judged("onnx", *[FINDING] * (SHOWN + 2)))
+
+    assert sum(" QP101 [refused]" in line for line in text) == SHOWN
+    assert "    ... and 2 more of QP101 (--output-format concise lists all)" in text
+    assert text.count(FIX) == 1
+
+
+def test_an_unreadable_model_has_its_reason():
+    assert lines(error="no such file")[:2] == ["m.onnx: unreadable", "  no such file"]
+
+
+def test_fixable_findings_lead_to_the_options():
+    advice = "2 can be fixed: --fix and --unsafe-fixes do it, --diff shows how"
+    fixable = replace(FINDING, fixable=True)
+
+    assert lines(judged("onnx", fixable, fixable, FINDING))[-1] == advice
+    assert not any("--fix" in line for line in lines(judged("onnx", FINDING)))
+
+
+def test_strings_of_the_model_are_escaped():
+    hostile = replace(FINDING, node=HOSTILE, message=HOSTILE, expected=HOSTILE, context=HOSTILE)
+    text = "\n".join(lines(judged("onnx", hostile), path=HOSTILE, error=HOSTILE, show_context=True))
+
+    assert text.count("evil") == text.count(ESCAPED) == 7
