@@ -27,7 +27,6 @@ ELSEWHERE = {
 }
 """Folders of tests for what is outside the package."""
 NO_MODULE = {
-    "formats/test_page": "docs/formats.md against every format and target",
     "numerics/test_two_level": "scales of scales through affine, derive and search, against onnx",
     "planning/modes/test_number_formats": "every mode against every target",
     "planning/modes/test_weight_only": "the weight-only modes alike",

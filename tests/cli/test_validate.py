@@ -6,12 +6,8 @@ from pathlib import Path
 import onnx
 import pytest
 from support.command import qdqtool
-from support.paths import ROOT
 
 from qdqtool import rules
-from qdqtool.report.markdown.rules import pages
-
-DOCS = ROOT / "docs" / "rules"
 
 
 @pytest.fixture
@@ -196,11 +192,6 @@ def test_explain_an_unknown_rule():
 
     assert done.code == 2
     assert "did you mean" in done.err
-
-
-def test_the_pages_in_docs_are_current():
-    """Rebuild them with ``python -m qdqtool.report.markdown.rules docs/rules``."""
-    assert {path.name: path.read_text(encoding="utf-8") for path in DOCS.glob("*.md")} == pages()
 
 
 def test_the_gpus_that_lack_a_type_are_named(tmp_path: Path):

@@ -1,0 +1,118 @@
+"""What the terminal says of a quantized model."""
+
+from dataclasses import replace
+
+from support.printed import ESCAPED, HOSTILE, printed
+
+from qdqtool.findings import Finding
+from qdqtool.graph.io.save import Sizes
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.planning.calibration_used import CalibrationUsed
+from qdqtool.planning.degenerate import DegenerateTensor
+from qdqtool.report.text.quantize import render
+
+USED = CalibrationUsed(source="images", method="entropy", samples=4, random=False, seed=None)
+ZEROS = DegenerateTensor(
+    tensor="t", graph="", kind="activation", condition="zeros", scales=1, of=1, scale=1.0, action="scale is 1"
+)
+WARNING = Finding(code="QP302", name="n", severity="warning", effect="advice", message="slow", node="q")
+REPORT = QuantizeReport(
+    model="m.onnx",
+    output="q.onnx",
+    external_data=None,
+    mode="int8",
+    target="tensorrt",
+    opset_before=17,
+    opset_after=17,
+    calibration=None,
+    preparation=(),
+    corrected=(),
+    separated=(),
+    quantized=(),
+    skipped=(),
+    degenerate=(),
+    high_precision=None,
+    findings=(),
+    accuracy=None,
+    ranges_file=None,
+    plan_file=None,
+    codes_not_in_plan=0,
+    sizes=Sizes(before=100, after=50),
+)
+
+
+def lines(**changes: object) -> list[str]:
+    return printed(render, replace(REPORT, **changes)).splitlines()
+
+
+def test_the_plainest_run_has_counts_verdict_and_file():
+    assert lines() == [
+        "0 activations and 0 weights quantized in m.onnx",
+        "accuracy not measured: there is no data (--calib-data)",
+        "validate for tensorrt: pass (0 warnings, 0 infos)",
+        "size 100 bytes -> 50 bytes (50%)",
+        "wrote q.onnx",
+    ]
+
+
+def test_the_origin_of_the_ranges_is_named():
+    assert lines(calibration=USED)[1] == "calibrated with entropy over 4 samples of images"
+    assert (
+        lines(calibration=replace(USED, method="gptq"))[1] == "codes of weights chosen (gptq) over 4 samples of images"
+    )
+
+
+def test_random_and_forced_ranges_are_marked():
+    text = lines(calibration=replace(USED, random=True, seed=7, forced_for=("model",)))
+
+    assert text[2:4] == [
+        "RANDOM calibration, seed 7: it says nothing about real inputs",
+        "FORCED: the ranges were found on another model",
+    ]
+
+
+def test_corrected_and_separated_products_are_counted():
+    assert lines(corrected=("a", "b"), separated=("c",))[1:3] == [
+        "biases corrected behind 2 weights",
+        "1 product for queries, keys and values at once cut in three, to run quantized",
+    ]
+
+
+def test_tensors_that_no_scale_serves_are_noted():
+    channels = replace(ZEROS, kind="weight", graph="then", condition="tiny", scales=2, of=8)
+
+    assert lines(degenerate=(ZEROS, channels))[1:3] == [
+        "note     activation t: holds nothing but zeros; scale is 1",
+        "note     weight t in then: 2 of 8 channels hold only tiny values; scale is 1",
+    ]
+
+
+def test_warnings_are_listed_and_infos_only_counted():
+    text = lines(findings=(WARNING, replace(WARNING, node=None), replace(WARNING, severity="info", message="note")))
+
+    assert text[2:5] == [
+        "validate for tensorrt: pass (2 warnings, 1 info)",
+        "  QP302 q: slow",
+        "  QP302 slow",
+    ]
+
+
+def test_other_files_are_named_and_what_a_plan_lacks():
+    assert lines(ranges_file="r.json", plan_file="p.json", codes_not_in_plan=1)[-3:] == [
+        "ranges in r.json",
+        "plan in p.json",
+        "the plan keeps the scales of 1 weight but not the codes that data chose",
+    ]
+
+
+def test_strings_of_model_and_data_are_escaped():
+    text = "\n".join(
+        lines(
+            calibration=replace(USED, source=HOSTILE),
+            degenerate=(replace(ZEROS, tensor=HOSTILE, graph=HOSTILE),),
+            findings=(replace(WARNING, node=HOSTILE, message=HOSTILE),),
+            plan_file=HOSTILE,
+        )
+    )
+
+    assert text.count("evil") == text.count(ESCAPED) == 6

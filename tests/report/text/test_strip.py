@@ -1,0 +1,33 @@
+"""What the terminal says of a model without its Q/DQ."""
+
+from support.printed import ESCAPED, HOSTILE, printed
+
+from qdqtool.graph.io.save import Sizes
+from qdqtool.insertion.strip import KeptNode, RemovedNode
+from qdqtool.jobs.strip import StripReport
+from qdqtool.report.text.strip import render
+
+
+def test_what_went_what_stays_and_the_files():
+    report = StripReport(
+        model=HOSTILE,
+        output="f.onnx",
+        external_data=HOSTILE,
+        removed=(
+            RemovedNode(node="d", graph="", kind="pair", tensor="t"),
+            RemovedNode(node="e", graph="", kind="weight", tensor="w"),
+            RemovedNode(node="f", graph="", kind="weight", tensor="v"),
+        ),
+        kept=(KeptNode(node=HOSTILE, op_type="Q", graph="then", reason="its codes are an output"),),
+        warnings=(HOSTILE,),
+        sizes=Sizes(before=1000, after=4000),
+    )
+
+    assert printed(render, report).splitlines() == [
+        f"1 pair bypassed and 2 weights made float again in {ESCAPED}",
+        f"  kept {ESCAPED} in then: its codes are an output",
+        f"  warning {ESCAPED}",
+        "size 1 kB -> 4 kB (400%)",
+        "wrote f.onnx",
+        f"weights in {ESCAPED}",
+    ]
