@@ -14,6 +14,8 @@ import pytest
 from support.paths import ROOT
 
 LONGEST_MODULE = 320
+LONGEST_JOB = 200
+"""A job is orchestration: what is longer decides something that another room should decide."""
 LARGEST_ROOM = 4000
 LARGE_ROOMS = {"graph", "rules"}
 """``rules`` is a module for each fault, ``graph`` all that is known of ONNX files."""
@@ -72,6 +74,12 @@ def test_modules_and_rooms_are_of_a_size_to_read():
     rooms = room_sizes(package)
     assert rooms.keys() >= LARGE_ROOMS
     assert {room: size for room, size in rooms.items() if size > LARGEST_ROOM and room not in LARGE_ROOMS} == {}
+
+
+def test_jobs_are_short():
+    jobs = {path: text for path, text in sources("qdqtool").items() if path.parts[0] == "jobs"}
+    assert len(jobs) > 10
+    assert [str(path) for path, text in jobs.items() if len(text.splitlines()) > LONGEST_JOB] == []
 
 
 def test_every_module_says_in_one_sentence_what_it_is():

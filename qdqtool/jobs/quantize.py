@@ -140,13 +140,8 @@ class _Quantized:
 
 
 def _plan_data(inputs: PlanInputs, options: QuantizeOptions, progress: Progress | None) -> PlanData:
-    return PlanData(
-        ranges=inputs.ranges,
-        given=inputs.given,
-        feeds=inputs.feeds,
-        progress=progress,
-        stored=options.weights is WeightStorage.PACKED,
-    )
+    stored = options.weights is WeightStorage.PACKED
+    return PlanData(ranges=inputs.ranges, given=inputs.given, feeds=inputs.feeds, progress=progress, stored=stored)
 
 
 def _carry_out(ready: Model, planned: Planned, inputs: PlanInputs, options: QuantizeOptions) -> _Quantized:
