@@ -81,6 +81,7 @@ def test_long_lists_are_cut_and_the_rest_counted():
     text = lines(added=(replace(PAIR, readers=tuple("abcdef")),) * (SHOWN + 3))
 
     assert text[1].endswith("read by a, b, c, d and 2 more")
+    assert lines(added=(replace(PAIR, readers=tuple("abcd")),))[1].endswith("read by a, b, c, d")
     assert text[1 + SHOWN] == "    ... and 3 more (--output-format json has all)"
 
 

@@ -25,7 +25,7 @@ FIX = f"    fix: {rules.get('QP101').remedy}"
 
 
 def judged(target: str, *findings: Finding, suppressed: int = 0, known: int = 0) -> TargetReport:
-    return target_report(target, findings, checked=(), suppressed=suppressed, known=known)
+    return target_report(target, findings, checked=(f"rule for {target} only",), suppressed=suppressed, known=known)
 
 
 def lines(

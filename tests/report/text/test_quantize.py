@@ -79,18 +79,18 @@ def test_corrected_and_separated_products_are_counted():
 
 
 def test_tensors_that_no_scale_serves_are_noted():
-    channels = replace(ZEROS, kind="weight", graph="then", condition="tiny", scales=2, of=8)
+    channels = replace(ZEROS, kind="weight", graph="then", condition="tiny", scales=1, of=2)
 
     assert lines(degenerate=(ZEROS, channels))[1:3] == [
         "note     activation t: holds nothing but zeros; scale is 1",
-        "note     weight t in then: 2 of 8 channels hold only tiny values; scale is 1",
+        "note     weight t in then: 1 of 2 channels hold only tiny values; scale is 1",
     ]
 
 
 def test_warnings_are_listed_and_infos_only_counted():
     text = lines(findings=(WARNING, replace(WARNING, node=None), replace(WARNING, severity="info", message="note")))
 
-    assert text[2:5] == [
+    assert text[2:-2] == [
         "validate for tensorrt: pass (2 warnings, 1 info)",
         "  QP302 q: slow",
         "  QP302 slow",

@@ -32,6 +32,8 @@ def test_the_output_is_a_settings_file():
         targets=("onnx",),
         compute_capabilities=(89,),
         select=("QP",),
+        extend_select=("QS",),
+        ignore=("QL",),
         severity={"QP101": "info"},
         per_model_ignores={"a*.onnx": ("QP",)},
         per_node_ignores={HOSTILE: ("QS001",)},
@@ -42,6 +44,7 @@ def test_the_output_is_a_settings_file():
     assert text.startswith("# q.toml\n")
     assert (found["targets"], found["sm"], found["select"]) == (["onnx"], ["8.9"], ["QP"])
     assert (found["fail-on"], found["baseline"]) == ("never", "b.json")
+    assert (found["extend-select"], found["ignore"]) == (["QS"], ["QL"])
     assert found["severity"] == {"QP101": "info"}
     assert found["per-model-ignores"] == {"a*.onnx": ["QP"]}
     assert found["per-node-ignores"] == {HOSTILE: ["QS001"]}
