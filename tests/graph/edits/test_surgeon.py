@@ -1,3 +1,5 @@
+"""Edits of a rich model as a whole: exactly the intended places change, and it computes what it should."""
+
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +8,8 @@ import numpy as np
 import onnx
 import onnx_ir
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
+from support.edited import BODIES, CHAIN, outputs_in_order, text_model
 from support.rawdiff import changed_fields
 from support.real_feeds import real_feeds
 from support.rich_model import DOMAIN, rich_feeds, rich_model
@@ -20,26 +23,23 @@ from qdqtool.graph.edits.edit import (
     RemoveInitializer,
     RemoveNode,
     RenameOutput,
-    SetAttribute,
     SetDomain,
     SetInput,
     SetNodeName,
     SetOperator,
 )
 from qdqtool.graph.edits.naming import Namer
-from qdqtool.graph.edits.surgeon import EditError, apply_edits
+from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import make_tensor, pending_tensor
 from qdqtool.graph.model import Model, Payload
-from qdqtool.graph.scope import MAIN, ScopePath, walk
+from qdqtool.graph.scope import MAIN, ScopePath
 
 THEN = ("features.then_branch",)
 ELSE = ("features.else_branch",)
 BLOCK = (f"{DOMAIN}::Block",)
 CHOOSE_NEGATIVE = (f"{DOMAIN}::Choose", "result.else_branch")
-
-CHAIN = "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> { a = Relu(x)  b = Mul(a, w)  y = Add(a, b) }"
 
 
 def pair(scope: ScopePath, source: str, output: str, mark: str) -> list[Edit]:
@@ -51,14 +51,6 @@ def pair(scope: ScopePath, source: str, output: str, mark: str) -> list[Edit]:
         AddNode(scope, "QuantizeLinear", (source, scale, zero), (codes,), f"{mark}_Q"),
         AddNode(scope, "DequantizeLinear", (codes, scale, zero), (output,), f"{mark}_DQ"),
     ]
-
-
-def text_model(text: str) -> Model:
-    return Model(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}'))
-
-
-def outputs_in_order(model: Model, path: ScopePath = MAIN) -> list[str]:
-    return [node.output[0] for node in dict(walk(model.proto))[path].node]
 
 
 def packed_weight(model: onnx.ModelProto) -> list[Edit]:
@@ -273,77 +265,7 @@ class TestCopiesEverywhere:
         assert all(map(np.array_equal, run(changed.proto, feeds), run(model.proto, feeds)))
 
 
-class TestPlacing:
-    def test_a_new_node_stands_right_before_its_first_reader(self) -> None:
-        model = text_model(CHAIN)
-        edits = [AddNode(MAIN, "Identity", ("a",), ("c",), "c"), SetInput(MAIN, ("y",), 0, "c")]
-        assert outputs_in_order(apply_edits(model, edits)) == ["a", "b", "c", "y"]
-
-    def test_new_nodes_that_read_each_other_are_sorted(self) -> None:
-        edits = [
-            AddNode(MAIN, "Identity", ("d",), ("e",), "e"),
-            AddNode(MAIN, "Identity", ("c",), ("d",), "d"),
-            AddNode(MAIN, "Identity", ("a",), ("c",), "c"),
-            SetInput(MAIN, ("b",), 0, "e"),
-        ]
-        assert outputs_in_order(apply_edits(text_model(CHAIN), edits)) == ["a", "c", "d", "e", "b", "y"]
-
-    def test_a_new_node_that_only_a_body_reads_stands_before_its_owner(self) -> None:
-        model = text_model(
-            "g (float[4] x, bool c) => (float[4] y, float[4] z) { z = Neg(x)"
-            "  y = If(c) <then_branch = t () => (float[4] p) { p = Relu(x) },"
-            " else_branch = e () => (float[4] q) { q = Abs(x) }> }"
-        )
-        edits = [AddNode(MAIN, "Neg", ("x",), ("n",), "n"), SetInput(("y.else_branch",), ("q",), 0, "n")]
-        assert outputs_in_order(apply_edits(model, edits)) == ["z", "n", "y"]
-
-    def test_a_new_node_that_no_node_reads_stands_at_the_end(self) -> None:
-        edits = [AddNode(MAIN, "Identity", ("a",), ("unread",), "unread")]
-        assert outputs_in_order(apply_edits(text_model(CHAIN), edits)) == ["a", "b", "y", "unread"]
-
-    def test_a_later_node_moves_only_if_a_changed_one_reads_it(self) -> None:
-        model = text_model(
-            "g (float[4] x) => (float[4] y, float[4] z) { y = Relu(x)  a = Neg(x)  b = Abs(a)  z = Neg(b) }"
-        )
-        changed = apply_edits(model, [SetInput(MAIN, ("y",), 0, "b")])
-        assert outputs_in_order(changed) == ["a", "b", "y", "z"]
-        onnx.checker.check_model(changed.proto)
-
-    def test_a_body_that_reads_a_later_node_moves_it_too(self) -> None:
-        model = text_model(
-            "g (float[4] x, bool c) => (float[4] y, float[4] z) {"
-            "  y = If(c) <then_branch = t () => (float[4] p) { p = Relu(x) },"
-            " else_branch = e () => (float[4] q) { q = Abs(x) }>"
-            "  z = Neg(x) }"
-        )
-        assert outputs_in_order(apply_edits(model, [SetInput(("y.else_branch",), ("q",), 0, "z")])) == ["z", "y"]
-
-    def test_an_unsorted_model_keeps_its_order(self) -> None:
-        model = text_model(CHAIN)
-        model.proto.graph.node.reverse()
-        edits = [AddNode(MAIN, "Identity", ("x",), ("c",), "c"), SetInput(MAIN, ("a",), 0, "c")]
-        assert outputs_in_order(apply_edits(model, edits)) == ["y", "b", "c", "a"]
-
-    def test_constants_of_a_function_stand_first(self) -> None:
-        model = Model(rich_model())
-        changed = apply_edits(model, pair(BLOCK, "sum", "sum_DQ", "sum"))
-        assert outputs_in_order(changed, BLOCK)[:2] == ["sum_scale", "sum_zero_point"]
-
-    def test_a_cycle_is_refused(self) -> None:
-        with pytest.raises(EditError, match="cycle"):
-            apply_edits(text_model(CHAIN), [SetInput(MAIN, ("a",), 0, "y")])
-
-
 class TestSingleEdits:
-    def test_an_attribute_is_set_changed_and_deleted(self) -> None:
-        model = text_model("g (float[2,3] x) => (float[2,3] y) { y = Softmax<axis = 1>(x) }")
-        changed = apply_edits(model, [SetAttribute(MAIN, ("y",), "axis", 0)])
-        assert changed_fields(model.proto, changed.proto) == ["graph.node[y].attribute[axis].i"]
-        gone = apply_edits(model, [SetAttribute(MAIN, ("y",), "axis", None)])
-        assert changed_fields(model.proto, gone.proto) == ["-graph.node[y].attribute[axis]"]
-        assert changed_fields(model.proto, apply_edits(gone, [SetAttribute(MAIN, ("y",), "axis", 1)]).proto) == []
-        assert changed_fields(gone.proto, apply_edits(gone, [SetAttribute(MAIN, ("y",), "other", None)]).proto) == []
-
     def test_packed_tensors_travel_in_attributes(self) -> None:
         tensor = make_tensor("t", np.array([1, -2, 7]), TensorProto.INT4)
         edits = [AddNode(MAIN, "Constant", (), ("c",), "c", attributes={"value": tensor})]
@@ -372,55 +294,6 @@ class TestSingleEdits:
         found = changed_fields(model.proto, apply_edits(model, edits).proto)
         assert f"+functions[{DOMAIN}::Block:].opset_import[com.microsoft]" in found
         assert len(found) == 2
-
-    def test_inputs_can_be_appended_and_taken_away(self) -> None:
-        model = text_model("g (float[4] x) => (float[4] y) <float lo = {0.0}, float hi = {1.0}> { y = Clip(x, lo) }")
-        longer = apply_edits(model, [SetInput(MAIN, ("y",), 2, "hi")])
-        assert list(longer.proto.graph.node[0].input) == ["x", "lo", "hi"]
-        hole = apply_edits(longer, [SetInput(MAIN, ("y",), 1, "")])
-        assert list(hole.proto.graph.node[0].input) == ["x", "", "hi"]
-        assert list(apply_edits(hole, [SetInput(MAIN, ("y",), 2, "")]).proto.graph.node[0].input) == ["x"]
-
-    def test_a_node_gives_its_output_name_to_another(self) -> None:
-        edits = [
-            RemoveNode(MAIN, ("y",)),
-            RenameOutput(MAIN, ("b",), 0, "y"),
-        ]
-        changed = apply_edits(text_model(CHAIN), edits)
-        assert [(node.op_type, list(node.output)) for node in changed.proto.graph.node] == [
-            ("Relu", ["a"]),
-            ("Mul", ["y"]),
-        ]
-
-    def test_two_nodes_swap_their_output_names(self) -> None:
-        edits = [
-            RenameOutput(MAIN, ("a",), 0, "b"),
-            RenameOutput(MAIN, ("b",), 0, "a"),
-            SetInput(MAIN, ("b",), 0, "b"),
-        ]
-        assert outputs_in_order(apply_edits(text_model(CHAIN), edits)) == ["b", "a", "y"]
-
-    def test_an_initializer_goes_with_its_graph_input_and_annotations(self) -> None:
-        model = text_model(CHAIN)
-        graph = model.proto.graph
-        graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4]))
-        graph.value_info.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4]))
-        graph.quantization_annotation.add(tensor_name="w")
-        graph.quantization_annotation.add(tensor_name="a")
-        edits = [RemoveInitializer(MAIN, "w"), SetInput(MAIN, ("b",), 1, "a")]
-        assert changed_fields(model.proto, apply_edits(model, edits).proto) == [
-            "-graph.initializer[w]",
-            "-graph.input[w]",
-            "-graph.quantization_annotation[w]",
-            "-graph.value_info[w]",
-            "graph.node[b].input",
-        ]
-
-    def test_an_initializer_is_replaced_under_its_name(self) -> None:
-        model = text_model(CHAIN)
-        new = make_tensor("w", np.zeros(4), TensorProto.FLOAT)
-        changed = apply_edits(model, [RemoveInitializer(MAIN, "w"), AddInitializer(MAIN, new)])
-        assert list(changed.proto.graph.initializer) == [new]
 
     @pytest.mark.parametrize(("before", "after"), [(3, 4), (4, 4), (9, 9)])
     def test_a_new_initializer_raises_the_ir_version_to_4(self, before: int, after: int) -> None:
@@ -458,72 +331,12 @@ class TestSingleEdits:
         assert b"\xfa\x3f\x03new" in before
         assert b"\xfa\x3f\x03new" in after
 
-    def test_attributes_that_graphsurgeon_cannot_read_stay(self) -> None:
-        model = text_model(CHAIN)
-        node = model.proto.graph.node[1]
-        node.attribute.add(name="bytes", type=onnx.AttributeProto.STRING, s=b"\xff\xfe")
-        node.attribute.add(name="type", type=onnx.AttributeProto.TYPE_PROTO)
-        node.attribute.add(name="graphs", type=onnx.AttributeProto.GRAPHS).graphs.add(name="inside")
-        edits = [SetInput(MAIN, ("b",), 0, "x"), SetNodeName(MAIN, ("b",), "named")]
-        changed = changed_fields(model.proto, apply_edits(model, edits).proto)
-        assert changed == ["+graph.node[b].name", "graph.node[b].input"]
-
     def test_no_edits_give_an_independent_copy(self) -> None:
         model = text_model(CHAIN)
         copied = apply_edits(model, [])
         assert copied.proto == model.proto
         copied.proto.ir_version = 10
         assert model.proto.ir_version == 8
-
-
-BODIES = (
-    "g (float[4] x, bool c) => (float[4] y) <float[4] w = {1,2,3,4}> { a = Relu(x)"
-    "  y = If(c) <then_branch = t () => (float[4] p) { inner = Add(a, w)  p = Relu(inner) },"
-    " else_branch = e () => (float[4] q) { q = Abs(x) }> }"
-)
-THEN_BODY = ("y.then_branch",)
-ZEROS = np.zeros(4, np.float32)
-
-CONTRADICTIONS: dict[str, tuple[list[Edit], str]] = {
-    "unknown scope": ([RemoveNode(("nowhere",), ("a",))], "no scope 'nowhere'"),
-    "unknown node": ([RemoveNode(MAIN, ("nothing",))], r"no node with outputs \['nothing'\]"),
-    "node of another scope": ([SetInput(MAIN, ("p",), 0, "x")], r"no node with outputs \['p'\]"),
-    "unknown initializer": ([RemoveInitializer(MAIN, "x")], "no initializer 'x'"),
-    "unknown output": ([RenameOutput(MAIN, ("a",), 1, "z")], "no output 1"),
-    "tensor that exists": (
-        [AddNode(MAIN, "Relu", ("x",), ("a",), "n")],
-        "'a' would be defined twice in the main graph",
-    ),
-    "initializer that exists": (
-        [AddInitializer(MAIN, numpy_helper.from_array(ZEROS, "x"))],
-        "'x' would be defined twice",
-    ),
-    "new name twice": ([AddNode(MAIN, "Relu", ("x",), ("n", "n"), "n")], "'n' would be defined twice"),
-    "outer name in a body": ([AddNode(THEN_BODY, "Relu", ("x",), ("a",), "n")], "would hide that of the main graph"),
-    "body's name outside": ([AddNode(MAIN, "Relu", ("x",), ("inner",), "n")], "would hide that of the main graph"),
-    "removed but read": ([RemoveNode(MAIN, ("a",))], "'a' of the main graph would vanish, but input 0 of node 'Add"),
-    "removed constant but read": ([RemoveInitializer(MAIN, "w")], "'w' of the main graph would vanish, but input 1"),
-    "removed graph output": ([RemoveNode(MAIN, ("y",))], "'y' would vanish, but it is an output of the main graph"),
-    "removed body output": ([RemoveNode(THEN_BODY, ("p",))], "output of scope 'y.then_branch'"),
-    "renamed but read": ([RenameOutput(MAIN, ("a",), 0, "z")], "'a' of the main graph would vanish"),
-    "reads nothing": ([SetInput(MAIN, ("a",), 0, "nothing")], "reads tensor 'nothing', which is defined nowhere"),
-    "reads a body's tensor": ([SetInput(MAIN, ("a",), 0, "inner")], "reads tensor 'inner'"),
-    "two tensors for an input": (
-        [SetInput(THEN_BODY, ("p",), 0, "a"), SetInput(THEN_BODY, ("p",), 0, "x")],
-        "input 0 is set twice",
-    ),
-    "two names for an output": (
-        [RenameOutput(MAIN, ("y",), 0, "z"), RenameOutput(MAIN, ("y",), 0, "zz")],
-        "renamed twice",
-    ),
-    "new node without output": ([AddNode(MAIN, "Relu", ("x",), ("",), "n")], "has no output"),
-}
-
-
-@pytest.mark.parametrize(("edits", "message"), CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
-def test_contradictions_are_refused(edits: list[Edit], message: str) -> None:
-    with pytest.raises(EditError, match=message):
-        apply_edits(text_model(BODIES), edits)
 
 
 def test_a_body_goes_with_its_owner() -> None:

@@ -1,0 +1,84 @@
+"""Types and shapes are onnx's, and vectors too long to be shapes are not expanded."""
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.rich_model import rich_model
+from support.small import conv_model
+
+from qdqtool.graph.index.inference import LONGEST, infer_types
+
+BEHIND_A_SHAPE = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[%s, 4] x, float[24] flat, int64[%d] numbers) => (float[a, b] y) <int64[1] rest = {-1}, int64 one = {1}> {
+  dims = Shape (x)
+  width = Gather (dims, one)
+  width1 = Unsqueeze (width, rest0)
+  shape = Concat <axis = 0> (rest, width1)
+  wide = Cast <to = 1> (numbers)
+  y = Reshape (flat, shape)
+}
+"""
+"""A shape computed from that of an input, beside a Cast of a vector of so many numbers."""
+
+
+def model(numbers: int = 3, rows: str = "6") -> onnx.ModelProto:
+    proto = onnx.parser.parse_model(BEHIND_A_SHAPE % (rows, numbers))
+    proto.graph.initializer.append(helper.make_tensor("rest0", TensorProto.INT64, [1], [0]))
+    return proto
+
+
+def shape_of(proto: onnx.ModelProto, name: str) -> list[int]:
+    values = [*proto.graph.value_info, *proto.graph.output]
+    (found,) = [value.type.tensor_type.shape.dim for value in values if value.name == name]
+    return [dim.dim_value for dim in found]
+
+
+def test_shapes_that_are_computed_from_shapes_are_found():
+    assert shape_of(infer_types(model()), "y") == [6, 4]
+    plain = onnx.shape_inference.infer_shapes(model())
+    assert shape_of(plain, "y") == [0, 0], "else the test shows nothing"
+
+
+@pytest.mark.parametrize(("numbers", "found"), [(LONGEST, [6, 4]), (LONGEST + 1, [0, 0])])
+def test_numbers_are_not_followed_beside_a_vector_longer_than_a_shape_can_be(numbers, found):
+    assert shape_of(infer_types(model(numbers)), "y") == found
+
+
+@pytest.mark.parametrize("hidden", ["output", "body"])
+def test_long_vectors_are_seen_wherever_they_are_declared(hidden):
+    proto = model()
+    long = helper.make_tensor_value_info("long", TensorProto.INT64, [LONGEST + 1])
+    if hidden == "output":
+        proto.graph.node.append(helper.make_node("Cast", ["anything"], ["long"], to=TensorProto.INT64))
+        proto.graph.input.append(helper.make_tensor_value_info("anything", TensorProto.FLOAT, None))
+        proto.graph.output.append(long)
+    else:
+        body = helper.make_graph([helper.make_node("Neg", ["x"], ["n"])], "body", [], [long], value_info=[long])
+        proto.graph.node.append(helper.make_node("If", ["c"], ["z"], then_branch=body, else_branch=body))
+    assert shape_of(infer_types(proto), "y") == [0, 0]
+
+
+@pytest.mark.parametrize("make", [conv_model, rich_model])
+def test_a_model_without_shape_arithmetic_gets_what_onnx_infers(make):
+    proto = make()
+    plain = onnx.shape_inference.infer_shapes(proto)
+    inferred = infer_types(proto)
+    assert {value.name: value for value in inferred.graph.value_info}.keys() >= {
+        value.name for value in plain.graph.value_info
+    }
+    assert proto == make(), "the given model stays"
+
+
+def test_a_model_on_which_inference_fails_is_given_back():
+    proto = conv_model()
+    proto.ClearField("opset_import")
+    with pytest.raises(Exception, match="opset"):
+        onnx.shape_inference.infer_shapes(proto)
+    assert infer_types(proto) is proto
+
+
+def test_contradicting_shapes_are_no_failure():
+    proto = conv_model()
+    proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 99
+    assert any(value.name == "c" for value in infer_types(proto).graph.value_info)
