@@ -35,6 +35,13 @@ def test_a_number_is_rounded_once_to_the_type_of_the_real_side(scale, name):
     assert Fraction(float(found)) == rational.round_real(rational.real(scale), name).size
 
 
+@pytest.mark.parametrize(("name", "bits"), [("float16", 11), ("bfloat16", 8)])
+def test_a_number_just_above_a_tie_is_rounded_up_although_float32_is_the_tie(name, bits):
+    above = 1 + 2.0**-bits + 2.0**-40
+    assert float(np.float32(above)) == 1 + 2.0**-bits
+    assert float(scale_like(above, np.dtype(numbers.REAL[name]))) == 1 + 2.0 ** (1 - bits)
+
+
 def test_whole_numbers_and_lists_are_scales_too():
     assert scale_like(2, np.dtype(np.float16)).dtype == np.float16
     np.testing.assert_array_equal(scale_like([1, 3], np.dtype(np.float32)), np.float32([1, 3]))

@@ -66,6 +66,7 @@ def test_another_real_type_is_refused(wrong):
         (np.int32([1]), np.int32),
         (np.float64([1]), np.float32),
         (np.int64([1]), np.float32),
+        (np.int32(1), np.float32),
         (np.uint8([1]), np.float32),
         ([1, 2], np.float32),
         (True, np.float32),

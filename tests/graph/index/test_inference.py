@@ -54,7 +54,8 @@ def test_long_vectors_are_seen_wherever_they_are_declared(hidden):
         proto.graph.input.append(helper.make_tensor_value_info("anything", TensorProto.FLOAT, None))
         proto.graph.output.append(long)
     else:
-        body = helper.make_graph([helper.make_node("Neg", ["x"], ["n"])], "body", [], [long], value_info=[long])
+        returned = helper.make_tensor_value_info("n", TensorProto.FLOAT, None)
+        body = helper.make_graph([helper.make_node("Neg", ["x"], ["n"])], "body", [], [returned], value_info=[long])
         proto.graph.node.append(helper.make_node("If", ["c"], ["z"], then_branch=body, else_branch=body))
     assert shape_of(infer_types(proto), "y") == [0, 0]
 
