@@ -63,11 +63,15 @@ class BaselineMatcher:
     def _read_by(self, use: Use) -> Value | None:
         """Return what the baseline's node with the same outputs reads at that input."""
         path, key = self._path(use.node.scope.path), use.node.key
-        twin = self._nodes.get((path, key))
-        if twin is None:
+        counterpart = self._nodes.get((path, key))
+        if counterpart is None:
             plain = tuple(next(_plain(name), name) for name in key)
-            twin = self._nodes.get((path, plain))
-        return twin.input(use.index) if twin is not None and twin.op_type == use.node.op_type else None
+            counterpart = self._nodes.get((path, plain))
+        return (
+            counterpart.input(use.index)
+            if counterpart is not None and counterpart.op_type == use.node.op_type
+            else None
+        )
 
 
 def _names(entry: QdqNode, readers: list[QdqNode]) -> Iterator[str]:

@@ -78,10 +78,10 @@ def fix_model(model: Model, request: FixRequest) -> Transformed[Repaired]:
         UsageError: Data that does not fit.
     """
     reference(model)
-    judge = Linter(request.policy)
+    linter = Linter(request.policy)
 
     def proposals(context: RuleContext) -> Iterator[Proposal]:
-        for finding, fault in judge.fixable(context):
+        for finding, fault in linter.fixable(context):
             yield Proposal(code=finding.code, node=fault.node, fixes=fault.fixes)
 
     permission = Permission.UNSAFE if request.unsafe else Permission.SAFE

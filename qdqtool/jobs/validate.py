@@ -38,9 +38,9 @@ def validate_model(
         ArgumentError: A target, a compute capability or a prefix is unknown.
         ModelError: The model cannot be read.
     """
-    judge = Linter(_policy(targets, compute_capabilities, select, ignore))
+    linter = Linter(_policy(targets, compute_capabilities, select, ignore))
     model = path_or_model if isinstance(path_or_model, Model) else load_model(Path(path_or_model))
-    return validate_report([judge.model(model)])
+    return validate_report([linter.model(model)])
 
 
 def validate_models(

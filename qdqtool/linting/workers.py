@@ -28,14 +28,14 @@ def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mode
     Raises:
         ArgumentError: The policy names a target or a rule that does not exist.
     """
-    # The judge is made here too, so that a wrong policy is reported once and before any process starts.
-    judge = Linter(policy)
+    # The linter is made here too, so that a wrong policy is reported once and before any process starts.
+    linter = Linter(policy)
     # Largest first: a large model at the end would run alone while the other processes wait.
     waiting = sorted(dict.fromkeys(paths), key=_size, reverse=True)
     reports: dict[Path, ModelReport] = {}
     most = min(_cpus(), MOST_JOBS) if jobs is None else jobs
     if jobs is None or min(most, len(waiting)) == 1:
-        reports = _here(waiting, judge, most)
+        reports = _here(waiting, linter, most)
         waiting = waiting[len(reports) :]
     workers = min(most, len(waiting))
     while waiting:
@@ -49,7 +49,7 @@ def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mode
     return [reports[path] for path in paths]
 
 
-def _here(paths: list[Path], judge: Linter, most: int) -> dict[Path, ModelReport]:
+def _here(paths: list[Path], linter: Linter, most: int) -> dict[Path, ModelReport]:
     """Return the reports of the first ``paths``, until ``most`` processes would finish the rest sooner."""
     reports: dict[Path, ModelReport] = {}
     begun, done, left = perf_counter(), 0, sum(map(_size, paths))
@@ -57,7 +57,7 @@ def _here(paths: list[Path], judge: Linter, most: int) -> dict[Path, ModelReport
         spent = perf_counter() - begun
         if spent > START_SECONDS and parallel_pays(spent * left / (done or 1), min(most, len(paths) - number)):
             break
-        reports[path] = judge.file(path)
+        reports[path] = linter.file(path)
         done, left = done + _size(path), left - _size(path)
     return reports
 

@@ -50,13 +50,13 @@ def encode(view: GraphView, scope: Scope) -> ConverterInput:
         ModelError: A name is read that nothing defines, or is defined twice.
     """
     encoder = _Encoder(view)
-    encoder.encode(scope, encoder.stand_in.graph, ChainMap())
-    return encoder.stand_in
+    encoder.encode(scope, encoder.prepared.graph, ChainMap())
+    return encoder.prepared
 
 
 class _Encoder:
     def __init__(self, view: GraphView) -> None:
-        self.stand_in = ConverterInput(onnx.GraphProto(name="main"))
+        self.prepared = ConverterInput(onnx.GraphProto(name="main"))
         self._view = view
         self._captured: dict[str, str] = {}
 
@@ -68,8 +68,8 @@ class _Encoder:
             self._encode_node(node, graph.node.add(), names)
 
     def _make_up(self, real: str) -> str:
-        made_up = f"tensor{len(self.stand_in.names)}"
-        self.stand_in.names[made_up] = real
+        made_up = f"tensor{len(self.prepared.names)}"
+        self.prepared.names[made_up] = real
         return made_up
 
     def _resolve(self, name: str, scope: Scope, names: _Names) -> str:
@@ -81,7 +81,7 @@ class _Encoder:
             raise ModelError(f"{_where(scope)} reads tensor '{name}', which nothing defines")
         if name not in self._captured:
             self._captured[name] = self._make_up(name)
-            self.stand_in.graph.input.add(name=self._captured[name])
+            self.prepared.graph.input.add(name=self._captured[name])
         return self._captured[name]
 
     def _encode_interface(self, scope: Scope, graph: onnx.GraphProto, names: _Names) -> None:
@@ -109,7 +109,7 @@ class _Encoder:
         target.op_type, target.domain, target.overload = source.op_type, node.domain, source.overload
         target.input.extend(self._resolve(name, scope, names) for name in source.input)
         target.output.extend(self._resolve(name, scope, names) for name in source.output)
-        self.stand_in.nodes[tuple(target.output)] = node
+        self.prepared.nodes[tuple(target.output)] = node
         for attribute in source.attribute:
             if attribute.type not in _GRAPHS:
                 self._encode_attribute(attribute, target.attribute.add())

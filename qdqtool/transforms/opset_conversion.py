@@ -40,21 +40,21 @@ def convert_scope(index: ModelIndex, scope: Scope, imports: Imports, namer: Name
     Raises:
         ModelError: The conversion fails; the message names the operator.
     """
-    stand_in = encode(index.view, scope)
-    for node in stand_in.nodes.values():
+    prepared = encode(index.view, scope)
+    for node in prepared.nodes.values():
         check_convertible(node, version)
-    converted = _convert(stand_in, scope, imports, version)
-    difference = _Difference(index, stand_in, namer, version)
-    difference.compare(scope.path, stand_in.graph, converted)
+    converted = _convert(prepared, scope, imports, version)
+    difference = _Difference(index, prepared, namer, version)
+    difference.compare(scope.path, prepared.graph, converted)
     return difference.edits
 
 
-def _convert(stand_in: ConverterInput, scope: Scope, imports: Imports, version: int) -> onnx.GraphProto:
+def _convert(prepared: ConverterInput, scope: Scope, imports: Imports, version: int) -> onnx.GraphProto:
     others = [entry for entry in imports if entry.domain not in DEFAULT_DOMAINS]
     try:
-        return _run_converter(stand_in.graph, scope.opset, others, version)
+        return _run_converter(prepared.graph, scope.opset, others, version)
     except _FAILURES as error:
-        culprit = _culprit(stand_in, scope.opset, others, version)
+        culprit = _culprit(prepared, scope.opset, others, version)
         what = f"node '{culprit.label}' ({culprit.op_type})" if culprit else "an operator"
         where = f" in {display(scope.path)}" if scope.path else ""
         raise ModelError(
@@ -70,16 +70,16 @@ def _run_converter(graph: onnx.GraphProto, before: int, others: Imports, version
     return version_converter.convert_version(model, version).graph
 
 
-def _culprit(stand_in: ConverterInput, before: int, others: Imports, version: int) -> NodeView | None:
+def _culprit(prepared: ConverterInput, before: int, others: Imports, version: int) -> NodeView | None:
     """Return the first node that the converter refuses by itself; None where it converts each node by itself."""
-    for node in stand_in.graph.node:
+    for node in prepared.graph.node:
         alone = onnx.GraphProto(name="one", node=[node])
         alone.input.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name)
         alone.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name)
         try:
             _run_converter(alone, before, others, version)
         except _FAILURES:
-            return stand_in.nodes[tuple(node.output)]
+            return prepared.nodes[tuple(node.output)]
     return None
 
 
@@ -92,10 +92,10 @@ def _reason(error: Exception) -> str:
 class _Difference:
     """The changes of the converter to a stand-in, as edits of the real graph."""
 
-    def __init__(self, index: ModelIndex, stand_in: ConverterInput, namer: Namer, version: int) -> None:
+    def __init__(self, index: ModelIndex, prepared: ConverterInput, namer: Namer, version: int) -> None:
         self.edits: list[Edit] = []
         self._index = index
-        self._stand_in = stand_in
+        self._prepared = prepared
         self._namer = namer
         self._version = version
 
@@ -112,14 +112,14 @@ class _Difference:
                 # The converter places new nodes before the node that they serve, whose name they get.
                 waiting.append(node)
                 continue
-            real = self._stand_in.nodes[key]
+            real = self._prepared.nodes[key]
             names.anchor = next(filter(None, real.key))
             self._add(waiting, names)
             self._change(real, old[key], node, names)
             self._compare_bodies(real, old[key], node)
         self._add(waiting, names)
         kept = {tuple(node.output) for node in after.node}
-        self.edits.extend(RemoveNode(path, self._stand_in.nodes[key].key) for key in old if key not in kept)
+        self.edits.extend(RemoveNode(path, self._prepared.nodes[key].key) for key in old if key not in kept)
 
     def _add(self, nodes: list[onnx.NodeProto], names: "_Names") -> None:
         for node in nodes:
@@ -153,7 +153,7 @@ class _Difference:
 
     def real_name(self, name: str) -> str | None:
         """Return the real name of a tensor of the stand-in; None for a tensor that the converter added."""
-        return self._stand_in.names.get(name)
+        return self._prepared.names.get(name)
 
 
 class _Names:

@@ -1,0 +1,56 @@
+"""The gate on Q and DQ nodes: one wrong element fails it, and nodes that were not checked are told as SKIPPED."""
+
+from types import SimpleNamespace
+
+import onnx
+import pytest
+from onnx import TensorProto
+from support.qdq import pair_model
+
+from qdqtool.checking.gates import own_core
+from qdqtool.checking.qdq_reference import NodeCheck
+from qdqtool.checking.report import GateResult
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.model import Model
+
+
+@pytest.fixture
+def nodes():
+    made = pair_model(TensorProto.INT8)
+    return ModelIndex.of(Model(made) if isinstance(made, onnx.ModelProto) else made).qdq.nodes
+
+
+def result(*checks: NodeCheck) -> GateResult:
+    job = SimpleNamespace(checks=dict(enumerate(checks)))
+    (gate,) = own_core.results(SimpleNamespace(job=job))
+    return gate
+
+
+def test_equal_results_agree(nodes) -> None:
+    gate = result(*(NodeCheck(entry, elements=8) for entry in nodes))
+    assert (gate.passed, gate.detail) == (True, "2 of 2 agree")
+
+
+def test_one_element_of_one_node_fails_and_names_the_node(nodes) -> None:
+    gate = result(
+        NodeCheck(nodes[0], elements=8), NodeCheck(nodes[1], elements=8, different=1, max_steps=1, example="e")
+    )
+    assert not gate.passed
+    assert gate.detail == "1 of 2 differ"
+    (failure,) = gate.failures
+    assert nodes[1].node.label in failure
+    assert "1 of 8 elements differ from our core, by up to 1 steps; e" in failure
+
+
+def test_a_node_that_was_not_checked_is_not_counted_as_agreeing(nodes) -> None:
+    gate = result(NodeCheck(nodes[0], elements=8), NodeCheck(nodes[1]))
+    assert gate.detail == "1 of 2 agree, 1 SKIPPED"
+
+
+def test_what_only_our_core_evaluated_is_counted_apart(nodes) -> None:
+    gate = result(NodeCheck(nodes[0], elements=8), NodeCheck(nodes[1], elements=8, own="bfloat16"))
+    assert gate.detail == "1 of 2 agree, 1 that ONNX Runtime cannot run evaluated by our own core alone"
+
+
+def test_a_model_without_q_and_dq_says_so() -> None:
+    assert result().detail == "the model has no Q or DQ"
