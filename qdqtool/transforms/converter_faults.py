@@ -6,7 +6,7 @@ type, and ends the process where a string stands in place of a list.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import onnx
 from qdqtool.errors import ModelError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.io.tensors import make_tensor
 
 _GRAPHS = {onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS}
 
@@ -113,3 +114,45 @@ def _nearest_mode(index: ModelIndex, node: NodeView, version: int) -> str:
         version,
         "its scales are not constant, or grow the image one way and shrink it another, rounding differently",
     )
+
+
+def retype_constants(
+    index: ModelIndex, node: NodeView, converted: onnx.NodeProto, made: Iterable[onnx.NodeProto], version: int
+) -> None:
+    """Give constants that the converter made of attributes the type of the node's first input, where ONNX asks for it.
+
+    The converter stores the bounds of a Clip and the value of a Pad as float32. With a float16 or double input no
+    consumer loads the result. Where the type of the input is unknown, they stay float32.
+
+    Args:
+        index: The index of the model.
+        node: The node before the conversion.
+        converted: The node after it.
+        made: The nodes that the converter put in front of it; their values are changed.
+        version: The version that the node is converted to.
+    """
+    constants = [each for each in made if each.op_type == "Constant"]
+    first = node.input(0)
+    if not constants or first is None:
+        return
+    same_type = {
+        converted.input[position]
+        for position in _typed_like_first(converted.op_type, version)
+        if position < len(converted.input)
+    }
+    for constant in constants:
+        if constant.output[0] in same_type:
+            _retype(constant.attribute[0].t, index.types.elem_type(first) or onnx.TensorProto.FLOAT)
+
+
+@functools.cache
+def _typed_like_first(op_type: str, version: int) -> tuple[int, ...]:
+    """Return the positions of the inputs that must have the type of the first one."""
+    formals = onnx.defs.get_schema(op_type, version).inputs
+    return tuple(position for position in range(1, len(formals)) if formals[position].type_str == formals[0].type_str)
+
+
+def _retype(tensor: onnx.TensorProto, elem_type: int) -> None:
+    # A bound of -3.4e38, which stands for "none", overflows to infinity in float16.
+    with np.errstate(over="ignore"):
+        tensor.CopyFrom(make_tensor(tensor.name, onnx.numpy_helper.to_array(tensor), elem_type))

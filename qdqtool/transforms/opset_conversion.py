@@ -12,7 +12,7 @@ from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import DEFAULT_DOMAINS, NodeView, Scope
 from qdqtool.graph.scope import ScopePath, body_path, display, node_bodies
-from qdqtool.transforms.converter_faults import check_convertible, repair_conversion
+from qdqtool.transforms.converter_faults import check_convertible, repair_conversion, retype_constants
 from qdqtool.transforms.converter_input import ConverterInput, encode
 
 Imports = Iterable[onnx.OperatorSetIdProto]
@@ -114,6 +114,7 @@ class _Difference:
                 continue
             real = self._prepared.nodes[key]
             names.anchor = next(filter(None, real.key))
+            retype_constants(self._index, real, node, waiting, self._version)
             self._add(waiting, names)
             self._change(real, old[key], node, names)
             self._compare_bodies(real, old[key], node)

@@ -103,6 +103,7 @@ class OperatorCase:
 
 _X = floats(2, 4, 6, 8)
 _POSITIVE = np.abs(_X)
+_HALF = _X.astype(np.float16)
 _NONE = scales()
 _REDUCTIONS = ["Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"]
 
@@ -141,6 +142,11 @@ CASES: list[OperatorCase] = [
     C("Pad", 7, {"mode": "constant", "pads": [0, 0, 1, 1, 0, 0, 2, 2], "value": 3.0}, [_X]),
     C("Pad", 7, {"mode": "reflect", "pads": [0, 0, 1, 1, 0, 0, 2, 2]}, [_X]),
     C("Pad", 13, {"mode": "edge"}, [_X, ints(0, 0, 1, 1, 0, 0, 2, 2)]),
+    C("Clip", 7, {"min": -0.5, "max": 0.1}, [_HALF]),
+    C("Clip", 10, {"min": -3.4e38, "max": 0.1}, [_HALF]),
+    C("Pad", 10, {"pads": [0, 0, 1, 1, 0, 0, 2, 2], "value": 0.1}, [_HALF]),
+    C("Pad", 7, {"pads": [0, 0, 1, 1, 0, 0, 2, 2]}, [_HALF]),
+    C("Pad", 10, {"pads": [0, 0, 1, 1, 0, 0, 2, 2], "value": 0.1}, [_X.astype(np.float64)]),
     C("Softmax", 7, {}, [_X]),
     C("Softmax", 11, {}, [_X]),
     C("Softmax", 11, {}, [floats(3, 5)]),
