@@ -22,6 +22,7 @@ from qdqtool.repair.proof import Prover
 from qdqtool.repair.report import FixedModel, FixReport, Repaired
 from qdqtool.repair.text_diff import unified_diff
 from qdqtool.rules import RuleContext
+from qdqtool.running.loadable import require_loadable
 from qdqtool.running.ort_cpu import reference
 
 
@@ -75,6 +76,7 @@ def fix_model(model: Model, request: FixRequest) -> Transformed[Repaired]:
     Raises:
         ArgumentError: A target or a prefix is unknown.
         CapabilityError: ONNX Runtime is not installed.
+        ModelError: The reference loads the model and not the result.
         UsageError: Data that does not fit.
     """
     reference(model)
@@ -87,6 +89,8 @@ def fix_model(model: Model, request: FixRequest) -> Transformed[Repaired]:
     permission = Permission.UNSAFE if request.unsafe else Permission.SAFE
     repair = Repair(model, proposals, Prover(model, request.data), permission)
     repaired = repair.run()
+    if repaired.unproven is not None:
+        require_loadable(repair.model, model)
     return Transformed(repair.model, repaired)
 
 
@@ -110,11 +114,11 @@ def _check(paths: Sequence[Path], request: FixRequest) -> None:
 def _fix_file(path: Path, request: FixRequest) -> FixedModel:
     try:
         model = load_model(path)
+        if request.output is not None:
+            check_output(request.output, [path])
+        fixed = fix_model(model, request)
     except ModelError as error:
         return FixedModel(path=str(path), error=f"{error.message}; {error.hint}" if error.hint else error.message)
-    if request.output is not None:
-        check_output(request.output, [path])
-    fixed = fix_model(model, request)
     left = Linter(request.policy).model(fixed.model)
     saved = _write(fixed.model, path, request, changed=bool(fixed.report.changes))
     return FixedModel(

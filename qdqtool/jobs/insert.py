@@ -24,6 +24,7 @@ from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.target_fit import RefusedBy, refused_by_any, require_targets
 from qdqtool.ranges.encodings import read_encodings
+from qdqtool.running.loadable import require_loadable
 from qdqtool.transforms.opset import upgrade_opset
 
 
@@ -91,7 +92,7 @@ def insert_plan(
         options: How constants and external data are stored.
 
     Raises:
-        ModelError: The model cannot be read.
+        ModelError: The model cannot be read, or the reference loads it and not the result.
         UsageError: The plan is malformed, does not fit the model, or has something that a target does not take.
         OutputError: The output cannot be written.
         GateError: The opset upgrade was to be verified and changes an output.
@@ -119,7 +120,7 @@ def insert_encodings(
         options: How constants and external data are stored. At most one target: pairs are placed for it.
 
     Raises:
-        ModelError: The model cannot be read.
+        ModelError: The model cannot be read, or the reference loads it and not the result.
         UsageError: The file is malformed, or fits nothing in the model, or a target does not take the result.
         OutputError: The output cannot be written.
         GateError: The opset upgrade was to be verified and changes an output.
@@ -149,6 +150,7 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
     placed = apply_plan(source, planned.plan, options.weights)
     quantized = placed.model
     verified = verify_upgrade(source, quantized.default_opset(), options.verify) if options.verify else None
+    require_loadable(quantized, source)
     saved = save_model(quantized, output, external_data=options.external_data)
     return InsertReport(
         model=str(source.path or ""),

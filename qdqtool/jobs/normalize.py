@@ -13,6 +13,7 @@ from qdqtool.repair import forms
 from qdqtool.repair.fix_loop import Permission, Repair
 from qdqtool.repair.proof import Prover
 from qdqtool.repair.report import NormalizeReport, Repaired
+from qdqtool.running.loadable import require_loadable
 from qdqtool.running.ort_cpu import reference
 
 
@@ -32,7 +33,7 @@ def normalize_model(
         external_data: Where weights are stored.
 
     Raises:
-        ModelError: The model cannot be read.
+        ModelError: The model cannot be read, or the reference loads it and not the result.
         CapabilityError: ONNX Runtime is not installed.
         UsageError: The data does not fit the model.
         OutputError: The output cannot be written.
@@ -54,4 +55,6 @@ def normalized_model(model: Model, data: DataRequest) -> Transformed[Repaired]:
     reference(model)
     repair = Repair(model, forms.find_all, Prover(model, data), Permission.REWRITE)
     repaired = repair.run()
+    if repaired.unproven is not None:
+        require_loadable(repair.model, model)
     return Transformed(repair.model, repaired)

@@ -40,6 +40,7 @@ from qdqtool.preparation.plan_inputs import PlanInputs, PlanSource, gather_input
 from qdqtool.preparation.preparation_metadata import preparation_note
 from qdqtool.ranges.file import encode_ranges
 from qdqtool.ranges.types import Ranges
+from qdqtool.running.loadable import require_loadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ def quantize_model(
         progress: Told of every calibration sample.
 
     Raises:
-        ModelError: The model cannot be read.
+        ModelError: The model cannot be read, or the reference loads it and not the result.
         UsageError: Data, ranges or patterns do not fit the model, or nothing can be quantized.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
         GateError: The result would not pass ``validate``. Nothing was written.
@@ -100,6 +101,8 @@ def quantize_model(
         made = _carry_out(ready, planned, inputs, options)
         findings = require_valid(made.model, source, options.recipe.target)
         cost = measure_accuracy(before, made.model, planned.plan, feeds, runs) if feeds is not None else None
+    if cost is None or cost.problem:
+        require_loadable(made.model, source)
     saved = save_model(made.model, output, external_data=options.external_data)
     _save_extras(options, inputs.ranges, planned.plan)
     return QuantizeReport(

@@ -10,6 +10,7 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.strip import KeptNode, RemovedNode, strip_from
+from qdqtool.running.loadable import require_loadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +50,13 @@ def strip_model(
         external_data: Where weights are stored.
 
     Raises:
-        ModelError: The model cannot be read.
+        ModelError: The model cannot be read, or the reference loads it and not the result.
         OutputError: The output cannot be written.
     """
     source = model if isinstance(model, Model) else load_model(model)
     check_output(Path(output), [source.path] if source.path else [])
     stripped = strip_from(source)
+    require_loadable(stripped.model, source)
     saved = save_model(stripped.model, output, external_data=external_data)
     return StripReport(
         model=str(source.path or ""),
