@@ -9,6 +9,32 @@ Effect = Literal["refused", "silent", "fallback", "advice"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
+TOLERANCE = 1.1
+"""How much the degree of a fault may grow before the fault counts as worse: training a model again moves scales."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How bad a fault is whose value is a number.
+
+    A known fault stays known while it does not get worse: scales and weights change whenever a model is trained or
+    calibrated again.
+
+    Attributes:
+        kind: What is wrong, without the numbers below; another kind is another finding.
+        count: Number of channels, elements or tensors at fault.
+        degree: How far the worst of them is off, in a unit of the rule; finite, 0 where a fault has no degrees.
+    """
+
+    kind: str
+    count: int = 1
+    degree: float = 0.0
+
+    def is_worse_than(self, known: "Extent") -> bool:
+        """Return whether more is at fault than in ``known``, or the worst is off by over a tenth more."""
+        return self.count > known.count or self.degree > known.degree * TOLERANCE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One fault that one rule found at one place of one model.
@@ -27,9 +53,11 @@ class Finding:
         graph: Scope of the node: empty for the main graph, else the path of the body or function.
         expected: The legal value or values, for display.
         found: The value found, for display.
+        extent: How bad it is, for faults of degrees; None for faults that are there or not.
         fixable: Whether ``--fix`` knows a remedy, which may need ``--unsafe-fixes``.
         context: The node between what it reads from and what reads it, in one line; empty for findings about the model.
-        fingerprint: What the finding is recognized by in another run, from its rule, names and value.
+        fingerprint: What the finding is recognized by in another run, from its rule, effect, names and value; where it
+            has an extent, the kind counts as the value.
         structure: The same from the operators around the node, for models whose names have changed.
     """
 
@@ -44,6 +72,7 @@ class Finding:
     graph: str = ""
     expected: str | None = None
     found: str | None = None
+    extent: Extent | None = None
     fixable: bool = False
     context: str = ""
     fingerprint: str = ""

@@ -174,6 +174,8 @@ def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateR
     compared = without_known(report, read_baseline(settings.baseline), settings.baseline.parent)
     if compared.gone:
         _say(f"{compared.gone} findings of {settings.baseline} are gone; --write-baseline takes them out")
+    if compared.worse:
+        _say(f"{compared.worse} findings are known and got worse; they count as new")
     return compared.report
 
 

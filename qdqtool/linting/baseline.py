@@ -1,19 +1,21 @@
-"""Baselines: known and accepted findings, so that only new findings count."""
+"""Baselines: known and accepted findings, so that only new findings count, and known ones that got worse."""
 
 import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from qdqtool.errors import UsageError
-from qdqtool.findings import Finding
+from qdqtool.findings import Extent, Finding
 from qdqtool.graph.io.save import write_atomically
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport, target_report, validate_report
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: entries hold how bad each finding was. With version 1 a finding that got worse stayed known."""
+
 MAX_BYTES = 1 << 28
 
 
@@ -27,6 +29,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         fingerprint: Fingerprint by names.
         structure: Fingerprint by structure.
         message: For readers; not compared.
+        count: ``count`` of the finding's extent; 1 without one.
+        degree: ``degree`` of the finding's extent; 0 without one.
     """
 
     model: str
@@ -35,6 +39,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     fingerprint: str
     structure: str
     message: str = ""
+    count: int = 1
+    degree: float = 0.0
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -51,10 +57,12 @@ class Compared:
     Attributes:
         report: The new findings; known findings are counted.
         gone: Number of entries for the models and targets of the run that match no finding any more.
+        worse: Number of new findings that are known but worse than their entries; those entries are not ``gone``.
     """
 
     report: ValidateReport
     gone: int
+    worse: int
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -74,7 +82,9 @@ def read_baseline(path: Path) -> Baseline:
         raise UsageError(f"baseline {path} is none: {str(error).replace('`', chr(39))}", hint=hint) from None
     if found.schema_version != SCHEMA_VERSION:
         raise UsageError(
-            f"baseline {path} has schema_version {found.schema_version}; this qdqtool reads {SCHEMA_VERSION}", hint=hint
+            f"baseline {path} has schema_version {found.schema_version}; this qdqtool reads {SCHEMA_VERSION}, "
+            "which also holds how bad each finding was",
+            hint=f"look at the findings without --baseline, then {hint}",
         )
     return found
 
@@ -94,8 +104,8 @@ def write_baseline(report: ValidateReport, path: Path) -> int:
 def without_known(report: ValidateReport, baseline: Baseline, folder: Path) -> Compared:
     """Remove from a report the findings that a baseline holds.
 
-    An entry matches one finding of its model and target: one with the same fingerprint, or, among the remaining ones,
-    one with the same structure.
+    An entry matches one finding of its model and target that is not worse than it: one with the same fingerprint, or,
+    among the remaining ones, one with the same structure.
 
     Args:
         report: The findings of a run.
@@ -105,46 +115,76 @@ def without_known(report: ValidateReport, baseline: Baseline, folder: Path) -> C
     waiting: dict[tuple[str, str], list[Entry]] = {}
     for entry in baseline.findings:
         waiting.setdefault((entry.model, entry.target), []).append(entry)
-    models, gone = [], 0
+    models, gone, worse = [], 0, 0
     for model in report.models:
         path, reports = _shown(model, folder), []
         for target in model.targets:
-            left, unused = _new(target, waiting.pop((path, target.target), []))
+            left, grown, unused = _new(target, waiting.pop((path, target.target), []))
             reports.append(left)
             gone += unused
+            worse += grown
         models.append(replace(model, targets=tuple(reports)))
-    return Compared(validate_report(models), gone)
+    return Compared(validate_report(models), gone, worse)
 
 
-def _new(target: TargetReport, entries: list[Entry]) -> tuple[TargetReport, int]:
+def _new(target: TargetReport, entries: list[Entry]) -> tuple[TargetReport, int, int]:
+    """Return the report without known findings, how many of the rest got worse, and the number of unused entries."""
     findings = list(target.findings)
-    for key in (_both, operator.attrgetter("fingerprint"), operator.attrgetter("structure")):
-        findings, entries = _unmatched(findings, entries, key)
+    for key in _KEYS:
+        findings, entries = _unmatched(findings, entries, key, _covers)
+    others = findings
+    for key in _KEYS:
+        others, entries = _unmatched(others, entries, key, lambda _entry, _finding: True)
     known = len(target.findings) - len(findings)
-    return target_report(
+    report = target_report(
         target.target, findings, checked=target.checked, suppressed=target.suppressed, known=target.known + known
-    ), len(entries)
+    )
+    return report, len(findings) - len(others), len(entries)
 
 
 def _both(each: Finding | Entry) -> tuple[str, str]:
     return each.fingerprint, each.structure
 
 
+_KEYS: tuple[Callable[[Finding | Entry], object], ...] = (
+    _both,
+    operator.attrgetter("fingerprint"),
+    operator.attrgetter("structure"),
+)
+"""What findings are matched by, from the strongest evidence to the weakest."""
+
+
 def _unmatched(
-    findings: list[Finding], entries: list[Entry], key: Callable[[Finding | Entry], object]
+    findings: Iterable[Finding],
+    entries: Iterable[Entry],
+    key: Callable[[Finding | Entry], object],
+    covers: Callable[[Entry, Finding], bool],
 ) -> tuple[list[Finding], list[Entry]]:
-    """Return the findings without an entry of the same key, and the entries without a finding; each matches once."""
+    """Return the findings without an entry of the same key that covers them, and the entries without a finding.
+
+    Each matches once. The worst finding takes the worst entry, so that entries of faults that look alike go round.
+    """
     waiting: dict[object, list[Entry]] = {}
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: (entry.degree, entry.count), reverse=True):
         waiting.setdefault(key(entry), []).append(entry)
-    rest = []
-    for finding in findings:
-        fitting = waiting.get(key(finding))
-        if fitting:
-            fitting.pop()
-        else:
-            rest.append(finding)
+    taken: set[int] = set()
+    for place, finding in sorted(enumerate(findings), key=lambda each: _badness(each[1]), reverse=True):
+        fitting = waiting.get(key(finding), [])
+        match = next((entry for entry in fitting if covers(entry, finding)), None)
+        if match is not None:
+            fitting.remove(match)
+            taken.add(place)
+    rest = [finding for place, finding in enumerate(findings) if place not in taken]
     return rest, [entry for left in waiting.values() for entry in left]
+
+
+def _badness(finding: Finding) -> tuple[float, int]:
+    return (finding.extent.degree, finding.extent.count) if finding.extent is not None else (0.0, 1)
+
+
+def _covers(entry: Entry, finding: Finding) -> bool:
+    """Return whether the finding is not worse than the entry."""
+    return finding.extent is None or not finding.extent.is_worse_than(Extent("", entry.count, entry.degree))
 
 
 def _entries(report: ValidateReport, folder: Path) -> Iterator[Entry]:
@@ -162,6 +202,8 @@ def _entry(finding: Finding, path: str, target: str) -> Entry:
         fingerprint=finding.fingerprint,
         structure=finding.structure,
         message=f"{finding.node}: {finding.message}" if finding.node else finding.message,
+        count=finding.extent.count if finding.extent is not None else 1,
+        degree=finding.extent.degree if finding.extent is not None else 0.0,
     )
 
 

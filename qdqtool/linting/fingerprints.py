@@ -22,11 +22,14 @@ class Fingerprints:
     def of(self, finding: Finding, node: NodeView | None) -> tuple[str, str]:
         """Return the fingerprint by names, and the fingerprint by structure alone.
 
-        Both depend on the rule and the value found. The first adds the names of scope, node and tensor, where names
-        that an exporter numbers (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by the operators around the node.
-        The second adds only these operators. Findings that look alike share fingerprints; their count tells them apart.
+        Both depend on the rule, the effect and the value found; of a finding with an extent on its kind alone, since
+        the numbers are compared (:mod:`qdqtool.linting.baseline`). The first adds the names of scope, node and tensor,
+        where names that an exporter numbers (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by the operators
+        around the node. The second adds only these operators. Findings that look alike share fingerprints; their count
+        tells them apart.
         """
-        salient = (finding.code, finding.found or "")
+        value = finding.extent.kind if finding.extent is not None else finding.found or ""
+        salient = (finding.code, finding.effect, value)
         if node is None:
             # A finding about the model as a whole has no node, and so no structure.
             return digest(*salient, finding.tensor or ""), digest(*salient)

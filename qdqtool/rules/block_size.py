@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 
+from qdqtool.findings import Extent
 from qdqtool.rules.fixes.reblock import PER_AXIS, REBLOCKED, SIZED, SPLIT, one_block_fixes, reblock_fixes
 from qdqtool.rules.fixes.scalar_scale import SCALAR, scalar_fixes
 from qdqtool.rules.support.blocks import Blocks, blocks
@@ -108,6 +109,7 @@ class BlockSize(Rule):
                 tensor=found.entry.scale,
                 found=str(size) if size else "absent",
                 expected=_range(low, high),
+                extent=Extent(f"{size or 'absent'} for {_range(low, high)}"),
                 fixes=scalar_fixes(found.entry) or reblock_fixes(found),
             )
 

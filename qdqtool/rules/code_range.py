@@ -1,12 +1,15 @@
 """QN502: weights whose codes are clipped, or leave most of their range unused."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from onnx import TensorProto
 
 from qdqtool.errors import ModelError
+from qdqtool.findings import Extent
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.io.tensors import element_count, read_array
 from qdqtool.numerics.granularity import PerAxis, PerTensor
@@ -70,6 +73,16 @@ class CodeRange(Rule):
             }}
             """,
         ),
+        Example(
+            "an int32 bias, whose scale is that of the activation times that of the weight",
+            f"""
+            agraph (float[1,64] x) => (float[1,64] y) <float s = {{0.0001}}, int32[64] b = {{{_NARROW}}}> {{
+                bd = DequantizeLinear (b, s)
+                y = Add (x, bd)
+            }}
+            """,
+            targets=("onnx", "ort-cpu"),
+        ),
     )
     INVALID = (
         Example(
@@ -99,17 +112,22 @@ class CodeRange(Rule):
         """Read a sample of every stored weight, and of every float weight that a Q reads."""
         del target
         for entry in context.qdq.nodes:
+            # The scale of an int32 bias is that of the activation times that of the weight, whatever the bias holds.
+            if entry.quantized_type == TensorProto.INT32:
+                continue
             sample = _sample(context, entry)
             if sample is None or sample.codes.size < LEAST_VALUES:
                 continue
             fmt, used = sample.format, sample.used
             if sample.clipped > MOST_CLIPPED:
                 found, expected = f"{sample.clipped:.0%} of the values are clipped", f"at most {MOST_CLIPPED:.0%}"
+                extent = Extent("clipped", degree=sample.lost)
             elif sample.is_four_bits:
                 continue
             elif 0 < used < (LEAST_USED if fmt.kind == "integer" or fmt.bits < 8 else LEAST_USED_OF_FLOAT8):
                 reach = number(used * fmt.high)
                 found, expected = f"no {fmt} code is beyond {reach}", f"codes up to {number(fmt.high)}"
+                extent = Extent("unused", degree=-math.log2(used))
             else:
                 continue
             yield Fault(
@@ -118,6 +136,7 @@ class CodeRange(Rule):
                 tensor=entry.data,
                 found=found,
                 expected=expected,
+                extent=extent,
             )
 
 
@@ -139,6 +158,12 @@ class _Sample:
     def used(self) -> float:
         """The greatest magnitude among the codes, as a fraction of the greatest code of the format."""
         return float(np.max(np.abs(self.codes))) / self.format.high
+
+    @property
+    def lost(self) -> float:
+        """The error of clipping in proportion to the codes, from 0 to 1: the root of the ratio of their energies."""
+        over = self.codes - np.clip(self.codes, self.format.low, self.format.high)
+        return float(np.linalg.norm(over) / (np.linalg.norm(self.codes) or 1.0))
 
     @property
     def is_four_bits(self) -> bool:

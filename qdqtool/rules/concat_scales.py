@@ -5,12 +5,14 @@ from functools import partial
 
 import numpy as np
 
+from qdqtool.findings import Extent
 from qdqtool.graph.index.qdq import QdqNode, same_constant
 from qdqtool.graph.index.view import NodeView
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.rules.fixes.code_group import CodeGroup
 from qdqtool.rules.fixes.stored import parameters, write_parameters
+from qdqtool.rules.support.extents import octaves
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext, as_reals
@@ -80,14 +82,16 @@ class ConcatScales(Rule):
             if len(entries) < max(2, len(inputs)) or not _is_quantized_again(context, node):
                 continue
             first, *others = entries
-            unlike = next((entry for entry in others if _differs(context, first, entry)), None)
-            if unlike is not None:
+            others = [entry for entry in others if _differs(context, first, entry)]
+            if others:
+                unlike = others[0]
                 yield Fault(
                     message=f"inputs of this Concat have scales {_scale(context, first)} and {_scale(context, unlike)}",
                     node=node,
                     tensor=unlike.output,
                     found=_scale(context, unlike),
                     expected=_scale(context, first),
+                    extent=_extent(context, first, others),
                     fixes=(Fix(UNIFIED, "gives inputs and output the largest scale", partial(_unify, node)),),
                 )
 
@@ -100,6 +104,17 @@ def _is_quantized_again(context: RuleContext, node: NodeView) -> bool:
 
 def _differs(context: RuleContext, first: QdqNode, second: QdqNode) -> bool:
     return same_constant(first.scale, second.scale, context.constants) is False
+
+
+def _extent(context: RuleContext, first: QdqNode, others: list[QdqNode]) -> Extent:
+    """Return how many inputs have other scales than the first, and by how many powers of two at most."""
+    wanted, given = context.array(first.scale), [context.array(entry.scale) for entry in others]
+    if wanted is None or any(each is None or each.size != wanted.size for each in given):
+        return Extent("scales of other shapes", len(others))
+    off = [
+        octaves(as_reals(each).reshape(-1), as_reals(wanted).reshape(-1)).max() for each in given if each is not None
+    ]
+    return Extent("", len(others), float(max(off)))
 
 
 def _scale(context: RuleContext, entry: QdqNode) -> str:

@@ -9,9 +9,10 @@ from onnx import TensorProto
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.numerics.granularity import expand
 from qdqtool.rules.fixes.stored import Stored, stored
+from qdqtool.rules.support.extents import of_values
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules.support.rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules.support.rule_context import Array, RuleContext
+from qdqtool.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.rules.support.words import number
 from qdqtool.targets import Target
 
@@ -71,6 +72,7 @@ class Int32ZeroPoint(Rule):
                     node=entry.node,
                     tensor=entry.zero_point,
                     found=first,
+                    extent=of_values("", zero != 0, np.abs(as_reals(zero))),
                     expected="0, or no zero point",
                     fixes=(Fix(SHIFTED, "subtracts the zero point from the codes", partial(_shift, entry)),),
                 )

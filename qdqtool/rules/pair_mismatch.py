@@ -1,11 +1,14 @@
 """QP106: a Q and its DQ that do not undo each other."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
+from qdqtool.findings import Extent
 from qdqtool.graph.index.qdq import QdqPair
 from qdqtool.graph.index.view import Value
+from qdqtool.rules.support.extents import octaves, of_values
 from qdqtool.rules.support.rule import SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.rules.support.words import dims, number
@@ -78,6 +81,15 @@ class PairMismatch(Rule):
             yield from _axes(context, pair)
 
 
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """What a Q and its DQ do not have in common, in words for each, and how far they differ."""
+
+    made: str
+    read: str
+    extent: Extent
+
+
 def _scales(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     quantize, dequantize = pair.quantize, pair.dequantize
     if quantize.scale is dequantize.scale:
@@ -85,7 +97,7 @@ def _scales(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     made, read = context.array(quantize.scale), context.array(dequantize.scale)
     if made is None or read is None:
         return
-    difference = _difference(made, read)
+    difference = _difference("scale", made, read)
     if difference is not None:
         yield _fault(pair, "scale", dequantize.scale, difference)
 
@@ -102,7 +114,8 @@ def _zero_points(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     one_sided = made is None or read is None
     if one_sided and not first.any() and not second.any():
         return
-    difference = _difference(*(np.broadcast_arrays(first, second) if one_sided else (first, second)))
+    both = np.broadcast_arrays(first, second) if one_sided else (first, second)
+    difference = _difference("zero point", *both)
     if difference is not None:
         yield _fault(pair, "zero point", read or made, difference)
 
@@ -113,30 +126,43 @@ def _axes(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
         return
     made, read = context.axis(quantize), context.axis(dequantize)
     if made is not None and read is not None and made != read:
-        yield _fault(pair, "axis", dequantize.data, (str(made), str(read)))
+        yield _fault(pair, "axis", dequantize.data, _unlike("axis", str(made), str(read)))
     if quantize.block_size != dequantize.block_size:
-        yield _fault(pair, "block_size", dequantize.data, (str(quantize.block_size), str(dequantize.block_size)))
+        sizes = str(quantize.block_size), str(dequantize.block_size)
+        yield _fault(pair, "block_size", dequantize.data, _unlike("block_size", *sizes))
 
 
-def _difference(made: Array, read: Array) -> tuple[str, str] | None:
-    """Return the first difference, in words for the Q and for the DQ; None where they mean the same."""
+def _difference(what: str, made: Array, read: Array) -> _Difference | None:
+    """Return the first difference, and the extent of all; None where they mean the same."""
     if made.size != read.size or (made.shape != read.shape and made.size != 1):
-        return f"shape {dims(made.shape)}", f"shape {dims(read.shape)}"
+        return _unlike(what, f"shape {dims(made.shape)}", f"shape {dims(read.shape)}")
     first, second = as_reals(made).reshape(-1), as_reals(read).reshape(-1)
-    unequal = np.flatnonzero(~((first == second) | (np.isnan(first) & np.isnan(second))))
-    if not len(unequal):
+    unequal = ~((first == second) | (np.isnan(first) & np.isnan(second)))
+    places = np.flatnonzero(unequal)
+    if not len(places):
         return None
-    place = int(unequal[0])
-    where = f" in channel {place}" if made.size > 1 else ""
-    return f"{number(first[place])}{where}", f"{number(second[place])}{where}"
+    where = f" in channel {places[0]}" if made.size > 1 else ""
+    more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
+    off = octaves(second, first) if what == "scale" else np.abs(second - first)
+    return _Difference(
+        f"{number(first[places[0]])}{where}",
+        f"{number(second[places[0]])}{where}{more}",
+        of_values(what, unequal, off),
+    )
 
 
-def _fault(pair: QdqPair, what: str, tensor: Value | None, difference: tuple[str, str]) -> Fault:
-    made, read = difference
+def _unlike(what: str, made: str, read: str) -> _Difference:
+    return _Difference(made, read, Extent(f"{what} {read} for {made}"))
+
+
+def _fault(pair: QdqPair, what: str, tensor: Value | None, difference: _Difference) -> Fault:
     return Fault(
-        message=f"{what} of this DQ is {read}, that of its Q '{pair.quantize.node.label}' is {made}",
+        message=(
+            f"{what} of this DQ is {difference.read}, that of its Q '{pair.quantize.node.label}' is {difference.made}"
+        ),
         node=pair.dequantize.node,
         tensor=tensor,
-        found=read,
-        expected=made,
+        found=difference.read,
+        expected=difference.made,
+        extent=difference.extent,
     )

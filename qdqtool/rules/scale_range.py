@@ -9,6 +9,7 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.support.extents import octaves, of_values
 from qdqtool.rules.support.rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.rules.support.words import format_of, offenders, short
@@ -116,6 +117,7 @@ def _tiny(context: RuleContext, entry: QdqNode, scale: Array, target: Target) ->
             tensor=entry.scale,
             found=offenders(values, bad),
             expected=f"at least {smallest:.3g}",
+            extent=of_values("tiny", bad, octaves(values, smallest)),
             impact=SILENT if vanishes else None,
         )
 
@@ -138,6 +140,7 @@ def _huge(context: RuleContext, entry: QdqNode, scale: Array) -> Iterator[Fault]
             tensor=entry.scale,
             found=offenders(values, bad),
             expected=f"at most {largest / fmt.high:.3g}",
+            extent=of_values("huge", bad, octaves(values, largest / fmt.high)),
         )
 
 

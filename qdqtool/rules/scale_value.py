@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.rules.fixes.zero_scale import DEAD, ONE, zero_scale_fixes
+from qdqtool.rules.support.extents import of_values
 from qdqtool.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.rules.support.words import kind, offenders, short
@@ -119,10 +120,22 @@ class ScaleValue(Rule):
                 node=entry.node,
                 tensor=entry.scale,
                 found=offenders(values, bad),
+                extent=of_values(_classes(values[bad]), bad),
                 expected="finite and greater than 0",
                 impact=_impact(context, entry, values, target),
                 fixes=zero_scale_fixes(context, entry) if _only_zeros(values) else (),
             )
+
+
+def _classes(values: npt.NDArray[np.float64]) -> str:
+    """Return what kinds of values are among illegal scales; how large a negative one is makes no difference."""
+    kinds = {
+        "zero": values == 0,
+        "negative": (values < 0) & np.isfinite(values),
+        "infinite": np.isinf(values),
+        "NaN": np.isnan(values),
+    }
+    return ", ".join(name for name, among in kinds.items() if among.any())
 
 
 def _takes_negative(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> bool:

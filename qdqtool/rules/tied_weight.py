@@ -10,13 +10,15 @@ from onnx import TensorProto
 
 from qdqtool import ops
 from qdqtool.errors import ModelError
+from qdqtool.findings import Extent
 from qdqtool.graph.index.qdq import QdqNode, same_constant
 from qdqtool.graph.index.view import Use, Value
 from qdqtool.graph.io.tensors import element_count, read_array
 from qdqtool.numerics.granularity import PerTensor
+from qdqtool.rules.support.extents import octaves
 from qdqtool.rules.support.pieces import places
 from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
-from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.targets import Target
 
 FLOAT_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
@@ -96,6 +98,7 @@ class TiedWeight(Rule):
                     tensor=value,
                     found=problem,
                     expected="one pair for all readers",
+                    extent=_extent(context, value),
                 )
 
 
@@ -108,6 +111,16 @@ def _problem(context: RuleContext, value: Value) -> str | None:
     if any(_same_axis(context, first, entry) and _differs(context, first, entry) for entry in entries[1:]):
         return "is quantized twice along one axis, with different scales"
     return None
+
+
+def _extent(context: RuleContext, value: Value) -> Extent | None:
+    """Return by how many powers of two the scales of a weight differ at most; None where they cannot be compared."""
+    entries = [entry for use in value.uses if use.index == 0 and (entry := context.qdq.get(use.node)) is not None]
+    scales = [context.array(entry.scale) for entry in entries]
+    reals = [as_reals(each).reshape(-1) for each in scales if each is not None]
+    if len(reals) < max(2, len(value.uses)) or len({each.size for each in reals}) > 1:
+        return None
+    return Extent("scales", degree=float(max(octaves(each, reals[0]).max(initial=0.0) for each in reals)))
 
 
 def _same_axis(context: RuleContext, first: QdqNode, second: QdqNode) -> bool:

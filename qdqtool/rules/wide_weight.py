@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from qdqtool.findings import Extent
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.io.tensors import element_count, nbytes, read_array
 from qdqtool.numerics.affine import quantize
@@ -65,6 +66,7 @@ class WideWeight(Rule):
             tensor=largest.data,
             found=f"{wide} bytes",
             expected=f"{narrow} bytes",
+            extent=Extent("", wide - narrow),
             fixes=(Fix(PACKED, f"stores the codes of {len(sizes)} weights", partial(_pack, tuple(sizes))),),
         )
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.rules.fixes.float_constant import FLOAT
 from qdqtool.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
+from qdqtool.rules.support.extents import of_values
 from qdqtool.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.rules.support.words import kind, offenders, short
@@ -94,6 +97,7 @@ class ZeroPointValue(Rule):
                 node=entry.node,
                 tensor=entry.zero_point,
                 found=offenders(values, bad),
+                extent=of_values(quantized, bad, np.abs(values)),
                 expected=f"0 for {quantized}",
                 impact=SILENT if ignored else None,
                 fixes=symmetric_fixes(context, entry),

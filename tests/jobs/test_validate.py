@@ -214,6 +214,7 @@ def test_the_json_keys_of_the_contract():
         "graph",
         "expected",
         "found",
+        "extent",
         "fixable",
         "context",
         "fingerprint",

@@ -112,8 +112,9 @@ def test_a_baseline_is_the_same_bytes_each_time(tmp_path: Path, baseline: Path):
         (None, "cannot be read"),
         (b"{", "is none"),
         (b"\xff\xfe", "is none"),
-        (b'{"schema_version": 1, "findings": [{"model": "m"}]}', "is none"),
-        (b'{"schema_version": 2, "findings": []}', "schema_version 2"),
+        (b'{"schema_version": 2, "findings": [{"model": "m"}]}', "is none"),
+        (b'{"schema_version": 1, "findings": []}', "schema_version 1.*also holds how bad"),
+        (b'{"schema_version": 3, "findings": []}', "schema_version 3"),
         (b"[" * 100_000, "is none"),
     ],
 )
@@ -123,3 +124,74 @@ def test_what_is_no_baseline_is_refused(content: bytes | None, said: str, tmp_pa
         path.write_bytes(content)
     with pytest.raises(UsageError, match=said):
         read_baseline(path)
+
+
+PAIR = """agraph (float[1,2,1,1] x) => (float[1,2,1,1] y) <float s = {SCALE}, float t = {READ}, int8 z = {0}> {
+    q = QuantizeLinear (x, s, z)
+    y = DequantizeLinear (q, t, z)
+}"""
+
+
+def mismatched(made: float, read: float) -> str:
+    return PAIR.replace("SCALE", str(made)).replace("READ", str(read))
+
+
+@pytest.mark.parametrize(
+    ("made", "read", "worse"),
+    [
+        (0.0532, 0.1064, 0),
+        (0.0001, 0.1064, 1),  # the Q alone changed, to a scale that clips everything
+        (0.0266, 0.0532, 0),  # calibrated again: the same factor between other scales
+        (0.0532, 0.08, 0),  # better
+        (0.0532, 0.11, 0),  # a hair worse
+        (0.0532, 0.4256, 1),
+        (0.1064, 0.0532, 0),  # as bad in the other direction
+    ],
+)
+def test_a_known_mismatch_is_new_when_the_factor_grew(made: float, read: float, worse: int, tmp_path: Path):
+    known = tmp_path / "b.json"
+    write_baseline(validate(tmp_path, mismatched(0.0532, 0.1064)), known)
+    compared = compare(validate(tmp_path, mismatched(made, read)), known)
+
+    assert [finding.code for finding in compared.report.findings] == ["QP106"] * worse
+    assert (compared.worse, compared.gone) == (worse, 0)
+
+
+def channels(wrong: int) -> str:
+    """32 channels whose Q has another scale in the first ``wrong``."""
+    made = ", ".join("0.2" if channel < wrong else "0.1" for channel in range(32))
+    read, zeros = ", ".join(["0.1"] * 32), ", ".join(["0"] * 32)
+    return f"""agraph (float[32] x) => (float[32] y)
+    <float[32] s = {{{made}}}, float[32] t = {{{read}}}, int8[32] z = {{{zeros}}}> {{
+        q = QuantizeLinear <axis = 0> (x, s, z)
+        y = DequantizeLinear <axis = 0> (q, t, z)
+    }}"""
+
+
+@pytest.mark.parametrize(("before", "after", "worse"), [(1, 32, 1), (1, 2, 1), (5, 5, 0), (32, 1, 0)])
+def test_a_known_mismatch_is_new_in_more_channels(before: int, after: int, worse: int, tmp_path: Path):
+    known = tmp_path / "b.json"
+    write_baseline(validate(tmp_path, channels(before)), known)
+
+    assert compare(validate(tmp_path, channels(after)), known).worse == worse
+
+
+def test_of_findings_that_look_alike_each_is_compared_with_one_as_bad(tmp_path: Path):
+    """Two layers of one structure change places, with everything renamed."""
+
+    def layers(first: float, second: float) -> str:
+        return f"""agraph (float[4] a, float[4] b) => (float[4] y, float[4] w)
+        <float s = {{0.1}}, float t = {{{first}}}, float u = {{{second}}}, int8 z = {{0}}> {{
+            q = QuantizeLinear (a, s, z)
+            y = DequantizeLinear (q, t, z)
+            p = QuantizeLinear (b, s, z)
+            w = DequantizeLinear (p, u, z)
+        }}"""
+
+    known = tmp_path / "b.json"
+    write_baseline(validate(tmp_path, layers(0.2, 0.8)), known)
+    swapped = compare(validate(tmp_path, layers(0.8, 0.2), lambda proto: renamed(proto, "tensor_")), known)
+    both = compare(validate(tmp_path, layers(0.8, 0.8), lambda proto: renamed(proto, "tensor_")), known)
+
+    assert (len(swapped.report.findings), swapped.worse) == (0, 0)
+    assert (len(both.report.findings), both.worse) == (1, 1)

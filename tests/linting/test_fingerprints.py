@@ -1,14 +1,53 @@
 """Findings are recognized in a model whose names or order changed, and different findings differ."""
 
 import re
+from collections.abc import Iterator
 
 import onnx
 import pytest
 from support.renamed import renamed, reordered
 
-from qdqtool import rules
+from qdqtool import rules, targets
+from qdqtool.findings import Finding
 from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_model
+from qdqtool.rules import RuleContext
+
+WITHOUT_DEGREES = {
+    "QA201": "an axis is right or wrong",
+    "QA202": "an activation has one scale or several",
+    "QA206": "one block of a whole axis is right or wrong",
+    "QL301": "a type",
+    "QL307": "inputs of an attention: quantizing one more or one less are both steps away from all or none",
+    "QL308": "a layer below a threshold is small",
+    "QL310": "a granularity",
+    "QL313": "a type",
+    "QL315": "a type and a granularity",
+    "QL316": "a type",
+    "QM614": "an opset that ONNX does not have",
+    "QM901": "a code",
+    "QP103": "a type",
+    "QP110": "an attribute that is there or not",
+    "QP112": "a type",
+    "QS003": "a type",
+    "QS004": "an opset",
+}
+"""Rules whose values have digits in them and do not get worse by degrees: another value is another finding."""
+
+
+def every_finding() -> Iterator[Finding]:
+    for rule in rules.catalogue():
+        for example in rule.INVALID:
+            context = RuleContext(Model(example.model()))
+            for name in targets.names():
+                yield from rule.run(context, targets.get(name))
+
+
+def test_a_value_that_can_get_worse_has_an_extent():
+    plain = [each for each in every_finding() if each.extent is None and each.effect != "refused"]
+    numeric = {each.code for each in plain if re.search(r"\d", each.found or "")}
+
+    assert numeric <= WITHOUT_DEGREES.keys(), "give the Fault an extent, or say here why it has no degrees"
 
 
 @pytest.mark.parametrize("code", ["QP101", "QL302", "QS002", "QP106"])

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import math
 import re
 from collections import Counter
 from typing import Any
@@ -75,6 +76,7 @@ def _result(
 ) -> dict[str, Any]:
     key = (model.path, target, finding.fingerprint)
     seen[key] += 1
+    extent = _extent(finding)
     return {
         "ruleId": finding.code,
         "ruleIndex": index[finding.code],
@@ -82,12 +84,24 @@ def _result(
         "message": {"text": f"{sentence(finding)} ({target}: {finding.effect})"},
         "locations": [_location(model.path, finding)],
         "partialFingerprints": {
-            "primaryLocationLineHash": f"{finding.fingerprint}{target}:{seen[key]}",
+            "primaryLocationLineHash": f"{finding.fingerprint}{extent}{target}:{seen[key]}",
             "qdqtool/names/v1": finding.fingerprint,
             "qdqtool/structure/v1": finding.structure,
         },
         "properties": {"target": target, "effect": finding.effect},
     }
+
+
+def _extent(finding: Finding) -> str:
+    """Return how bad a finding is, in powers of two.
+
+    Services compare fingerprints for equality: one that got twice as bad is another result to them, so that nobody's
+    dismissal of the first hides it.
+    """
+    if finding.extent is None:
+        return ""
+    _, power = math.frexp(finding.extent.degree)
+    return f".{finding.extent.count.bit_length()}.{power}."
 
 
 def _location(path: str, finding: Finding) -> dict[str, Any]:

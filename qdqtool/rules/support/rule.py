@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import onnx.parser
 
-from qdqtool.findings import Effect, Finding, Severity
+from qdqtool.findings import Effect, Extent, Finding, Severity
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.scope import display
 from qdqtool.rules.support.fix import Fix, Offer
@@ -75,6 +75,7 @@ class Fault:
         tensor: The tensor at fault.
         expected: The legal value or values.
         found: The value found.
+        extent: How bad it is, where the value is a number that can get worse without the target refusing the model.
         impact: What it means here, where that differs from the rule's usual impact on the target.
         fixes: Ways to remove it, the best one first; a later one serves where the earlier ones do not fit.
     """
@@ -84,6 +85,7 @@ class Fault:
     tensor: Value | str | None = None
     expected: str | None = None
     found: str | None = None
+    extent: Extent | None = None
     impact: Impact | None = None
     fixes: tuple[Fix, ...] = ()
 
@@ -149,5 +151,13 @@ class Rule(ABC):
             graph=display(node.scope.path) if node is not None else "",
             expected=fault.expected,
             found=fault.found,
+            extent=_extent(fault, impact),
             fixable=bool(fault.fixes),
         )
+
+
+def _extent(fault: Fault, impact: Impact) -> Extent | None:
+    # A target that refuses a model does so however many values are wrong, and by however much.
+    if fault.extent is None or impact.effect != "refused":
+        return fault.extent
+    return Extent(fault.extent.kind)

@@ -13,12 +13,15 @@ from support.paths import ROOT
 
 from qdqtool import report as _report
 from qdqtool import rules
+from qdqtool.graph.model import Model
+from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.report import ValidateReport
 from qdqtool.registry import load_unit, unit_names
 from qdqtool.report import json as json_report
 from qdqtool.report import validate as formats
 from qdqtool.report.terminal import make_console
 from qdqtool.report.text import findings
+from qdqtool.rules import Example
 
 
 def render(name: str, report: ValidateReport) -> str:
@@ -67,6 +70,17 @@ def test_sarif_fingerprints_are_unique_and_survive_another_run(report: ValidateR
     assert [result.partial_fingerprints for result in second.results] == [
         result.partial_fingerprints for result in first.results
     ]
+
+
+def test_sarif_fingerprints_change_when_a_finding_gets_twice_as_bad():
+    def printed(read: float) -> str:
+        text = rules.get("QP106").INVALID[0].text.replace("t = {0.2}", f"t = {{{read}}}")
+        model = Model(Example("", text).model())
+        (result,) = sarif.read(render("sarif", validate_model(model, select=["QP106"]))).results
+        return result.partial_fingerprints["primaryLocationLineHash"]
+
+    assert printed(0.2) == printed(0.25)
+    assert printed(0.2) != printed(25.6)
 
 
 def test_sarif_rules_lead_to_their_pages_where_the_package_has_an_address(
