@@ -8,6 +8,7 @@ from pathlib import Path
 from qdqtool import targets
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import GateError, UsageError
+from qdqtool.findings import Finding
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model
@@ -16,6 +17,7 @@ from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
+from qdqtool.jobs.validate import validate_model
 from qdqtool.planning.given_ranges import GivenReport, match_ranges, nearest_mode
 from qdqtool.planning.plan_file import read_plan_file
 from qdqtool.planning.plan_resolve import FilePlanner
@@ -62,6 +64,7 @@ class InsertReport:
             done is an error.
         given: What became of another tool's ranges; None for a plan file.
         sizes: File sizes.
+        findings: What the rules about numbers (QN) say of the output, such as weights that its scales clip.
     """
 
     model: str
@@ -75,6 +78,7 @@ class InsertReport:
     skipped: tuple[LeftInFloat, ...] = ()
     given: GivenReport | None = None
     sizes: Sizes
+    findings: tuple[Finding, ...] = ()
 
 
 def insert_plan(
@@ -164,6 +168,8 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
         skipped=left_in_float(planned.skipped),
         given=planned.given,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
+        # Of the file, so that its weights are read and not quantized once more.
+        findings=validate_model(saved.model, options.targets[:1] or ("onnx",), select=["QN"]).findings,
     )
 
 

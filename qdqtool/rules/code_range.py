@@ -5,32 +5,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-from onnx import TensorProto
 
-from qdqtool.errors import ModelError
 from qdqtool.findings import Extent
-from qdqtool.graph.index.qdq import QdqNode
-from qdqtool.graph.io.tensors import element_count, read_array
-from qdqtool.numerics.granularity import PerAxis, PerTensor
-from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.rules.support.pieces import places as places_of
-from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
-from qdqtool.rules.support.rule_context import RuleContext, as_reals
-from qdqtool.rules.support.words import format_of, number
+from qdqtool.numerics.derive import smallest_positive
+from qdqtool.rules.support.rule import CAUTION, SILENT, SUSPECT, Example, Fault, Impact, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.weight_codes import WeightCodes, weight_codes
+from qdqtool.rules.support.words import number
 from qdqtool.targets import Target
-
-Reals = npt.NDArray[np.float64]
 
 _WIDE = ", ".join(str(4 * value - 126) for value in range(64))
 _NARROW = ", ".join(str(value % 33 - 16) for value in range(64))
+# What a Q stores of _WIDE with a scale 40 times too small.
+_SATURATED = ", ".join(str(max(-128, min(127, 40 * (4 * value - 126)))) for value in range(64))
+_ZEROS = ", ".join(["0"] * 64)
 
 LEAST_VALUES = 64
 """A weight with fewer codes is not judged: a few codes at the ends of the range prove nothing."""
-PIECES, PIECE = 16, 4096
-"""A large weight is sampled: this many evenly spread pieces of this many neighbouring values."""
 MOST_CLIPPED = 0.05
 """A scale that clips for the least squared error clips less than 1 in 100 values of a normal distribution."""
+HALF_CLIPPED = 0.5
+"""A float weight of which more is clipped is destroyed: what is left of it is its signs. A ternary weight whose scale
+is its mean magnitude has a quarter of a normal distribution clipped, and is as it was meant."""
 LEAST_USED = 0.25
 """A weight whose greatest code is below a quarter of the range has lost 2 of its bits."""
 
@@ -40,16 +36,28 @@ LEAST_USED_OF_FLOAT8 = 2.0**-12
 FOUR_BITS = range(7, 16)
 """The possible greatest magnitudes of int4 codes, or of uint4 codes minus their zero point."""
 
-MOST_UNPACKED = 1 << 20
-"""The most elements of a weight whose codes of less than a byte are unpacked."""
+MOST_AT_THE_ENDS = 0.15
+"""The most stored codes at the ends of the range, of many levels: a sine wave has 6 in 100 int8 codes there, a normal
+distribution that is clipped for the least squared error 1 in 100."""
+MOST_AT_THE_ENDS_BY_LEVELS = ((1, 1.0), (4, 0.95), (8, 0.6))
+"""The same where codes have at most so many magnitudes: such a weight was trained for them (binary, ternary, powers
+of 2) or has 4 bits. Of 4-bit codes in blocks of 16 every eighth is at an end. One magnitude is a binary or ternary
+weight."""
+LEAST_TERNARY = 0.25
+"""The least part of the codes of a ternary weight that are not 0; of a weight that rounds to codes up to 1, less is."""
+SCALES_OF_ZEROS = (1e-4, 1.0)
+"""A weight of zeros gets a scale of 1, or one below the first number, from the tools that we know."""
 
 
 class CodeRange(Rule):
     """The scale of a weight fits its values.
 
     Why it matters: values beyond the greatest code are clipped to it, and a few of them change a layer more than all
-    rounding; a scale that is too large makes all codes small, and rounds with fewer bits than were paid for. Both
-    come from scales of another tensor, of another unit, or of one outlier.
+    rounding; a scale that is too large makes all codes small, and rounds with fewer bits than were paid for, or to 0.
+    Both come from scales of another tensor, of another unit, or of one outlier. Of stored codes the float values are
+    not known: too many codes at the ends of the range, or nothing but zeros behind a scale that stands for something,
+    say the same. Binary, ternary, 2-bit and pruned weights are not reported. Codes that fit, with a scale that was
+    changed afterwards, show nothing here: `check --baseline` compares weights.
 
     Bad: a float weight up to 3 with an int8 scale of 0.001, which clips at 0.127.
 
@@ -70,6 +78,15 @@ class CodeRange(Rule):
                 wd = DequantizeLinear (q, s, z)
                 m = Reshape (wd, n)
                 y = MatMul (x, m)
+            }}
+            """,
+        ),
+        Example(
+            "a pruned weight, all zeros",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{1}}, int8[8,8] w = {{{_ZEROS}}}> {{
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
             }}
             """,
         ),
@@ -106,118 +123,114 @@ class CodeRange(Rule):
             }}
             """,
         ),
+        Example(
+            "nearly all stored codes at the ends of the range",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{0.025}}, int8[8,8] w = {{{_SATURATED}}}> {{
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }}
+            """,
+        ),
+        Example(
+            "nothing left of a weight",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{4}}, int8[8,8] w = {{{_ZEROS}}}> {{
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }}
+            """,
+        ),
     )
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Read a sample of every stored weight, and of every float weight that a Q reads."""
         del target
         for entry in context.qdq.nodes:
-            # The scale of an int32 bias is that of the activation times that of the weight, whatever the bias holds.
-            if entry.quantized_type == TensorProto.INT32:
+            codes = weight_codes(context, entry)
+            if codes is None or codes.codes.size < LEAST_VALUES:
                 continue
-            sample = _sample(context, entry)
-            if sample is None or sample.codes.size < LEAST_VALUES:
-                continue
-            fmt, used = sample.format, sample.used
-            if sample.clipped > MOST_CLIPPED:
-                found, expected = f"{sample.clipped:.0%} of the values are clipped", f"at most {MOST_CLIPPED:.0%}"
-                extent = Extent("clipped", degree=sample.lost)
-            elif sample.is_four_bits:
-                continue
-            elif 0 < used < (LEAST_USED if fmt.kind == "integer" or fmt.bits < 8 else LEAST_USED_OF_FLOAT8):
-                reach = number(used * fmt.high)
-                found, expected = f"no {fmt} code is beyond {reach}", f"codes up to {number(fmt.high)}"
-                extent = Extent("unused", degree=-math.log2(used))
-            else:
+            judged = _clipped(codes) or _saturated(codes) or _vanished(codes) or _unused(codes)
+            if judged is None:
                 continue
             yield Fault(
-                message=f"the scale does not fit weight '{entry.node.input_name(0)}': {found}",
+                message=f"the scale does not fit weight '{entry.node.input_name(0)}': {judged.found}",
                 node=entry.node,
                 tensor=entry.data,
-                found=found,
-                expected=expected,
-                extent=extent,
+                found=judged.found,
+                expected=judged.expected,
+                impact=judged.impact,
+                extent=judged.extent,
             )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sample:
-    """Some codes of a weight; those that a Q computes are not rounded yet.
-
-    Attributes:
-        format: The number format of the codes.
-        codes: The codes.
-        clipped: The fraction of the codes that lies beyond the range.
-    """
-
-    format: NumberFormat
-    codes: Reals
-    clipped: float
-
-    @property
-    def used(self) -> float:
-        """The greatest magnitude among the codes, as a fraction of the greatest code of the format."""
-        return float(np.max(np.abs(self.codes))) / self.format.high
-
-    @property
-    def lost(self) -> float:
-        """The error of clipping in proportion to the codes, from 0 to 1: the root of the ratio of their energies."""
-        over = self.codes - np.clip(self.codes, self.format.low, self.format.high)
-        return float(np.linalg.norm(over) / (np.linalg.norm(self.codes) or 1.0))
-
-    @property
-    def is_four_bits(self) -> bool:
-        """Whether the codes look like 4-bit codes, stored as int8 for a kernel that reads int8 only."""
-        return self.format.name == "int8" and bool(np.max(np.abs(self.codes)) in FOUR_BITS)
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    found: str
+    expected: str
+    extent: Extent
+    impact: Impact | None = None
 
 
-def _sample(context: RuleContext, entry: QdqNode) -> _Sample | None:
-    """Return a sample of the codes of a weight; None where there is no weight, or a zero point other than 0.
-
-    Codes of less than a byte can only be unpacked all together, so large weights of such codes are skipped.
-    """
-    stored = entry.data.initializer if entry.data is not None else None
-    fmt = format_of(entry.quantized_type)
-    if stored is None or fmt is None or fmt.low >= 0 or _has_zero_point(context, entry):
+def _clipped(codes: WeightCodes) -> _Judged | None:
+    share = codes.clipped
+    most = MOST_CLIPPED if codes.format.bits > 2 else HALF_CLIPPED
+    if share <= most:
         return None
-    if not entry.is_quantize and fmt.bits < 8 and element_count(stored) > MOST_UNPACKED:
-        return None
-    try:
-        weight = read_array(context.model, stored)
-    except ModelError:
-        # The rule about unreadable parameters, or load_model, reports it.
-        return None
-    places = places_of(weight.size)
-    values = np.nan_to_num(as_reals(weight.reshape(-1)[places]))
-    if not entry.is_quantize:
-        return _Sample(fmt, values, 0.0)
-    scale = _scales(context, entry, weight.shape, places)
-    if scale is None:
-        return None
-    with np.errstate(all="ignore"):
-        codes = np.nan_to_num(values / scale)
-    # Half a step at the end of the range: values up to there round to the last code and are not clipped. The last two
-    # codes of e4m3 are 416 and 448, a step of high / 14; high / 32 lies below half of it.
-    half = 0.5 if fmt.kind == "integer" else fmt.high / 32
-    return _Sample(fmt, codes, float(np.mean((codes < fmt.low - half) | (codes > fmt.high + half))))
+    impact = SILENT if share > HALF_CLIPPED else None
+    extent = Extent("clipped", degree=codes.lost)
+    return _Judged(f"{share:.0%} of the values are clipped", f"at most {most:.0%}", extent, impact)
 
 
-def _has_zero_point(context: RuleContext, entry: QdqNode) -> bool:
-    zero = context.array(entry.zero_point)
-    return entry.zero_point is not None and (zero is None or bool(np.any(as_reals(zero))))
+def _saturated(codes: WeightCodes) -> _Judged | None:
+    """Judge stored codes, of which it is not known how many were clipped: too many are the first or the last."""
+    if codes.values is not None or codes.format.bits <= 2:
+        return None
+    share = codes.at_the_ends
+    if share <= MOST_AT_THE_ENDS:
+        return None
+    most = next((most for levels, most in MOST_AT_THE_ENDS_BY_LEVELS if codes.levels <= levels), MOST_AT_THE_ENDS)
+    if share <= most:
+        return None
+    fmt, high = codes.format, number(codes.format.high)
+    where = f"{high} or more in magnitude" if codes.is_symmetric else f"{number(fmt.low)} or {high}"
+    found = f"{share:.1%} of its {fmt} codes that are not 0 are {where}"
+    return _Judged(found, f"at most {most:.0%}", Extent("saturated", degree=share), SUSPECT)
 
 
-def _scales(
-    context: RuleContext, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]
-) -> Reals | None:
-    """Return the scale at each of ``places`` of the flat weight; None for block scales."""
-    scale, axis = context.array(entry.scale), context.axis(entry)
-    if scale is None or not scale.size:
+def _vanished(codes: WeightCodes) -> _Judged | None:
+    """Judge a weight of which nothing is left: every value rounds to 0."""
+    values, scale = codes.values, codes.scale
+    expected, extent = "codes over the whole range", Extent("vanished")
+    if values is not None:
+        gone = np.abs(codes.codes - codes.zero_point) <= smallest_positive(codes.format) / 2
+        if not values.any() or not gone.all():
+            return None
+        greatest = number(np.max(np.abs(values)))
+        return _Judged(f"every value, up to {greatest}, rounds to code 0", expected, extent, SILENT)
+    tiny, usual = SCALES_OF_ZEROS
+    if not codes.is_whole or codes.distances.size or scale is None or np.all((scale <= tiny) | (scale == usual)):
         return None
-    if entry.granularity == PerTensor():
-        return np.broadcast_to(as_reals(scale).reshape(()), places.shape)
-    if not isinstance(entry.granularity, PerAxis) or axis is None or scale.shape != (shape[axis],):
+    # A weight of zeros is legal: a scale that was found from values says that there were some.
+    found = f"every code stands for 0, though the scale is {number(np.max(scale))}"
+    return _Judged(found, expected, extent, SUSPECT)
+
+
+def _unused(codes: WeightCodes) -> _Judged | None:
+    """Judge a weight whose codes use a small part of the range."""
+    if not codes.is_symmetric or _has_few_bits(codes):
         return None
-    inner = int(np.prod(shape[axis + 1 :]))
-    channels = places // inner % shape[axis]
-    return as_reals(scale)[channels]
+    fmt, used = codes.format, codes.used
+    if not 0 < used < (LEAST_USED if fmt.kind == "integer" or fmt.bits < 8 else LEAST_USED_OF_FLOAT8):
+        return None
+    found = f"no {fmt} code is beyond {number(used * fmt.high)}"
+    return _Judged(found, f"codes up to {number(fmt.high)}", Extent("unused", degree=-math.log2(used)))
+
+
+def _has_few_bits(codes: WeightCodes) -> bool:
+    """Whether int8 codes look like ternary or 4-bit codes, stored as int8 for a kernel that reads int8 only."""
+    greatest = np.max(np.abs(codes.codes))
+    if codes.format.name != "int8" or codes.values is not None:
+        return codes.format.name == "int8" and bool(greatest in FOUR_BITS)
+    is_ternary = greatest == 1 and codes.distances.size >= LEAST_TERNARY * codes.codes.size
+    return bool(greatest in FOUR_BITS) or is_ternary

@@ -310,3 +310,15 @@ def test_same_input_same_bytes(tmp_path: Path) -> None:
     first = (tmp_path / "q.onnx").read_bytes()
     insert(tmp_path, conv_model(), *entries)
     assert (tmp_path / "q.onnx").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("factor", "word"), [(1.0, None), (0.001, "127 or more in magnitude"), (1000.0, "stands for 0")]
+)
+def test_weights_that_the_plan_destroys_are_reported(tmp_path: Path, factor: float, word: str | None) -> None:
+    float_model = conv_model()
+    greatest = np.abs(array(float_model, "w")).max(axis=(1, 2, 3))
+    scale = [float(value) * factor for value in greatest / 127]
+    _, report = insert(tmp_path, float_model, {"tensor": "w", "format": "int8", "axis": 0, "scale": scale})
+    assert [finding.code for finding in report.findings] == ([] if word is None else ["QN502"])
+    assert word is None or word in report.findings[0].message

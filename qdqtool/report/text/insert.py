@@ -1,11 +1,14 @@
 """The insert report for a terminal."""
 
 from rich.console import Console
+from rich.text import Text
 
 from qdqtool.jobs.insert import InsertReport
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._calibration import print_given, print_skipped
-from qdqtool.report.text._pairs import print_files, print_opset, print_pairs
+from qdqtool.report.text._pairs import print_files, print_opset, print_pairs, print_rest
+
+SHOWN = 10
 
 
 def render(report: InsertReport, console: Console) -> None:
@@ -21,4 +24,8 @@ def render(report: InsertReport, console: Console) -> None:
         alternative = f"; nearest: {found.alternative}" if found.alternative else ""
         tensor = f"{found.graph}/{found.tensor}" if found.graph else found.tensor
         console.print(f"note: {found.target} {found.reason} (tensor {escape(tensor)}){alternative}", style="dim")
+    for finding in report.findings[:SHOWN]:
+        where = f" {escape(finding.node)}:" if finding.node else ""
+        console.print(Text.assemble((f"warning {finding.code}", "yellow"), f"{where} {escape(finding.message)}"))
+    print_rest(len(report.findings), SHOWN, console)
     print_files(report.output, report.external_data, report.sizes, console)
