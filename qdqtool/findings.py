@@ -55,6 +55,7 @@ class Finding:
         found: The value found, for display.
         extent: How bad it is, for faults of degrees; None for faults that are there or not.
         fixable: Whether ``--fix`` knows a remedy, which may need ``--unsafe-fixes``.
+        safe_fix: Whether a remedy leaves the numbers as they are; ``--fix`` makes it where a run proves that.
         context: The node between what it reads from and what reads it, in one line; empty for findings about the model.
         fingerprint: What the finding is recognized by in another run, from its rule, effect, names and value; where it
             has an extent, the kind counts as the value.
@@ -74,6 +75,7 @@ class Finding:
     found: str | None = None
     extent: Extent | None = None
     fixable: bool = False
+    safe_fix: bool = False
     context: str = ""
     fingerprint: str = ""
     structure: str = ""

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from qdqtool.cli._options import emit, output_option, shapes_option
+
+if TYPE_CHECKING:
+    from qdqtool.repair.report import FixReport
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -67,18 +70,25 @@ def run_fixes(
     """
     from qdqtool.data.input_shapes import parse_shapes
     from qdqtool.data.request import DataRequest
-    from qdqtool.jobs.fix import FixRequest, fix_models, reaches
+    from qdqtool.jobs.fix import FixRequest, fix_models
     from qdqtool.report.terminal import escape
 
     data = DataRequest(path=options["data"], input_shapes=parse_shapes(options["input_shapes"], "--input-shapes"))
     choice = {name: options[name] for name in ("diff", "in_place", "output")}
     report = fix_models(models, FixRequest(policy=policy, **choice, unsafe=options["unsafe_fixes"], data=data))
-    emit(report, output_format, "fixes")
+    code = _exit_code(report, diff=options["diff"], fail_on=fail_on)
+    emit(report, output_format, "fixes", passed=code == 0)
     errors = [model.error for model in report.models if model.error is not None]
     for error in errors:
         click.echo(escape(f"error: {error}"), err=True)
-    if errors:
+    return code
+
+
+def _exit_code(report: "FixReport", *, diff: bool, fail_on: str) -> int:
+    from qdqtool.jobs.fix import reaches
+
+    if any(model.error is not None for model in report.models):
         return 3
-    would_change = options["diff"] and any(model.repaired and model.repaired.changes for model in report.models)
+    would_change = diff and any(model.repaired and model.repaired.changes for model in report.models)
     failed = fail_on != "never" and reaches(report, "warning" if fail_on == "warning" else "error")
     return 1 if failed or would_change else 0

@@ -60,6 +60,51 @@ def external_data_option() -> Callable[[Decorated], Decorated]:
     )
 
 
+def verbosity_options() -> Callable[[Decorated], Decorated]:
+    """``-q/--quiet`` and ``-v/--verbose``, which :func:`emit` obeys; neither is an argument of the command."""
+
+    def options(function: Decorated) -> Decorated:
+        # Options are added from the last to the first.
+        for flags, text in reversed(_VERBOSITY):
+            add = click.option(*flags, is_flag=True, expose_value=False, callback=_remember, help=text)
+            function = add(function)
+        return function
+
+    return options
+
+
+_VERBOSITY = (
+    (("-q", "--quiet"), "Print no report unless something failed."),
+    (("-v", "--verbose"), "Print every list in full."),
+)
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and _verbosity(context) not in {None, parameter.name}:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
+    if value:
+        context.meta[_VERBOSITY_KEY] = parameter.name
+
+
+_VERBOSITY_KEY = "qdqtool.verbosity"
+
+
+def _verbosity(context: click.Context | None = None) -> str | None:
+    """``quiet``, ``verbose`` or None for neither."""
+    found = context or click.get_current_context(silent=True)
+    return found.meta.get(_VERBOSITY_KEY) if found is not None else None
+
+
+def is_quiet() -> bool:
+    """Whether the command that runs was given ``--quiet``."""
+    return _verbosity() == "quiet"
+
+
+def is_verbose() -> bool:
+    """Whether the command that runs was given ``--verbose``."""
+    return _verbosity() == "verbose"
+
+
 def weights_option() -> Callable[[Decorated], Decorated]:
     """``--weights``: how quantized constants are stored."""
     return click.option(
@@ -78,13 +123,15 @@ def shapes_option(name: str, what: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-def emit(report: Any, output_format: str, kind: str) -> None:
-    """Print a report: JSON, or text by the renderer ``qdqtool.report.text.<kind>``.
+def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:
+    """Print a report: JSON, or text by the renderer ``qdqtool.report.text.<kind>``, which ``--quiet`` suppresses.
 
     Args:
         report: A report dataclass.
         output_format: ``text`` or ``json``.
         kind: Module name of the text renderer.
+        passed: Whether the command ends with exit code 0; a failure is printed in any case.
+        details: What else the renderer takes.
     """
     import importlib
 
@@ -93,9 +140,11 @@ def emit(report: Any, output_format: str, kind: str) -> None:
 
         click.echo(json.render(report))
         return
+    if passed and is_quiet():
+        return
     from qdqtool.report.terminal import make_console
 
-    importlib.import_module(f"qdqtool.report.text.{kind}").render(report, make_console())
+    importlib.import_module(f"qdqtool.report.text.{kind}").render(report, make_console(verbose=is_verbose()), **details)
 
 
 @contextlib.contextmanager
@@ -105,6 +154,6 @@ def sample_progress() -> Iterator[Callable[[int, int], None]]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(console=console, transient=True, disable=is_quiet() or not console.is_terminal) as bar:
         task = bar.add_task("samples", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

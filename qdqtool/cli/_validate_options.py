@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qdqtool.cli._options import emit, output_format_option
+from qdqtool.cli._options import emit, output_format_option, verbosity_options
 from qdqtool.registry import suggestion, unit_names
 from qdqtool.report import validate as _formats
 
@@ -94,6 +94,7 @@ _OPTIONS = (
         help="Also write the report to FILE, in any output format; may be repeated.",
     ),
     output_format_option(*FORMATS),
+    verbosity_options(),
 )
 
 
@@ -153,17 +154,15 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
 
         count = write_baseline(report, options["write_baseline"])
         _say(f"{count} findings written to {options['write_baseline']}")
+        code = 0
     else:
         report = _without_known(report, settings)
-        _print(report, options)
+        code = EXIT_FINDINGS if settings.fail_on != "never" and report.reaches(settings.fail_on) else 0
+        _print(report, options, passed=not code and not report.unreadable)
     for model in report.unreadable:
         if options["output_format"] != "text" or options["statistics"] or options["write_baseline"] is not None:
             _say(f"error: {model.error}")
-    if report.unreadable:
-        return EXIT_UNREADABLE
-    if options["write_baseline"] is not None or settings.fail_on == "never":
-        return 0
-    return EXIT_FINDINGS if report.reaches(settings.fail_on) else 0
+    return EXIT_UNREADABLE if report.unreadable else code
 
 
 def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateReport":
@@ -179,7 +178,7 @@ def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateR
     return compared.report
 
 
-def _print(report: "ValidateReport", options: dict[str, Any]) -> None:
+def _print(report: "ValidateReport", options: dict[str, Any], *, passed: bool) -> None:
     """Write the files that were asked for, then print."""
     from qdqtool.graph.io.save import write_atomically
 
@@ -190,12 +189,9 @@ def _print(report: "ValidateReport", options: dict[str, Any]) -> None:
     if options["statistics"]:
         from qdqtool.linting.rule_counts import statistics
 
-        emit(statistics(report), output_format, "statistics")
+        emit(statistics(report), output_format, "statistics", passed=passed)
     elif output_format == "text":
-        from qdqtool.report.terminal import make_console
-        from qdqtool.report.text import findings
-
-        findings.render(report, make_console(), show_context=options["show_context"])
+        emit(report, "text", "findings", passed=passed, show_context=options["show_context"])
     else:
         click.echo(_rendered(report, output_format))
     if output_format == "github":

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qdqtool.cli._options import emit, model_argument, output_format_option, output_option, shapes_option
+from qdqtool.cli._options import (
+    emit,
+    model_argument,
+    output_format_option,
+    output_option,
+    shapes_option,
+    verbosity_options,
+)
 
 if TYPE_CHECKING:
     from qdqtool.engine.options import BuildOptions
@@ -50,6 +57,7 @@ if TYPE_CHECKING:
     "--timeout", type=float, default=1800, show_default=True, help="Seconds after which the builder is stopped."
 )
 @output_format_option()
+@verbosity_options()
 @click.pass_context
 def command(
     ctx: click.Context, /, *, model: Path, output: Path, backend: str, output_format: str, **words: Any
@@ -67,9 +75,9 @@ def command(
     try:
         report = build_engine(model, output, backend=backend, options=_options(**words))
     except BuildRefusedError as error:
-        emit(refused_report(model, error), output_format, "build_refused")
+        emit(refused_report(model, error), output_format, "build_refused", passed=False)
         raise
-    emit(report, output_format, "build")
+    emit(report, output_format, "build", passed=report.passed)
     if not report.passed:
         ctx.exit(1)
 

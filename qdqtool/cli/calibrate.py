@@ -6,7 +6,14 @@ from typing import Any
 import click
 
 from qdqtool.cli._calibration import data_options, make_data, make_recipe, recipe_options
-from qdqtool.cli._options import emit, model_argument, output_format_option, output_option, sample_progress
+from qdqtool.cli._options import (
+    emit,
+    model_argument,
+    output_format_option,
+    output_option,
+    sample_progress,
+    verbosity_options,
+)
 
 
 @click.command(short_help="Run a float model over data and keep the ranges of its tensors.")
@@ -16,6 +23,7 @@ from qdqtool.cli._options import emit, model_argument, output_format_option, out
 @click.option("--shard", metavar="I/N", help="Run only the I-th of N equal parts of the samples; see `qdqtool merge`.")
 @recipe_options()
 @output_format_option()
+@verbosity_options()
 def command(*, model: Path, output: Path, output_format: str, shard: str | None, **values: Any) -> None:
     """Run MODEL over data and write the range of every tensor that `qdqtool quantize` would quantize.
 

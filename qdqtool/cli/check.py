@@ -4,7 +4,14 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli._options import emit, model_argument, output_format_option, sample_progress, shapes_option
+from qdqtool.cli._options import (
+    emit,
+    model_argument,
+    output_format_option,
+    sample_progress,
+    shapes_option,
+    verbosity_options,
+)
 
 
 @click.command(short_help="Check a model's numbers against ONNX Runtime on the CPU and a float baseline.")
@@ -62,6 +69,7 @@ from qdqtool.cli._options import emit, model_argument, output_format_option, sam
     help="Outputs as ONNX means them, or as ONNX Runtime computes them with its default optimizations.",
 )
 @output_format_option()
+@verbosity_options()
 @click.pass_context
 def command(  # noqa: PLR0913 -- one argument for each option
     context: click.Context,
@@ -103,5 +111,5 @@ def command(  # noqa: PLR0913 -- one argument for each option
     request = DataRequest(path=data, seed=seed, samples=samples, input_shapes=shapes)
     with sample_progress() as progress:
         report = check_model(model, baseline=baseline, data=request, options=options, progress=progress)
-    emit(report, output_format, "check")
+    emit(report, output_format, "check", passed=report.passed)
     context.exit(0 if report.passed else 1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli._options import emit, output_format_option, output_option
+from qdqtool.cli._options import emit, output_format_option, output_option, verbosity_options
 
 
 @click.command(short_help="Write ranges in the file format of another tool.")
@@ -23,6 +23,7 @@ from qdqtool.cli._options import emit, output_format_option, output_option
     help="How ranges become thresholds.  [default: the one that they were calibrated for]",
 )
 @output_format_option()
+@verbosity_options()
 def command(*, ranges: Path, output: Path, to: str, calibration_method: str | None, output_format: str) -> None:
     """Write RANGES in the file format of another tool.
 

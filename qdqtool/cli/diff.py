@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli._options import emit, model_argument, output_format_option
+from qdqtool.cli._options import emit, model_argument, output_format_option, verbosity_options
 
 EXIT_LOST = 1
 
@@ -16,6 +16,7 @@ EXIT_LOST = 1
     "--assert-preserved", is_flag=True, help="Exit with 1 when AFTER lacks a pair of BEFORE or has it with changes."
 )
 @output_format_option()
+@verbosity_options()
 @click.pass_context
 def command(
     context: click.Context, /, *, before: Path, after: Path, assert_preserved: bool, output_format: str
@@ -31,5 +32,6 @@ def command(
     from qdqtool.jobs.diff import diff_models
 
     report = diff_models(before, after)
-    emit(report, output_format, "diff")
-    context.exit(EXIT_LOST if assert_preserved and not report.preserved else 0)
+    passed = report.preserved or not assert_preserved
+    emit(report, output_format, "diff", passed=passed)
+    context.exit(0 if passed else EXIT_LOST)

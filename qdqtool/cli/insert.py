@@ -11,6 +11,7 @@ from qdqtool.cli._options import (
     output_format_option,
     output_option,
     shapes_option,
+    verbosity_options,
     weights_option,
 )
 
@@ -47,6 +48,7 @@ from qdqtool.cli._options import (
 )
 @shapes_option("--input-shapes", "Shapes of dynamic inputs for --verify")
 @output_format_option()
+@verbosity_options()
 def command(  # noqa: PLR0913 -- one argument for each option
     *,
     model: Path,

@@ -15,7 +15,7 @@ def command(*, model: Path, tensors: bool, output_format: str) -> None:
     """Show what is quantized in MODEL and what is not.
 
     Prints the Q/DQ inventory by type and granularity with scale ranges, the coverage of quantizable operators, sizes
-    and opsets. Weights are not read.
+    and opsets. Weights are not read: a file of external data need not be there.
     """
     from qdqtool.jobs.inspect import inspect_model
 

@@ -11,6 +11,7 @@ from qdqtool.cli._options import (
     output_format_option,
     output_option,
     shapes_option,
+    verbosity_options,
 )
 
 
@@ -25,6 +26,7 @@ from qdqtool.cli._options import (
 @shapes_option("--input-shapes", "Fix the shape of an input that the outputs are compared on")
 @external_data_option()
 @output_format_option()
+@verbosity_options()
 def command(
     *,
     model: Path,

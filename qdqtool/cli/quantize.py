@@ -14,6 +14,7 @@ from qdqtool.cli._options import (
     output_format_option,
     output_option,
     sample_progress,
+    verbosity_options,
     weights_option,
 )
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 )
 @click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
 @output_format_option()
+@verbosity_options()
 def command(*, model: Path, output: Path | None, output_format: str, list_matches: bool, **values: Any) -> None:
     """Quantize MODEL, a float model, with calibration data, or only its weights without.
 

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli._options import emit, external_data_option, model_argument, output_format_option, output_option
+from qdqtool.cli._options import (
+    emit,
+    external_data_option,
+    model_argument,
+    output_format_option,
+    output_option,
+    verbosity_options,
+)
 
 
 @click.command(short_help="Take Q/DQ nodes out of a model again.")
@@ -12,6 +19,7 @@ from qdqtool.cli._options import emit, external_data_option, model_argument, out
 @output_option("The float model to write.")
 @external_data_option()
 @output_format_option()
+@verbosity_options()
 def command(*, model: Path, output: Path, external_data: str, output_format: str) -> None:
     """Take every QuantizeLinear/DequantizeLinear out of MODEL.
 

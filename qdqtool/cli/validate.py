@@ -22,7 +22,7 @@ LAYOUT = Layout(
     sections={
         "What to judge": ("targets", "sm", "select", "extend_select", "ignore"),
         "What counts": ("fail_on", "baseline", "write_baseline"),
-        "Output": ("output_format", "reports", "show_context", "statistics"),
+        "Output": ("output_format", "quiet", "verbose", "reports", "show_context", "statistics"),
         "Fixes": ("fix", "unsafe_fixes", "diff", "output", "in_place", "data", "input_shapes"),
         "Run": ("jobs", "isolated", "show_settings"),
     },

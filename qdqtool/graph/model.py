@@ -73,12 +73,14 @@ class Model:
         path: The file it was read from; None for models made in memory. External locations are relative to its folder.
         payloads: Bytes of pending tensors by key.
         stored_outside: Whether the file it was read from keeps weights in external data.
+        missing_data: Locations of external data that is not there. Empty, except where a model is only looked at.
     """
 
     proto: onnx.ModelProto
     path: Path | None = None
     payloads: dict[str, Payload] = field(default_factory=dict)
     stored_outside: bool = False
+    missing_data: frozenset[str] = frozenset()
 
     @property
     def folder(self) -> Path:
@@ -87,7 +89,7 @@ class Model:
 
     def fork(self) -> "Model":
         """The same model with payloads of its own, so that pending tensors can be added for one job only."""
-        return Model(self.proto, self.path, dict(self.payloads), self.stored_outside)
+        return Model(self.proto, self.path, dict(self.payloads), self.stored_outside, self.missing_data)
 
     def default_opset(self) -> int:
         """The imported version of the default ONNX domain; 1 when it is not imported."""

@@ -28,19 +28,20 @@ def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> Inspec
     """What is quantized in a model and what is not.
 
     Args:
-        model: The ``.onnx`` file, or a loaded model. Weights are not read.
+        model: The ``.onnx`` file, or a loaded model. Weights are not read; external data may be missing.
         tensors: Also list every tensor.
 
     Raises:
         ModelError: The model cannot be read.
     """
-    source = model if isinstance(model, Model) else load_model(model)
+    source = model if isinstance(model, Model) else load_model(model, needs_data=False)
     index = ModelIndex.of(source)
     view, proto = index.view, source.proto
     describe = _Describer(index)
     return InspectReport(
         model=str(source.path or ""),
         bytes=model_bytes(source),
+        missing_data=tuple(sorted(source.missing_data)),
         weight_bytes=_weight_bytes(proto),
         ir_version=proto.ir_version,
         opset_imports={entry.domain or "ai.onnx": entry.version for entry in proto.opset_import},

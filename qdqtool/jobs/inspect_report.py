@@ -75,7 +75,8 @@ class InspectReport:
 
     Attributes:
         model: The file.
-        bytes: Of the file and its external data.
+        bytes: Of the file and its external data, as far as that is there.
+        missing_data: External data files that are not there.
         weight_bytes: Of stored tensors by element type.
         ir_version: ONNX IR version.
         opset_imports: Versions by domain, the default domain as ``ai.onnx``.
@@ -91,6 +92,7 @@ class InspectReport:
 
     model: str
     bytes: int
+    missing_data: tuple[str, ...]
     weight_bytes: dict[str, int]
     ir_version: int
     opset_imports: dict[str, int]

@@ -1,13 +1,20 @@
 """The terminal: a console that respects NO_COLOR and pipes, and the escaping of strings that come from models."""
 
+import os
 import sys
 import unicodedata
-from typing import TextIO
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
-PIPE_WIDTH = 160
+from qdqtool.report.table import FittedTable
+
+PIPE_WIDTH = 1 << 20
+"""In a pipe a row of a table is one line, which ``grep`` finds as a whole, unless COLUMNS asks for a width."""
+_HANGING = 2
+"""Characters that the second and later lines of a long line are indented by, beyond the first."""
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -28,11 +35,46 @@ def is_unsafe(char: str) -> bool:
     return unicodedata.category(char) in _UNSAFE
 
 
-def make_console(file: TextIO | None = None) -> Console:
+class ReportConsole(Console):
+    """The console that reports are printed on.
+
+    Args:
+        file: Where to print.
+        verbose: Whether lists are printed in full.
+        width: Characters in a line; None for those of the terminal, or of COLUMNS.
+    """
+
+    def __init__(self, file: TextIO, *, verbose: bool, width: int | None) -> None:
+        super().__init__(file=file, width=width, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        self.verbose = verbose
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does; on a terminal, a line that is too long is broken between words, and indented."""
+        if len(objects) == 1 and isinstance(objects[0], str | Text) and self.width < PIPE_WIDTH:
+            style = options.pop("style", "") or ""
+            objects = (
+                Text("\n").join(_broken(Text(objects[0], style) if isinstance(objects[0], str) else objects[0], self)),
+            )
+        super().print(*objects, **options)
+
+
+def make_console(file: TextIO | None = None, *, verbose: bool = False) -> ReportConsole:
     """A console on ``file`` (default stdout): colours only on a terminal; no markup, emoji or guessed styles."""
     stream = file or sys.stdout
-    width = None if stream.isatty() else PIPE_WIDTH
-    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    has_width = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return ReportConsole(stream, verbose=verbose, width=None if has_width else PIPE_WIDTH)
+
+
+def _broken(text: Text, console: Console) -> Iterator[Text]:
+    for line in text.split("\n", allow_blank=True):
+        indent = len(line.plain) - len(line.plain.lstrip(" "))
+        if line.cell_len <= console.width or indent + _HANGING >= console.width // 2:
+            yield line
+            continue
+        parts = line[indent:].wrap(console, console.width - indent - _HANGING)
+        for index, part in enumerate(parts):
+            part.rstrip()
+            yield Text(" " * (indent + (_HANGING if index else 0))).append_text(part)
 
 
 def plural(count: int, noun: str) -> str:
@@ -56,9 +98,6 @@ def sizes_line(before: int, after: int) -> str:
     return f"size {human_bytes(before)} -> {human_bytes(after)}{ratio}"
 
 
-def make_table(*columns: str) -> Table:
-    """A plain table: bold headings, no lines, long cells folded."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def make_table(*columns: str, optional: Sequence[str] = ()) -> FittedTable:
+    """A table that fits its console; ``optional`` columns, the least important first, may be left out."""
+    return FittedTable(*columns, optional=optional)

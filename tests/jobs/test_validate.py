@@ -216,6 +216,7 @@ def test_the_json_keys_of_the_contract():
         "found",
         "extent",
         "fixable",
+        "safe_fix",
         "context",
         "fingerprint",
         "structure",

@@ -8,6 +8,7 @@ from support.printed import ESCAPED, HOSTILE
 
 from qdqtool.report.terminal import (
     PIPE_WIDTH,
+    ReportConsole,
     escape,
     human_bytes,
     is_unsafe,
@@ -51,6 +52,32 @@ def test_a_table_has_one_line_for_a_row():
     make_console(file).print(table)
 
     assert [line.split() for line in file.getvalue().splitlines()] == [["name", "count"], ["[bold]", "1"]]
+
+
+def test_a_width_that_the_environment_names_holds_in_a_pipe_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    assert make_console(io.StringIO()).width == 40
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert make_console(io.StringIO()).width == PIPE_WIDTH
+
+
+def test_a_long_line_is_broken_between_words_and_what_follows_is_indented():
+    file = io.StringIO()
+    console = ReportConsole(file, verbose=False, width=30)
+    console.print("  note     the ranges say nothing about real inputs", style="yellow")
+    console.print("short")
+    console.print(Text.assemble("wrote ", ("n" * 40, "bold"), "\n\nend"))
+
+    assert file.getvalue().splitlines() == [
+        "  note     the ranges say",
+        "    nothing about real inputs",
+        "short",
+        "wrote",
+        "  " + "n" * 28,
+        "  " + "n" * 12,
+        "",
+        "end",
+    ]
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")])

@@ -11,10 +11,10 @@ HOSTILE = "evil\x1b[31m\nline[bold]\u202e"
 ESCAPED = r"evil\x1b[31m\nline[bold]\u202e"
 
 
-def printed(print_report: Callable[..., None], *arguments: Any, **options: Any) -> str:
+def printed(print_report: Callable[..., None], *arguments: Any, verbose: bool = False, **options: Any) -> str:
     """The text that ``print_report(*arguments, console, **options)`` writes into a pipe."""
     file = io.StringIO()
-    print_report(*arguments, make_console(file), **options)
+    print_report(*arguments, make_console(file, verbose=verbose), **options)
     return file.getvalue()
 
 

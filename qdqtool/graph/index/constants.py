@@ -11,7 +11,7 @@ from onnx import TensorProto
 from qdqtool.graph.index.folders import FOLDERS, MAX_FOLDED_ELEMENTS
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Value
-from qdqtool.graph.io.tensors import element_count, read_array
+from qdqtool.graph.io.tensors import element_count, external_entry, is_external, read_array
 from qdqtool.graph.model import Model
 
 Array = npt.NDArray[np.generic]
@@ -54,13 +54,17 @@ class Constants:
         return self._is_constant(value, MAX_DEPTH)
 
     def array(self, value: Value) -> Array | None:
-        """The constant, or None when ``value`` is not constant or the chain is too large to fold."""
+        """The constant; None when ``value`` is not constant, its data is missing, or the chain is too large to fold."""
         stored = self.direct(value)
         if stored is not None:
-            return read_array(self._model, stored)
+            return None if self._is_missing(stored) else read_array(self._model, stored)
         if value not in self._folded:
             self._folded[value] = self._fold(value) if self.is_constant(value) else None
         return self._folded[value]
+
+    def _is_missing(self, tensor: TensorProto) -> bool:
+        missing = self._model.missing_data
+        return bool(missing) and is_external(tensor) and external_entry(tensor, "location") in missing
 
     def _is_constant(self, value: Value, depth: int) -> bool:
         if value not in self._constant:

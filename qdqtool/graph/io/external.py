@@ -17,8 +17,13 @@ from qdqtool.graph.model import Model
 _KEEP_TOGETHER = "keep the model and its data files in one folder, with relative locations"
 
 
-def check_external_data(proto: onnx.ModelProto, folder: Path) -> bool:
+def check_external_data(proto: onnx.ModelProto, folder: Path, missing: frozenset[str] = frozenset()) -> bool:
     """Check that all external tensors of a model in ``folder`` lie inside it and are complete.
+
+    Args:
+        proto: The model.
+        folder: Its folder.
+        missing: Locations that need not be there.
 
     Returns:
         Whether the model has external tensors.
@@ -31,10 +36,27 @@ def check_external_data(proto: onnx.ModelProto, folder: Path) -> bool:
         if not is_external(tensor):
             continue
         location = external_entry(tensor, "location")
+        if location in missing:
+            continue
         if location not in sizes:
             sizes[location] = _contained_size(folder, location, tensor)
         _check_range(tensor, location, sizes[location])
-    return bool(sizes)
+    return bool(sizes or missing)
+
+
+def missing_data(proto: onnx.ModelProto, folder: Path) -> frozenset[str]:
+    """Return the locations of external tensors of a model in ``folder`` for which there is no file.
+
+    Raises:
+        ModelError: A location is absolute or leaves the folder.
+    """
+    found: set[str] = set()
+    for tensor in filter(is_external, iter_tensors(proto)):
+        location = external_entry(tensor, "location")
+        _check_location(location, tensor)
+        if not (folder / location).exists():
+            found.add(location)
+    return frozenset(found)
 
 
 def external_files(proto: onnx.ModelProto, folder: Path) -> list[Path]:
@@ -45,10 +67,15 @@ def external_files(proto: onnx.ModelProto, folder: Path) -> list[Path]:
 
 
 def model_bytes(model: Model) -> int:
-    """Return the bytes of a model's file and its external data files together; 0 for a model made in memory."""
+    """Return the bytes of a model's file and its external data files together; 0 for a model made in memory.
+
+    Data that is missing does not count.
+    """
     if model.path is None:
         return 0
-    return sum(path.stat().st_size for path in (model.path, *external_files(model.proto, model.folder)))
+    missing = {model.folder / location for location in model.missing_data}
+    files = (path for path in external_files(model.proto, model.folder) if path not in missing)
+    return sum(path.stat().st_size for path in (model.path, *files))
 
 
 def _contained_size(folder: Path, location: str, tensor: TensorProto) -> int:

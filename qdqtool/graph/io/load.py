@@ -8,7 +8,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from qdqtool.errors import ModelError
-from qdqtool.graph.io.external import check_external_data
+from qdqtool.graph.io.external import check_external_data, missing_data
 from qdqtool.graph.io.text import check_text
 from qdqtool.graph.model import Model
 
@@ -17,11 +17,12 @@ _PROBE = 4096
 _PROTOBUF_LIMIT = 2**31 - 1
 
 
-def load_model(path: str | Path) -> Model:
+def load_model(path: str | Path, *, needs_data: bool = True) -> Model:
     """Read an ONNX model; external weights stay on disk, and must lie inside the model's folder.
 
     Args:
         path: The ``.onnx`` file.
+        needs_data: Whether external data must be there; if not, ``missing_data`` of the result names what is not.
 
     Raises:
         ModelError: It is missing, a folder, not readable, no ONNX file (an LFS pointer, HTML, text), truncated, has
@@ -41,7 +42,9 @@ def load_model(path: str | Path) -> Model:
         _raise_for_content(path, data)
         raise ModelError(f"{path} is not an ONNX model: it decodes without a graph")
     _check_text(path, proto)
-    return Model(proto, path, stored_outside=check_external_data(proto, path.parent))
+    missing = frozenset() if needs_data else missing_data(proto, path.parent)
+    stored_outside = check_external_data(proto, path.parent, missing)
+    return Model(proto, path, stored_outside=stored_outside, missing_data=missing)
 
 
 def _check_text(path: Path, proto: onnx.ModelProto) -> None:

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from qdqtool.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.report.terminal import escape, plural
-from qdqtool.report.text._pairs import print_rest
+from qdqtool.report.text._rest import limit, print_rest
 
 SHOWN = 20
 POOR_DB = 10.0
@@ -27,7 +27,7 @@ def print_accuracy(accuracy: Accuracy | None, console: Console) -> None:
     )
     if not accuracy.outputs:
         console.print("  no output has float values to compare", style="yellow")
-    for output in accuracy.outputs[:SHOWN]:
+    for output in accuracy.outputs[: limit(console, SHOWN)]:
         console.print(_output_line(output))
     print_rest(len(accuracy.outputs), SHOWN, console)
     if accuracy.worst:

@@ -10,7 +10,7 @@ from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.preparation.steps import known_steps
 from qdqtool.ranges.types import Trial
 from qdqtool.report.terminal import escape, plural
-from qdqtool.report.text._pairs import print_rest
+from qdqtool.report.text._rest import limit, print_rest
 
 SHOWN = 20
 SHOWN_NODES = 4
@@ -85,7 +85,7 @@ def print_skipped(skipped: Sequence[LeftInFloat], console: Console) -> None:
     for node in skipped:
         label = f"{node.graph}/{node.node}" if node.graph else node.node
         by_reason.setdefault((node.op_type, node.reason), []).append(escape(label))
-    for (op_type, reason), labels in list(by_reason.items())[:SHOWN]:
+    for (op_type, reason), labels in list(by_reason.items())[: limit(console, SHOWN)]:
         more = f", … ({len(labels)} in all)" if len(labels) > SHOWN_NODES else ""
         console.print(f"  {escape(op_type)} {', '.join(labels[:SHOWN_NODES])}{more}: {escape(reason)}")
     print_rest(len(by_reason), SHOWN, console)

@@ -7,7 +7,7 @@ from rich.console import Console
 from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._calibration import SHOWN, SHOWN_NODES
-from qdqtool.report.text._pairs import print_rest
+from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.transforms.float16 import Float32Node
 
 
@@ -23,7 +23,7 @@ def print_high_precision(report: HighPrecisionReport | None, console: Console) -
     if not report.measured:
         console.print("note     without data nothing is known of how large activations become", style="yellow")
     groups = [(reason, list(nodes)) for reason, nodes in groupby(sorted(report.kept, key=_reason), _reason)]
-    for reason, nodes in groups[:SHOWN]:
+    for reason, nodes in groups[: limit(console, SHOWN)]:
         console.print(f"  float32 {_named(nodes)}: {escape(reason)}")
     print_rest(len(groups), SHOWN, console)
 

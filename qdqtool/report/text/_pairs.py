@@ -8,24 +8,22 @@ from rich.text import Text
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
 from qdqtool.report.terminal import escape, plural, sizes_line
+from qdqtool.report.text._rest import lists_all
 
-SHOWN = 40
 
-
-def print_pairs(pairs: Sequence[QuantizedTensor], model: str, console: Console) -> None:
-    """Print how many pairs there are, then each of the first :data:`SHOWN`."""
+def print_counts(pairs: Sequence[QuantizedTensor], model: str, console: Console) -> None:
+    """Print how many tensors of a model have a pair now."""
     weights = sum(pair.kind == "weight" for pair in pairs)
     counts = f"{plural(len(pairs) - weights, 'activation')} and {plural(weights, 'weight')} quantized"
-    console.print(Text.assemble((counts, "bold"), f" in {escape(model)}"))
-    for pair in pairs[:SHOWN]:
-        console.print(_line(pair))
-    print_rest(len(pairs), SHOWN, console)
+    listed = " (-v lists them)" if pairs and not lists_all(console) else ""
+    console.print(Text.assemble((counts, "bold"), f" in {escape(model)}{listed}"))
 
 
-def print_rest(count: int, shown: int, console: Console) -> None:
-    """Print how many of a list are not shown."""
-    if count > shown:
-        console.print(f"  … and {count - shown} more (--output-format json lists all)")
+def print_pairs(pairs: Sequence[QuantizedTensor], console: Console) -> None:
+    """With ``--verbose``, print each pair with its format and scales."""
+    if lists_all(console):
+        for pair in pairs:
+            console.print(_line(pair))
 
 
 def print_opset(before: int, after: int, console: Console) -> None:

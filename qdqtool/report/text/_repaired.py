@@ -1,23 +1,35 @@
 """What fixing or normalizing did to one model, for a terminal."""
 
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
 from rich.console import Console
 from rich.text import Text
 
 from qdqtool.repair.report import Change, OutputChange, RefusedFix, Repaired
 from qdqtool.report.terminal import escape, plural
+from qdqtool.report.text._rest import lists_all
 
+SHOWN = 4
+"""Nodes that are named where several have the same change."""
+
+Each = TypeVar("Each", Change, RefusedFix)
+
+_QUOTED = re.compile("'[^']*'")
 _STYLES = {"safe": "green", "unsafe": "bold yellow"}
 
 
 def print_repaired(repaired: Repaired, console: Console) -> None:
-    """Print every change with its label and proof, every refusal with its reason, and what the outputs became."""
-    for change in repaired.changes:
-        console.print(_change(change))
+    """Print the changes with label and proof, the refusals with their reason, and what the outputs became."""
+    for changes in _grouped(repaired.changes, console):
+        console.print(_change(changes))
     if repaired.removed:
         names = ", ".join(escape(name) for name in repaired.removed)
         console.print(Text(f"  taken out, since nothing reads it any more: {names}", "dim"))
-    for refusal in repaired.refused:
-        console.print(_refusal(refusal))
+    for refusals in _grouped(repaired.refused, console):
+        console.print(_refusal(refusals))
     if repaired.unproven and (repaired.changes or repaired.refused):
         console.print(f"  nothing is proven of the model as it was: {escape(repaired.unproven)}")
     moved = [output for output in repaired.outputs if not output.exact]
@@ -30,22 +42,42 @@ def print_repaired(repaired: Repaired, console: Console) -> None:
         console.print(f"  on {escape(repaired.feeds)}; noise is measured against the model without Q/DQ")
 
 
-def _change(change: Change) -> Text:
-    line = Text.assemble("  ", (change.label, _STYLES[change.label]), (f" {change.code} ", "bold"))
-    return _described(line, change.node, change.graph, change.description).append(f" ({escape(change.proof)})", "dim")
+def _grouped(items: Sequence[Each], console: Console) -> Iterator[list[Each]]:
+    """Those that differ in node and names only are together, in the order of the first; with ``--verbose`` none are."""
+    groups: dict[Hashable, list[Each]] = {}
+    for index, item in enumerate(items):
+        key = replace(item, node=None, graph="", description=_pattern(item.description))
+        groups.setdefault(index if lists_all(console) else key, []).append(item)
+    yield from groups.values()
 
 
-def _refusal(refusal: RefusedFix) -> Text:
-    line = Text.assemble("  ", ("not applied", "yellow"), (f" {refusal.code} ", "bold"))
-    text = _described(line, refusal.node, refusal.graph, refusal.description)
-    return text.append(f": {escape(refusal.reason)}")
+def _pattern(description: str) -> str:
+    return _QUOTED.sub("'…'", description)
 
 
-def _described(line: Text, node: str | None, graph: str, description: str) -> Text:
-    if node is not None:
-        where = f"{graph}/{node}" if graph else node
-        line.append(escape(where), "cyan").append(": ")
-    return line.append(escape(description))
+def _change(group: Sequence[Change]) -> Text:
+    first = group[0]
+    line = Text.assemble("  ", _count(group), (first.label, _STYLES[first.label]), (f" {first.code} ", "bold"))
+    return _described(line, group).append(f" ({escape(first.proof)})", "dim")
+
+
+def _refusal(group: Sequence[RefusedFix]) -> Text:
+    first = group[0]
+    line = Text.assemble("  ", _count(group), ("not applied", "yellow"), (f" {first.code} ", "bold"))
+    return _described(line, group).append(f": {escape(first.reason)}")
+
+
+def _count(group: Sequence[Each]) -> str:
+    return f"{len(group)} × " if len(group) > 1 else ""  # noqa: RUF001 -- the sign that people read
+
+
+def _described(line: Text, group: Sequence[Each]) -> Text:
+    places = dict.fromkeys(f"{each.graph}/{each.node}" if each.graph else each.node for each in group if each.node)
+    if places:
+        more = ", …" if len(places) > SHOWN else ""
+        line.append(", ".join(map(escape, list(places)[:SHOWN])) + more, "cyan").append(": ")
+    described = group[0].description
+    return line.append(escape(described if len(group) == 1 else _pattern(described)))
 
 
 def _output(output: OutputChange) -> Text:

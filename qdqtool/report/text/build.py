@@ -3,13 +3,14 @@
 from collections import Counter
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from qdqtool.data.input_shapes import spell_shape
 from qdqtool.engine.builder import InputProfile, NodePrecision
 from qdqtool.engine.report import EngineReport
+from qdqtool.report.table import FittedTable
 from qdqtool.report.terminal import escape, human_bytes, make_table, plural
+from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.transforms.specialize import Specialized
 
 SHOWN = 20
@@ -76,14 +77,13 @@ def _precision(report: EngineReport, console: Console) -> None:
         console.print(Text(f"{achieved} of {planned} planned {kind} {noun} in {kind} kernels", style))
     console.print(_table(report.nodes))
     fallbacks = [node for node in report.nodes if node.actual != node.planned]
-    for node in fallbacks[:SHOWN]:
+    for node in fallbacks[: limit(console, SHOWN)]:
         console.print(_fallback(node))
-    if len(fallbacks) > SHOWN:
-        console.print(f"  … and {len(fallbacks) - SHOWN} more (--output-format json lists all)")
+    print_rest(len(fallbacks), SHOWN, console)
     console.print(Text(_EVIDENCE[report.evidence], "dim"))
 
 
-def _table(nodes: tuple[NodePrecision, ...]) -> Table:
+def _table(nodes: tuple[NodePrecision, ...]) -> FittedTable:
     table = make_table("planned", "actual", "operator", "nodes")
     for (planned, actual, op_type), count in sorted(Counter((n.planned, n.actual, n.op_type) for n in nodes).items()):
         table.add_row(escape(planned), escape(actual), escape(op_type), str(count))

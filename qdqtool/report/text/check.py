@@ -7,8 +7,11 @@ from rich.text import Text
 
 from qdqtool.checking.report import BoundaryResult, CheckReport, MetricResult, OutputResult
 from qdqtool.report.terminal import escape, make_table, plural
+from qdqtool.report.text._rest import limit, print_rest
 
 SHOWN = 10
+
+_BOUNDARY_COLUMNS = ("quantized tensor", "kind", "format", "max steps", "at", "mean", "clipped", "SQNR dB", "node")
 
 
 def render(report: CheckReport, console: Console) -> None:
@@ -76,7 +79,7 @@ def _print_outputs(report: CheckReport, console: Console) -> None:
 
 
 def _print_comparison(what: str, outputs: tuple[OutputResult, ...], console: Console) -> None:
-    table = make_table(what, "SQNR dB", "cosine", "max abs", "max steps")
+    table = make_table(what, "SQNR dB", "cosine", "max abs", "max steps", optional=("max steps", "cosine"))
     for output in outputs:
         table.add_row(*_output_row(output))
     console.print(table)
@@ -117,32 +120,31 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _print_boundaries(boundaries: tuple[BoundaryResult, ...], console: Console) -> None:
-    table = make_table("quantized tensor", "", "format", "max steps", "mean", "clipped", "SQNR dB", "node")
-    for found in boundaries[:SHOWN]:
+    table = make_table(*_BOUNDARY_COLUMNS, optional=("node", "at", "mean", "format", "kind"))
+    shown = boundaries[: limit(console, SHOWN)]
+    for found in shown:
         scope = f"{escape(found.graph)}/" if found.graph else ""
         table.add_row(
             f"{scope}{escape(found.tensor)}",
             found.kind,
             f"{found.format} {found.granularity}",
-            f"{found.max_steps:.4g} at {list(found.index)}",
+            f"{found.max_steps:.4g}",
+            str(list(found.index)),
             f"{found.mean_steps:.3g}",
             f"{found.clipped / found.elements:.2%}",
             _number(found.sqnr_db, ".2f"),
             escape(found.node),
         )
     console.print()
-    console.print(f"furthest from the baseline, {min(SHOWN, len(boundaries))} of {len(boundaries)}", style="bold")
+    console.print(f"furthest from the baseline, {len(shown)} of {len(boundaries)}", style="bold")
     console.print(table)
 
 
 def _print_notes(report: CheckReport, console: Console) -> None:
-    for skipped in report.not_observed[:SHOWN]:
+    for skipped in report.not_observed[: limit(console, SHOWN)]:
         scope = f" in {escape(skipped.graph)}" if skipped.graph else ""
         console.print(f"SKIPPED  {escape(skipped.node)}{scope}: {escape(skipped.reason)}", style="yellow")
-    if len(report.not_observed) > SHOWN:
-        console.print(
-            f"SKIPPED  {len(report.not_observed) - SHOWN} more (--output-format json lists all)", style="yellow"
-        )
+    print_rest(len(report.not_observed), SHOWN, console, what="more SKIPPED")
     chosen = [found for found in report.boundaries if found.judged_by_data]
     if chosen:
         names = ", ".join(escape(found.tensor) for found in chosen[:SHOWN])

@@ -9,6 +9,7 @@ from rich.text import Text
 from qdqtool.diff.parameters import Change
 from qdqtool.diff.report import ChangedPair, DiffReport, MovedPair, PairInfo
 from qdqtool.report.terminal import escape, plural
+from qdqtool.report.text._rest import limit, print_rest
 
 SHOWN = 50
 """Pairs of one kind that are printed; the rest is counted."""
@@ -34,10 +35,9 @@ def render(report: DiffReport, console: Console) -> None:
 
 
 def _list(items: Sequence[Each], line: Callable[[Each], Text], console: Console) -> None:
-    for item in items[:SHOWN]:
+    for item in items[: limit(console, SHOWN)]:
         console.print(line(item))
-    if len(items) > SHOWN:
-        console.print(f"    ... and {len(items) - SHOWN} more (--output-format json has all)")
+    print_rest(len(items), SHOWN, console)
 
 
 def _pair(pair: PairInfo) -> str:

@@ -17,7 +17,7 @@ def render(report: DoctorReport, console: Console) -> None:
     if not report.gpus:
         console.print(f"no GPU: {report.gpu_note}; engines are built ahead of time and run elsewhere")
     console.print()
-    table = make_table("package", "state", "version", "needed for", "note")
+    table = make_table("package", "state", "version", "needed for", "note", optional=("note", "needed for"))
     for part in report.components:
         table.add_row(*_row(part))
     console.print(table)

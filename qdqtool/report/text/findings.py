@@ -10,6 +10,7 @@ from qdqtool.findings import Finding, Severity
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
 from qdqtool.report.finding_words import counts
 from qdqtool.report.terminal import escape
+from qdqtool.report.text._rest import limit, print_rest
 
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
@@ -30,7 +31,7 @@ def render(report: ValidateReport, console: Console, *, show_context: bool = Fal
     console.print(_summary(report))
     fixable = sum(finding.fixable for finding in report.findings)
     if fixable:
-        console.print(f"{fixable} can be fixed: --fix and --unsafe-fixes do it, --diff shows how")
+        console.print(_way_out(fixable, sum(finding.safe_fix for finding in report.findings)))
 
 
 def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
@@ -70,14 +71,11 @@ def _left_out(target: TargetReport) -> str:
 
 
 def _rule(findings: list[Finding], console: Console, *, show_context: bool) -> None:
-    for finding in findings[:SHOWN]:
+    for finding in findings[: limit(console, SHOWN)]:
         console.print(_line(finding))
         if show_context and finding.context:
             console.print(Text(f"    graph: {escape(finding.context)}", "dim"))
-    if len(findings) > SHOWN:
-        console.print(
-            f"    ... and {len(findings) - SHOWN} more of {findings[0].code} (--output-format concise lists all)"
-        )
+    print_rest(len(findings), SHOWN, console, what=f"more of {findings[0].code}")
     console.print(Text(f"    fix: {rules.get(findings[0].code).remedy}", "dim"))
 
 
@@ -95,6 +93,14 @@ def _line(finding: Finding) -> Text:
     if finding.expected is not None:
         line.append(f"; expected {escape(finding.expected)}")
     return line
+
+
+def _way_out(fixable: int, safe: int) -> str:
+    """How many findings have a fix, how many of the fixes are safe, and the options that make them."""
+    options = "--fix -o FILE" if safe else "--fix --unsafe-fixes -o FILE"
+    count = str(safe or "none")
+    others = ", with --unsafe-fixes the others too" if 0 < safe < fixable else ""
+    return f"{fixable} can be fixed, {count} by safe edits: {options} makes them{others}; --diff shows them"
 
 
 def _summary(report: ValidateReport) -> Text:

@@ -1,11 +1,11 @@
 """The inspect report for a terminal."""
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from qdqtool.graph.index.types import Shape
 from qdqtool.jobs.inspect_report import InspectReport, TensorInfo
+from qdqtool.report.table import FittedTable
 from qdqtool.report.terminal import escape, human_bytes, make_table, plural
 
 
@@ -27,6 +27,9 @@ def _head(report: InspectReport, console: Console) -> None:
     weights = ", ".join(f"{kind} {human_bytes(size)}" for kind, size in report.weight_bytes.items() if size)
     console.print(Text(escape(report.model), "bold"))
     console.print(f"  {human_bytes(report.bytes)}; stored tensors: {weights or 'none'}")
+    if report.missing_data:
+        files = ", ".join(map(escape, report.missing_data))
+        console.print(f"  external data is missing: {files}; scales stored there are not known", style="yellow")
     console.print(f"  opset {opsets}; IR version {report.ir_version}; producer {escape(report.producer) or 'unknown'}")
     console.print(f"  {plural(report.nodes, 'node')}, {plural(report.scopes, 'body or function scope')}")
     for kind, tensors in (("input", report.inputs), ("output", report.outputs)):
@@ -34,17 +37,19 @@ def _head(report: InspectReport, console: Console) -> None:
             console.print(f"  {kind} {escape(tensor.name)}: {tensor.type}{shape_text(tensor.shape)}")
 
 
-def _inventory(report: InspectReport) -> Table:
-    table = make_table("stands for", "format", "granularity", "operator", "nodes", "scales")
+def _inventory(report: InspectReport) -> FittedTable:
+    table = make_table(
+        "stands for", "format", "granularity", "operator", "nodes", "scales", optional=("granularity", "scales")
+    )
     for group in report.groups:
-        scales = "not constant"
+        scales = "not known" if report.missing_data else "not constant"
         if group.scale_min is not None and group.scale_max is not None:
             scales = f"{group.scale_min:.4g} to {group.scale_max:.4g}"
         table.add_row(group.kind, group.format, group.granularity, group.op_type, str(group.count), scales)
     return table
 
 
-def _coverage(report: InspectReport) -> Table:
+def _coverage(report: InspectReport) -> FittedTable:
     table = make_table("operator", "nodes", "quantized", "one side only", "float")
     for row in report.coverage:
         rest = row.total - row.quantized - row.partly
@@ -52,8 +57,10 @@ def _coverage(report: InspectReport) -> Table:
     return table
 
 
-def _tensors(tensors: tuple[TensorInfo, ...]) -> Table:
-    table = make_table("tensor", "scope", "kind", "type", "quantized", "consumers")
+def _tensors(tensors: tuple[TensorInfo, ...]) -> FittedTable:
+    table = make_table(
+        "tensor", "scope", "kind", "type", "quantized", "consumers", optional=("scope", "consumers", "kind")
+    )
     for tensor in tensors:
         table.add_row(
             escape(tensor.name),

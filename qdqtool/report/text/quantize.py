@@ -10,14 +10,18 @@ from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._accuracy import print_accuracy
 from qdqtool.report.text._calibration import SHOWN, print_given, print_preparation, print_skipped
 from qdqtool.report.text._high_precision import print_high_precision
-from qdqtool.report.text._pairs import print_files, print_opset, print_pairs, print_rest
+from qdqtool.report.text._pairs import print_counts, print_files, print_opset, print_pairs
+from qdqtool.report.text._rest import limit, print_rest
 
 
 def render(report: QuantizeReport, console: Console) -> None:
-    """Print what was quantized and what was not, what the ranges come from, the warnings, and the files."""
-    print_pairs(report.quantized, report.model, console)
-    print_skipped(report.skipped, console)
+    """Print the result (files, accuracy, verdict), then how it came about, then what was not quantized."""
+    print_counts(report.quantized, report.model, console)
+    _print_files(report, console)
+    print_accuracy(report.accuracy, console)
+    _print_verdict(report, console)
     if report.calibration is not None:
+        console.print()
         _print_calibration(report.calibration, console)
     print_preparation(report.preparation, console)
     if report.corrected:
@@ -28,8 +32,11 @@ def render(report: QuantizeReport, console: Console) -> None:
     _print_degenerate(report, console)
     print_opset(report.opset_before, report.opset_after, console)
     print_high_precision(report.high_precision, console)
-    print_accuracy(report.accuracy, console)
-    _print_verdict(report, console)
+    print_skipped(report.skipped, console)
+    print_pairs(report.quantized, console)
+
+
+def _print_files(report: QuantizeReport, console: Console) -> None:
     print_files(report.output, report.external_data, report.sizes, console)
     for what, path in (("ranges", report.ranges_file), ("plan", report.plan_file)):
         if path is not None:
@@ -76,7 +83,7 @@ _CONDITIONS = {
 
 def _print_degenerate(report: QuantizeReport, console: Console) -> None:
     parts = "blocks" if modes.get(report.mode).blocks else "channels"
-    for found in report.degenerate[:SHOWN]:
+    for found in report.degenerate[: limit(console, SHOWN)]:
         scope = f" in {escape(found.graph)}" if found.graph else ""
         who = f"{found.scales} of {found.of} {parts} hold" if found.of > 1 else "holds"
         what = f"{who} {_CONDITIONS[found.condition]}; {escape(found.action)}"
@@ -93,7 +100,7 @@ def _print_verdict(report: QuantizeReport, console: Console) -> None:
         Text.assemble("validate for ", report.target, ": ", ("pass", "bold green"), f" ({', '.join(counts)})")
     )
     warnings = [finding for finding in report.findings if finding.severity == "warning"]
-    for finding in warnings[:SHOWN]:
+    for finding in warnings[: limit(console, SHOWN)]:
         where = f" {escape(finding.node)}:" if finding.node else ""
         console.print(Text.assemble("  ", (finding.code, "yellow"), f"{where} {escape(finding.message)}"))
     print_rest(len(warnings), SHOWN, console)

@@ -4,18 +4,18 @@ from rich.console import Console
 
 from qdqtool import targets
 from qdqtool.jobs.catalogue import Catalogue, RuleCard
-from qdqtool.report.terminal import make_table, plural
+from qdqtool.report.terminal import PIPE_WIDTH, make_table, plural
 
 
 def render(report: Catalogue, console: Console) -> None:
-    """Print one line for each rule."""
-    table = make_table("code", "name", "severity", "effect", "targets", "rule")
+    """Print a row for each rule; outside a terminal always one line, whatever the width."""
+    table = make_table("code", "name", "severity", "effect", "targets", "rule", optional=("targets", "effect", "name"))
     for card in report.rules:
         worst = card.impacts[0] if len({impact.severity for impact in card.impacts}) == 1 else None
         severities = worst.severity if worst else "/".join(dict.fromkeys(impact.severity for impact in card.impacts))
         effects = "/".join(dict.fromkeys(impact.effect for impact in card.impacts))
         table.add_row(card.code, card.name, severities, effects, _targets(card), card.summary)
-    console.print(table)
+    console.print(table, width=None if console.is_terminal else PIPE_WIDTH)
     console.print(f"{plural(len(report.rules), 'rule')}; qdqtool explain CODE shows one in full")
     console.print(f"targets: {targets.legal()}")
 

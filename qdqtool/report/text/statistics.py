@@ -3,18 +3,18 @@
 from rich.console import Console
 
 from qdqtool.linting.rule_counts import Statistics
-from qdqtool.report.terminal import make_table
+from qdqtool.report.terminal import make_table, plural
 
 
 def render(report: Statistics, console: Console) -> None:
     """Print a line for each rule, then the sum."""
-    table = make_table("findings", "code", "name", "severity", "fixable")
+    table = make_table("findings", "code", "name", "severity", "fixable", optional=("fixable", "severity"))
     for row in report.rules:
         table.add_row(str(row.count), row.code, row.name, row.severity, str(row.fixable or ""))
     if report.rules:
         console.print(table)
     summary = report.summary
     console.print(
-        f"{summary.errors} errors, {summary.warnings} warnings, {summary.infos} infos,"
+        f"{plural(summary.errors, 'error')}, {plural(summary.warnings, 'warning')}, {plural(summary.infos, 'info')},"
         f" {summary.suppressed} suppressed, {summary.known} in the baseline"
     )

@@ -153,6 +153,7 @@ class Rule(ABC):
             found=fault.found,
             extent=_extent(fault, impact),
             fixable=bool(fault.fixes),
+            safe_fix=any(fix.offer.label == "safe" for fix in fault.fixes),
         )
 
 

@@ -78,6 +78,15 @@ def test_text_that_is_not_utf_8_and_weights_that_are_missing_are_refused_with_th
         load_model(path)
 
 
+def test_a_model_that_is_only_looked_at_may_lack_its_weights(tmp_path: Path):
+    path = save_external(tmp_path)
+    assert load_model(path, needs_data=False).missing_data == frozenset()
+    (tmp_path / "m.data").unlink()
+    model = load_model(path, needs_data=False)
+    assert model.missing_data == model.fork().missing_data == {"m.data"}
+    assert model.stored_outside
+
+
 @pytest.mark.parametrize("outside", [False, True])
 def test_the_model_says_whether_it_keeps_weights_outside(tmp_path: Path, outside: bool) -> None:
     onnx.save(conv_model(), tmp_path / "m.onnx", save_as_external_data=outside, location="m.data", size_threshold=0)

@@ -67,4 +67,4 @@ def test_a_long_list_is_cut_and_the_rest_counted():
     lines = text_of(*[output()] * (SHOWN + 3)).splitlines()
 
     assert len(lines) == 1 + SHOWN + 1
-    assert lines[-1] == "  … and 3 more (--output-format json lists all)"
+    assert lines[-1] == "  … and 3 more (-v lists all)"

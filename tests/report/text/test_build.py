@@ -86,7 +86,7 @@ def test_many_fallbacks_are_counted():
     text = lines(nodes=(FALLS_BACK,) * (SHOWN + 1))
 
     assert sum("->" in line for line in text) == SHOWN
-    assert "  … and 1 more (--output-format json lists all)" in text
+    assert "  … and 1 more (-v lists all)" in text
 
 
 def test_the_limits_of_the_evidence_are_said():

@@ -135,7 +135,7 @@ def test_the_furthest_tensors_are_shown_and_the_rest_counted():
     rows = [row for row in cells("\n".join(text)) if row[0] == "then/t"]
 
     assert f"furthest from the baseline, {SHOWN} of {SHOWN + 2}" in text
-    assert rows == [["then/t", "activation", "int8 per-tensor", "0.5 at [1, 2]", "0.25", "12.50%", "-", "q"]] * SHOWN
+    assert rows == [["then/t", "activation", "int8 per-tensor", "0.5", "[1, 2]", "0.25", "12.50%", "-", "q"]] * SHOWN
 
 
 def test_what_was_not_checked_is_never_silent():
@@ -143,7 +143,7 @@ def test_what_was_not_checked_is_never_silent():
     text = lines(not_observed=(skipped,) * (SHOWN + 1), qdq=QdqCount(total=14, checked=2, own=1))
 
     assert text.count("SKIPPED  q in then: the branch never ran") == SHOWN
-    assert "SKIPPED  1 more (--output-format json lists all)" in text
+    assert "  … and 1 more SKIPPED (-v lists all)" in text
     assert text[-1].endswith("2 of 14 Q/DQ nodes checked, 1 evaluated by qdqtool alone, 11 SKIPPED")
 
 

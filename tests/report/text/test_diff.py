@@ -82,7 +82,7 @@ def test_long_lists_are_cut_and_the_rest_counted():
 
     assert text[1].endswith("read by a, b, c, d and 2 more")
     assert lines(added=(replace(PAIR, readers=tuple("abcd")),))[1].endswith("read by a, b, c, d")
-    assert text[1 + SHOWN] == "    ... and 3 more (--output-format json has all)"
+    assert text[1 + SHOWN] == "  … and 3 more (-v lists all)"
 
 
 def test_strings_of_the_model_are_escaped():

@@ -77,7 +77,7 @@ def test_the_fix_of_a_rule_is_printed_once_and_long_lists_are_cut():
     text = lines(judged("onnx", *[FINDING] * (SHOWN + 2)))
 
     assert sum(" QP101 [refused]" in line for line in text) == SHOWN
-    assert "    ... and 2 more of QP101 (--output-format concise lists all)" in text
+    assert "  … and 2 more of QP101 (-v lists all)" in text
     assert text.count(FIX) == 1
 
 
@@ -86,10 +86,20 @@ def test_an_unreadable_model_has_its_reason():
 
 
 def test_fixable_findings_lead_to_the_options():
-    advice = "2 can be fixed: --fix and --unsafe-fixes do it, --diff shows how"
-    fixable = replace(FINDING, fixable=True)
+    unsafe = replace(FINDING, fixable=True)
+    safe = replace(unsafe, safe_fix=True)
 
-    assert lines(judged("onnx", fixable, fixable, FINDING))[-1] == advice
+    def advice(*findings: Finding) -> str:
+        return lines(judged("onnx", *findings, FINDING))[-1]
+
+    assert advice(safe, safe) == "2 can be fixed, 2 by safe edits: --fix -o FILE makes them; --diff shows them"
+    assert advice(unsafe) == (
+        "1 can be fixed, none by safe edits: --fix --unsafe-fixes -o FILE makes them; --diff shows them"
+    )
+    assert advice(safe, unsafe, unsafe) == (
+        "3 can be fixed, 1 by safe edits: --fix -o FILE makes them, with --unsafe-fixes the others too; "
+        "--diff shows them"
+    )
     assert not any("--fix" in line for line in lines(judged("onnx", FINDING)))
 
 

@@ -22,6 +22,7 @@ GROUP = QdqGroup(
 REPORT = InspectReport(
     model="m.onnx",
     bytes=1500,
+    missing_data=(),
     weight_bytes={"float32": 1000, "int8": 0},
     ir_version=10,
     opset_imports={"ai.onnx": 21},
@@ -63,6 +64,13 @@ def test_qdq_groups_have_the_span_of_their_scales():
 
     assert ["activation", "int8", "per-tensor", "QuantizeLinear", "2", "0.25 to 0.5"] in rows
     assert ["activation", "int8", "per-tensor", "DequantizeLinear", "2", "not constant"] in rows
+
+
+def test_missing_external_data_is_named_and_its_scales_are_not_called_computed():
+    text = lines(missing_data=("w.bin", HOSTILE), groups=(replace(GROUP, scale_min=None, scale_max=None),))
+
+    assert f"  external data is missing: w.bin, {ESCAPED}; scales stored there are not known" in text
+    assert ["activation", "int8", "per-tensor", "QuantizeLinear", "2", "not known"] in cells("\n".join(text))
 
 
 def test_coverage_counts_the_float_rest():

@@ -4,7 +4,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
-from qdqtool.report.text._pairs import SHOWN, print_files, print_opset, print_pairs
+from qdqtool.report.text._pairs import print_counts, print_files, print_opset, print_pairs
 
 
 def pair(tensor: str, kind: str = "activation", graph: str = "", scales: int = 1) -> QuantizedTensor:
@@ -22,23 +22,26 @@ def pair(tensor: str, kind: str = "activation", graph: str = "", scales: int = 1
     )
 
 
-def test_pairs_are_counted_by_kind_and_listed_with_their_scales():
-    pairs = [pair("x"), pair(HOSTILE, graph="then"), pair("w", "weight", scales=8)]
+def test_pairs_are_counted_by_kind():
+    pairs = [pair("x"), pair("y"), pair("w", "weight", scales=8)]
 
-    assert printed(print_pairs, pairs, HOSTILE).splitlines() == [
-        f"2 activations and 1 weight quantized in {ESCAPED}",
+    assert (
+        printed(print_counts, pairs, HOSTILE) == f"2 activations and 1 weight quantized in {ESCAPED} (-v lists them)\n"
+    )
+    assert printed(print_counts, [], "m") == "0 activations and 0 weights quantized in m\n"
+
+
+def test_pairs_are_listed_with_their_scales_where_that_was_asked_for():
+    pairs = [pair("x"), pair(HOSTILE, graph="then"), pair("w", "weight", scales=8)] + [pair("y")] * 60
+
+    assert printed(print_pairs, pairs) == ""
+    assert printed(print_pairs, pairs, verbose=True).splitlines()[:3] == [
         "  activation x: int8 per-tensor, scale 0.01235",
         f"  activation {ESCAPED} in then: int8 per-tensor, scale 0.01235",
         "  weight     w: int8 per-axis 0, 8 scales 0.01235 to 0.5",
     ]
-
-
-def test_a_long_list_of_pairs_is_cut_and_the_rest_counted():
-    exactly = printed(print_pairs, [pair("x")] * SHOWN, "m").splitlines()
-    more = printed(print_pairs, [pair("x")] * (SHOWN + 2), "m").splitlines()
-
-    assert len(exactly) == 1 + SHOWN
-    assert more[SHOWN + 1 :] == ["  … and 2 more (--output-format json lists all)"]
+    assert len(printed(print_pairs, pairs, verbose=True).splitlines()) == 63
+    assert printed(print_counts, pairs, "m", verbose=True) == "62 activations and 1 weight quantized in m\n"
 
 
 def test_the_opset_is_mentioned_only_where_it_was_raised():

@@ -6,12 +6,14 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.findings import Finding
 from qdqtool.graph.io.save import Sizes
+from qdqtool.insertion.apply_plan import QuantizedTensor
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.report.text.quantize import render
 
 USED = CalibrationUsed(source="images", method="entropy", samples=4, random=False, seed=None)
+CALIBRATED = "calibrated with entropy over 4 samples of images"
 ZEROS = DegenerateTensor(
     tensor="t", graph="", kind="activation", condition="zeros", scales=1, of=1, scale=1.0, action="scale is 1"
 )
@@ -48,31 +50,53 @@ def lines(**changes: object) -> list[str]:
 def test_the_plainest_run_has_counts_verdict_and_file():
     assert lines() == [
         "0 activations and 0 weights quantized in m.onnx",
-        "accuracy not measured: there is no data (--calib-data)",
-        "validate for tensorrt: pass (0 warnings, 0 infos)",
         "size 100 bytes -> 50 bytes (50%)",
         "wrote q.onnx",
+        "accuracy not measured: there is no data (--calib-data)",
+        "validate for tensorrt: pass (0 warnings, 0 infos)",
     ]
 
 
+def test_the_result_comes_first_and_the_scales_of_every_pair_only_where_they_were_asked_for():
+    pair = QuantizedTensor(
+        tensor="t",
+        graph="",
+        kind="weight",
+        format="int8",
+        granularity="per-tensor",
+        scales=1,
+        scale_min=0.5,
+        scale_max=0.5,
+        consumers=(),
+        reason="",
+    )
+    report = replace(REPORT, quantized=(pair,) * 50, calibration=USED)
+    brief, full = (printed(render, report, verbose=verbose).splitlines() for verbose in (False, True))
+
+    assert brief[0] == "0 activations and 50 weights quantized in m.onnx (-v lists them)"
+    assert brief[2] == "wrote q.onnx"
+    assert brief[4:] == ["validate for tensorrt: pass (0 warnings, 0 infos)", "", CALIBRATED]
+    assert full[1:] == brief[1:] + ["  weight     t: int8 per-tensor, scale 0.5"] * 50
+
+
 def test_the_origin_of_the_ranges_is_named():
-    assert lines(calibration=USED)[1] == "calibrated with entropy over 4 samples of images"
+    assert lines(calibration=USED)[-1] == CALIBRATED
     assert (
-        lines(calibration=replace(USED, method="gptq"))[1] == "codes of weights chosen (gptq) over 4 samples of images"
+        lines(calibration=replace(USED, method="gptq"))[-1] == "codes of weights chosen (gptq) over 4 samples of images"
     )
 
 
 def test_random_and_forced_ranges_are_marked():
     text = lines(calibration=replace(USED, random=True, seed=7, forced_for=("model",)))
 
-    assert text[2:4] == [
+    assert text[-2:] == [
         "RANDOM calibration, seed 7: it says nothing about real inputs",
         "FORCED: the ranges were found on another model",
     ]
 
 
 def test_corrected_and_separated_products_are_counted():
-    assert lines(corrected=("a", "b"), separated=("c",))[1:3] == [
+    assert lines(corrected=("a", "b"), separated=("c",))[-2:] == [
         "biases corrected behind 2 weights",
         "1 product for queries, keys and values at once cut in three, to run quantized",
     ]
@@ -81,7 +105,7 @@ def test_corrected_and_separated_products_are_counted():
 def test_tensors_that_no_scale_serves_are_noted():
     channels = replace(ZEROS, kind="weight", graph="then", condition="tiny", scales=1, of=2)
 
-    assert lines(degenerate=(ZEROS, channels))[1:3] == [
+    assert lines(degenerate=(ZEROS, channels))[-2:] == [
         "note     activation t: holds nothing but zeros; scale is 1",
         "note     weight t in then: 1 of 2 channels hold only tiny values; scale is 1",
     ]
@@ -90,7 +114,7 @@ def test_tensors_that_no_scale_serves_are_noted():
 def test_warnings_are_listed_and_infos_only_counted():
     text = lines(findings=(WARNING, replace(WARNING, node=None), replace(WARNING, severity="info", message="note")))
 
-    assert text[2:-2] == [
+    assert text[-3:] == [
         "validate for tensorrt: pass (2 warnings, 1 info)",
         "  QP302 q: slow",
         "  QP302 slow",
@@ -98,7 +122,7 @@ def test_warnings_are_listed_and_infos_only_counted():
 
 
 def test_other_files_are_named_and_what_a_plan_lacks():
-    assert lines(ranges_file="r.json", plan_file="p.json", codes_not_in_plan=1)[-3:] == [
+    assert lines(ranges_file="r.json", plan_file="p.json", codes_not_in_plan=1)[3:6] == [
         "ranges in r.json",
         "plan in p.json",
         "the plan keeps the scales of 1 weight but not the codes that data chose",

@@ -17,14 +17,35 @@ OWN_NOISE = "; to its own noise: before 20.0 dB, after unknown"
 FEEDS = "4 random samples"
 
 
-def lines(**parts: object) -> list[str]:
-    return printed(print_repaired, Repaired(**parts)).splitlines()
+def lines(*, verbose: bool = False, **parts: object) -> list[str]:
+    return printed(print_repaired, Repaired(**parts), verbose=verbose).splitlines()
 
 
 def test_a_change_has_label_code_place_and_proof():
     assert lines(changes=(CHANGE, replace(CHANGE, graph="then", label="unsafe"))) == [
         "  safe QP101 n: scale becomes 1 (bit-equal)",
         "  unsafe QP101 then/n: scale becomes 1 (bit-equal)",
+    ]
+
+
+def test_equal_changes_are_one_line_with_their_count():
+    renamed = [replace(CHANGE, node=f"n{index}", description=f"renames '{index}'") for index in range(14)]
+    changes = (*renamed, CHANGE, replace(CHANGE, label="unsafe"), renamed[0])
+
+    assert lines(changes=changes) == [
+        "  15 \u00d7 safe QP101 n0, n1, n2, n3, …: renames '…' (bit-equal)",
+        "  safe QP101 n: scale becomes 1 (bit-equal)",
+        "  unsafe QP101 n: scale becomes 1 (bit-equal)",
+    ]
+    assert len(lines(verbose=True, changes=changes)) == len(changes)
+
+
+def test_equal_refusals_are_one_line_with_their_count():
+    refused = (REFUSED, replace(REFUSED, reason="too large"), REFUSED)
+
+    assert lines(refused=refused) == [
+        "  2 \u00d7 not applied QS001 drop it: not asked for",
+        "  not applied QS001 drop it: too large",
     ]
 
 

@@ -6,7 +6,7 @@ from qdqtool.linting.report import Summary
 from qdqtool.linting.rule_counts import RuleCount, Statistics
 from qdqtool.report.text.statistics import render
 
-SUM = "1 errors, 2 warnings, 3 infos, 4 suppressed, 5 in the baseline"
+SUM = "1 error, 2 warnings, 3 infos, 4 suppressed, 5 in the baseline"
 
 
 def test_each_rule_has_a_row_before_the_sum():

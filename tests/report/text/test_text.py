@@ -102,7 +102,7 @@ def ours(name: str) -> bool:
 def test_no_string_of_a_model_reaches_the_terminal_as_it_is(name: str):
     render = importlib.import_module(f"qdqtool.report.text.{name}").render
     printed = io.StringIO()
-    render(made(typing.get_type_hints(render)["report"]), make_console(printed))
+    render(made(typing.get_type_hints(render)["report"]), make_console(printed, verbose=True))
 
     leaks = sum(any(map(is_unsafe, line)) for line in printed.getvalue().split("\n"))
     assert leaks == 0

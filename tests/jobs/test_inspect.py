@@ -1,0 +1,57 @@
+"""Looking at a model whose weights are somewhere else."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import numpy_helper
+from support.command import qdqtool
+
+from qdqtool import rules
+from qdqtool.errors import ModelError
+from qdqtool.jobs.inspect import inspect_model
+
+
+def moved(folder: Path) -> Path:
+    """A quantized model with all constants, scales too, in a data file that was left behind."""
+    path = folder / "m.onnx"
+    proto = rules.get("QP102").VALID[0].model()
+    for tensor in proto.graph.initializer:  # only raw data is stored outside
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+    onnx.save(proto, path, save_as_external_data=True, location="m.data", size_threshold=0)
+    return path
+
+
+def test_everything_but_the_scales_is_known_without_the_external_data(tmp_path: Path):
+    path = moved(tmp_path)
+    complete = inspect_model(path, tensors=True)
+    (tmp_path / "m.data").unlink()
+    found = inspect_model(path, tensors=True)
+
+    assert found.missing_data == ("m.data",)
+    assert complete.missing_data == ()
+    unknown = tuple(replace(group, scale_min=None, scale_max=None) for group in complete.groups)
+    assert replace(found, missing_data=(), bytes=complete.bytes) == replace(complete, groups=unknown)
+    assert found.bytes == path.stat().st_size < complete.bytes
+
+
+def test_the_command_does_what_its_help_says(tmp_path: Path):
+    path = moved(tmp_path)
+    (tmp_path / "m.data").unlink()
+    done = qdqtool("inspect", path)
+
+    assert done.code == 0
+    assert "external data is missing: m.data; scales stored there are not known" in done.out
+    assert "a file of external data need not be there" in " ".join(qdqtool("inspect", "--help").out.split())
+
+
+def test_data_outside_the_folder_is_refused_all_the_same(tmp_path: Path):
+    path = moved(tmp_path)
+    proto = onnx.load(path, load_external_data=False)
+    for tensor in proto.graph.initializer:
+        tensor.external_data[0].value = "../m.data"
+    path.write_bytes(proto.SerializeToString())
+
+    with pytest.raises(ModelError, match="is not a path inside the model's folder"):
+        inspect_model(path)
