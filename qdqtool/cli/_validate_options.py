@@ -73,6 +73,12 @@ _OPTIONS = (
         type=click.Choice(["error", "warning", "never"]),
         help="Exit with 1 on a finding of this severity or worse.  [default: error]",
     ),
+    click.option(
+        "--parser/--no-parser",
+        default=None,
+        help="tensorrt-rtx: also ask the parser of TensorRT for RTX, in a process of its own.  [default: where it is "
+        "installed, up to 1 GB of weights]",
+    ),
     click.option("--baseline", type=_FILE, metavar="FILE", help="Report only findings that FILE does not hold."),
     click.option("--write-baseline", type=_FILE, metavar="FILE", help="Store the findings in FILE and exit with 0."),
     click.option("--isolated", is_flag=True, help="Read no qdqtool.toml or pyproject.toml."),
@@ -120,6 +126,7 @@ def settings_of(options: dict[str, Any]) -> "Settings":
         extend_select=options["extend_select"],
         ignore=options["ignore"] or None,
         fail_on=options["fail_on"],
+        parser=options["parser"],
         baseline=str(options["baseline"]) if options["baseline"] is not None else None,
     )
     return settle(given, isolated=options["isolated"])
@@ -133,7 +140,7 @@ def refuse_with_fixes(options: dict[str, Any]) -> None:
     """
     from qdqtool.errors import UsageError
 
-    given = [name for name in ("baseline", "write_baseline", "statistics", "reports") if options[name]]
+    given = [name for name in ("baseline", "write_baseline", "statistics", "reports", "parser") if options[name]]
     if options["output_format"] not in {"text", "json"}:
         given.append("output_format")
     if given:

@@ -20,7 +20,7 @@ LAYOUT = Layout(
         )
     },
     sections={
-        "What to judge": ("targets", "sm", "select", "extend_select", "ignore"),
+        "What to judge": ("targets", "sm", "parser", "select", "extend_select", "ignore"),
         "What counts": ("fail_on", "baseline", "write_baseline"),
         "Output": ("output_format", "quiet", "verbose", "reports", "show_context", "statistics"),
         "Fixes": ("fix", "unsafe_fixes", "diff", "output", "in_place", "data", "input_shapes"),

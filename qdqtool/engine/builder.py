@@ -178,6 +178,10 @@ class EngineBuilder(Protocol):
         """The target of :mod:`qdqtool.targets` that it builds for."""
 
     @property
+    def module(self) -> str:
+        """The Python module that holds parser and builder; it is imported in child processes only."""
+
+    @property
     def release(self) -> str:
         """The target in the installed release, where the target has releases."""
 

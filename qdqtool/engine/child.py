@@ -2,7 +2,8 @@
 
 Run as ``python -m qdqtool.engine.child FOLDER``. The folder has ``request.json``; this module writes
 ``result.json`` after every stage, so that the parent knows the last stage after a crash. It also writes ``log.jsonl``
-with the library's log, and ``layers.txt`` with the layer dump. It imports the standard library and TensorRT only.
+with the library's log, and ``layers.txt`` with the layer dump. It imports the standard library, TensorRT, and the
+module that both children share.
 """
 
 import importlib
@@ -15,6 +16,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from qdqtool.engine.parsing import errors_of, new_network, survey
+
+# The search for further refused nodes ends here, so that the refusal itself is reported soon.
+_SURVEY_SECONDS = 20.0
 _QUIET = frozenset({"VERBOSE", "INFO"})
 # The builder prints its layer dump as one VERBOSE message that begins with this word, and only with profiling
 # verbosity DETAILED: LAYER_NAMES_ONLY prints none (TensorRT for RTX 1.7.1).
@@ -135,40 +140,23 @@ class _Build:
     def _parse(self, builder: Any) -> Any | None:
         self._result.put(stage="parse")
         started = time.perf_counter()
-        network = self._network(builder)
+        network = new_network(self._trt, builder)
         parser = self._trt.OnnxParser(network, self._log)
         # External data is found only with a path: parse(bytes) without one fails with "Failed to import initializer".
         parsed = parser.parse_from_file(self._request["model"])
         self._result.put(parse_seconds=time.perf_counter() - started)
         if not parsed:
-            errors = [_error(parser.get_error(index)) for index in range(parser.num_errors)]
+            errors = errors_of(parser)
             self._result.put(problem="refused", errors=errors)
-            self._survey(builder, errors)
+            if errors:
+                path = Path(self._request["model"])
+                self._result.put(further=survey(self._trt, builder, self._log, path, errors[0], _SURVEY_SECONDS))
             return None
         for index in range(network.num_layers):
             layer = network.get_layer(index)
             if _CONTROL.search(layer.name + layer.metadata):
                 layer.name, layer.metadata = plain_name(layer.name), plain_name(layer.metadata)
         return network
-
-    def _network(self, builder: Any) -> Any:
-        # A strongly typed network takes all types from the model and its Q/DQ. TensorRT 10 needs the flag; TensorRT
-        # 11 and TensorRT for RTX know only such networks and ignore it.
-        typed = self._trt.NetworkDefinitionCreationFlag.__members__.get("STRONGLY_TYPED")
-        return builder.create_network(0 if typed is None else 1 << int(typed))
-
-    def _survey(self, builder: Any, errors: list[dict[str, Any]]) -> None:
-        from qdqtool.engine.refused_nodes import further_refusals
-
-        def parse(model: bytes, path: str) -> dict[str, Any] | None:
-            # A name of its own, since the parser does not keep the network alive.
-            network = self._network(builder)
-            parser = self._trt.OnnxParser(network, self._log)
-            return None if parser.parse(model, path) or not parser.num_errors else _error(parser.get_error(0))
-
-        if errors:
-            further = list(further_refusals(Path(self._request["model"]), errors[0], parse))
-            self._result.put(further=further)
 
     def _configure(self, builder: Any, network: Any) -> Any | None:
         config = builder.create_builder_config()
@@ -210,17 +198,6 @@ class _Build:
             self._result.put(problem="write", message=os.strerror(error.errno or 0))
             return False
         return True
-
-
-def _error(error: Any) -> dict[str, Any]:
-    return {
-        "message": error.desc(),
-        "function": error.func(),
-        "node": error.node(),
-        "name": error.node_name(),
-        "operator": error.node_operator(),
-        "calls": list(error.local_function_stack()),
-    }
 
 
 if __name__ == "__main__":

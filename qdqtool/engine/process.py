@@ -16,7 +16,7 @@ from qdqtool.engine.builder import BuilderFailedError, EngineRequest
 from qdqtool.graph.io.save import write_atomically
 
 _CHILD = "qdqtool.engine.child"
-_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
 
 
@@ -87,7 +87,7 @@ def _encode(module: str, request: EngineRequest, *, inspect: bool) -> dict[str, 
 
 @contextlib.contextmanager
 def _child(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    paths = [str(_PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     with (folder / "stderr").open("wb") as noise:
         # -P keeps the current folder, which may hold any file, off the module path. In a session of its own the child
         # does not get the Ctrl-C of the terminal: the parent handles it and then stops the child.
@@ -142,7 +142,7 @@ def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFail
     stage = _stage(outcome.facts)
     # Popen gives the negative signal number for a process that a signal ended.
     if code < 0:
-        how = f"crashed with {_signal_name(-code)} while {stage}"
+        how = f"crashed with {signal_name(-code)} while {stage}"
         hint = "a fault of the builder; `qdqtool validate` may name the construct, --verbose-log FILE keeps its log"
     else:
         last = (folder / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -151,7 +151,8 @@ def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFail
     return BuilderFailedError(f"{title} {how}; no engine was written", hint=hint)
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as ``SIGSEGV``."""
     try:
         return signal.Signals(number).name
     except ValueError:

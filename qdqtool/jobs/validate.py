@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from qdqtool import targets as _targets
+from qdqtool.engine.parser_word import asked_about
 from qdqtool.errors import ArgumentError, GateError
 from qdqtool.findings import Finding
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.linting.policy import Linter, Policy
-from qdqtool.linting.report import ValidateReport, validate_report
+from qdqtool.linting.report import ModelReport, ValidateReport, validate_report
 from qdqtool.linting.workers import lint_files
 
 
@@ -22,6 +23,7 @@ def validate_model(
     compute_capabilities: Sequence[str] = (),
     select: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
+    parser: bool | None = False,
 ) -> ValidateReport:
     """Find every fault of one model for each target.
 
@@ -33,14 +35,22 @@ def validate_model(
         compute_capabilities: GPUs that the engine is for, as ``8.6`` or ``86``: types that they lack are reported.
         select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
         ignore: Prefixes of rule codes to leave out.
+        parser: For ``tensorrt-rtx``, whether the parser of TensorRT for RTX is asked too; None for where it is
+            installed and the model has at most 1 GB of weights, as on the command line.
 
     Raises:
-        ArgumentError: A target, a compute capability or a prefix is unknown.
+        ArgumentError: A target, a compute capability or a prefix is unknown, or the parser is asked about a model in
+            memory.
         ModelError: The model cannot be read.
+        CapabilityError: ``parser`` is True and it is not installed.
     """
     linter = Linter(_policy(targets, compute_capabilities, select, ignore))
-    model = path_or_model if isinstance(path_or_model, Model) else load_model(Path(path_or_model))
-    return validate_report([linter.model(model)])
+    if isinstance(path_or_model, Model):
+        if parser:
+            raise ArgumentError("parser is True, but the parser reads files only: save the model first")
+        return validate_report([linter.model(path_or_model)])
+    path = Path(path_or_model)
+    return _judged([path], linter, parser, lambda: [linter.model(load_model(path))])
 
 
 def validate_models(
@@ -64,14 +74,30 @@ def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 
 
     Args:
         paths: The files; one that cannot be read is reported and does not stop the others.
-        policy: Targets and rules.
+        policy: Targets and rules, and whether TensorRT's parser is asked too.
         jobs: Processes to share the files among; None for as many as pay. With more than one, a script that calls this
             needs the usual ``if __name__ == "__main__"``.
 
     Raises:
         ArgumentError: The policy names a target or a rule that does not exist.
+        CapabilityError: The policy demands the parser, which is not installed.
     """
-    return validate_report(lint_files([*paths], policy, jobs))
+    paths = [*paths]
+    return _judged(paths, Linter(policy), policy.parser, lambda: lint_files(paths, policy, jobs))
+
+
+def _judged(
+    paths: list[Path], linter: Linter, parser: bool | None, lint: Callable[[], list[ModelReport]]
+) -> ValidateReport:
+    """Return what ``lint`` says of the files, with what TensorRT's parser says meanwhile."""
+    to_ask = [path for path in paths if linter.hears_parser(path)] if parser is not False else []
+    if not to_ask:
+        return validate_report(lint())
+    with asked_about(to_ask, demanded=parser is True) as answer:
+        return validate_report(
+            linter.with_parser(report, answer(path)) if path in to_ask else report
+            for path, report in zip(paths, lint(), strict=True)
+        )
 
 
 def require_valid(quantized: Model, source: Model, target: str) -> tuple[Finding, ...]:

@@ -15,6 +15,7 @@ from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.linting.fingerprints import Fingerprints
+from qdqtool.linting.parser_word import PARSER_TARGET, ParserWord, is_explained
 from qdqtool.linting.report import ModelReport, TargetReport, target_report
 from qdqtool.rules import Fault, Rule, RuleContext
 from qdqtool.targets import Target
@@ -33,6 +34,8 @@ class Policy:
         severity: Severities by prefix that replace those of the rules; the prefix that matches fewest rules wins.
         per_model_ignores: Prefixes to leave out for models whose path matches a glob.
         per_node_ignores: Prefixes whose findings are suppressed at nodes whose name matches a glob.
+        parser: Whether TensorRT's parser is asked as well, by the job, since the linter asks nobody; None for where it
+            is installed and the model is not large.
         folder: What the globs over paths are relative to; None for the working directory.
     """
 
@@ -44,6 +47,7 @@ class Policy:
     severity: Mapping[str, Severity] = field(default_factory=dict)
     per_model_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     per_node_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    parser: bool | None = False
     folder: Path | None = None
 
 
@@ -86,11 +90,52 @@ class Linter:
 
     def _report(self, model: Model) -> ModelReport:
         context = RuleContext(model)
-        chosen = self._rules_for(model.path)
+        # A rule about what the parser says is not applied before the parser has been asked.
+        chosen = tuple(rule for rule in self._rules_for(model.path) if not rule.asks_parser)
         quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
         prints = Fingerprints()
         reports = tuple(self._judge(context, target, chosen, quiet, prints) for target in self._targets)
         return ModelReport(str(model.path) if model.path is not None else "<memory>", reports)
+
+    def hears_parser(self, path: Path) -> bool:
+        """Whether a target and a rule for this file take what TensorRT's parser says of it."""
+        is_target = any(target.id == PARSER_TARGET for target in self._targets)
+        return is_target and any(rule.asks_parser for rule in self._rules_for(path))
+
+    def with_parser(self, report: ModelReport, word: ParserWord) -> ModelReport:
+        """Return the report of a file with what the parser said of it; one of an unreadable file stays as it is."""
+        path = Path(report.path)
+        return replace(
+            report,
+            targets=tuple(
+                self._with_parser(path, each, word) if each.target == PARSER_TARGET else each for each in report.targets
+            ),
+        )
+
+    def _with_parser(self, path: Path, report: TargetReport, word: ParserWord) -> TargetReport:
+        if word.status == "asked":
+            chosen = tuple(rule for rule in self._rules_for(path) if rule.asks_parser)
+            # Most models are accepted: only others are read again.
+            heard = (
+                self._heard(path, report, chosen, word) if word.faults else target_report(report.target, (), checked=())
+            )
+            report = target_report(
+                report.target,
+                [*report.findings, *heard.findings],
+                checked=(*report.checked, *(rule.code for rule in chosen)),
+                suppressed=report.suppressed + heard.suppressed,
+            )
+        return replace(report, parser=word.status, parser_note=word.note, parser_messages=word.messages)
+
+    def _heard(self, path: Path, report: TargetReport, chosen: tuple[Rule, ...], word: ParserWord) -> TargetReport:
+        context = RuleContext(load_model(path))
+        reported = {(each.graph, each.node) for each in report.findings if each.effect == "refused"}
+        context.parser_faults = tuple(
+            fault for fault in word.faults if not is_explained(fault.node(context.nodes), reported)
+        )
+        (target,) = (each for each in self._targets if each.id == PARSER_TARGET)
+        quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
+        return self._judge(context, target, chosen, quiet, Fingerprints())
 
     def fixable(self, context: RuleContext) -> Iterator[tuple[Finding, Fault]]:
         """Yield every finding with a known fix that is not suppressed, target by target, with its fault."""
@@ -113,7 +158,8 @@ class Linter:
                 else:
                     found.append(self._told(finding, fault.node, prints))
         checked = tuple(rule.code for rule in chosen if rule.impact(target) is not None)
-        return target_report(target.id, found, checked=checked, suppressed=suppressed)
+        report = target_report(target.id, found, checked=checked, suppressed=suppressed)
+        return replace(report, parser="off") if target.id == PARSER_TARGET else report
 
     def _told(self, finding: Finding, node: NodeView | None, prints: Fingerprints) -> Finding:
         names, structure = prints.of(finding, node)

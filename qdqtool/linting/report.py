@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qdqtool.findings import SEVERITIES, Finding, Severity
+from qdqtool.linting.parser_word import ParserStatus
 
 Verdict = Literal["pass", "fail"]
 
@@ -21,6 +22,10 @@ class TargetReport:
         checked: Codes of the rules that were applied.
         suppressed: Number of findings that the model's notes and the settings suppress; not among ``findings``.
         known: Number of findings that the baseline holds; not among ``findings``.
+        parser: Whether TensorRT's parser was asked too: ``asked``, ``absent``, ``off`` or ``timed out``; None for
+            targets that have none. What it has against the model is among ``findings``, as QE701.
+        parser_note: The version that was asked, or why it was not.
+        parser_messages: Its own words.
     """
 
     target: str
@@ -29,6 +34,9 @@ class TargetReport:
     checked: tuple[str, ...] = ()
     suppressed: int = 0
     known: int = 0
+    parser: ParserStatus | None = None
+    parser_note: str = ""
+    parser_messages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

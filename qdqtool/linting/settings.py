@@ -31,6 +31,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         extend_select: Further prefixes to apply.
         ignore: Prefixes to leave out.
         fail_on: The severity from which on findings fail the run.
+        parser: Whether TensorRT's parser is asked too; None for where it is installed, and the model is not large.
         baseline: File of known findings, relative to the settings' folder.
         severity: Severity by prefix.
         per_model_ignores: Prefixes by glob over model paths, relative to the settings' folder.
@@ -43,6 +44,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     extend_select: list[str] | None = None
     ignore: list[str] | None = None
     fail_on: FailOn | None = None
+    parser: bool | None = None
     baseline: str | None = None
     severity: dict[str, Severity] | None = None
     per_model_ignores: dict[str, list[str]] | None = None
@@ -129,6 +131,7 @@ def settle(given: Config, *, isolated: bool, folder: Path | None = None) -> Sett
         severity=stored.severity or {},
         per_model_ignores={glob: tuple(codes) for glob, codes in (stored.per_model_ignores or {}).items()},
         per_node_ignores={glob: tuple(codes) for glob, codes in (stored.per_node_ignores or {}).items()},
+        parser=given.parser if given.parser is not None else stored.parser,
         folder=source.parent if source is not None else None,
     )
     return Settings(

@@ -63,6 +63,8 @@ class UnusedSuppression(Rule):
         places: dict[str, list[NodeView | None]] = {}
         for suppression in read_suppressions(context.view):
             for prefix in suppression.prefixes:
+                if _asks_parser(prefix):
+                    continue
                 if prefix not in places:
                     places[prefix] = list(self._places(context, prefix))
                 if not any(map(suppression.covers, places[prefix])):
@@ -80,6 +82,16 @@ class UnusedSuppression(Rule):
             if rule.code != self.code:
                 for name in targets.names():
                     yield from (fault.node for _, fault in rule.locate(context, targets.get(name)))
+
+
+def _asks_parser(prefix: str) -> bool:
+    """Return whether findings of the prefix may come from TensorRT's parser, which is not asked here."""
+    from qdqtool import rules
+
+    try:
+        return any(rule.asks_parser for rule in rules.matching(prefix) if prefix.upper() != "ALL")
+    except ArgumentError:
+        return False
 
 
 def _fault(suppression: Suppression, prefix: str) -> Fault:

@@ -17,7 +17,8 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.insert import InsertOptions, insert_plan
-from qdqtool.jobs.validate import validate_model, validate_models
+from qdqtool.jobs.validate import validate_files, validate_model, validate_models
+from qdqtool.linting.policy import Policy
 from qdqtool.report import json as json_report
 
 HEADER = '<ir_version: 10, opset_import: ["": 21, "local": 1]>\n'
@@ -302,3 +303,42 @@ def test_the_gpus_that_an_engine_is_for():
 def test_what_is_no_list_of_gpus(wrong: object, said: str):
     with pytest.raises(ArgumentError, match=said):
         validate_model(Model(onnx.ModelProto()), compute_capabilities=wrong)
+
+
+DET = """<ir_version: 10, opset_import: ["": 21]> agraph (float[2,2] x) => (float[2,2] y) {
+    [det] d = Det (x)
+    y = Add (x, d)
+}"""
+
+
+@pytest.fixture
+def float_model(tmp_path: Path) -> Path:
+    pytest.importorskip("tensorrt_rtx")
+    onnx.save(onnx.parser.parse_model(DET), tmp_path / "det.onnx")
+    return tmp_path / "det.onnx"
+
+
+@pytest.mark.builder
+def test_the_parser_refuses_a_float_model_that_no_rule_is_about(float_model: Path):
+    (target,) = validate_model(float_model, ["tensorrt-rtx"], parser=None).models[0].targets
+
+    (finding,) = target.findings
+    assert (finding.code, finding.node, finding.effect, target.verdict) == ("QE701", "det", "refused", "fail")
+    assert "operator Det is not supported (export the model without it" in finding.message
+    assert validate_model(float_model, ["tensorrt-rtx"]).models[0].targets[0].parser == "off"
+
+
+@pytest.mark.builder
+def test_the_parser_is_asked_about_many_files_and_rules_are_not_repeated(float_model: Path, tmp_path: Path):
+    paths = [saved(tmp_path, f"{code}.onnx", code) for code in ("QP101", "QT403", "QT404")] + [float_model]
+    policy = Policy(targets=("tensorrt-rtx",), parser=None)
+    targets = [model.targets[0] for model in validate_files([*paths, paths[0]], policy).models]
+
+    assert [target.parser for target in targets] == ["asked"] * 5
+    assert [bool(target.parser_messages) for target in targets] == [True] * 5
+    assert [sum(finding.code == "QE701" for finding in target.findings) for target in targets] == [0, 0, 0, 1, 0]
+
+
+def test_the_parser_reads_files_only():
+    with pytest.raises(ArgumentError, match="save the model first"):
+        validate_model(parse(CLEAN), ["tensorrt-rtx"], parser=True)

@@ -21,6 +21,7 @@ select = ["QS", "QP"]
 extend-select = ["QL301"]
 ignore = ["QS002"]
 fail-on = "warning"
+parser = true
 baseline = "known.json"
 [severity]
 QL = "warning"
@@ -42,6 +43,7 @@ def test_every_setting_arrives(tmp_path: Path):
         select=("QS", "QP"),
         extend_select=("QL301",),
         ignore=("QS002",),
+        parser=True,
         severity={"QL": "warning"},
         per_model_ignores={"legacy/*.onnx": ("QL",)},
         per_node_ignores={"/decoder/*": ("QL302",)},
@@ -66,7 +68,7 @@ def test_isolated_reads_nothing(tmp_path: Path):
     write(tmp_path / "qdqtool.toml", "nonsense")
     settings = settle(Config(), isolated=True, folder=tmp_path)
 
-    assert (settings.source, settings.fail_on, settings.policy) == (None, "error", Policy())
+    assert (settings.source, settings.fail_on, settings.policy) == (None, "error", Policy(parser=None))
 
 
 def test_the_nearest_file_counts(tmp_path: Path):

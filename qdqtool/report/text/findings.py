@@ -45,10 +45,15 @@ def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
 
 def _alike(model: ModelReport) -> list[tuple[list[str], TargetReport]]:
     """The reports of a model, those that differ in the target alone together."""
-    alike: dict[TargetReport, tuple[list[str], TargetReport]] = {}
+    alike: dict[TargetReport, list[TargetReport]] = {}
     for target in model.targets:
-        alike.setdefault(replace(target, target="", checked=()), ([], target))[0].append(target.target)
-    return [*alike.values()]
+        bare = replace(target, target="", checked=(), parser=None, parser_note="", parser_messages=())
+        alike.setdefault(bare, []).append(target)
+    # One of them has a parser, and the line about all of them says whether it was asked.
+    return [
+        ([each.target for each in group], next((each for each in group if each.parser is not None), group[0]))
+        for group in alike.values()
+    ]
 
 
 def _target(names: str, model: ModelReport, target: TargetReport, console: Console, *, show_context: bool) -> None:
@@ -64,9 +69,14 @@ def _target(names: str, model: ModelReport, target: TargetReport, console: Conso
 
 
 def _left_out(target: TargetReport) -> str:
-    """How many findings are not shown, and why."""
+    """How many findings are not shown, and why, and whether the parser was asked."""
     told = ((target.suppressed, "suppressed"), (target.known, "in the baseline"))
     words = [f"{count} {why}" for count, why in told if count]
+    if target.parser == "asked":
+        words.append("parser asked")
+    elif target.parser is not None and target.parser_note:
+        # Without a note it is off as the user wanted it.
+        words.append(f"parser {target.parser}: {escape(target.parser_note)}")
     return f" ({', '.join(words)})" if words else ""
 
 

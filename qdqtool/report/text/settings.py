@@ -24,6 +24,9 @@ def render(report: Settings, console: Console) -> None:
         "fail-on": report.fail_on,
         "baseline": str(report.baseline) if report.baseline is not None else "",
     }
+    # Not given means: where it is installed, and the model is not large. A file has no word for that.
+    if policy.parser is not None:
+        rows["parser"] = policy.parser
     for key, value in rows.items():
         console.print(f"{key} = {json.dumps(value)}")
     tables = (policy.severity, policy.per_model_ignores, policy.per_node_ignores)

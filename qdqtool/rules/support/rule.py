@@ -103,6 +103,7 @@ class Rule(ABC):
         affects: What a fault means, by target id or target family; targets that are not listed are not checked.
         remedy: What to do about it, in one line.
         offers: The kinds of fix that ``--fix`` knows for it, the best one first.
+        asks_parser: Whether it reports what TensorRT's parser says, and so has nothing to report where it is not asked.
         VALID: Models that it passes. Where it affects TensorRT, TensorRT for RTX really builds them.
         INVALID: Models that it reports.
     """
@@ -113,6 +114,7 @@ class Rule(ABC):
     affects: ClassVar[Mapping[str, Impact]]
     remedy: ClassVar[str]
     offers: ClassVar[tuple[Offer, ...]] = ()
+    asks_parser: ClassVar[bool] = False
     VALID: ClassVar[tuple[Example, ...]]
     INVALID: ClassVar[tuple[Example, ...]]
 

@@ -20,6 +20,7 @@ from qdqtool.graph.io.text import check_text
 from qdqtool.graph.model import Model
 from qdqtool.ops import ProductOp
 from qdqtool.rules.support.memo import Memo
+from qdqtool.rules.support.parser_fault import ParserFault
 from qdqtool.rules.support.reach import Product, Walk, operand
 
 Array = npt.NDArray[np.generic]
@@ -60,11 +61,13 @@ class RuleContext:
         types: Element types and shapes.
         qdq: Q/DQ nodes.
         nodes: Every node of every scope.
+        parser_faults: What TensorRT's parser has against it; empty until somebody who asked it writes it here.
         unreadable: Why a constant cannot be read, for those that :meth:`array` was asked for.
     """
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self.parser_faults: tuple[ParserFault, ...] = ()
         # load_model has checked the text of models that come from a file.
         if model.path is None:
             check_text(model.proto)

@@ -9,7 +9,7 @@ from qdqtool.linting.policy import Policy
 from qdqtool.linting.settings import Settings
 from qdqtool.report.text.settings import render
 
-DEFAULTS = Settings(source=None, fail_on="error", baseline=None, policy=Policy())
+DEFAULTS = Settings(source=None, fail_on="error", baseline=None, policy=Policy(parser=None))
 
 
 def test_without_a_file_the_defaults_are_shown():
@@ -34,6 +34,7 @@ def test_the_output_is_a_settings_file():
         select=("QP",),
         extend_select=("QS",),
         ignore=("QL",),
+        parser=True,
         severity={"QP101": "info"},
         per_model_ignores={"a*.onnx": ("QP",)},
         per_node_ignores={HOSTILE: ("QS001",)},
@@ -45,6 +46,7 @@ def test_the_output_is_a_settings_file():
     assert (found["targets"], found["sm"], found["select"]) == (["onnx"], ["8.9"], ["QP"])
     assert (found["fail-on"], found["baseline"]) == ("never", "b.json")
     assert (found["extend-select"], found["ignore"]) == (["QS"], ["QL"])
+    assert found["parser"] is True
     assert found["severity"] == {"QP101": "info"}
     assert found["per-model-ignores"] == {"a*.onnx": ["QP"]}
     assert found["per-node-ignores"] == {HOSTILE: ["QS001"]}
