@@ -8,6 +8,7 @@ from qdqtool.checking.baseline_matcher import BaselineMatcher
 from qdqtool.checking.code_steps import step_widths, unit_roundoff
 from qdqtool.checking.gptq_check import GptqCheck
 from qdqtool.checking.gptq_metadata import noted_rounding
+from qdqtool.checking.pair_error import PairError
 from qdqtool.checking.qdq_reference import format_of
 from qdqtool.checking.report import BoundaryResult
 from qdqtool.errors import ArgumentError
@@ -45,6 +46,7 @@ class Boundary:
         bad_weights: Elements of a packed weight whose distance rounding cannot explain.
         worst_weight: The element among them with the largest distance, in words.
         by_data: For a packed weight whose codes data chose, the note of the model and the findings; None for others.
+        fit: For a packed weight, what its scale does to the baseline's weight; None for others.
         problem: Why nothing was compared.
     """
 
@@ -61,6 +63,7 @@ class Boundary:
     bad_weights: int = 0
     worst_weight: str = ""
     by_data: GptqCheck | None = None
+    fit: PairError | None = None
     problem: str = ""
 
     @property
@@ -111,6 +114,8 @@ class Boundary:
             self.by_data.float_type = x.dtype.name
             self.by_data.add(real.astype(FLOAT64) - x.astype(FLOAT64), widths, granularity)
         self._add_steps(found, found.quotient + zero)
+        if self.fit is not None:
+            self.fit.add(x, codes, scale, zero_point)
         if self.is_packed and weight_steps is not None:
             self._add_bad_weights(found, found.quotient + zero, codes.astype(FLOAT64), weight_steps)
 
@@ -194,8 +199,9 @@ def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
         is_weight = entry.data is not None and index.is_constant(entry.data)
         boundary = Boundary(entry, codes, counterpart, fmt, is_weight)
         noted = notes.get((counterpart.scope.path, counterpart.name))
-        if boundary.is_packed and noted is not None:
-            boundary.by_data = GptqCheck(noted)
+        if boundary.is_packed:
+            boundary.by_data = GptqCheck(noted) if noted is not None else None
+            boundary.fit = PairError(entry, fmt)
         found.append(boundary)
     return found, lonely
 

@@ -33,15 +33,17 @@ class CheckOptions:
 
         Raises:
             ArgumentError: The metric is unknown.
-            UsageError: A limit has nothing to compare with, or a data file is needed.
+            UsageError: A limit is no finite number, a limit has nothing to compare with, or a data file is needed.
         """
         if self.metric is not None:
             task_metrics.get(self.metric.partition(":")[0])
         gates = self.gates
+        gates.require_finite()
         compares = has_baseline or self.outputs is not None
-        if not compares and any(limit is not None for limit in (gates.min_sqnr, gates.min_cosine, gates.max_steps)):
+        limits = (gates.min_sqnr, gates.min_cosine, gates.max_steps, gates.min_agreement)
+        if not compares and any(limit is not None for limit in limits):
             raise UsageError(
-                "--min-sqnr, --min-cosine and --max-steps compare with a baseline or with saved outputs",
+                "--min-sqnr, --min-cosine, --min-agreement and --max-steps compare with a baseline or saved outputs",
                 hint="give --baseline or --outputs",
             )
         if gates.max_metric_loss is not None and not (self.metric and compares):

@@ -1,5 +1,6 @@
 """Check the outputs of a model for NaN and infinities, and compare them with those of a baseline."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,49 @@ from qdqtool.numerics.metrics import max_steps
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.own_nodes import granularity_of
 
+FLOATS = "fcV"
+"""Kinds of arrays of floats; V stands for the types that NumPy lacks."""
+
+NUMBERS = "biu" + FLOATS
+COMPARED = NUMBERS + "OUS"
+"""Kinds of arrays that can be compared: numbers and strings."""
+
+
+@dataclass(slots=True)
+class Agreement:
+    """How many elements of integer, boolean or string outputs are equal, over all samples.
+
+    Attributes:
+        elements: How many were compared.
+        equal: How many of them are equal.
+        expected: Number of elements of the reference with each value.
+        found: Number of elements of the other output with each value.
+    """
+
+    elements: int = 0
+    equal: int = 0
+    expected: Counter[object] = field(default_factory=Counter)
+    found: Counter[object] = field(default_factory=Counter)
+
+    def add(self, expected: Array, found: Array) -> None:
+        """Count one sample of equal shapes."""
+        self.elements += expected.size
+        self.equal += int(np.count_nonzero(expected == found))
+        for counter, array in ((self.expected, expected), (self.found, found)):
+            values, counts = np.unique(array.reshape(-1), return_counts=True)
+            counter.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+    @property
+    def share(self) -> float | None:
+        """Share of the elements that are equal; None where there are none."""
+        return self.equal / self.elements if self.elements else None
+
+    @property
+    def chance(self) -> float:
+        """The share that would be equal if the values were the same ones in random places."""
+        both = sum(count * self.found[value] for value, count in self.expected.items())
+        return both / max(1, self.elements) ** 2
+
 
 @dataclass(slots=True)
 class Deviation:
@@ -25,16 +69,23 @@ class Deviation:
         maker: The DQ that makes it; None without a DQ.
         scale: The scale of that DQ; None where it is not constant.
         max_steps: Largest distance in steps of the DQ.
-        error: The accumulated error.
+        error: The accumulated error; without elements for strings.
+        agreement: The equal elements of what are no floats.
     """
 
     maker: QdqNode | None
     scale: Array | None
     max_steps: float | None = None
     error: AccumulatedError = field(default_factory=AccumulatedError)
+    agreement: Agreement = field(default_factory=Agreement)
 
     def add(self, expected: Array, found: Array) -> None:
         """Count one sample."""
+        if expected.shape == found.shape and expected.dtype.kind not in FLOATS:
+            self.agreement.add(expected, found)
+        if expected.dtype.kind not in NUMBERS:
+            self.error.other_shapes += expected.shape != found.shape
+            return
         self.error.add(expected, found)
         if self.maker is not None and self.scale is not None and expected.shape == found.shape:
             step = expand(self.scale, found.shape, granularity_of(self.maker, self.scale))
@@ -42,19 +93,29 @@ class Deviation:
 
     @property
     def was_compared(self) -> bool:
-        """Whether anything was compared: false where all samples had different shapes."""
-        return bool(self.error.elements) or not self.error.other_shapes
+        """Whether anything was compared: false where all samples had different shapes, or no elements."""
+        return bool(self.error.elements or self.agreement.elements)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element is equal, and every shape."""
+        return self.error.exact and self.agreement.equal == self.agreement.elements
 
     def result(self, name: str, nonfinite: int) -> OutputResult:
         """The line of the report."""
+        if not self.was_compared:
+            return OutputResult(name=name, nonfinite=nonfinite, other_shapes=self.error.other_shapes)
         return OutputResult(
             name=name,
             nonfinite=nonfinite,
+            agreement=self.agreement.share,
+            zero_reference=self.error.signal == 0 and not self.agreement.elements,
+            other_shapes=self.error.other_shapes,
             sqnr_db=self.error.sqnr_db,
             cosine=self.error.cosine,
             max_abs=self.error.max_abs,
             max_steps=self.max_steps,
-            exact=self.error.exact,
+            exact=self.exact,
         )
 
 
@@ -69,7 +130,6 @@ class OutputCheck:
         scale: The scale of that DQ; None where it is not constant.
         deviation: Distance from the baseline.
         shape: Its shape as the model declares it; None where the rank is unknown.
-        is_float: Whether it held floats.
         nonfinite: Number of NaN and infinite elements.
     """
 
@@ -79,7 +139,6 @@ class OutputCheck:
     scale: Array | None
     deviation: Deviation
     shape: Shape | None = None
-    is_float: bool = False
     nonfinite: int = 0
 
     @property
@@ -93,9 +152,8 @@ class OutputCheck:
         Raises:
             UsageError: The baseline's output has another shape.
         """
-        if actual is None or actual.dtype.kind not in "biufcV":
+        if actual is None or actual.dtype.kind not in COMPARED:
             return
-        self.is_float = actual.dtype.kind in "fV"
         self.nonfinite += nonfinite_count(actual)
         if expected is None:
             return
@@ -116,7 +174,7 @@ class OutputCheck:
 
     def result(self) -> OutputResult:
         """The line of the report."""
-        if self.baseline is None or not self.deviation.was_compared:
+        if self.baseline is None:
             return OutputResult(name=self.value.name, nonfinite=self.nonfinite)
         return self.deviation.result(self.value.name, self.nonfinite)
 

@@ -1,7 +1,7 @@
 """Run a check: every sample through the model and its baseline, then the nodes of constants."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from qdqtool.checking.baseline_matcher import BaselineMatcher
 from qdqtool.checking.boundaries import Boundary, find_boundaries
@@ -9,10 +9,11 @@ from qdqtool.checking.constant_nodes import ConstantNodes
 from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.output_sinks import OutputSinks
 from qdqtool.checking.outputs import OutputCheck, output_checks
-from qdqtool.checking.qdq_reference import NodeCheck, compare, inputs_of
+from qdqtool.checking.pair_error import PairError
+from qdqtool.checking.qdq_reference import NodeCheck, compare, format_of, inputs_of
 from qdqtool.data import Feeds, Sample
 from qdqtool.data.feeds import Progress
-from qdqtool.errors import GateError
+from qdqtool.errors import ArgumentError, GateError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
@@ -34,6 +35,7 @@ class CheckJob:
     Attributes:
         split: How the model is divided between ONNX Runtime and our own core; None where it is not.
         checks: The findings at each Q and DQ.
+        pair_errors: The error of each Q on its own input.
         outputs: The findings at each output.
         boundaries: The findings at each quantized tensor with a counterpart in the baseline.
         lonely: Q and DQ nodes without a counterpart.
@@ -50,8 +52,13 @@ class CheckJob:
         self.checks: dict[QdqNode, NodeCheck] = {
             entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes
         }
+        self.pair_errors: dict[QdqNode, PairError] = {
+            entry: PairError(entry, fmt)
+            for entry in index.qdq.nodes
+            if entry.is_quantize and (fmt := format_of(entry)) is not None
+        }
         self.outputs: list[OutputCheck] = output_checks(index, baseline)
-        self._matcher = BaselineMatcher(baseline.view) if baseline is not None else None
+        self._matcher = BaselineMatcher(baseline.view, index.view) if baseline is not None else None
         self.boundaries, self.lonely = find_boundaries(index, self._matcher) if self._matcher is not None else ([], [])
         self.nonfinite_origin = ""
         self.sinks = OutputSinks(options, self.outputs)
@@ -128,7 +135,22 @@ class CheckJob:
             return
         quantizer = None if check.entry.is_quantize else self.index.qdq.quantizer_of(check.entry)
         for actual, tap, iterations in observer.occurrences(run, made):
-            compare(check, actual, observer.reader(run, tap, iterations), quantizer)
+            read = observer.reader(run, tap, iterations)
+            compare(check, actual, read, quantizer)
+            self._add_pair_error(check.entry, actual, read)
+
+    def _add_pair_error(self, entry: QdqNode, codes: Array, read: Callable[[Value], Array | None]) -> None:
+        error = self.pair_errors.get(entry)
+        if error is None:
+            return
+        x, scale, zero_point = (
+            read(value) if value is not None else None for value in (entry.data, entry.scale, entry.zero_point)
+        )
+        if x is None or scale is None:
+            return
+        # Parameters that do not fit the data are findings of the gate on Q and DQ nodes.
+        with suppress(ArgumentError):
+            error.add(x, codes, scale, zero_point)
 
     def _add_boundary(self, boundary: Boundary, watcher: "_Watcher", run: Run, floats: Run) -> None:
         """Count a quantized activation; stored codes are counted with the nodes of constants."""
@@ -156,6 +178,7 @@ class CheckJob:
                 check.problem = "its constant is larger than one model in memory may be"
                 continue
             compare(check, actual, inputs.get, None if entry.is_quantize else self.index.qdq.quantizer_of(entry))
+            self._add_pair_error(entry, actual, inputs.get)
             boundary = self._boundary_of.get(entry)
             if boundary is not None and self.baseline is not None:
                 codes = actual if entry.is_quantize else inputs.get(boundary.codes)

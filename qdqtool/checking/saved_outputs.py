@@ -53,6 +53,10 @@ class SavedCheck:
             ),
         )
 
+    def deviation(self, output: str) -> Deviation:
+        """Return how far a saved output is from that of the reference."""
+        return self._deviations[output]
+
     def has_new_nonfinite(self, output: str) -> bool:
         """Whether a saved output has NaN or infinities where that of the reference has other values."""
         return bool(self._deviations[output].error.nonfinite_mismatches)

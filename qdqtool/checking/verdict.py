@@ -11,6 +11,7 @@ from qdqtool.checking.report import (
     EvaluatedNode,
     KnownFault,
     NotObserved,
+    WorstOutput,
 )
 from qdqtool.data import DataDescription
 from qdqtool.graph.index.view import NodeView, Value
@@ -20,7 +21,7 @@ from qdqtool.running.ort_cpu import Reference
 
 def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> CheckReport:
     """Return the report of a check that has run."""
-    evidence = Evidence.of(job)
+    evidence = Evidence.of(job, is_random=data.seed is not None)
     gates = tuple(gate_results(evidence))
     checks = list(job.checks.values())
     return CheckReport(
@@ -41,7 +42,8 @@ def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> Check
         differences=tuple(check.difference() for check in checks if check.different),
         known_faults=_known_faults(checks),
         not_observed=tuple(_not_observed(job)),
-        warnings=tuple(_warnings(job)),
+        warnings=(*_warnings(job), *(warning for gate in gates for warning in gate.warnings)),
+        worst_output=WorstOutput.of(evidence.outputs, gates),
     )
 
 
@@ -102,8 +104,8 @@ def _warnings(job: CheckJob) -> Iterator[str]:
         yield "the baseline has Q/DQ nodes itself: it is no float model"
     if job.sinks.saved is not None and not job.gates.bounds_outputs():
         yield (
-            "no limit was given for the saved outputs: only names, types, shapes and finiteness were judged "
-            "(--min-sqnr, --min-cosine, --max-steps and --max-metric-loss set limits)"
+            "no limit was given for the saved outputs: an error as large as the output is all that was asked for "
+            "(--min-sqnr, --min-cosine, --min-agreement, --max-steps and --max-metric-loss set limits)"
         )
     for output in job.outputs:
         if output.nonfinite and output.nonfinite_as_in_baseline:

@@ -46,6 +46,13 @@ from qdqtool.cli._options import (
 )
 @click.option("--min-sqnr", type=float, metavar="DB", help="Gate: signal to noise ratio of every float output.")
 @click.option("--min-cosine", type=float, metavar="X", help="Gate: cosine of every float output with the baseline's.")
+@click.option(
+    "--min-agreement",
+    type=float,
+    metavar="SHARE",
+    help="Gate: share of every integer, boolean and string output that equals the baseline's; 0.9 with --min-sqnr or "
+    "--min-cosine.",
+)
 @click.option("--max-steps", type=float, metavar="K", help="Gate: distance of every quantized tensor, in steps.")
 @click.option(
     "--max-weight-steps",
@@ -91,9 +98,10 @@ def command(  # noqa: PLR0913 -- one argument for each option
     """Check the numbers of MODEL.
 
     Every QuantizeLinear and DequantizeLinear is evaluated by qdqtool's own core on the values it really had in the
-    ONNX Runtime CPU reference, and must agree in every bit. Every DQ must undo the Q before it, and no output may have
-    NaN or infinities. With --baseline, outputs, activations and packed weights are compared with the float model; with
-    --outputs, what another machine made of the same --data is compared with the reference.
+    ONNX Runtime CPU reference, and must agree in every bit. Every DQ must undo the Q before it, every scale must fit
+    the values that its Q reads, and no output may have NaN or infinities. With --baseline, outputs, activations and
+    packed weights are compared with the float model, and no output may be lost; with --outputs, what another machine
+    made of the same --data is compared with the reference.
 
     Exit code 1 when a gate is missed; docs/check.md explains each of them.
     """

@@ -37,6 +37,11 @@ def sqnr_db(reference: Array, x: Array) -> float | None:
         signal += _sum(a * a)
         difference = a - b
         noise += _sum(difference * difference)
+    return ratio_db(signal, noise)
+
+
+def ratio_db(signal: float, noise: float) -> float | None:
+    """Return ``10 * log10(signal / noise)`` of two sums of squares; None where one of them is zero."""
     if not signal or not noise:
         return None
     return 10 * (math.log10(signal) - math.log10(noise))

@@ -54,6 +54,7 @@ class ValueTraits:
         keeps_sign: Whether no value of the output is negative if no value of the first input is.
         nonnegative: Whether no value of the output is ever negative.
         keeps_magnitude: Whether no value of the output has a larger magnitude than the largest of the first input.
+        bound: Largest magnitude that a value of the output has, whatever the inputs are; None where there is none.
         keeps_order_only: Whether the output depends only on the order of the values, or on the shape. Then codes give
             the same output as the values that they represent.
         softmax: Whether it is a softmax: a value far below the others has no influence, so a large negative number
@@ -69,6 +70,7 @@ class ValueTraits:
     keeps_sign: bool = False
     nonnegative: bool = False
     keeps_magnitude: bool = False
+    bound: float | None = None
     keeps_order_only: bool = False
     softmax: bool = False
     carries_infinity: bool = False

@@ -16,9 +16,9 @@ def _constant_slope(node: NodeView, layout: ChannelLayout, constants: Constants)
 TRAITS = {
     "Clip": Traits(keeps_channels=True, fused_behind_products=True),
     "Elu": Traits(keeps_channels=True, lacks_int8=True),
-    "Erf": Traits(keeps_channels=True),
+    "Erf": Traits(bound=1.0, keeps_channels=True),
     "Gelu": Traits(keeps_channels=True, lacks_int8=True),
-    "HardSigmoid": Traits(nonnegative=True, keeps_channels=True),
+    "HardSigmoid": Traits(nonnegative=True, bound=1.0, keeps_channels=True),
     "HardSwish": Traits(keeps_channels=True),
     "LeakyRelu": Traits(keeps_channels=True, factor_rule=pointwise, fused_behind_products=True),
     "PRelu": Traits(keeps_channels=True, factor_rule=_constant_slope),
@@ -26,8 +26,8 @@ TRAITS = {
         nonnegative=True, keeps_magnitude=True, keeps_channels=True, factor_rule=pointwise, fused_behind_products=True
     ),
     "Selu": Traits(lacks_int8=True),
-    "Sigmoid": Traits(nonnegative=True, keeps_channels=True, is_layer=True, lacks_int8=True),
+    "Sigmoid": Traits(nonnegative=True, bound=1.0, keeps_channels=True, is_layer=True, lacks_int8=True),
     "Softplus": Traits(nonnegative=True, lacks_int8=True),
     "Swish": Traits(keeps_channels=True),
-    "Tanh": Traits(keeps_channels=True, is_layer=True, lacks_int8=True),
+    "Tanh": Traits(bound=1.0, keeps_channels=True, is_layer=True, lacks_int8=True),
 }

@@ -4,5 +4,5 @@ from qdqtool.ops._traits import Traits
 
 TRAITS = {
     "LogSoftmax": Traits(softmax=True, is_layer=True, lacks_int8=True),
-    "Softmax": Traits(nonnegative=True, softmax=True, keeps_channels=True, is_layer=True, lacks_int8=True),
+    "Softmax": Traits(nonnegative=True, bound=1.0, softmax=True, keeps_channels=True, is_layer=True, lacks_int8=True),
 }

@@ -11,6 +11,6 @@ TRAITS = {
     "Neg": Traits(codes=Codes.POINTWISE),
     "Pow": Traits(lacks_int8=True),
     "Round": Traits(computes_indices=True, lacks_int8=True),
-    "Sin": Traits(lacks_int8=True),
+    "Sin": Traits(bound=1.0, lacks_int8=True),
     "Sqrt": Traits(nonnegative=True, lacks_int8=True),
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.numerics.metrics import ratio_db
 
 # Elements that are converted to float64 at a time: 8 MiB for each operand.
 _PIECE = 1 << 20
@@ -77,9 +78,7 @@ class AccumulatedError:
     @property
     def sqnr_db(self) -> float | None:
         """``10 log10(signal / noise)``; None where it is undefined: equal tensors, or a reference of zeros."""
-        if not self.signal or not self.noise:
-            return None
-        return 10 * (math.log10(self.signal) - math.log10(self.noise))
+        return ratio_db(self.signal, self.noise)
 
     @property
     def cosine(self) -> float | None:

@@ -90,10 +90,24 @@ def test_the_distance_is_that_of_the_whole_arrays(order, data, expected, tmp_pat
 
 
 def test_without_a_limit_a_distance_passes_and_the_report_says_so(data, expected, tmp_path) -> None:
-    report = check_model(matmul(), data=data, options=saved(tmp_path, y=-expected))
+    report = check_model(matmul(), data=data, options=saved(tmp_path, y=0.5 * expected))
     assert report.passed
     assert gates(report)["outputs-finite"]
     assert any("no limit was given for the saved outputs" in warning for warning in report.warnings)
+
+
+def test_saved_outputs_with_an_error_as_large_as_themselves_fail_without_a_limit(data, expected, tmp_path) -> None:
+    report = check_model(matmul(), data=data, options=saved(tmp_path, y=-expected))
+    assert not gates(report)["outputs-accuracy"]
+    (failure,) = report.failures
+    assert failure.startswith("saved output 'y': found -6.0206 dB")
+
+
+def test_a_limit_in_steps_fails_where_no_dq_makes_the_outputs(data, expected, tmp_path) -> None:
+    options = replace(saved(tmp_path, y=expected[::-1]), gates=Gates(max_steps=1))
+    report = check_model(matmul(), data=data, options=options)
+    assert not gates(report)["outputs-max-steps"]
+    assert any("nothing quantized was compared" in failure for failure in report.failures)
 
 
 @pytest.mark.parametrize(("noise", "passed"), [(1e-4, True), (0.5, False)])

@@ -113,6 +113,15 @@ def test_what_keeps_magnitudes_makes_nothing_larger(op_type: str):
         assert all(np.abs(made).max(initial=0) <= np.abs(x).max() for made in float_outputs(case, x)), case
 
 
+@pytest.mark.parametrize("op_type", stating(lambda known: known.bound is not None))
+def test_what_has_a_bound_never_exceeds_it(op_type: str):
+    bound = ops.all_traits()[op_type].bound
+    for case in examples(op_type):
+        for factor in (1, 1000):
+            made = float_outputs(case, factor * random_like(case.x))
+            assert all(np.abs(each).max(initial=0) <= bound * (1 + 1e-6) for each in made), case
+
+
 @pytest.mark.parametrize("op_type", stating(lambda known: known.carries_infinity))
 def test_what_carries_infinity_makes_zeros_at_most_besides(op_type: str):
     for case in examples(op_type):

@@ -3,10 +3,20 @@
 from collections.abc import Iterator
 
 from qdqtool.checking.evidence import Evidence
-from qdqtool.checking.gates import distances, finite, metric, own_core, pairs, saved_outputs, weights
+from qdqtool.checking.gates import (
+    accuracy,
+    activations,
+    distances,
+    finite,
+    metric,
+    own_core,
+    pairs,
+    saved_outputs,
+    weights,
+)
 from qdqtool.checking.report import GateResult
 
-GATES = (own_core, finite, pairs, weights, distances, saved_outputs, metric)
+GATES = (own_core, finite, pairs, activations, weights, accuracy, distances, saved_outputs, metric)
 
 
 def gate_results(evidence: Evidence) -> Iterator[GateResult]:

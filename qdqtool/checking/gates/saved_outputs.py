@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from qdqtool.checking.evidence import Evidence
-from qdqtool.checking.gates.distances import distance_gates
+from qdqtool.checking.gates.accuracy import saved_results
+from qdqtool.checking.gates.distances import Compared, distance_gates
 from qdqtool.checking.report import GateResult
 
 WHAT = "saved output"
@@ -22,5 +23,5 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         failures=(f"{WHAT} '{each.name}' has {each.nonfinite} NaN or infinite elements" for each in bad),
         detail=f"{len(bad)} of {len(outputs)} outputs have them" if bad else f"{len(outputs)} outputs",
     )
-    floats = [result for result, check in zip(outputs, job.outputs, strict=True) if check.is_float]
-    yield from distance_gates(floats, outputs, job.gates, what=WHAT)
+    yield from saved_results(evidence)
+    yield from distance_gates(Compared(outputs, WHAT), job.gates)

@@ -59,7 +59,9 @@ def _evaluators(report: CheckReport) -> str:
 def _print_gates(report: CheckReport, console: Console) -> None:
     table = make_table("gate", "", "requires", "found")
     for gate in report.gates:
-        mark = Text("PASS", "green") if gate.passed else Text("FAIL", "bold red")
+        mark = Text("FAIL", "bold red") if not gate.passed else Text("PASS", "green")
+        if gate.passed and gate.warnings:
+            mark = Text("WARN", "yellow")
         table.add_row(gate.name, mark, escape(gate.requires), escape(gate.detail))
     console.print()
     console.print(table)
@@ -106,6 +108,8 @@ def _print_metric(metric: MetricResult, console: Console) -> None:
 def _output_row(output: OutputResult) -> tuple[str, ...]:
     if output.exact:
         return escape(output.name), "exact", "exact", "0", _number(output.max_steps, ".4g")
+    if output.agreement is not None:
+        return escape(output.name), f"{output.agreement:.2%} equal", "-", "-", _number(output.max_steps, ".4g")
     return (
         escape(output.name),
         _number(output.sqnr_db, ".2f"),
@@ -166,8 +170,24 @@ def _print_verdict(report: CheckReport, console: Console) -> None:
     skipped = f", {len(report.not_observed)} SKIPPED" if report.not_observed else ""
     own = f", {report.qdq.own} evaluated by qdqtool alone" if report.qdq.own else ""
     count = f"{report.qdq.checked} of {plural(report.qdq.total, 'Q/DQ node')} checked{own}{skipped}"
+    worst = f"; {_worst(report)}" if report.baseline is not None else ""
     if report.passed:
-        console.print(Text.assemble(("PASSED", "bold green"), f"   {plural(len(report.gates), 'gate')} held; {count}"))
+        held = f"{plural(len(report.gates), 'gate')} held"
+        console.print(Text.assemble(("PASSED", "bold green"), f"   {held}{worst}; {count}"))
     else:
-        missed = sum(not gate.passed for gate in report.gates)
-        console.print(Text.assemble(("FAILED", "bold red"), f"   {plural(missed, 'gate')} missed; {count}"))
+        missed = ", ".join(gate.name for gate in report.gates if not gate.passed)
+        console.print(Text.assemble(("FAILED", "bold red"), f"   missed {missed}{worst}; {count}"))
+
+
+def _worst(report: CheckReport) -> str:
+    """Return the worst output and the gate that judged it, in words."""
+    worst = report.worst_output
+    if worst is None:
+        return "all compared outputs are exact"
+    if worst.agreement is not None:
+        found = f"{worst.agreement:.2%} equal"
+    elif worst.sqnr_db is not None:
+        found = f"{worst.sqnr_db:.2f} dB"
+    else:
+        found = f"off by {_number(worst.max_abs, '.4g')}"
+    return f"worst output '{escape(worst.name)}' {found} ({worst.gate})"

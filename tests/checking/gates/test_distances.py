@@ -4,13 +4,19 @@ import math
 
 import pytest
 
-from qdqtool.checking.gates.distances import distance_gates
-from qdqtool.checking.report import BoundaryResult, Gates, OutputResult
+from qdqtool.checking.gates.distances import Compared, distance_gates
+from qdqtool.checking.report import BoundaryResult, GateResult, Gates, OutputResult
+from qdqtool.errors import UsageError
 
 
 def output(name: str, **found: object) -> OutputResult:
     empty = dict.fromkeys(OutputResult.__dataclass_fields__)
-    return OutputResult(**{**empty, "name": name, "nonfinite": 0, "exact": False, **found})
+    known = {"name": name, "nonfinite": 0, "exact": False, "zero_reference": False, "other_shapes": 0}
+    return OutputResult(**{**empty, **known, **found})
+
+
+def judge(outputs: list[OutputResult], limits: Gates, **more: object) -> list[GateResult]:
+    return list(distance_gates(Compared(outputs, **more), limits))
 
 
 def boundary(steps: float) -> BoundaryResult:
@@ -19,24 +25,24 @@ def boundary(steps: float) -> BoundaryResult:
 
 
 def test_without_limits_there_are_no_gates() -> None:
-    assert list(distance_gates([output("y", sqnr_db=-60.0)], [output("y", sqnr_db=-60.0)], Gates())) == []
+    assert judge([output("y", sqnr_db=-60.0)], Gates()) == []
 
 
 @pytest.mark.parametrize(("found", "passed"), [(29.999, False), (30.0, True), (30.001, True), (None, False)])
 def test_min_sqnr_lets_through_what_reaches_it_and_an_undefined_ratio_fails(found: float | None, passed: bool) -> None:
-    (gate,) = distance_gates([output("y", sqnr_db=found)], [], Gates(min_sqnr=30))
+    (gate,) = judge([output("y", sqnr_db=found)], Gates(min_sqnr=30))
     assert (gate.name, gate.passed, gate.passed) == ("min-sqnr", passed, not gate.failures)
 
 
 def test_an_exact_output_reaches_every_limit() -> None:
     exact = [output("y", exact=True)]
-    gates = list(distance_gates(exact, exact, Gates(min_sqnr=1e9, min_cosine=1.0)))
+    gates = judge(exact, Gates(min_sqnr=1e9, min_cosine=1.0))
     assert [gate.passed for gate in gates] == [True, True]
 
 
 def test_every_output_below_the_limit_is_named_and_the_worst_is_the_detail() -> None:
     floats = [output("a", sqnr_db=12.0), output("b", sqnr_db=40.0), output("c", sqnr_db=3.5)]
-    (gate,) = distance_gates(floats, floats, Gates(min_sqnr=30))
+    (gate,) = judge(floats, Gates(min_sqnr=30))
     assert gate.failures == (
         "output 'a': min-sqnr is 30 dB, found 12 dB",
         "output 'c': min-sqnr is 30 dB, found 3.5 dB",
@@ -46,25 +52,89 @@ def test_every_output_below_the_limit_is_named_and_the_worst_is_the_detail() -> 
 
 @pytest.mark.parametrize(("found", "passed"), [(0.9899, False), (0.99, True), (None, False), (math.nan, False)])
 def test_min_cosine(found: float | None, passed: bool) -> None:
-    (gate,) = distance_gates([output("y", cosine=found)], [], Gates(min_cosine=0.99))
+    (gate,) = judge([output("y", cosine=found)], Gates(min_cosine=0.99))
     assert gate.passed is passed
 
 
 @pytest.mark.parametrize(("steps", "passed"), [(2.0, True), (2.0001, False)])
 def test_max_steps_judges_outputs_and_boundaries(steps: float, passed: bool) -> None:
-    (of_output,) = distance_gates([], [output("y", max_steps=steps)], Gates(max_steps=2))
-    (of_boundary,) = distance_gates([], [], Gates(max_steps=2), boundaries=[boundary(1.0), boundary(steps)])
+    (of_output,) = judge([output("y", max_steps=steps)], Gates(max_steps=2))
+    (of_boundary,) = judge([], Gates(max_steps=2), boundaries=[boundary(1.0), boundary(steps)])
     assert (of_output.passed, of_boundary.passed) == (passed, passed)
     assert of_boundary.detail == f"worst {steps:.6g} at activation 't' at 'Q1'"
 
 
-def test_outputs_that_no_dq_makes_have_no_steps() -> None:
-    (gate,) = distance_gates([], [output("y", max_steps=None)], Gates(max_steps=0))
-    assert (gate.passed, gate.detail) == (True, "nothing quantized was compared")
+def test_a_limit_in_steps_that_nothing_was_held_to_fails() -> None:
+    (gate,) = judge([output("y", max_steps=None)], Gates(max_steps=0))
+    assert (gate.passed, gate.detail) == (False, "nothing quantized was compared")
+
+
+def test_a_limit_in_steps_fails_where_a_quantized_tensor_has_no_counterpart() -> None:
+    (gate,) = judge([], Gates(max_steps=2), boundaries=[boundary(1.0)], unmatched=["Q 'q' was not compared: why"])
+    assert gate.failures == ("max-steps: Q 'q' was not compared: why",)
+
+
+@pytest.mark.parametrize(("share", "passed"), [(0.03, False), (0.8999, False), (0.9, True), (1.0, True)])
+@pytest.mark.parametrize("limit", [{"min_sqnr": 30}, {"min_cosine": 0.9}, {"min_agreement": 0.9}])
+def test_outputs_of_integers_are_judged_by_the_share_that_agrees(share: float, passed: bool, limit: dict) -> None:
+    (gate,) = judge([output("label", agreement=share, sqnr_db=50.0, cosine=1.0)], Gates(**limit))
+    assert (gate.name, gate.passed) == ("min-agreement", passed)
+
+
+def test_floats_and_integers_of_one_model_have_a_gate_each() -> None:
+    gates = judge([output("y", sqnr_db=40.0), output("label", agreement=0.5)], Gates(min_sqnr=30))
+    assert [(gate.name, gate.passed) for gate in gates] == [("min-sqnr", True), ("min-agreement", False)]
+
+
+@pytest.mark.parametrize("limit", [{"min_sqnr": 30}, {"min_cosine": 0.9}, {"min_agreement": 0.9}])
+@pytest.mark.parametrize("outputs", [[], [output("y", exact=None)], [output("y", exact=None, other_shapes=2)]])
+def test_a_limit_that_no_output_was_held_to_fails(outputs: list[OutputResult], limit: dict) -> None:
+    (gate,) = judge(outputs, Gates(**limit))
+    assert not gate.passed
+
+
+def test_a_limit_fails_where_some_samples_of_an_output_were_not_compared() -> None:
+    (gate,) = judge([output("boxes", sqnr_db=50.0, other_shapes=2)], Gates(min_sqnr=30))
+    assert gate.failures == ("min-sqnr: output 'boxes' has another shape in 2 samples: not compared",)
+
+
+@pytest.mark.parametrize(("error", "passed"), [(0.1, True), (0.101, False), (math.nan, False)])
+def test_an_output_whose_reference_is_zero_is_judged_by_its_largest_error(error: float, passed: bool) -> None:
+    (gate,) = judge([output("y", zero_reference=True, max_abs=error)], Gates(min_sqnr=20))
+    assert gate.passed is passed
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"min_sqnr": math.nan},
+        {"min_sqnr": math.inf},
+        {"min_cosine": math.nan},
+        {"min_cosine": 1.01},
+        {"max_steps": math.nan},
+        {"max_steps": math.inf},
+        {"max_steps": -1.0},
+        {"max_weight_steps": math.nan},
+        {"max_weight_steps": -math.inf},
+        {"max_metric_loss": math.nan},
+        {"max_metric_loss": math.inf},
+        {"min_agreement": math.nan},
+        {"min_agreement": 90.0},
+    ],
+)
+def test_a_limit_that_nothing_can_miss_is_refused(limits: dict) -> None:
+    (name,) = limits
+    with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} is"):
+        Gates(**limits).require_finite()
+
+
+def test_legal_limits_are_accepted() -> None:
+    Gates(min_sqnr=-5, min_cosine=1, max_steps=0, max_weight_steps=math.inf, min_agreement=0).require_finite()
+    Gates().require_finite()
 
 
 def test_saved_outputs_have_gates_of_their_own_name() -> None:
     found = [output("y", sqnr_db=1.0, cosine=0.1, max_steps=9.0)]
-    gates = list(distance_gates(found, found, Gates(min_sqnr=30, min_cosine=0.9, max_steps=1), what="saved output"))
+    gates = judge(found, Gates(min_sqnr=30, min_cosine=0.9, max_steps=1), what="saved output")
     assert [gate.name for gate in gates] == ["outputs-min-sqnr", "outputs-min-cosine", "outputs-max-steps"]
     assert all(gate.failures[0].startswith("saved output 'y'") for gate in gates)

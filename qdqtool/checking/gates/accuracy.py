@@ -1,0 +1,94 @@
+"""The gate on outputs without any limit given: an error as large as the output itself means that nothing is left of it.
+
+It is the gate of last resort, and has one limit for every model: 0 dB for floats, chance for integers. What a model
+should keep is for the user to say, with ``--min-sqnr`` and the like.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from qdqtool.checking.bounds import bound_of
+from qdqtool.checking.evidence import Evidence
+from qdqtool.checking.gates.distances import distance_fault
+from qdqtool.checking.outputs import Deviation
+from qdqtool.checking.report import GateResult, OutputResult
+from qdqtool.graph.index.view import Value
+
+LEAST_DB = 0.0
+
+STEP = 2.0**-8
+"""An output with a known bound passes with an error below this share of the bound: one step of 8 bits. Scores may all
+be near 0 on some data."""
+
+LEAST_OF_ONE_VALUE = 0.5
+"""Share that must agree where the reference has one value everywhere, and chance says nothing."""
+
+
+def results(evidence: Evidence) -> Iterator[GateResult]:
+    """Judge the outputs against the baseline's; with random inputs, shortfalls are warnings."""
+    job = evidence.job
+    if job.baseline is None:
+        return
+    places = [(check.value, check.deviation) for check in job.outputs]
+    faults = _faults(evidence, evidence.outputs, places, "output")
+    yield _gate("accuracy", evidence.outputs, faults, is_random=evidence.is_random)
+
+
+def saved_results(evidence: Evidence) -> Iterator[GateResult]:
+    """Judge saved outputs against those of the reference."""
+    job, saved = evidence.job, evidence.job.sinks.saved
+    if saved is None or evidence.saved is None:
+        return
+    places = [(check.value, saved.deviation(check.value.name)) for check in job.outputs]
+    faults = _faults(evidence, evidence.saved.outputs, places, "saved output")
+    yield _gate("outputs-accuracy", evidence.saved.outputs, faults, is_random=False)
+
+
+def _faults(
+    evidence: Evidence, outputs: Sequence[OutputResult], places: Sequence[tuple[Value, Deviation]], what: str
+) -> list[str]:
+    found = []
+    for result, (value, deviation) in zip(outputs, places, strict=True):
+        fault = _fault(result, deviation, bound_of(evidence.job.index, value))
+        if fault:
+            found.append(f"{what} '{result.name}': {fault}")
+    return found
+
+
+def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> str:
+    """Return why nothing is left of an output; empty where something is, or where nothing was compared."""
+    if result.exact is None or result.exact:
+        return ""
+    if result.agreement is not None:
+        return _no_agreement(result.agreement, deviation)
+    if result.sqnr_db is None and not result.zero_reference:
+        # Only NaN and infinities differ; the gate on them judges those.
+        return ""
+    if bound is not None and result.max_abs is not None and result.max_abs <= bound * STEP:
+        return ""
+    fault = distance_fault(result, LEAST_DB)
+    return f"{fault}: the error is larger than the output itself" if fault and not result.zero_reference else fault
+
+
+def _no_agreement(share: float, deviation: Deviation) -> str:
+    agreement = deviation.agreement
+    if len(agreement.expected) == 1:
+        low = share < LEAST_OF_ONE_VALUE
+        return f"{share:.1%} of the elements agree, of a reference with one value" if low else ""
+    if share > agreement.chance:
+        return ""
+    return f"{share:.1%} of the elements agree, no more than by chance ({agreement.chance:.1%})"
+
+
+def _gate(name: str, outputs: Sequence[OutputResult], faults: list[str], *, is_random: bool) -> GateResult:
+    compared = sum(result.exact is not None for result in outputs)
+    missing = len(outputs) - compared
+    found = f"{len(faults)} of {compared} outputs do not" if faults else f"{compared} outputs"
+    nothing = [] if compared or not outputs else ["no output could be compared"]
+    failures = nothing if is_random else [*faults, *nothing]
+    return GateResult.of(
+        name=name,
+        requires="something is left of every output: 0 dB SQNR, or more agreement than by chance",
+        failures=failures,
+        detail=f"{found}, {missing} SKIPPED" if missing else found,
+        warnings=[f"{fault}; the inputs were random" for fault in faults] if is_random else (),
+    )

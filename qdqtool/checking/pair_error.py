@@ -1,0 +1,194 @@
+"""Measure what a Q does to its own input: the error of the pair, and what explains it.
+
+A scale that does not fit is another quantization and no departure from ONNX, so neither our own core nor the constants
+of the DQ can show it. The values that the Q reads can: a scale that is far too large makes every value 0, one that is
+far too small puts every value at an end of the range. Both leave an error as large as the values.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.checking.code_steps import step_widths
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
+from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
+from qdqtool.numerics.metrics import ratio_db
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.running.own_nodes import granularity_of
+
+MASK = -1e4
+"""Values from here down represent minus infinity in front of a Softmax, where other values are present. Networks use
+-10000, -1e9 and the smallest float16 and float32. They are left out: one such value would be the whole signal."""
+
+LEAST_DB = {2: 1.0, 4: 3.0, 6: 3.0}
+"""Lowest SQNR in dB of a pair that fits its tensor, by the bits of the format."""
+
+LEAST_DB_OF_8_BITS = 6.0
+"""The same for formats of 8 and more bits. In models that are well made, no pair on real data was below 15.7 dB, and
+nearly all are above 25. A scale that is 1000 times too large or too small gives 0 dB in any integer format."""
+
+COUNTED_BITS = 8
+"""Largest number of bits for which codes are counted."""
+
+MIN_CHANNEL_SHARE = 1e-4
+"""A channel is judged by itself where its values have at least this share of the mean power of the channels. Dead
+channels of trained networks are at 1e-8 and below, and no scale for them matters."""
+
+
+@dataclass(slots=True, eq=False)
+class PairError:
+    """The error of one Q on its own input over all samples: of the values that a DQ with its constants gives.
+
+    Attributes:
+        entry: The Q.
+        fmt: The quantized format.
+        elements: Values that were compared; NaN, infinities and masks are left out.
+        clipped: Values outside the range of the format.
+        vanished: Values other than 0 that became 0.
+        low: Smallest value, by channel where the scale is per-axis: of shape ``[channels]``, else ``[1]``.
+        high: Largest value, likewise.
+        signal: ``sum(x**2)``, likewise.
+        noise: ``sum((x - y)**2)``, likewise.
+        scale: The scale, likewise; the largest one where scales belong to blocks.
+        is_symmetric: Whether the zero point represents 0 in the middle of the range.
+        codes: Number of elements with each code, where the format has at most :data:`COUNTED_BITS` bits.
+    """
+
+    entry: QdqNode
+    fmt: NumberFormat
+    elements: int = 0
+    clipped: int = 0
+    vanished: int = 0
+    low: Array = field(default_factory=lambda: np.full(1, np.inf))
+    high: Array = field(default_factory=lambda: np.full(1, -np.inf))
+    signal: Array = field(default_factory=lambda: np.zeros(1, FLOAT64))
+    noise: Array = field(default_factory=lambda: np.zeros(1, FLOAT64))
+    scale: Array = field(default_factory=lambda: np.zeros(1, FLOAT64))
+    is_symmetric: bool = True
+    codes: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, x: Array, codes: Array, scale: Array, zero_point: Array | None) -> None:
+        """Count one array.
+
+        Args:
+            x: The values that the Q reads.
+            codes: The codes that it makes, of the same shape.
+            scale: Its scale.
+            zero_point: Its zero point, or None.
+
+        Raises:
+            ArgumentError: The scale does not fit the shape.
+        """
+        granularity = granularity_of(self.entry, scale)
+        made = codes.astype(self.fmt.dtype)
+        y = dequantize(made, scale, granularity, zero_point, output_dtype=FLOAT32).astype(FLOAT64)
+        values = x.astype(FLOAT64)
+        step = np.abs(expand(scale, x.shape, granularity).astype(FLOAT64))
+        kept = _kept(values)
+        values, y = np.where(kept, values, 0.0), np.where(kept, y, 0.0)
+        difference = values - y
+        last_step = float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt))
+        # Rounding is never off by more than half of the widest step; the rest is for the roundings of the arithmetic.
+        outside = np.abs(difference) > step * last_step * (0.5 + 2.0**-10)
+        self.elements += int(np.count_nonzero(kept))
+        self.clipped += int(np.count_nonzero(outside))
+        self.vanished += int(np.count_nonzero((values != 0) & (y == 0)))
+        axis = normalize_axis(granularity.axis, x.ndim) if isinstance(granularity, PerAxis) else None
+        over = tuple(each for each in range(x.ndim) if each != axis)
+        self.low = np.minimum(self.low, np.min(values, over, initial=np.inf, where=kept).reshape(-1))
+        self.high = np.maximum(self.high, np.max(values, over, initial=-np.inf, where=kept).reshape(-1))
+        self.signal = self.signal + np.sum(values * values, over).reshape(-1)
+        self.noise = self.noise + np.sum(difference * difference, over).reshape(-1)
+        self.scale = np.maximum(
+            self.scale, np.max(step, initial=0.0) if step.ndim == x.ndim and axis is None else step.reshape(-1)
+        )
+        self.is_symmetric &= self.fmt.low < 0 and (zero_point is None or not zero_point.astype(FLOAT64).any())
+        self._count_codes(made)
+
+    def _count_codes(self, codes: Array) -> None:
+        if self.fmt.bits <= COUNTED_BITS and codes.dtype.itemsize == 1:
+            counts = np.bincount(np.ascontiguousarray(codes).view(np.uint8).reshape(-1), minlength=256)
+            self.codes = counts if not self.codes.size else self.codes + counts
+
+    @property
+    def least_db(self) -> float:
+        """The lowest SQNR that a scale that fits may have with this format, in dB."""
+        return LEAST_DB.get(self.fmt.bits, LEAST_DB_OF_8_BITS)
+
+    @property
+    def sqnr_db(self) -> float | None:
+        """SQNR over all values in dB; None where it is undefined: no error, or only zeros."""
+        return ratio_db(float(np.sum(self.signal)), float(np.sum(self.noise)))
+
+    @property
+    def worst_channel(self) -> tuple[int, float] | None:
+        """The channel with the lowest SQNR and its SQNR in dB; None for a scale that is not per-axis."""
+        judged = self.signal >= MIN_CHANNEL_SHARE * np.mean(self.signal)
+        judged &= (self.signal > 0) & (self.noise > 0)
+        if self.signal.size == 1 or not judged.any():
+            return None
+        ratios = np.where(judged, self.signal, 1.0) / np.where(judged, self.noise, 1.0)
+        worst = int(np.argmin(np.where(judged, ratios, np.inf)))
+        return worst, float(10 * np.log10(ratios[worst]))
+
+    @property
+    def lowest_db(self) -> float | None:
+        """The lowest SQNR that is judged: over all values, or in one channel; None where none is defined."""
+        channel = self.worst_channel
+        found = [ratio for ratio in (self.sqnr_db, channel[1] if channel is not None else None) if ratio is not None]
+        return min(found, default=None)
+
+    def describe(self) -> str:
+        """Return the SQNR of the worst place and what explains it, with the scale that would fit, in words."""
+        channel = self.worst_channel
+        whole = self.sqnr_db
+        by_channel = channel is not None and (whole is None or channel[1] < whole)
+        place = channel[0] if channel is not None and by_channel else 0
+        ratio = channel[1] if channel is not None and by_channel else whole
+        where = f" in channel {place} of {self.signal.size}" if by_channel else ""
+        low, high, scale = (float(np.broadcast_to(each, self.signal.shape)[place]) for each in self._range())
+        fits = self._fitting_scale(low, high)
+        return (
+            f"{'no' if ratio is None else f'{ratio:.1f} dB'} SQNR{where}: {self._explanation()}; the values lie in "
+            f"[{low:.4g}, {high:.4g}], the scale is {scale:.4g}{f', and {fits:.4g} would fit' if fits else ''}"
+        )
+
+    def _range(self) -> tuple[Array, Array, Array]:
+        return self.low, self.high, self.scale
+
+    def _explanation(self) -> str:
+        shares = [f"{self.clipped_share:.1%} of the values are clipped", f"{self.vanished_share:.1%} become 0"]
+        if self.one_code_share is not None:
+            shares.append(f"{self.one_code_share:.1%} of the codes are equal")
+        return ", ".join(shares)
+
+    def _fitting_scale(self, low: float, high: float) -> float:
+        """Return the scale with which the range of the format just holds the values."""
+        if self.is_symmetric:
+            return max(abs(low), abs(high)) / self.fmt.high
+        return (max(high, 0.0) - min(low, 0.0)) / (self.fmt.high - self.fmt.low)
+
+    @property
+    def clipped_share(self) -> float:
+        """Share of the values outside the range."""
+        return self.clipped / max(1, self.elements)
+
+    @property
+    def vanished_share(self) -> float:
+        """Share of the values that are not 0 and became 0."""
+        return self.vanished / max(1, self.elements)
+
+    @property
+    def one_code_share(self) -> float | None:
+        """Share of the elements with the most frequent code; None where codes are not counted."""
+        total = int(np.sum(self.codes))
+        return float(np.max(self.codes)) / total if total else None
+
+
+def _kept(values: Array) -> Array:
+    """Return which values are compared: finite ones, and no masks unless all values are that low."""
+    kept = np.isfinite(values)
+    masks = kept & (values <= MASK)
+    return kept & ~masks if masks.any() and (kept & ~masks).any() else np.asarray(kept)
