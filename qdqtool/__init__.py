@@ -11,8 +11,9 @@ from qdqtool.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from qdqtool import errors, interop
+    from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
-    from qdqtool.checking.report import CheckReport, Gates
+    from qdqtool.checking.report import CheckReport
     from qdqtool.data.feeds import Progress
     from qdqtool.data.request import DataRequest, FileData, RandomData
     from qdqtool.diff.report import DiffReport
@@ -58,7 +59,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "qdqtool.checking.options": ("CheckOptions",),
-    "qdqtool.checking.report": ("CheckReport", "Gates"),
+    "qdqtool.checking.limits": ("Gates",),
+    "qdqtool.checking.report": ("CheckReport",),
     "qdqtool.data.feeds": ("Progress",),
     "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
     "qdqtool.diff.report": ("DiffReport",),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qdqtool.checking import task_metrics
-from qdqtool.checking.report import Gates
+from qdqtool.checking.limits import Gates
 from qdqtool.errors import UsageError
 from qdqtool.running.ort_cpu import Profile
 

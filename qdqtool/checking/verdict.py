@@ -11,8 +11,8 @@ from qdqtool.checking.report import (
     EvaluatedNode,
     KnownFault,
     NotObserved,
-    WorstOutput,
 )
+from qdqtool.checking.worst_output import worst_output
 from qdqtool.data import DataDescription
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.scope import display
@@ -43,7 +43,7 @@ def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> Check
         known_faults=_known_faults(checks),
         not_observed=tuple(_not_observed(job)),
         warnings=(*_warnings(job), *(warning for gate in gates for warning in gate.warnings)),
-        worst_output=WorstOutput.of(evidence.outputs, gates),
+        worst_output=worst_output(evidence.outputs, gates),
     )
 
 

@@ -105,8 +105,8 @@ def command(  # noqa: PLR0913 -- one argument for each option
 
     Exit code 1 when a gate is missed; docs/check.md explains each of them.
     """
+    from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
-    from qdqtool.checking.report import Gates
     from qdqtool.data.input_shapes import parse_shapes
     from qdqtool.data.request import DataRequest
     from qdqtool.jobs.check import check_model

@@ -1,8 +1,9 @@
 """Seeded random inputs, for models without data.
 
-Floats are standard normal. Integers that index a table stay inside it, 8-bit integers take their whole range, and all
-others lie between 0 and 9; booleans are drawn evenly. Batch dimensions are 1. The user must give every other open
-dimension.
+Floats are normal: in the range of the first Q that reads the input, where there is one (see
+:mod:`qdqtool.data.input_ranges`), else standard normal. Integers that index a table stay inside it, 8-bit integers take
+their whole range, and all others lie between 0 and 9; booleans are drawn evenly. Batch dimensions are 1. The user must
+give every other open dimension.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 
 from qdqtool import ops
 from qdqtool.data.feeds import DataDescription, Feeds
+from qdqtool.data.input_ranges import InputRange, range_of
 from qdqtool.data.signature import Dim, InputSpec
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
@@ -29,20 +31,26 @@ class RandomSamples:
 
     specs: tuple[InputSpec, ...]
     bounds: Mapping[str, int]
+    ranges: Mapping[str, InputRange]
     seed: int
     count: int
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]:
         for index in range(self.count):
             generator = np.random.default_rng([self.seed, index])
-            yield {spec.name: _draw(spec, self.bounds[spec.name], generator) for spec in self.specs}
+            yield {spec.name: self._draw(spec, generator) for spec in self.specs}
+
+    def _draw(self, spec: InputSpec, generator: np.random.Generator) -> Array:
+        x = _draw(spec, self.bounds[spec.name], generator)
+        return self.ranges[spec.name].fit(x) if spec.name in self.ranges else x
 
 
 def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, samples: int | None = None) -> Feeds:
     """Make random feeds for a model.
 
     Args:
-        index: The index of the model; it is searched for tables that integer inputs index.
+        index: The index of the model; it is searched for tables that integer inputs index, and for the first Q of
+            each float input.
         specs: Its inputs, with the shapes that the user fixed.
         seed: Same seed, same feeds.
         samples: How many runs; default :data:`DEFAULT_SAMPLES`.
@@ -55,7 +63,8 @@ def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, sa
     bounds = {spec.name: _bound(spec, index) for spec in fixed}
     count = DEFAULT_SAMPLES if samples is None else samples
     shapes = {spec.name: tuple(d for d in spec.shape or () if isinstance(d, int)) for spec in fixed}
-    return Feeds(RandomSamples(fixed, bounds, seed, count), DataDescription("random", count, seed, shapes))
+    ranges = {spec.name: found for spec in fixed if spec.dtype.kind == "f" and (found := range_of(spec.name, index))}
+    return Feeds(RandomSamples(fixed, bounds, ranges, seed, count), DataDescription("random", count, seed, shapes))
 
 
 def _batch_names(specs: Sequence[InputSpec]) -> set[str]:

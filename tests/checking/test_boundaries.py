@@ -12,8 +12,9 @@ from onnx import TensorProto, helper
 from support.qdq import constant, pair_model, text_model
 from support.small import conv_model, matmul_model, run
 
+from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
-from qdqtool.checking.report import BoundaryResult, CheckReport, Gates
+from qdqtool.checking.report import BoundaryResult, CheckReport
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model

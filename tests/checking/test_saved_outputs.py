@@ -9,8 +9,9 @@ from onnx import TensorProto, helper
 from support.qdq import pair_model
 from support.small import make_model, matmul_model, run
 
+from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
-from qdqtool.checking.report import CheckReport, Gates
+from qdqtool.checking.report import CheckReport
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import OutputError, UsageError
 from qdqtool.graph.model import Model

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from qdqtool.checking.evidence import Evidence
-from qdqtool.checking.report import BoundaryResult, GateResult, Gates, OutputResult
+from qdqtool.checking.limits import Gates
+from qdqtool.checking.report import BoundaryResult, GateResult, OutputResult
 
 OUTPUT = "output"
 

@@ -86,7 +86,8 @@ def _requires(weights: _Weights, limit: float | None) -> str:
 
 def _detail(weights: _Weights, failures: int) -> str:
     count = len(weights.quantized) + len(weights.packed)
-    found = f"{failures} faults in {count} weights" if failures else f"{count} weights"
+    known = f"{count} weight{'' if count == 1 else 's'}"
+    found = f"{failures} fault{'' if failures == 1 else 's'} in {known}" if failures else known
     if weights.unmatched:
         found += f", {len(weights.unmatched)} without a counterpart SKIPPED"
     by_data = sum(boundary.is_judged_by_data for boundary in weights.packed)

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from qdqtool.checking.gates.distances import Compared, distance_gates
-from qdqtool.checking.report import BoundaryResult, GateResult, Gates, OutputResult
+from qdqtool.checking.limits import Gates
+from qdqtool.checking.report import BoundaryResult, GateResult, OutputResult
 from qdqtool.errors import UsageError
 
 

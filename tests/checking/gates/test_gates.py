@@ -7,8 +7,9 @@ from onnx import TensorProto
 from support.qdq import pair_model
 
 from qdqtool.checking import gates
+from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
-from qdqtool.checking.report import GateResult, Gates
+from qdqtool.checking.report import GateResult
 from qdqtool.data.request import DataRequest
 from qdqtool.jobs.check import check_model
 

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from qdqtool.checking.gates import metric
-from qdqtool.checking.report import Gates, MetricResult
+from qdqtool.checking.limits import Gates
+from qdqtool.checking.report import MetricResult
 
 
 def results(limit: float | None, **losses: float | None) -> list:

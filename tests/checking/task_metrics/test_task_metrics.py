@@ -11,8 +11,9 @@ from sklearn.metrics import accuracy_score, log_loss
 from support.small import make_model
 
 from qdqtool.checking import task_metrics
+from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
-from qdqtool.checking.report import CheckReport, Gates
+from qdqtool.checking.report import CheckReport
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model

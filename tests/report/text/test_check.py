@@ -89,7 +89,7 @@ def test_each_gate_has_a_row_and_the_verdict_counts_them():
 
     assert ["finite", "PASS", "no NaN", "none"] in cells("\n".join(text))
     assert ["min-sqnr", "FAIL", "40 dB", "31 dB"] in cells("\n".join(text))
-    assert text[-2:] == ["FAIL     y has 31 dB", "FAILED   1 gate missed; 3 of 3 Q/DQ nodes checked"]
+    assert text[-2:] == ["FAIL     y has 31 dB", "FAILED   missed min-sqnr; 3 of 3 Q/DQ nodes checked"]
     assert lines()[-1] == "PASSED   1 gate held; 3 of 3 Q/DQ nodes checked"
 
 

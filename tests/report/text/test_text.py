@@ -59,6 +59,7 @@ OURS = {
     "RefusedFix": {"code"},
     "TargetReport": {"target"},
     "TensorInfo": {"kind", "type"},
+    "WorstOutput": {"gate"},
 }
 """Fields by report that hold words of ours, of ONNX or of ONNX Runtime, which no model can choose."""
 OF_NO_MODEL = {"doctor", "rule", "rules", "statistics"}

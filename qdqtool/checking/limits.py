@@ -1,0 +1,76 @@
+"""The limits that a user gives for the gates of a check."""
+
+import math
+from dataclasses import dataclass, fields
+
+from qdqtool.errors import UsageError
+
+DEFAULT_AGREEMENT = 0.9
+"""Share of an integer or boolean output that agrees where a limit for float outputs was asked for. Labels of well-made
+8-bit models agree for 97 % and more."""
+
+_LEGAL = {
+    "min_cosine": (-1.0, 1.0),
+    "max_steps": (0.0, math.inf),
+    "max_weight_steps": (0.0, math.inf),
+    "min_agreement": (0.0, 1.0),
+}
+"""The smallest and the largest value of limits on numbers that have some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """Limits that a model must keep. None deactivates a gate; the other gates of a check are always active.
+
+    Attributes:
+        min_sqnr: Each float output has at least this signal to noise ratio against the baseline, in dB.
+        min_cosine: Each float output has at least this cosine with the baseline's.
+        max_steps: No quantized tensor, and no output that a DQ makes, is further than this many quantization steps
+            from the baseline.
+        min_agreement: Share of the elements of each integer or boolean output that equal the baseline's. By default it
+            is :data:`DEFAULT_AGREEMENT` where ``min_sqnr`` or ``min_cosine`` is set, which such an output has not.
+        max_weight_steps: No packed weight is further than this many steps from the baseline's float weight, unless it
+            was clipped, or the model notes that data chose its codes and the error is still the noted one. Rounding to
+            nearest is never off by more than the default of half a step.
+        max_metric_loss: Largest loss of a task metric: percentage points for top-1, percent for perplexity.
+
+    ``min_sqnr``, ``min_cosine``, ``max_steps``, ``min_agreement`` and ``max_metric_loss`` also apply to outputs that
+    were saved elsewhere, against the reference.
+    """
+
+    min_sqnr: float | None = None
+    min_cosine: float | None = None
+    max_steps: float | None = None
+    max_weight_steps: float | None = 0.5
+    max_metric_loss: float | None = None
+    min_agreement: float | None = None
+
+    def bounds_outputs(self) -> bool:
+        """Whether any limit on the distance of outputs is set."""
+        limits = (self.min_sqnr, self.min_cosine, self.max_steps, self.max_metric_loss, self.min_agreement)
+        return any(limit is not None for limit in limits)
+
+    @property
+    def agreement(self) -> float | None:
+        """The limit for integer and boolean outputs; None where no limit asks for one."""
+        asked = self.min_sqnr is not None or self.min_cosine is not None
+        return DEFAULT_AGREEMENT if self.min_agreement is None and asked else self.min_agreement
+
+    def require_finite(self) -> None:
+        """Check that every limit is a number that something can miss; ``max_weight_steps`` may be infinite.
+
+        Raises:
+            UsageError: A limit is NaN or infinite, or nothing can be on one of its sides.
+        """
+        for each in fields(self):
+            limit = getattr(self, each.name)
+            option = f"--{each.name.replace('_', '-')}"
+            low, high = _LEGAL.get(each.name, (-math.inf, math.inf))
+            endless = each.name == "max_weight_steps" and limit == math.inf
+            if limit is None or endless or (math.isfinite(limit) and low <= limit <= high):
+                continue
+            legal = f"a number from {low:g} to {high:g}" if math.isfinite(high) else f"a number from {low:g} up"
+            raise UsageError(
+                f"{option} is {limit:g}; it must be {legal if math.isfinite(low) else 'a finite number'}",
+                hint="'inf' leaves --max-weight-steps out" if each.name == "max_weight_steps" else None,
+            )

@@ -1,0 +1,129 @@
+"""The gate on outputs without a limit: an output of which nothing is left fails, a bad one does not."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto as T
+from onnx import helper
+from support.small import make_model
+
+from qdqtool.checking.limits import Gates
+from qdqtool.checking.options import CheckOptions
+from qdqtool.checking.report import CheckReport, GateResult
+from qdqtool.graph.model import Model
+from qdqtool.jobs.check import check_model
+
+ROWS, CLASSES = 200, 10
+X = np.random.default_rng(0).normal(size=(ROWS, 8)).astype(np.float32)
+W = np.random.default_rng(1).normal(size=(8, CLASSES)).astype(np.float32)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "d.npz", x=X)
+    return tmp_path / "d.npz"
+
+
+def network(weights: np.ndarray, *behind: tuple[str, dict[str, object]], elem_type: int = T.FLOAT) -> Model:
+    """x -> MatMul -> the operators behind -> y."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["t0"])]
+    for number, (op_type, attributes) in enumerate(behind):
+        nodes.append(helper.make_node(op_type, [f"t{number}"], [f"t{number + 1}"], **attributes))
+    nodes[-1].output[0] = "y"
+    model = make_model(nodes, {"x": ("N", 8)}, {"y": ("N", None)}, {"w": weights.astype(np.float32)})
+    model.graph.output[0].type.tensor_type.elem_type = elem_type
+    return Model(model)
+
+
+def classes(weights: np.ndarray) -> Model:
+    return network(weights, ("ArgMax", {"axis": 1}), elem_type=T.INT64)
+
+
+def accuracy(report: CheckReport) -> GateResult:
+    return next(gate for gate in report.gates if gate.name == "accuracy")
+
+
+@pytest.mark.parametrize(("factor", "passed"), [(1.0, True), (0.2, True), (1.9, True), (2.1, False), (-1.0, False)])
+def test_an_error_larger_than_the_output_fails(factor: float, passed: bool, data: Path) -> None:
+    report = check_model(network(W * factor), baseline=network(W), data=data)
+    assert accuracy(report).passed is report.passed is passed
+
+
+def test_with_random_inputs_it_warns() -> None:
+    report = check_model(network(-W), baseline=network(W))
+    assert report.passed
+    (warning,) = accuracy(report).warnings
+    assert warning.startswith("output 'y': found -6.0206 dB")
+    assert warning in report.warnings
+
+
+def test_the_verdict_names_the_worst_output_and_the_gate_that_judged_it(data: Path) -> None:
+    report = check_model(network(W * 0.9), baseline=network(W), data=data)
+    assert report.worst_output is not None
+    assert (report.worst_output.name, report.worst_output.gate) == ("y", "accuracy")
+    assert report.worst_output.sqnr_db == pytest.approx(20)
+    limits = CheckOptions(gates=Gates(min_sqnr=15))
+    report = check_model(network(W * 0.9), baseline=network(W), data=data, options=limits)
+    assert report.worst_output is not None
+    assert report.worst_output.gate == "min-sqnr"
+
+
+def test_indices_that_agree_no_more_than_by_chance_fail(data: Path) -> None:
+    other = np.random.default_rng(5).permuted(W, axis=1)
+    share = np.mean(np.argmax(X @ other, 1) == np.argmax(X @ W, 1))
+    assert share < 0.2
+    report = check_model(classes(np.roll(W, 1, axis=1)), baseline=classes(W), data=data)
+    assert not accuracy(report).passed
+    assert "no more than by chance" in accuracy(report).failures[0]
+    noisy = W + np.random.default_rng(6).normal(size=W.shape) * 0.1
+    assert accuracy(check_model(classes(noisy), baseline=classes(W), data=data)).passed
+
+
+def test_a_limit_for_floats_holds_indices_to_the_share_that_agrees(data: Path) -> None:
+    noisy = W + np.random.default_rng(6).normal(size=W.shape) * 0.5
+    share = float(np.mean(np.argmax(X @ noisy.astype(np.float32), 1) == np.argmax(X @ W, 1)))
+    assert 0.5 < share < 0.9
+    options = CheckOptions(gates=Gates(min_sqnr=30))
+    report = check_model(classes(noisy), baseline=classes(W), data=data, options=options)
+    assert [gate.name for gate in report.gates if not gate.passed] == ["min-agreement"]
+    assert report.outputs[0].agreement == pytest.approx(share)
+    options = CheckOptions(gates=Gates(min_agreement=0.5))
+    assert check_model(classes(noisy), baseline=classes(W), data=data, options=options).passed
+
+
+def test_a_reference_of_one_value_is_no_chance(data: Path) -> None:
+    """Nearly all masks of a detector are empty: chance alone would agree."""
+
+    def mask(offset: float) -> Model:
+        nodes = [helper.make_node("Greater", ["x", "o"], ["y"])]
+        model = make_model(nodes, {"x": ("N", 8)}, {"y": ("N", 8)}, {"o": np.full(1, offset, np.float32)})
+        model.graph.output[0].type.tensor_type.elem_type = T.BOOL
+        return Model(model)
+
+    assert accuracy(check_model(mask(2.5), baseline=mask(100), data=data)).passed
+    assert not accuracy(check_model(mask(-2.5), baseline=mask(100), data=data)).passed
+
+
+@pytest.mark.parametrize(("offset", "passed"), [(0.9, True), (1.1, False)])
+def test_an_output_whose_reference_is_zero_is_judged_by_its_error(offset: float, passed: bool, data: Path) -> None:
+    def constant(value: float) -> Model:
+        initializers = {"zero": np.zeros(1, np.float32), "o": np.full(1, value, np.float32)}
+        nodes = [helper.make_node("Mul", ["x", "zero"], ["t"]), helper.make_node("Add", ["t", "o"], ["y"])]
+        return Model(make_model(nodes, {"x": ("N", 8)}, {"y": ("N", 8)}, initializers))
+
+    report = check_model(constant(offset), baseline=constant(0), data=data)
+    assert accuracy(report).passed is passed
+    assert report.outputs[0].zero_reference
+
+
+def test_scores_near_zero_may_have_an_error_of_one_step_of_8_bits(data: Path) -> None:
+    def scores(offset: float) -> Model:
+        nodes = [helper.make_node("Sub", ["x", "o"], ["t"]), helper.make_node("Sigmoid", ["t"], ["y"])]
+        return Model(make_model(nodes, {"x": ("N", 8)}, {"y": ("N", 8)}, {"o": np.full(1, offset, np.float32)}))
+
+    near = check_model(scores(12), baseline=scores(15), data=data)
+    assert near.outputs[0].sqnr_db is not None
+    assert near.outputs[0].sqnr_db < -20
+    assert accuracy(near).passed
+    assert not accuracy(check_model(scores(2), baseline=scores(15), data=data)).passed

@@ -1,0 +1,122 @@
+"""The gate on activations: a scale that does not fit fails, at whatever pair and without any baseline."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from support.paths import ROOT
+from support.qdq import pair_model, text_model
+
+from qdqtool.checking.report import CheckReport, GateResult
+from qdqtool.data.request import DataRequest
+from qdqtool.graph.model import Model
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.quantize import quantize_model
+
+T = onnx.TensorProto
+SAMPLE = ROOT / "sample_models" / "digits_cnn"
+
+
+@pytest.fixture(scope="module")
+def quantized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("activations") / "q.onnx"
+    quantize_model(SAMPLE / "model.onnx", SAMPLE / "calibration.npz", path)
+    return path
+
+
+def activation_quantizers(model: onnx.ModelProto) -> list[str]:
+    stored = {tensor.name for tensor in model.graph.initializer}
+    return [n.output[0] for n in model.graph.node if n.op_type == "QuantizeLinear" and n.input[0] not in stored]
+
+
+def with_scale(path: Path, codes: str, factor: float) -> Model:
+    """The model with the scale of one pair, of the Q and of its DQs alike, multiplied."""
+    model = onnx.load(path)
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    (scale,) = (node.input[1] for node in model.graph.node if codes in node.output)
+    scaled = numpy_helper.to_array(stored[scale]) * np.float32(factor)
+    model.graph.initializer.append(numpy_helper.from_array(scaled.astype(np.float32), "seeded"))
+    for node in model.graph.node:
+        if codes in node.output or (node.op_type == "DequantizeLinear" and node.input[0] == codes):
+            node.input[1] = "seeded"
+    return Model(model)
+
+
+def activations(report: CheckReport) -> GateResult:
+    return next(gate for gate in report.gates if gate.name == "activations")
+
+
+def test_a_model_as_quantize_writes_it_passes_far_above_the_limit(quantized: Path) -> None:
+    for data in (SAMPLE / "test.npz", None):
+        gate = activations(check_model(quantized, data=data))
+        assert (gate.passed, gate.warnings) == (True, ())
+        assert float(gate.detail.split("worst ")[1].split(" dB")[0]) > 25
+
+
+@pytest.mark.parametrize("factor", [1000, 1e-3])
+def test_every_scale_that_does_not_fit_is_found_with_the_tensor_and_a_scale_that_would(
+    quantized: Path, factor: float
+) -> None:
+    for codes in activation_quantizers(onnx.load(quantized)):
+        model = with_scale(quantized, codes, factor)
+        report = check_model(model, data=DataRequest(path=SAMPLE / "test.npz", samples=4))
+        gate = activations(report)
+        assert not report.passed
+        (tensor,) = (node.input[0] for node in model.proto.graph.node if codes in node.output)
+        line = next(line for line in gate.failures if f"on '{tensor}'" in line)
+        shown = float(line.split("the scale is ")[1].split(",")[0])
+        fits = float(line.split(" and ")[1].split(" would")[0])
+        assert shown / fits == pytest.approx(factor, rel=0.7), line
+
+
+def test_with_random_inputs_only_a_destroyed_tensor_fails(tmp_path: Path) -> None:
+    model = text_model(NORMALIZED)
+    gate = activations(check_model(model))
+    assert gate.passed
+    (warning,) = gate.warnings
+    assert "the inputs were random" in warning
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(0).normal(size=(4, 200)).astype(np.float32))
+    assert not activations(check_model(model, data=tmp_path / "d.npz")).passed
+
+
+NORMALIZED = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[1,200] x) => (float[1,200] y)
+<float s = {0.002}, int8 zp = {0}>
+{
+  n = Neg (x)
+  q = QuantizeLinear (n, s, zp)
+  y = DequantizeLinear (q, s, zp)
+}
+"""
+"""Its pair ends at 0.25 deviations of its input: 2.1 dB."""
+
+
+SCORES = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[1,200] x) => (float[1,200] y)
+<float s = {{{scale}}}, uint8 zp = {{0}}, float twenty = {{20.0}}>
+{{
+  low = Sub (x, twenty)
+  p = {op} (low)
+  q = QuantizeLinear (p, s, zp)
+  y = DequantizeLinear (q, s, zp)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "scale", "passed"), [("Sigmoid", 1 / 255, True), ("Sigmoid", 4.0, False), ("Exp", 1 / 255, False)]
+)
+def test_scores_near_zero_are_no_fault_of_the_scale_that_the_operator_gives(
+    op: str, scale: float, passed: bool
+) -> None:
+    assert activations(check_model(text_model(SCORES.format(op=op, scale=scale)))).passed is passed
+
+
+def test_zeros_prove_nothing_and_fail_nothing(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.zeros((2, 50), np.float32))
+    gate = activations(check_model(pair_model(T.INT8), data=DataRequest(path=tmp_path / "d.npz")))
+    assert (gate.passed, gate.detail) == (True, "1 pair, all exact")
