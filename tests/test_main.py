@@ -134,8 +134,8 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path, signal: str) ->
     onnx.save(model, path)
     (tmp_path / "p.toml").write_text('schema_version=1\n[[tensors]]\ntensor="w"\nformat="int8"\nscale=0.1\n')
     code = (
-        "import os, signal\nfrom qdqtool.graph.io import save\nfrom qdqtool.__main__ import main\n"
-        f"save.os.fsync = lambda handle: os.kill(os.getpid(), signal.{signal})\n"
+        "import os, signal\nfrom qdqtool.__main__ import main\n"
+        f"os.fsync = lambda handle: os.kill(os.getpid(), signal.{signal})\n"
         f"main(['insert', {str(path)!r}, '--plan', {str(tmp_path / 'p.toml')!r}, '-o', {str(tmp_path / 'q.onnx')!r}])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -18,7 +18,7 @@ from qdqtool.data import InputSpec
 from qdqtool.data.columns import Column, read_column
 from qdqtool.data.readers.npz import readable
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.save import open_atomically
+from qdqtool.graph.io.output import open_output
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.registry import suggestion
 
@@ -206,7 +206,7 @@ class OutputWriter:
         Raises:
             OutputError: It cannot be written; nothing is left.
         """
-        with open_atomically(self.path) as target, zipfile.ZipFile(target, "w") as archive:
+        with open_output(self.path) as target, zipfile.ZipFile(target, "w") as archive:
             for name, spool in self._spools.items():
                 # ZipInfo dates the entry 1980. A name alone would give it the current time, and each file other
                 # bytes.

@@ -32,9 +32,37 @@ def model_argument(name: str = "model") -> Callable[[Decorated], Decorated]:
     return click.argument(name, type=click.Path(path_type=Path))
 
 
-def output_option(what: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:
+class OutputPath(click.Path):
+    """A file to write; ``-`` is stdout. What is printed goes to stderr where stdout is an output.
+
+    Args:
+        is_binary: Whether a terminal cannot show it, and is refused.
+    """
+
+    def __init__(self, *, is_binary: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self._is_binary = is_binary
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path."""
+        from qdqtool.graph.io.output import STDOUT, is_stdout, reserve_stdout, shows_stdout
+
+        path = STDOUT if str(value) == "-" else Path(value)
+        if is_stdout(path):
+            if self._is_binary and shows_stdout():
+                self.fail(
+                    "stdout is a terminal, and what is written is no text: redirect it, or name a file", param, ctx
+                )
+            reserve_stdout()
+        return path
+
+
+def output_option(what: str, *, required: bool = True, is_binary: bool = True) -> Callable[[Decorated], Decorated]:
     """``-o/--output FILE``."""
-    return click.option("-o", "--output", type=click.Path(path_type=Path), required=required, help=what)
+    text = f"{what} '-' is stdout; the report then goes to stderr."
+    return click.option(
+        "-o", "--output", type=OutputPath(is_binary=is_binary), metavar="FILE", required=required, help=text
+    )
 
 
 def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:

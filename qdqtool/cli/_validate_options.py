@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qdqtool.cli._options import emit, output_format_option, verbosity_options
+from qdqtool.cli._options import OutputPath, emit, output_format_option, verbosity_options
 from qdqtool.registry import suggestion, unit_names
 from qdqtool.report import validate as _formats
 
@@ -40,7 +40,7 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[Decorated], De
 
 
 def _reports(
-    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, Path], ...]:
     """Format and file of each report."""
     found = []
@@ -51,7 +51,7 @@ def _reports(
         if output_format not in FORMATS or not equals:
             near = suggestion(output_format, FORMATS)
             raise click.BadParameter(f"'{value}' is not FORMAT=FILE with one of {', '.join(FORMATS)}{near}")
-        found.append((output_format, Path(path)))
+        found.append((output_format, OutputPath().convert(path, parameter, context)))
     return tuple(found)
 
 
@@ -80,7 +80,9 @@ _OPTIONS = (
         "installed, up to 1 GB of weights]",
     ),
     click.option("--baseline", type=_FILE, metavar="FILE", help="Report only findings that FILE does not hold."),
-    click.option("--write-baseline", type=_FILE, metavar="FILE", help="Store the findings in FILE and exit with 0."),
+    click.option(
+        "--write-baseline", type=OutputPath(), metavar="FILE", help="Store the findings in FILE and exit with 0."
+    ),
     click.option("--isolated", is_flag=True, help="Read no qdqtool.toml or pyproject.toml."),
     click.option("--show-settings", is_flag=True, help="Print the settings in force and stop."),
     click.option(
@@ -187,11 +189,11 @@ def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateR
 
 def _print(report: "ValidateReport", options: dict[str, Any], *, passed: bool) -> None:
     """Write the files that were asked for, then print."""
-    from qdqtool.graph.io.save import write_atomically
+    from qdqtool.graph.io.output import write_output
 
     for output_format, path in options["reports"]:
         text = _rendered(report, output_format)
-        write_atomically(path, f"{text.rstrip()}\n".encode())
+        write_output(path, f"{text.rstrip()}\n".encode())
     output_format = options["output_format"]
     if options["statistics"]:
         from qdqtool.linting.rule_counts import statistics

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qdqtool.cli._options import (
+    OutputPath,
     emit,
     model_argument,
     output_format_option,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Build a TensorRT engine and report the precision of each quantized node.")
 @model_argument()
-@output_option("The engine to write; its manifest goes to ENGINE.manifest.json.")
+@output_option("The engine to write; its manifest goes to FILE.manifest.json.")
 @click.option(
     "--backend",
     type=click.Choice(["auto", "tensorrt", "tensorrt-rtx"]),
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     metavar="TYPE>=PERCENT%",
     help="Fail, and leave no engine, unless that share of the nodes planned for a type runs in it: int8>=95%.",
 )
-@click.option("--export-layer-info", type=click.Path(path_type=Path), help="Write the engine's layers, as JSON.")
-@click.option("--verbose-log", type=click.Path(path_type=Path), help="Write the builder's whole log.")
+@click.option("--export-layer-info", type=OutputPath(), help="Write the engine's layers, as JSON.")
+@click.option("--verbose-log", type=OutputPath(), help="Write the builder's whole log.")
 @click.option("--skip-validate", is_flag=True, help="Build without validating first; the report says SKIPPED.")
 @click.option(
     "--timeout", type=float, default=1800, show_default=True, help="Seconds after which the builder is stopped."

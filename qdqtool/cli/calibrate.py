@@ -18,7 +18,7 @@ from qdqtool.cli._options import (
 
 @click.command(short_help="Run a float model over data and keep the ranges of its tensors.")
 @model_argument()
-@output_option("The ranges file to write, JSON.")
+@output_option("The ranges file to write, JSON.", is_binary=False)
 @data_options()
 @click.option("--shard", metavar="I/N", help="Run only the I-th of N equal parts of the samples; see `qdqtool merge`.")
 @recipe_options()

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from qdqtool.cli._options import (
+    OutputPath,
     emit,
     model_argument,
     output_format_option,
@@ -35,7 +36,7 @@ from qdqtool.cli._options import (
 )
 @click.option(
     "--save-outputs",
-    type=click.Path(path_type=Path),
+    type=OutputPath(is_binary=True),
     metavar="FILE.npz",
     help="Write the outputs of the reference, in the layout that --outputs reads.",
 )

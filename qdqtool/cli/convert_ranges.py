@@ -9,7 +9,7 @@ from qdqtool.cli._options import emit, output_format_option, output_option, verb
 
 @click.command(short_help="Write ranges in the file format of another tool.")
 @click.argument("ranges", type=click.Path(path_type=Path), metavar="RANGES")
-@output_option("The file to write.")
+@output_option("The file to write.", is_binary=False)
 @click.option(
     "--to",
     "to",

@@ -9,7 +9,7 @@ from qdqtool.cli._options import emit, output_format_option, output_option, verb
 
 @click.command(short_help="Join the ranges of shards to those of one run.")
 @click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SHARD...")
-@output_option("The ranges file to write, JSON.")
+@output_option("The ranges file to write, JSON.", is_binary=False)
 @output_format_option()
 @verbosity_options()
 def command(*, shards: tuple[Path, ...], output: Path, output_format: str) -> None:

@@ -8,6 +8,7 @@ import click
 
 from qdqtool.cli._calibration import data_options, make_data, make_recipe, recipe_options
 from qdqtool.cli._options import (
+    OutputPath,
     emit,
     external_data_option,
     model_argument,
@@ -46,10 +47,8 @@ if TYPE_CHECKING:
 )
 @weights_option()
 @external_data_option()
-@click.option("--save-ranges", type=click.Path(path_type=Path), metavar="FILE", help="Write the ranges too.")
-@click.option(
-    "--save-plan", type=click.Path(path_type=Path), metavar="FILE.json", help="Write the plan too (docs/plan.md)."
-)
+@click.option("--save-ranges", type=OutputPath(), metavar="FILE", help="Write the ranges too.")
+@click.option("--save-plan", type=OutputPath(), metavar="FILE.json", help="Write the plan too (docs/plan.md).")
 @click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
 @output_format_option()
 @verbosity_options()

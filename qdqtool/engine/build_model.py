@@ -1,11 +1,9 @@
 """Prepare a model for a builder: fix input shapes that the user fixes, and settle a shape for every dynamic input."""
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from qdqtool.data import Feeds, input_specs, load_feeds
 from qdqtool.engine.builder import InputProfile
@@ -15,6 +13,7 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
+from qdqtool.scratch import ScratchFolder
 from qdqtool.transforms.specialize import Specialized, specialize
 
 _Shapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -60,9 +59,9 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
 @contextmanager
 def stored(model: Model) -> Iterator[Model]:
     """Store a model that exists in memory only in a temporary file until the block ends."""
-    with tempfile.TemporaryDirectory(prefix="qdqtool-model-") as folder:
+    with ScratchFolder("qdqtool-model-") as folder:
         # TensorRT reads the model and its external data from a path (parse_from_file), never from our memory.
-        yield load_model(save_model(model, Path(folder) / "model.onnx").model)
+        yield load_model(save_model(model, folder.path / "model.onnx").model)
 
 
 def measure(feeds: Feeds) -> dict[str, InputProfile]:

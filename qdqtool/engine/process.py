@@ -6,14 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from qdqtool.engine.builder import BuilderFailedError, EngineRequest
-from qdqtool.graph.io.save import write_atomically
+from qdqtool.graph.io.output import write_output
+from qdqtool.scratch import ScratchFolder
 
 _CHILD = "qdqtool.engine.child"
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
@@ -47,8 +47,8 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
     Raises:
         BuilderFailedError: It crashed or passed the time limit.
     """
-    with tempfile.TemporaryDirectory(prefix="qdqtool-build-") as name:
-        folder = Path(name)
+    with ScratchFolder("qdqtool-build-") as scratch:
+        folder = scratch.path
         (folder / "request.json").write_text(json.dumps(_encode(module, request, inspect=inspect)), encoding="utf-8")
         try:
             with _child(folder) as child:
@@ -131,7 +131,7 @@ def _keep_log(folder: Path, target: Path | None) -> None:
     text = "".join(f"[{severity}] {message}\n" for severity, message in _read_log(folder))
     with contextlib.suppress(OSError):
         text += (folder / "stderr").read_text(encoding="utf-8", errors="replace")
-    write_atomically(target, text.encode("utf-8", "replace"))
+    write_output(target, text.encode("utf-8", "replace"))
 
 
 def _stage(facts: dict[str, Any]) -> str:

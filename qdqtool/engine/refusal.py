@@ -1,9 +1,7 @@
 """Explain a refusal: find out whether the float model fails too, and whether fixed input shapes would help."""
 
 import shlex
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 from qdqtool.data import input_specs
 from qdqtool.data.input_shapes import spell_shapes
@@ -13,6 +11,7 @@ from qdqtool.errors import QdqError
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.insertion.strip import strip_from
+from qdqtool.scratch import ScratchFolder
 from qdqtool.transforms.specialize import specialize
 
 _NOT_THE_CAUSE = "quantization is not the cause"
@@ -50,8 +49,8 @@ def _try_float(builder: EngineBuilder, request: EngineRequest) -> tuple[bool, st
             return False, ""
         if not stripped.report.removed:
             return True, f"this is a float model: {_NOT_THE_CAUSE}"
-        with stored(stripped.model) as model, tempfile.TemporaryDirectory(prefix="qdqtool-engine-") as folder:
-            builder.build(replace(request, model=model, engine=Path(folder) / "engine", verbose_log=None))
+        with stored(stripped.model) as model, ScratchFolder("qdqtool-engine-") as folder:
+            builder.build(replace(request, model=model, engine=folder.path / "engine", verbose_log=None))
     except BuildRefusedError as again:
         return True, f"the float model is refused too ({again.refusals[0].reason}): {_NOT_THE_CAUSE}"
     except BuilderFailedError as again:

@@ -33,7 +33,7 @@ class EngineReport:
         warnings: Messages of the builder that matter to the user.
         findings: Numbers of findings that ``validate`` has for this backend; None when it was skipped.
         skipped: Steps that were skipped at the user's request.
-        manifest: The manifest file, None without an engine.
+        manifest: The manifest file, None without an engine and where the engine went into a device or pipe.
         layer_info: The layer file, if one was asked for.
     """
 

@@ -1,31 +1,15 @@
 """A model in memory: its ModelProto without external weights, and the sources of tensor bytes."""
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
 
+from qdqtool.scratch import ScratchFolder
+
 PENDING_LOCATION = "qdqtool:pending"
 """``location`` of a tensor whose bytes are made when the model is saved; its ``key`` names the payload."""
-
-
-class SpillFolder:
-    """A temporary folder for weights that is deleted with this object, or when Python ends.
-
-    Attributes:
-        path: The folder.
-
-    Raises:
-        OSError: It cannot be made.
-    """
-
-    def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="qdqtool-"))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +22,7 @@ class Place:
         offset: Offset of the first byte.
     """
 
-    folder: SpillFolder
+    folder: ScratchFolder
     location: str
     offset: int
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,10 +23,9 @@ from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
 from qdqtool.engine.refusal import explain
 from qdqtool.engine.report import EngineReport
-from qdqtool.errors import OutputError, UsageError
 from qdqtool.graph.io.external import external_files
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import check_output, write_atomically
+from qdqtool.graph.io.output import check_outputs, is_stream, output_errors, staged, write_output
 from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.report import Summary
@@ -65,13 +61,15 @@ class _Job:
 
     def __init__(self, builder: EngineBuilder, model: Model, output: Path, options: BuildOptions) -> None:
         self._builder, self._model, self._output, self._options = builder, model, output, options
+        # There is no place beside a stream.
+        self._manifest = None if is_stream(output) else manifest.manifest_path(output)
 
     def run(self) -> EngineReport:
         self._check_outputs()
-        with model_to_build(self._model, self._options) as ready, _temporary(self._output) as temporary:
+        with model_to_build(self._model, self._options) as ready, staged(self._output) as engine:
             request = EngineRequest(
                 model=ready.file,
-                engine=temporary,
+                engine=engine.file,
                 targets=self._builder.resolve_targets(self._options.compute_capabilities, ready.model),
                 profiles=ready.profiles,
                 timeout=self._options.timeout,
@@ -85,30 +83,25 @@ class _Job:
             self._write_layer_info(built)
             report = self._report(built, request, ready, findings)
             if report.passed:
-                _write_manifest(self._model, report, temporary, self._output)
-                temporary.replace(self._output)
+                _write_manifest(self._model, report, engine.file)
+                with output_errors(self._output):
+                    engine.publish()
         return report
 
     def _check_outputs(self) -> None:
         assert self._model.path is not None
         inputs = [self._model.path, *external_files(self._model.proto, self._model.folder)]
-        outputs = [self._output, manifest.manifest_path(self._output)]
+        outputs = [self._output, *([self._manifest] if self._manifest is not None else [])]
         if self._options.calib_data is not None:
             inputs.append(self._options.calib_data)
         extra = [path for path in (self._options.layer_info, self._options.verbose_log) if path is not None]
-        for path in [*outputs, *extra]:
-            check_output(path, inputs)
-        resolved = [path.resolve() for path in [*outputs, *extra]]
-        if len(set(resolved)) < len(resolved):
-            raise UsageError(
-                "two outputs have the same name", hint="the engine, its manifest, layers and log are files"
-            )
+        check_outputs([*outputs, *extra], inputs)
 
     def _write_layer_info(self, built: Built) -> None:
         if self._options.layer_info is None:
             return
         facts = {"Layers": [as_json(kernel) for kernel in built.kernels], "Dump": built.layer_dump}
-        write_atomically(self._options.layer_info, manifest.encode(facts))
+        write_output(self._options.layer_info, manifest.encode(facts))
 
     def _report(
         self, built: Built, request: EngineRequest, ready: ModelToBuild, findings: Summary | None
@@ -135,7 +128,7 @@ class _Job:
             warnings=built.warnings,
             findings=findings,
             skipped=("validate",) if self._options.skip_validate else (),
-            manifest=str(manifest.manifest_path(self._output)) if passed else None,
+            manifest=str(self._manifest) if passed and self._manifest is not None else None,
             layer_info=str(self._options.layer_info) if self._options.layer_info is not None else None,
         )
 
@@ -155,10 +148,12 @@ def _validate(model: Model, builder: EngineBuilder) -> Summary:
     return report.summary
 
 
-def _write_manifest(model: Model, report: EngineReport, engine: Path, output: Path) -> None:
+def _write_manifest(model: Model, report: EngineReport, engine: Path) -> None:
+    if report.manifest is None or report.engine is None:
+        return
     facts: dict[str, Any] = {
         "model": manifest.describe_model(model),
-        "engine": {**manifest.fingerprint(engine), "name": output.name},
+        "engine": {**manifest.fingerprint(engine), "name": Path(report.engine).name},
         "backend": report.backend,
         "versions": manifest.describe_tools(report.backend, report.version),
         "targets": report.targets,
@@ -172,25 +167,8 @@ def _write_manifest(model: Model, report: EngineReport, engine: Path, output: Pa
         "gates": [asdict(gate) for gate in report.gates],
         "warnings": report.warnings,
     }
-    write_atomically(manifest.manifest_path(output), manifest.encode(facts))
+    write_output(Path(report.manifest), manifest.encode(facts))
 
 
 def _fallbacks(nodes: Sequence[NodePrecision]) -> list[dict[str, Any]]:
     return [asdict(node) for node in nodes if node.actual != node.planned]
-
-
-@contextlib.contextmanager
-def _temporary(output: Path) -> Iterator[Path]:
-    """An empty file beside ``output`` that is gone when the block ends, unless it was renamed."""
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{output.name[:64]}.", suffix=".tmp", dir=output.parent)
-    except OSError as error:
-        raise OutputError(f"{output} cannot be written: {error.strerror}; nothing was left behind") from None
-    os.close(handle)
-    mask = os.umask(0)
-    os.umask(mask)
-    Path(name).chmod(0o666 & ~mask)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import check_output, write_atomically
+from qdqtool.graph.io.output import check_output, is_stream, write_output
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
@@ -57,7 +57,8 @@ def calibrate_to_file(
 ) -> CalibrateReport:
     """As :func:`calibrate`, and write the ranges to a file.
 
-    The file holds what is done from time to time, and at Ctrl-C; the same call goes on from there.
+    The file holds what is done from time to time, and at Ctrl-C; the same call goes on from there. A stream gets only
+    the complete ranges.
 
     Raises:
         OutputError: The file cannot be written.
@@ -65,9 +66,10 @@ def calibrate_to_file(
     recipe, output = recipe or Recipe(), Path(output)
     source = spilled(model if isinstance(model, Model) else load_model(model))
     check_output(output, [source.path] if source.path else [])
+    kept = None if is_stream(output) else output
     with runs_for(recipe) as runs:
-        done = calibrate_model(source, data, recipe, runs, progress, CalibrationScope(shard=shard, keep=output))
-    write_atomically(output, encode_ranges(done.ranges))
+        done = calibrate_model(source, data, recipe, runs, progress, CalibrationScope(shard=shard, keep=kept))
+    write_output(output, encode_ranges(done.ranges))
     assert done.feeds is not None
     unseen, part = done.ranges.unseen(), done.ranges.part
     return CalibrateReport(

@@ -17,7 +17,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import check_output
+from qdqtool.graph.io.output import check_output
 from qdqtool.graph.model import Model
 from qdqtool.insertion.split_qkv import separate_like
 from qdqtool.preparation.preparation_metadata import prepared_like

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.graph.io.save import check_output, write_atomically
+from qdqtool.graph.io.output import check_output, write_output
 from qdqtool.graph.scope import display
 from qdqtool.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.preparation.steps import known_steps
@@ -76,7 +76,7 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
     seen = {name: each for name, each in given.items() if each.count}
     if not seen:
         raise UsageError(f"{source} has no range of any tensor: there is nothing to write")
-    write_atomically(output, encodings.encode(seen, to))
+    write_output(output, encodings.encode(seen, to))
     return ConvertReport(
         source=str(source),
         read_as=read_as or "qdqtool",

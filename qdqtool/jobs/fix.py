@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +10,8 @@ from qdqtool.data.request import DataRequest
 from qdqtool.errors import ModelError, UsageError
 from qdqtool.findings import SEVERITIES, Severity
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import ExternalData, SavedFiles, check_output, save_model
+from qdqtool.graph.io.output import check_output, write_output
+from qdqtool.graph.io.save import SavedFiles, inlined, save_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.linting.policy import Linter, Policy
@@ -144,8 +143,9 @@ def _replace(model: Model, path: Path) -> SavedFiles:
             f"{path} keeps weights in external data, which is read while the new file is written",
             hint="write it elsewhere: -o OUT",
         )
-    with tempfile.TemporaryDirectory(prefix="qdqtool-", dir=path.parent) as folder:
-        saved = save_model(model, Path(folder) / path.name, external_data=ExternalData.NEVER)
-        shutil.copymode(path, saved.model)
-        saved.model.replace(path.resolve())
-    return SavedFiles(path, None, saved.bytes)
+    proto = inlined(model)
+    if proto is None:
+        raise UsageError(f"the model no longer fits into one file, as {path} is", hint="write it elsewhere: -o OUT")
+    data = proto.SerializeToString(deterministic=True)
+    write_output(path, data)
+    return SavedFiles(path, None, len(data))

@@ -10,8 +10,9 @@ from qdqtool.data.request import DataRequest
 from qdqtool.errors import GateError, UsageError
 from qdqtool.findings import Finding
 from qdqtool.graph.io.external import model_bytes
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model
+from qdqtool.graph.io.load import load_source
+from qdqtool.graph.io.output import is_stream
+from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
@@ -103,7 +104,7 @@ def insert_plan(
     """
     options, plan = options or InsertOptions(), Path(plan)
     plan_file = read_plan_file(plan)
-    return _insert(_open(model, output), FilePlanner(plan_file, plan.parent), Path(output), options)
+    return _insert(load_source(model, output), FilePlanner(plan_file, plan.parent), Path(output), options)
 
 
 def insert_encodings(
@@ -132,19 +133,13 @@ def insert_encodings(
     options = options or InsertOptions()
     if len(options.targets) > 1:
         raise UsageError("pairs are placed for one target; name one with --target")
-    source = _open(model, output)
+    source = load_source(model, output)
     path = Path(encodings)
     read = read_encodings(path)
     recipe = Recipe(quantize_mode=nearest_mode(source, read.found), target=next(iter(options.targets), targets.DEFAULT))
     given = match_ranges(source, read, path, recipe)
     options = replace(options, targets=(recipe.target,))
     return _insert(source, planner_for(recipe, PlanData(given=given)), Path(output), options)
-
-
-def _open(model: str | Path | Model, output: str | Path) -> Model:
-    source = model if isinstance(model, Model) else load_model(model)
-    check_output(Path(output), [source.path] if source.path else [])
-    return source
 
 
 def _insert(source: Model, planner: Planner, output: Path, options: InsertOptions) -> InsertReport:
@@ -168,8 +163,10 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
         skipped=left_in_float(planned.skipped),
         given=planned.given,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
-        # Of the file, so that its weights are read and not quantized once more.
-        findings=validate_model(saved.model, options.targets[:1] or ("onnx",), select=["QN"]).findings,
+        # Of the file, so that its weights are read and not quantized once more; a stream cannot be read again.
+        findings=validate_model(
+            quantized if is_stream(saved.model) else saved.model, options.targets[:1] or ("onnx",), select=["QN"]
+        ).findings,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.graph.io.save import check_output, write_atomically
+from qdqtool.graph.io.output import check_output, write_output
 from qdqtool.ranges.file import encode_ranges, read_ranges
 from qdqtool.ranges.merge import merge_ranges
 
@@ -46,7 +46,7 @@ def merge_to_file(shards: Sequence[str | Path], output: str | Path) -> MergeRepo
     paths, output = [Path(shard) for shard in shards], Path(output)
     check_output(output, paths)
     merged = merge_ranges([(str(path), read_ranges(path)) for path in paths])
-    write_atomically(output, encode_ranges(merged))
+    write_output(output, encode_ranges(merged))
     unseen = len(merged.unseen())
     return MergeReport(
         output=str(output),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from qdqtool.data.request import DataRequest
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import ExternalData, check_output, save_model
+from qdqtool.graph.io.load import load_source
+from qdqtool.graph.io.save import ExternalData, save_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.repair import forms
@@ -38,8 +38,7 @@ def normalize_model(
         UsageError: The data does not fit the model.
         OutputError: The output cannot be written.
     """
-    source = model if isinstance(model, Model) else load_model(Path(model))
-    check_output(Path(output), [source.path] if source.path else [])
+    source = load_source(model, output)
     normalized = normalized_model(source, data or DataRequest())
     saved = save_model(normalized.model, output, external_data=external_data)
     return NormalizeReport(

@@ -14,7 +14,8 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.metadata import with_metadata
-from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model, write_atomically
+from qdqtool.graph.io.output import check_outputs, write_output
+from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
@@ -184,16 +185,13 @@ def _check_outputs(source: Model, data: PlanSource | None, output: Path, options
     if isinstance(data, CachedRanges) and data.data is not None:
         inputs.append(data.data.path)
     extra = [path for path in (options.ranges_file, options.plan_file) if path is not None]
-    for path in (output, *extra):
-        check_output(path, inputs)
-    if len({path.resolve() for path in (output, *extra)}) != 1 + len(extra):
-        raise UsageError("two outputs have the same name", hint="name a file for each of them")
+    check_outputs([output, *extra], inputs)
     if options.plan_file is not None and options.plan_file.suffix.lower() != ".json":
         raise UsageError(f"plan file {options.plan_file} must end in .json", hint="plans are written as JSON")
 
 
 def _save_extras(options: QuantizeOptions, ranges: Ranges | None, plan: QuantPlan) -> None:
     if options.ranges_file is not None and ranges is not None:
-        write_atomically(options.ranges_file, encode_ranges(ranges))
+        write_output(options.ranges_file, encode_ranges(ranges))
     if options.plan_file is not None:
-        write_atomically(options.plan_file, encode_plan(plan))
+        write_output(options.plan_file, encode_plan(plan))

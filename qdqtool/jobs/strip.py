@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.graph.io.external import model_bytes
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import ExternalData, Sizes, check_output, save_model
+from qdqtool.graph.io.load import load_source
+from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.strip import KeptNode, RemovedNode, strip_from
 from qdqtool.running.loadable import require_loadable
@@ -53,8 +53,7 @@ def strip_model(
         ModelError: The model cannot be read, or the reference loads it and not the result.
         OutputError: The output cannot be written.
     """
-    source = model if isinstance(model, Model) else load_model(model)
-    check_output(Path(output), [source.path] if source.path else [])
+    source = load_source(model, output)
     stripped = strip_from(source)
     require_loadable(stripped.model, source)
     saved = save_model(stripped.model, output, external_data=external_data)

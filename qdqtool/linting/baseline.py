@@ -10,7 +10,7 @@ import msgspec
 
 from qdqtool.errors import UsageError
 from qdqtool.findings import Extent, Finding
-from qdqtool.graph.io.save import write_atomically
+from qdqtool.graph.io.output import write_output
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport, target_report, validate_report
 
 SCHEMA_VERSION = 2
@@ -97,7 +97,7 @@ def write_baseline(report: ValidateReport, path: Path) -> int:
     """
     entries = sorted(_entries(report, path.parent), key=msgspec.structs.astuple)
     encoded = msgspec.json.encode(Baseline(schema_version=SCHEMA_VERSION, findings=entries))
-    write_atomically(path, msgspec.json.format(encoded, indent=2) + b"\n")
+    write_output(path, msgspec.json.format(encoded, indent=2) + b"\n")
     return len(entries)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.save import write_atomically
+from qdqtool.graph.io.output import write_output
 from qdqtool.ranges.file import encode_ranges, read_ranges
 from qdqtool.ranges.types import Ranges, TensorKey
 
@@ -20,7 +20,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class RangesCheckpoint:
-    """Writes partial ranges to a file atomically, and reads those that an earlier run left there.
+    """Writes partial ranges to a file, each time whole, and reads those that an earlier run left there.
 
     Args:
         path: The ranges file.
@@ -64,7 +64,7 @@ class RangesCheckpoint:
     def keep(self, ranges: Ranges) -> None:
         """Write the partial ranges."""
         start = self._clock()
-        write_atomically(self._path, encode_ranges(ranges))
+        write_output(self._path, encode_ranges(ranges))
         self._last = self._clock()
         self._cost = self._last - start
 

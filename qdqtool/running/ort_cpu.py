@@ -8,7 +8,6 @@ order of float sums depends on the number of threads. The ``deployed`` profile h
 import ctypes
 import enum
 import functools
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from qdqtool.graph.scope import walk
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.machine import cpu_features, cpu_name
 from qdqtool.running.ort_errors import missing_onnxruntime, run_error, session_error
+from qdqtool.scratch import ScratchFolder
 
 PROVIDER = "CPUExecutionProvider"
 # ONNX Runtime prints every failed run to stderr at level ERROR (3), besides raising it.
@@ -221,9 +221,9 @@ def _self_contained(model: Model, stack: ExitStack) -> Model:
     proto = inlined(model)
     if proto is not None:
         return Model(proto, model.path)
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="qdqtool-"))
+    folder = stack.enter_context(ScratchFolder())
     kept_outside = any(is_external(tensor) and not is_pending(tensor) for tensor in iter_tensors(model.proto))
-    path = Path(folder) / "model.onnx"
+    path = folder.path / "model.onnx"
     save_model(model, path, external_data=ExternalData.ALWAYS if kept_outside else ExternalData.AUTO)
     return Model(onnx.load(path, load_external_data=False), path)
 

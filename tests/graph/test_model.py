@@ -8,7 +8,8 @@ import pytest
 from onnx import helper
 from support.small import conv_model
 
-from qdqtool.graph.model import Model, Payload, Place, SpillFolder, opset_version
+from qdqtool.graph.model import Model, Payload, Place, opset_version
+from qdqtool.scratch import ScratchFolder
 
 
 def importing(*imports):
@@ -46,7 +47,7 @@ def test_payloads_that_a_fork_gets_are_not_in_the_model_it_came_from():
 
 
 def test_a_spill_folder_lives_as_long_as_something_refers_to_it():
-    place = Place(SpillFolder(), "w.bin", 0)
+    place = Place(ScratchFolder(), "w.bin", 0)
     place.file.write_bytes(b"weights")
     folder = place.folder.path
     gc.collect()
@@ -57,6 +58,6 @@ def test_a_spill_folder_lives_as_long_as_something_refers_to_it():
 
 
 def test_two_spill_folders_are_two_folders():
-    assert SpillFolder().path.name.startswith("qdqtool-")
-    one, other = SpillFolder(), SpillFolder()
+    assert ScratchFolder().path.name.startswith("qdqtool-")
+    one, other = ScratchFolder(), ScratchFolder()
     assert one.path != other.path

@@ -227,6 +227,13 @@ def test_an_unwritable_folder(tmp_path, monkeypatch):
         build_engine(save(conv(), tmp_path), tmp_path / "e.engine", options=UNCHECKED)
 
 
+def test_an_engine_for_nobody_has_no_manifest(tmp_path):
+    report = build_engine(save(conv(), tmp_path), "/dev/null", options=UNCHECKED)
+    assert (report.passed, report.engine, report.manifest) == (True, "/dev/null", None)
+    assert files(tmp_path) == ["m.onnx"]
+    assert Path("/dev/null").is_char_device()
+
+
 def test_the_model_is_never_overwritten(tmp_path):
     path = save(conv(), tmp_path)
     with pytest.raises(UsageError, match="also an input"):

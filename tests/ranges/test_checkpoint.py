@@ -269,7 +269,7 @@ def test_writing_takes_a_small_share_of_the_time(tmp_path, monkeypatch):
         clock.now += 2.0
         written.append(clock.now)
 
-    monkeypatch.setattr(checkpoint, "write_atomically", slow)
+    monkeypatch.setattr(checkpoint, "write_output", slow)
     kept = checkpoint.RangesCheckpoint(tmp_path / "r.json", clock)
     ranges = calibrate(Model(conv_model()), RandomData(samples=1))
     for _ in range(200):

@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 
 from qdqtool.errors import ModelError
 from qdqtool.graph.io.external import check_external_data, missing_data
+from qdqtool.graph.io.output import check_output
 from qdqtool.graph.io.text import check_text
 from qdqtool.graph.model import Model
 
@@ -45,6 +46,23 @@ def load_model(path: str | Path, *, needs_data: bool = True) -> Model:
     missing = frozenset() if needs_data else missing_data(proto, path.parent)
     stored_outside = check_external_data(proto, path.parent, missing)
     return Model(proto, path, stored_outside=stored_outside, missing_data=missing)
+
+
+def load_source(model: str | Path | Model, output: str | Path) -> Model:
+    """Read the model of which a job makes another, unless it is in memory, and check that the other can be written.
+
+    Args:
+        model: The file, or the model.
+        output: The file to write.
+
+    Raises:
+        ModelError: As :func:`load_model`.
+        OutputError: As :func:`~qdqtool.graph.io.output.check_output`.
+        UsageError: The output is the model itself.
+    """
+    source = model if isinstance(model, Model) else load_model(model)
+    check_output(Path(output), [source.path] if source.path else [])
+    return source
 
 
 def _check_text(path: Path, proto: onnx.ModelProto) -> None:

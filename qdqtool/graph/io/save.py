@@ -1,12 +1,8 @@
-"""Write a model atomically, with weights streamed one at a time and external data where the size requires it."""
+"""Write a model whole or not at all: weights one at a time, and external data where the size requires it."""
 
 import contextlib
 import enum
 import errno
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -14,8 +10,9 @@ from typing import IO
 import onnx
 from onnx import TensorProto
 
-from qdqtool.errors import OutputError, UsageError
+from qdqtool.errors import UsageError
 from qdqtool.graph.io.external import external_files
+from qdqtool.graph.io.output import check_output, is_stream, output_errors, staged
 from qdqtool.graph.io.tensors import external_place, is_external, is_pending, iter_tensors, nbytes, read_bytes
 from qdqtool.graph.model import Model
 
@@ -55,8 +52,8 @@ class SavedFiles:
 def save_model(model: Model, path: str | Path, *, external_data: ExternalData = ExternalData.AUTO) -> SavedFiles:
     """Write a model. ``model`` itself is left as it is.
 
-    The files are written beside ``path`` under temporary names and renamed when they are complete, data first.
-    External data goes to ``<path>.data``; bytes of untouched tensors are copied through unread.
+    The files are written as :mod:`qdqtool.graph.io.output` writes them, data first. External data goes to
+    ``<path>.data``; into a stream, a model goes whole. Bytes of untouched tensors are copied through unread.
 
     Args:
         model: The model; its external tensors are read from its own folder, pending ones are made now.
@@ -70,26 +67,33 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     path = Path(path)
     sources = external_files(model.proto, model.folder) if model.path is not None else []
     check_output(path, [*([model.path] if model.path else []), *sources])
-    spill = _needs_data_file(model, external_data)
+    spill = _needs_data_file(model, external_data, path)
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
-    with _output_errors(path), contextlib.ExitStack() as stack:
-        data_path = path.with_name(path.name + ".data") if spill else None
+    data_path = path.with_name(path.name + ".data") if spill else None
+    with output_errors(path), contextlib.ExitStack() as stack:
+        ready = []
         if data_path is not None:
             check_output(data_path, sources)
-            data_file = stack.enter_context(_replacing(data_path))
-            _write_data(model, proto, data_file, data_path.name)
+            ready.append(stack.enter_context(staged(data_path)))
+            with ready[-1].open() as file:
+                _write_data(model, proto, file, data_path.name)
         else:
             _inline(model, proto)
-        model_file = stack.enter_context(_replacing(path))
-        model_file.write(proto.SerializeToString(deterministic=True))
-    files = [path, *([data_path] if data_path else [])]
-    return SavedFiles(path, data_path, sum(file.stat().st_size for file in files))
+        serialized = proto.SerializeToString(deterministic=True)
+        ready.append(stack.enter_context(staged(path)))
+        with ready[-1].open() as file:
+            file.write(serialized)
+        # Both are complete: all that can go wrong between the two is a crash of the machine.
+        for output in ready:
+            output.publish()
+    written = len(serialized) + (data_path.stat().st_size if data_path else 0)
+    return SavedFiles(path, data_path, written)
 
 
 def inlined(model: Model) -> onnx.ModelProto | None:
     """Copy a model with its pending tensors made; None where it would be saved with external data."""
-    if _needs_data_file(model, ExternalData.AUTO):
+    if _needs_data_file(model, ExternalData.AUTO, None):
         return None
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
@@ -97,52 +101,20 @@ def inlined(model: Model) -> onnx.ModelProto | None:
     return proto
 
 
-@contextlib.contextmanager
-def open_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that replaces ``path`` when the block succeeds, and is removed when it fails.
-
-    Raises:
-        OutputError: The folder is missing or cannot be written, or the disk is full. Nothing is left behind.
-    """
-    with _output_errors(path), _replacing(path) as file:
-        yield file
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a small file whole or not at all.
-
-    Raises:
-        OutputError: As :func:`open_atomically`.
-    """
-    with open_atomically(path) as file:
-        file.write(data)
-
-
-def check_output(path: Path, inputs: list[Path]) -> None:
-    """Check that ``path`` can be an output: its folder exists, and it is not one of the inputs.
-
-    Raises:
-        OutputError: The folder is missing, or ``path`` is a folder.
-        UsageError: ``path`` is one of the inputs.
-    """
-    if path.is_dir():
-        raise OutputError(f"output {path} is a folder", hint="name a file in it")
-    if not path.parent.is_dir():
-        raise OutputError(
-            f"output folder {path.parent} does not exist", hint=f"make it first: mkdir -p '{path.parent}'"
-        )
-    if any(source.exists() and path.exists() and source.samefile(path) for source in inputs):
-        raise UsageError(f"output {path} is also an input; inputs are never overwritten", hint="name another file")
-
-
-def _needs_data_file(model: Model, external_data: ExternalData) -> bool:
+def _needs_data_file(model: Model, external_data: ExternalData, path: Path | None) -> bool:
+    if path is not None and is_stream(path):
+        if external_data is ExternalData.ALWAYS:
+            raise UsageError(f"{path} is no file, so external data has no place beside it", hint="name a file with -o")
+        external_data = ExternalData.NEVER
     if external_data is ExternalData.ALWAYS:
         return True
     stored = sum(nbytes(tensor) for tensor in iter_tensors(model.proto) if is_external(tensor))
     too_large = model.proto.ByteSize() + stored > INLINE_LIMIT
     if external_data is ExternalData.NEVER:
         if too_large:
-            raise UsageError("the model passes 2 GiB, which one ONNX file cannot hold", hint="allow external data")
+            raise UsageError(
+                "the model passes 2 GiB, which one ONNX file cannot hold", hint="allow external data beside it"
+            )
         return False
     return too_large or model.stored_outside or any(map(_stays_external, iter_tensors(model.proto)))
 
@@ -211,44 +183,6 @@ def set_external(tensor: TensorProto, location: str, offset: int, length: int) -
     tensor.data_location = TensorProto.EXTERNAL
     for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
         tensor.external_data.add(key=key, value=value)
-
-
-@contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that replaces ``path`` when the block succeeds, and is removed when it fails."""
-    # In the same folder, since a rename is atomic only within a file system. The name is cut, since prefix and suffix
-    # must fit into the 255 bytes of a file name.
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".tmp", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        _set_usual_mode(temporary, path)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _set_usual_mode(temporary: Path, path: Path) -> None:
-    if path.exists():
-        shutil.copymode(path, temporary)
-        return
-    # mkstemp makes files of mode 0600. The umask can only be read by setting it.
-    mask = os.umask(0)
-    os.umask(mask)
-    temporary.chmod(0o666 & ~mask)
-
-
-@contextlib.contextmanager
-def _output_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = "no space left on the device" if error.errno == errno.ENOSPC else error.strerror or str(error)
-        raise OutputError(f"{path} cannot be written: {reason}; nothing was left behind") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ from onnx import TensorProto
 from qdqtool.graph.io.copying import copy_fields, copy_model, has_unknown_fields
 from qdqtool.graph.io.save import EXTERNAL_MINIMUM, INLINE_LIMIT, aligned, set_external, set_inline
 from qdqtool.graph.io.tensors import is_external, is_pending, iter_tensors, nbytes, payload_of, read_bytes, set_pending
-from qdqtool.graph.model import Model, Payload, Place, SpillFolder
+from qdqtool.graph.model import Model, Payload, Place
+from qdqtool.scratch import ScratchFolder
 
 
 def spilled(model: Model) -> Model:
@@ -36,7 +37,7 @@ def spilled(model: Model) -> Model:
         return model
     result = Model(proto, model.path, dict(model.payloads))
     try:
-        folder = _folder(model) or SpillFolder()
+        folder = _folder(model) or ScratchFolder()
         with tempfile.NamedTemporaryFile(dir=folder.path, prefix="weights-", delete=False) as file:
             for tensor in initializers:
                 moved = _moved(model, tensor, file, folder) if _moves(model, tensor) else None
@@ -47,7 +48,7 @@ def spilled(model: Model) -> Model:
     return result
 
 
-def unspilled(model: Model) -> tuple[onnx.ModelProto, SpillFolder] | None:
+def unspilled(model: Model) -> tuple[onnx.ModelProto, ScratchFolder] | None:
     """Make a spilled model readable for a runtime: its large tensors become external data in the returned folder.
 
     Args:
@@ -88,7 +89,7 @@ def _moves(model: Model, tensor: TensorProto) -> bool:
     return tensor.data_type != TensorProto.STRING and nbytes(tensor) >= EXTERNAL_MINIMUM
 
 
-def _moved(model: Model, tensor: TensorProto, file: IO[bytes], folder: SpillFolder) -> Place:
+def _moved(model: Model, tensor: TensorProto, file: IO[bytes], folder: ScratchFolder) -> Place:
     data = read_bytes(model, tensor)
     place = Place(folder, Path(file.name).name, aligned(file, len(data)))
     file.write(data)
@@ -108,7 +109,7 @@ def _read(place: Place, size: int) -> bytes:
         return file.read(size)
 
 
-def _folder(model: Model) -> SpillFolder | None:
+def _folder(model: Model) -> ScratchFolder | None:
     """Return the folder in which tensors of a model are spilled; None where there is none."""
     places = (payload.place for payload in model.payloads.values())
     return next((place.folder for place in places if place is not None), None)

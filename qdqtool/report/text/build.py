@@ -111,4 +111,5 @@ def _files(report: EngineReport, console: Console) -> None:
             f", {human_bytes(report.bytes)} in {report.seconds:.1f} s",
         )
     )
-    console.print(f"manifest in {escape(report.manifest or '')}")
+    if report.manifest is not None:
+        console.print(f"manifest in {escape(report.manifest)}")

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from support.small import conv_model, run
 from qdqtool.errors import OutputError, UsageError
 from qdqtool.graph.io import save as save_module
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import ExternalData, save_model, write_atomically
+from qdqtool.graph.io.save import ExternalData, save_model
 from qdqtool.graph.io.tensors import make_tensor, pending_tensor, read_array
 from qdqtool.graph.model import Model, Payload
 
@@ -105,7 +106,7 @@ def test_a_failing_disk_leaves_the_old_file_and_nothing_else(
     def fail(_handle: int) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(save_module.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OutputError, match=message):
         save_model(Model(conv_model()), target, external_data=ExternalData.ALWAYS)
     assert listing(tmp_path) == ["a.onnx"]
@@ -125,7 +126,33 @@ def test_an_interrupt_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     assert listing(tmp_path) == []
 
 
-def test_small_files_are_written_whole(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "r.json", b"{}")
-    assert (tmp_path / "r.json").read_bytes() == b"{}"
-    assert (tmp_path / "r.json").stat().st_mode & 0o444 == 0o444
+def test_a_model_goes_whole_into_a_stream(tmp_path: Path) -> None:
+    outside = save_model(Model(conv_model()), tmp_path / "a.onnx", external_data=ExternalData.ALWAYS).model
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        received = pool.submit(pipe.read_bytes)
+        saved = save_model(load_model(outside), pipe)
+    assert (saved.data, saved.bytes) == (None, len(received.result()))
+    assert run(onnx.load_from_string(received.result()), X)[0].any()
+    with pytest.raises(UsageError, match="no place beside it"):
+        save_model(load_model(outside), Path("/dev/null"), external_data=ExternalData.ALWAYS)
+
+
+def test_a_failing_model_file_leaves_the_data_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "a.onnx"
+    save_model(Model(conv_model()), target, external_data=ExternalData.ALWAYS)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    other = conv_model()
+    other.graph.initializer.append(make_tensor("more", np.ones(5000, np.float32), onnx.TensorProto.FLOAT))
+    calls: list[int] = []
+
+    def fail_second(handle: int) -> None:
+        calls.append(handle)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail_second)
+    with pytest.raises(OutputError, match="no space left"):
+        save_model(Model(other), target, external_data=ExternalData.ALWAYS)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

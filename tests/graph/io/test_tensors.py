@@ -12,7 +12,8 @@ from support.small import conv_model
 
 from qdqtool.errors import ModelError
 from qdqtool.graph.io import tensors
-from qdqtool.graph.model import Model, Payload, Place, SpillFolder
+from qdqtool.graph.model import Model, Payload, Place
+from qdqtool.scratch import ScratchFolder
 
 TYPES = [
     value
@@ -41,7 +42,7 @@ def kept_elsewhere(kind, tensor, folder):
         return model, moved
     place = None
     if kind == "spilled":
-        spill = SpillFolder()
+        spill = ScratchFolder()
         (spill.path / "w.bin").write_bytes(b"\x99" * 5 + raw)
         place = Place(spill, "w.bin", 5)
     tensors.set_pending(model, moved, "key", Payload(len(raw), lambda: raw, place))
