@@ -18,15 +18,22 @@ from qdqtool.cli._options import (
 @model_argument()
 @output_option("The float model to write.")
 @external_data_option()
+@click.option(
+    "--drop-clipping",
+    is_flag=True,
+    help="Write the model also where a Q may do the work of a Relu or Clip that cannot be put back.",
+)
 @output_format_option()
 @verbosity_options()
-def command(*, model: Path, output: Path, external_data: str, output_format: str) -> None:
+def command(*, model: Path, output: Path, external_data: str, drop_clipping: bool, output_format: str) -> None:
     """Take every QuantizeLinear/DequantizeLinear out of MODEL.
 
     Pairs are bypassed; stored codes become float weights again. Codes that are graph inputs or outputs, or that feed
-    other operators, stay where they are and are listed.
+    other operators, stay where they are and are listed. Where a quantizer removed a Relu or Clip because the range of a
+    Q did its work, it is put back.
     """
     from qdqtool.graph.io.save import ExternalData
     from qdqtool.jobs.strip import strip_model
 
-    emit(strip_model(model, output, external_data=ExternalData(external_data)), output_format, "strip")
+    report = strip_model(model, output, external_data=ExternalData(external_data), drop_clipping=drop_clipping)
+    emit(report, output_format, "strip")

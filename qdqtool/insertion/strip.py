@@ -1,5 +1,6 @@
 """Remove every Q/DQ from a model in memory."""
 
+import math
 from dataclasses import dataclass
 
 from qdqtool.graph.edits.surgeon import apply_edits
@@ -8,6 +9,7 @@ from qdqtool.graph.index.soundness import require_sound
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.graph.transformed import Transformed
+from qdqtool.insertion.restored_bounds import Restored
 from qdqtool.insertion.strip_edits import StripEdits
 from qdqtool.transforms.opset import require_known_opset
 
@@ -47,6 +49,27 @@ class KeptNode:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredNode:
+    """One Relu or Clip that takes the place of a Q whose range did the work of one.
+
+    Attributes:
+        node: Label of the Q.
+        graph: Its scope; empty for the main graph.
+        op_type: ``Relu`` or ``Clip``.
+        tensor: What the Relu or Clip makes.
+        low: The lower bound of a Clip; None where it has none, and for a Relu.
+        high: The upper bound of a Clip; None where it has none, and for a Relu.
+    """
+
+    node: str
+    graph: str
+    op_type: str
+    tensor: str
+    low: float | None = None
+    high: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Stripped:
     """The result of stripping a quantized model.
@@ -54,16 +77,23 @@ class Stripped:
     Attributes:
         removed: Every DQ that was removed.
         kept: Every Q or DQ that stays, with the reason.
-        warnings: What the quantized model computed and the float model does not.
+        warnings: What the quantized model computed and the float model does not: a Q may have done the work of a Relu
+            or Clip that cannot be put back.
+        restored: Every Relu and Clip that was put back.
     """
 
     removed: tuple[RemovedNode, ...]
     kept: tuple[KeptNode, ...]
     warnings: tuple[str, ...]
+    restored: tuple[RestoredNode, ...] = ()
 
 
 def strip_from(source: Model) -> Transformed[Stripped]:
-    """Remove every Q/DQ from a model in memory; the given model is not changed."""
+    """Remove every Q/DQ from a model in memory; the given model is not changed.
+
+    Where the range of a Q did the work of a Relu or Clip that a quantizer removed, the Relu or Clip is put back
+    (:mod:`qdqtool.ops.support.imposed_bounds`).
+    """
     require_known_opset(source)
     index = ModelIndex.of(source.fork())
     require_sound(index.view)
@@ -83,7 +113,21 @@ def strip_from(source: Model) -> Transformed[Stripped]:
         for rest in builder.kept
     )
     warnings = tuple(
-        f"{node.label} clips at zero what may be negative: a Relu that a quantizer left out there is lost"
-        for node in builder.clipping
+        f"{each.node.label} may do the work of a Relu or Clip that cannot be put back: {each.reason}"
+        for each in builder.lost
     )
-    return Transformed(apply_edits(index.model, builder.edits), Stripped(removed, kept, warnings))
+    stripped = Stripped(removed, kept, warnings, tuple(map(_describe, builder.restored)))
+    return Transformed(apply_edits(index.model, builder.edits), stripped)
+
+
+def _describe(made: Restored) -> RestoredNode:
+    bounds = (made.bounds.low, made.bounds.high) if made.op_type == "Clip" else ()
+    low, high = (bound if math.isfinite(bound) else None for bound in bounds or (math.inf, math.inf))
+    return RestoredNode(
+        node=made.node.label,
+        graph=display(made.node.scope.path),
+        op_type=made.op_type,
+        tensor=made.tensor,
+        low=low,
+        high=high,
+    )

@@ -17,13 +17,14 @@ from qdqtool.graph.edits.edit import (
 )
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.qdq import QUANTIZE, QdqNode
+from qdqtool.graph.index.qdq import QUANTIZE, QdqNode, QdqPair
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
 from qdqtool.graph.model import Payload
+from qdqtool.insertion.restored_bounds import Restored, check_restorable, restore
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
-from qdqtool.ops.support.fused_relu import absorbs_relu
+from qdqtool.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsError, imposed_bounds
 
 _PACKED_SUFFIX = "_quantized"
 
@@ -62,15 +63,19 @@ class StripEdits:
         edits: The edits so far.
         removed: The DQ nodes that were removed.
         kept: The Q and DQ nodes that stay.
-        clipping: Q nodes that clip negative values at zero, in place of a Relu that a quantizer removed.
+        restored: The Relu and Clip nodes that take the place of a range.
+        lost: Q nodes that may do the work of a Relu or Clip that cannot be put back, with the reason.
     """
 
     index: ModelIndex
     edits: list[Edit] = field(default_factory=list)
     removed: list[Removal] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
-    clipping: list[NodeView] = field(default_factory=list)
+    restored: list[Restored] = field(default_factory=list)
+    lost: list[Kept] = field(default_factory=list)
     _namer: Namer = field(init=False)
+    _bounds: dict[QdqNode, Bounds] = field(default_factory=dict)
+    _bounded: dict[QdqNode, str] = field(default_factory=dict)
     _gone: set[NodeView] = field(default_factory=set)
     _stands_for: dict[Value, str] = field(default_factory=dict)
 
@@ -79,16 +84,13 @@ class StripEdits:
 
     def add_all(self) -> None:
         """Remove every DQ that can be removed, then each Q and constant that nothing reads any more."""
-        # DQs of graph outputs come first: they may rename the tensor that other DQs of the same Q are replaced by.
         scales = [entry for entry in self.index.qdq.dequantizers() if self.index.qdq.makes_scales(entry)]
-        for entry in sorted(self.index.qdq.dequantizers(), key=_is_inner):
-            if entry in scales:
-                continue
-            quantizer = self.index.qdq.quantizer_of(entry)
-            if quantizer is not None:
-                self._bypass(entry, quantizer)
-            else:
+        for entry in self.index.qdq.dequantizers():
+            if entry not in scales and self.index.qdq.quantizer_of(entry) is None:
                 self._unpack(entry)
+        for pairs in self._pairs_by_source():
+            for pair in pairs:
+                self._bypass(pair.dequantize, pair.quantize)
         self._remove_unread_quantizers()
         self._remove_unread_scales(scales)
         self.edits.extend(self._unread_constants())
@@ -97,14 +99,21 @@ class StripEdits:
             edit for edit in self.edits if not (isinstance(edit, SetInput) and (edit.scope, edit.node) in gone)
         ]
 
+    def _pairs_by_source(self) -> list[list[QdqPair]]:
+        """Return the pairs of each tensor, in the order of the graph, so that a pair behind a pair comes after it."""
+        groups: dict[Value | None, list[QdqPair]] = {}
+        for pair in self.index.qdq.pairs:
+            groups.setdefault(pair.quantize.data, []).append(pair)
+        # A DQ of a graph output comes first: it may rename the tensor that the other DQs are replaced by.
+        return [sorted(pairs, key=lambda pair: _is_inner(pair.dequantize)) for pairs in groups.values()]
+
     def _remove_unread_scales(self, scales: list[QdqNode]) -> None:
         for entry in scales:
             assert entry.output is not None
             if not {use.node for use in entry.uses} <= self._gone:
                 self._keep(entry, "the scales that it makes are still read")
                 continue
-            self.edits.append(RemoveNode(entry.node.scope.path, entry.node.key))
-            self._gone.add(entry.node)
+            self._remove(entry)
             self.removed.append(Removal(entry.node, "scale", entry.output.name))
 
     def _bypass(self, entry: QdqNode, quantizer: QdqNode) -> None:
@@ -112,12 +121,47 @@ class StripEdits:
         if source is None or output is None:
             self._keep(entry, "its Q has no input")
             return
-        if absorbs_relu(quantizer, self.index) and quantizer.node not in self.clipping:
-            self.clipping.append(quantizer.node)
-        name = self._stands_for.get(source, source.name)
-        name = self._cast_if_needed(entry, source, output, name)
-        self._replace(entry, output, name, source)
+        name = self._bounded_source(quantizer, source, output)
+        if name == output.name:
+            self._remove(entry)
+        else:
+            name = self._cast_if_needed(entry, source, output, name)
+            self._replace(entry, output, name, source)
         self.removed.append(Removal(entry.node, "pair", name))
+
+    def _bounded_source(self, quantizer: QdqNode, source: Value, output: Value) -> str:
+        """Return the tensor in front of a Q; where the Q bounds it, what a Relu or Clip in the place of the Q makes.
+
+        The Relu or Clip makes the output of the graph itself where the DQ did.
+        """
+        name = self._stands_for.get(source, source.name)
+        bounds = self._bounds_of(quantizer)
+        if bounds == NO_BOUNDS:
+            return name
+        if quantizer not in self._bounded:
+            # The name is read here: nothing may be renamed to an output any more.
+            self._stands_for[source] = name
+            is_result = output.is_output and output.scope is quantizer.node.scope and self._same_type(source, output)
+            made = restore(quantizer, bounds, self.index, self._namer, (name, output.name if is_result else None))
+            self.edits += made.edits
+            self.restored.append(made)
+            self._bounded[quantizer] = made.tensor
+        return self._bounded[quantizer]
+
+    def _bounds_of(self, quantizer: QdqNode) -> Bounds:
+        if quantizer not in self._bounds:
+            try:
+                bounds = imposed_bounds(quantizer, self.index)
+                check_restorable(quantizer, bounds, self.index)
+            except UnknownBoundsError as reason:
+                bounds = NO_BOUNDS
+                self.lost.append(Kept(quantizer.node, str(reason)))
+            self._bounds[quantizer] = bounds
+        return self._bounds[quantizer]
+
+    def _same_type(self, left: Value, right: Value) -> bool:
+        before, after = self.index.types.elem_type(left), self.index.types.elem_type(right)
+        return before is None or after is None or before == after
 
     def _unpack(self, entry: QdqNode) -> None:
         stored = self.index.constants.direct(entry.data) if entry.data is not None else None
@@ -164,9 +208,9 @@ class StripEdits:
         return data.name.removesuffix(_PACKED_SUFFIX) or data.name
 
     def _cast_if_needed(self, entry: QdqNode, source: Value, output: Value, name: str) -> str:
-        before, after = self.index.types.elem_type(source), self.index.types.elem_type(output)
-        if before is None or after is None or before == after:
+        if self._same_type(source, output):
             return name
+        after = self.index.types.elem_type(output)
         scope = entry.node.scope.path
         cast = self._namer.tensor(f"{source.name}_cast")
         node = self._namer.node(f"{source.name}_Cast")
@@ -185,7 +229,10 @@ class StripEdits:
             for use in output.uses:
                 self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
             self._stands_for[output] = name
-        self.edits.append(RemoveNode(scope, entry.node.key))
+        self._remove(entry)
+
+    def _remove(self, entry: QdqNode) -> None:
+        self.edits.append(RemoveNode(entry.node.scope.path, entry.node.key))
         self._gone.add(entry.node)
 
     def _take_output_name(self, source: Value, output: Value, name: str) -> bool:
@@ -213,8 +260,7 @@ class StripEdits:
                     name = self._stands_for[entry.data]
                     self.edits.append(SetInput(entry.node.scope.path, entry.node.key, 0, name))
                 continue
-            self.edits.append(RemoveNode(entry.node.scope.path, entry.node.key))
-            self._gone.add(entry.node)
+            self._remove(entry)
 
     def _unread_constants(self) -> Iterator[Edit]:
         for value, count in Counter(self._parameters_of_gone()).items():

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from qdqtool.errors import ModelError
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_source
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.model import Model
-from qdqtool.insertion.strip import KeptNode, RemovedNode, strip_from
+from qdqtool.insertion.strip import KeptNode, RemovedNode, RestoredNode, strip_from
 from qdqtool.running.loadable import require_loadable
 
 
@@ -23,6 +24,7 @@ class StripReport:
         external_data: The data file beside it, if any.
         removed: Every DQ that was taken out.
         kept: Every Q or DQ that stays, with the reason.
+        restored: Every Relu and Clip that was put back where the range of a Q did the work of one.
         warnings: What the float model lacks that the quantized one did.
         sizes: File sizes.
     """
@@ -34,27 +36,38 @@ class StripReport:
     kept: tuple[KeptNode, ...]
     warnings: tuple[str, ...]
     sizes: Sizes
+    restored: tuple[RestoredNode, ...] = ()
 
 
 def strip_model(
-    model: str | Path | Model, output: str | Path, *, external_data: ExternalData = ExternalData.AUTO
+    model: str | Path | Model,
+    output: str | Path,
+    *,
+    external_data: ExternalData = ExternalData.AUTO,
+    drop_clipping: bool = False,
 ) -> StripReport:
     """Take every Q/DQ out of a model and write the result.
 
     Pairs are bypassed; stored codes become float constants, dequantized by the canonical arithmetic. What cannot go
-    (codes that are graph inputs or outputs, or feed other operators) stays and is reported.
+    (codes that are graph inputs or outputs, or feed other operators) stays and is reported. A Relu or Clip that a
+    quantizer removed, because the range of a Q did its work, is put back.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
         output: The ``.onnx`` file to write.
         external_data: Where weights are stored.
+        drop_clipping: Whether to write the result also where a Q may do the work of a Relu or Clip that cannot be put
+            back. The report then has a warning for each.
 
     Raises:
-        ModelError: The model cannot be read, or the reference loads it and not the result.
+        ModelError: The model cannot be read, the reference loads it and not the result, or a Q may do the work of a
+            Relu or Clip that cannot be put back.
         OutputError: The output cannot be written.
     """
     source = load_source(model, output)
     stripped = strip_from(source)
+    if stripped.report.warnings and not drop_clipping:
+        _refuse(stripped.report.warnings)
     require_loadable(stripped.model, source)
     saved = save_model(stripped.model, output, external_data=external_data)
     return StripReport(
@@ -63,6 +76,15 @@ def strip_model(
         external_data=str(saved.data) if saved.data else None,
         removed=stripped.report.removed,
         kept=stripped.report.kept,
+        restored=stripped.report.restored,
         warnings=stripped.report.warnings,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
+    )
+
+
+def _refuse(lost: tuple[str, ...]) -> None:
+    more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+    raise ModelError(
+        f"the float model would not compute what the quantized one does: {lost[0]}{more}",
+        hint="--drop-clipping writes it all the same",
     )

@@ -21,6 +21,10 @@ AxisRule = Callable[[NodeView, int, int | None], int | None]
 None where the axis is unknown."""
 
 
+SignRule = Callable[[NodeView, Constants], bool]
+"""Whether no value of the output of a node is ever negative, given its attributes and constants."""
+
+
 class Codes(enum.Enum):
     """How codes of a DQ in front of an operator reach a product behind it, which then multiplies codes.
 
@@ -52,7 +56,9 @@ class ValueTraits:
         passes_values: Whether the output has the values of the first input, each in its place, maybe in another type.
             This includes Dropout, because models run in inference mode.
         keeps_sign: Whether no value of the output is negative if no value of the first input is.
+        keeps_sign_of_all: Whether no value of the output is negative if no value of any input is.
         nonnegative: Whether no value of the output is ever negative.
+        nonnegative_if: For an operator of which this depends on the node: the rule for it.
         keeps_magnitude: Whether no value of the output has a larger magnitude than the largest of the first input.
         bound: Largest magnitude that a value of the output has, whatever the inputs are; None where there is none.
         keeps_order_only: Whether the output depends only on the order of the values, or on the shape. Then codes give
@@ -68,7 +74,9 @@ class ValueTraits:
     moves_values_if: Callable[[NodeView], bool] | None = None
     passes_values: bool = False
     keeps_sign: bool = False
+    keeps_sign_of_all: bool = False
     nonnegative: bool = False
+    nonnegative_if: SignRule | None = None
     keeps_magnitude: bool = False
     bound: float | None = None
     keeps_order_only: bool = False

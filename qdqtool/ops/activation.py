@@ -13,8 +13,18 @@ def _constant_slope(node: NodeView, layout: ChannelLayout, constants: Constants)
     return layout if slope is not None and constants.is_constant(slope) else None
 
 
+def _starts_at_zero(node: NodeView, constants: Constants) -> bool:
+    """Return whether the lower bound of a Clip is a constant that is not negative."""
+    bound = node.input(1)
+    if bound is None:
+        # An attribute below opset 11.
+        return float(node.attribute("min", -1.0)) >= 0
+    found = constants.array(bound) if constants.is_constant(bound) else None
+    return found is not None and bool((found.astype("float64") >= 0).all())
+
+
 TRAITS = {
-    "Clip": Traits(keeps_channels=True, fused_behind_products=True),
+    "Clip": Traits(keeps_channels=True, nonnegative_if=_starts_at_zero, fused_behind_products=True),
     "Elu": Traits(keeps_channels=True, lacks_int8=True),
     "Erf": Traits(bound=1.0, keeps_channels=True),
     "Gelu": Traits(keeps_channels=True, lacks_int8=True),

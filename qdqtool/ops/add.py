@@ -11,5 +11,5 @@ class _Add(QuantizableOp):
     activation_inputs = (0, 1)
 
 
-TRAITS = {"Add": Traits(keeps_channels=True, computes_indices=True, lacks_uint8=True)}
+TRAITS = {"Add": Traits(keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, lacks_uint8=True)}
 OP = _Add()

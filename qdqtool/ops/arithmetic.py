@@ -3,12 +3,12 @@
 from qdqtool.ops._traits import Codes, Traits
 
 TRAITS = {
-    "Div": Traits(keeps_channels=True, computes_indices=True, codes=Codes.SCALED),
+    "Div": Traits(keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, codes=Codes.SCALED),
     "Equal": Traits(computes_indices=True),
     "Greater": Traits(computes_indices=True),
     "Less": Traits(computes_indices=True),
-    "Max": Traits(computes_indices=True, codes=Codes.JOINED),
-    "Min": Traits(computes_indices=True, codes=Codes.JOINED),
-    "Mul": Traits(keeps_channels=True, computes_indices=True, codes=Codes.SCALED),
+    "Max": Traits(keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED),
+    "Min": Traits(keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED),
+    "Mul": Traits(keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, codes=Codes.SCALED),
     "Sub": Traits(keeps_channels=True, computes_indices=True),
 }

@@ -21,5 +21,5 @@ class _Concat(QuantizableOp):
         return tuple(range(len(node.proto.input)))
 
 
-TRAITS = {"Concat": Traits(computes_indices=True, codes=Codes.JOINED, lacks_uint8=True)}
+TRAITS = {"Concat": Traits(keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED, lacks_uint8=True)}
 OP = _Concat()

@@ -7,8 +7,10 @@ TRAITS = {
     "ArgMax": Traits(keeps_order_only=True),
     "ArgMin": Traits(keeps_order_only=True),
     "CumSum": Traits(lacks_int8=True),
-    "ReduceMax": Traits(keeps_order_only=True, keeps_channels=True, factor_rule=over_axes, codes=Codes.SELECTED),
-    "ReduceMean": Traits(keeps_channels=True, factor_rule=over_axes, lacks_int8=True),
+    "ReduceMax": Traits(
+        keeps_order_only=True, keeps_sign=True, keeps_channels=True, factor_rule=over_axes, codes=Codes.SELECTED
+    ),
+    "ReduceMean": Traits(keeps_sign=True, keeps_channels=True, factor_rule=over_axes, lacks_int8=True),
     "ReduceMin": Traits(keeps_order_only=True, codes=Codes.SELECTED),
     "TopK": Traits(keeps_order_only=True, keeps_magnitude=True, index_inputs=(1,)),
 }

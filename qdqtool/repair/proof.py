@@ -8,8 +8,6 @@ import numpy as np
 from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds, with_shapes
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import QdqError
-from qdqtool.graph.edits.naming import Namer
-from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
@@ -17,9 +15,7 @@ from qdqtool.insertion.strip import strip_from
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.metrics import max_steps
-from qdqtool.ops.support.fused_relu import absorbs_relu
 from qdqtool.repair.report import OutputChange
-from qdqtool.rules import Draft, RuleContext
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.ort_cpu import Profile, Session
 
@@ -140,21 +136,10 @@ def _equal(left: Array, right: Array) -> bool:
 
 def _twin_run(original: Model, prover: Prover) -> Run:
     try:
-        twin = strip_from(_with_relus(original)).model
+        twin = strip_from(original).model
     except QdqError as error:
         return Run(failure=_reason(error))
     return prover.run(twin)
-
-
-def _with_relus(model: Model) -> Model:
-    """Return the model with an explicit Relu wherever its quantizer replaced one by the clipping of a Q."""
-    context = RuleContext(model.fork())
-    draft = Draft(context, Namer(context.view))
-    for entry in context.qdq.quantizers():
-        if absorbs_relu(entry, context.index):
-            source = entry.node.input_name(0)
-            draft.set_input(entry.node, 0, draft.add(entry.node, "Relu", (source,), source))
-    return apply_edits(context.model, draft.edits) if draft.edits else model
 
 
 def _output_change(

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.small import conv_model, make_model, run
 
+from qdqtool.errors import ModelError
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.insert import InsertOptions, insert_plan
 from qdqtool.jobs.strip import StripReport, strip_model
@@ -118,16 +119,133 @@ def test_outputs_forks_and_double_pairs(
     assert all(np.array_equal(a, b) for a, b in zip(run(stripped, {"x": x}), expected, strict=True))
 
 
-@pytest.mark.parametrize(("before", "warned"), [("Neg", True), ("Relu", False)])
-def test_a_q_that_does_the_work_of_a_relu_is_warned_of(tmp_path: Path, before: str, warned: bool) -> None:
+def bounded_model(scale: float, zero_point: np.generic, *, opset: int = 17, output: str = "y") -> onnx.ModelProto:
+    """x -> MatMul(w) -> Q -> DQ -> d -> Neg -> y."""
     nodes = [
-        helper.make_node(before, ["x"], ["r"]),
-        helper.make_node("QuantizeLinear", ["r", "s", "z"], ["q"], name="clips"),
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("QuantizeLinear", ["m", "s", "z"], ["q"], name="bounds"),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("Neg", ["d"], ["y"]),
+    ]
+    constants = {"w": np.eye(4, dtype=np.float32), "s": np.asarray(np.float32(scale)), "z": np.asarray(zero_point)}
+    return make_model(nodes, {"x": (4,)}, {output: (4,)}, constants, opset=opset)
+
+
+X4 = np.array([-20, -0.3, 0.5, 20], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero_point", "put_back"),
+    [
+        (0.02, np.uint8(0), ("Relu", None, None)),
+        (0.02, np.int8(-128), ("Relu", None, None)),
+        (6 / 255, np.uint8(0), ("Clip", 0.0, 6.0)),
+        (6 / 255, np.int8(-128), ("Clip", 0.0, 6.0)),
+        (20 / 65535, np.uint16(0), ("Clip", 0.0, 20.0)),
+        (2 / 255, np.int8(0), ("Clip", -1.0, 1.0)),
+        (3 / 255, np.uint8(85), ("Clip", -1.0, 2.0)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("opset", "output"), [(10, "y"), (17, "y"), (17, "d")])
+def test_the_relu_or_clip_whose_work_the_range_did_is_put_back(
+    tmp_path: Path, scale: float, zero_point: np.generic, put_back: tuple[object, ...], opset: int, output: str
+) -> None:
+    path = tmp_path / "q.onnx"
+    bounds = (0, np.inf) if put_back[0] == "Relu" else put_back[1:]
+    opset = max(opset, 21 if zero_point.dtype == np.uint16 else 0)
+    path.write_bytes(bounded_model(scale, zero_point, opset=opset, output=output).SerializeToString())
+    stripped, report = strip(path)
+    assert [(made.op_type, made.low, made.high) for made in report.restored] == [put_back]
+    assert (report.warnings, report.kept) == ((), ())
+    [made] = run(stripped, {"x": X4})
+    assert np.allclose(made, np.clip(X4, *bounds) * (-1 if output == "y" else 1))
+    assert "Identity" not in {node.op_type for node in stripped.graph.node}
+
+
+@pytest.mark.parametrize(
+    ("before", "scale", "zero_point"),
+    [
+        ("Relu", 0.02, np.uint8(0)),
+        ("Sigmoid", 1 / 255, np.uint8(0)),
+        ("Tanh", 2 / 255, np.int8(0)),
+        ("Neg", 0.05, np.int8(0)),
+        ("Neg", 0.0471, np.uint8(117)),
+        (None, 0.02, np.uint8(0)),
+        (None, 1 / 255, np.uint8(0)),
+    ],
+    ids=str,
+)
+def test_a_range_that_only_holds_what_was_seen_is_no_clip(
+    tmp_path: Path, before: str | None, scale: float, zero_point: np.generic
+) -> None:
+    nodes = [helper.make_node(before, ["x"], ["r"])] if before else []
+    nodes += [
+        helper.make_node("QuantizeLinear", ["r" if before else "x", "s", "z"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
         helper.make_node("Exp", ["d"], ["y"]),
     ]
-    constants = {"s": np.asarray(np.float32(0.5)), "z": np.asarray(np.uint8(0))}
+    constants = {"s": np.asarray(np.float32(scale)), "z": np.asarray(zero_point)}
     path = tmp_path / "q.onnx"
     path.write_bytes(make_model(nodes, {"x": (4,)}, {"y": (4,)}, constants).SerializeToString())
     _, report = strip(path)
-    assert ["clips at zero" in warning for warning in report.warnings] == [True] * warned
+    assert (report.restored, report.warnings) == ((), ())
+
+
+def test_a_clip_that_is_there_is_not_put_behind_itself(tmp_path: Path) -> None:
+    proto = bounded_model(6 / 255, np.uint8(0))
+    proto.graph.node.insert(1, helper.make_node("Clip", ["m", "low", "high"], ["c"]))
+    proto.graph.node[2].input[0] = "c"
+    proto.graph.initializer.extend(numpy_helper.from_array(np.float32(v), n) for n, v in (("low", 0), ("high", 6)))
+    (tmp_path / "q.onnx").write_bytes(proto.SerializeToString())
+    assert strip(tmp_path / "q.onnx")[1].restored == ()
+
+
+def test_one_relu_serves_all_pairs_of_a_q(tmp_path: Path) -> None:
+    proto = bounded_model(0.02, np.uint8(0))
+    proto.graph.node.append(helper.make_node("DequantizeLinear", ["q", "s", "z"], ["second"]))
+    proto.graph.output.append(helper.make_tensor_value_info("second", TensorProto.FLOAT, (4,)))
+    (tmp_path / "q.onnx").write_bytes(proto.SerializeToString())
+    stripped, report = strip(tmp_path / "q.onnx")
+    assert [node.op_type for node in stripped.graph.node] == ["MatMul", "Relu", "Neg"]
+    assert [made.tensor for made in report.restored] == ["second"]
+
+
+def test_a_float16_relu6_gets_float16_bounds(tmp_path: Path) -> None:
+    proto = bounded_model(6 / 255, np.uint8(0), opset=19)
+    for tensor in proto.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    (tmp_path / "q.onnx").write_bytes(proto.SerializeToString())
+    stripped, _ = strip(tmp_path / "q.onnx")
+    assert -run(stripped, {"x": X4.astype(np.float16)})[0].max(initial=-9) == 0
+    assert run(stripped, {"x": X4.astype(np.float16)})[0].min() == -6
+
+
+def test_what_cannot_be_put_back_is_refused_unless_asked_for(tmp_path: Path) -> None:
+    proto = bounded_model(0.02, np.uint8(0))
+    scale, zero_point = np.full(4, 0.02, np.float32), np.array([0, 0, 128, 128], np.uint8)
+    del proto.graph.initializer[1:]
+    proto.graph.initializer.extend([numpy_helper.from_array(scale, "s"), numpy_helper.from_array(zero_point, "z")])
+    for node in proto.graph.node[1:3]:
+        node.attribute.append(helper.make_attribute("axis", 0))
+    path = tmp_path / "q.onnx"
+    path.write_bytes(proto.SerializeToString())
+    with pytest.raises(
+        ModelError, match=r"bounds may do the work of .*: it cuts off negative values in some channels"
+    ) as e:
+        strip(path)
+    assert "--drop-clipping" in str(e.value.hint)
+    assert not (tmp_path / "s.onnx").exists()
+    report = strip_model(path, tmp_path / "s.onnx", drop_clipping=True)
+    assert len(report.warnings) == 1
+
+
+def test_a_pair_behind_a_pair_may_be_an_output(tmp_path: Path) -> None:
+    proto = qdq_chain(("a",), ("twice",), double=True)
+    del proto.graph.node[-1]
+    (tmp_path / "q.onnx").write_bytes(proto.SerializeToString())
+    stripped, _ = strip(tmp_path / "q.onnx")
+    assert run(stripped, {"x": X4})[0].tolist() == [0, 0, 0.5, 20]

@@ -106,6 +106,23 @@ def test_what_is_nonnegative_makes_nothing_negative_of_anything(op_type: str):
         assert not any((made < 0).any() for made in float_outputs(case, 5 * random_like(case.x))), case
 
 
+@pytest.mark.parametrize("op_type", stating(lambda known: known.keeps_sign_of_all))
+def test_what_keeps_the_sign_of_all_inputs_makes_nothing_negative_of_what_is_not(op_type: str):
+    for case in examples(op_type):
+        rest = {i: np.abs(array) for i, array in enumerate(case.inputs) if i and array is not None}
+        made = case.run(np.abs(random_like(case.x)), rest)
+        assert all((each >= 0).all() for each in made if each.dtype.kind == "f"), case
+
+
+@pytest.mark.parametrize("op_type", stating(lambda known: known.nonnegative_if))
+def test_what_is_nonnegative_by_its_attributes_is_so(op_type: str):
+    rule = ops.all_traits()[op_type].nonnegative_if
+    assert rule is not None
+    found = [case for case in examples(op_type) if rule(case.node, case.index.constants)]
+    for case in found:
+        assert not any((made < 0).any() for made in float_outputs(case, 5 * random_like(case.x))), case
+
+
 @pytest.mark.parametrize("op_type", stating(lambda known: known.keeps_magnitude))
 def test_what_keeps_magnitudes_makes_nothing_larger(op_type: str):
     for case in examples(op_type):

@@ -1,8 +1,11 @@
 """The strip report for a terminal."""
 
+from collections import Counter
+
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.insertion.strip import RestoredNode
 from qdqtool.jobs.strip import StripReport
 from qdqtool.report.terminal import escape, plural, sizes_line
 
@@ -17,6 +20,9 @@ def render(report: StripReport, console: Console) -> None:
             f" in {escape(report.model)}",
         )
     )
+    for operator, count in Counter(map(_operator, report.restored)).items():
+        times = "" if count == 1 else f" {count} times"
+        console.print(Text.assemble("  ", (f"put back {operator}{times}", "green"), ": the range of a Q did its work"))
     for rest in report.kept:
         scope = f" in {escape(rest.graph)}" if rest.graph else ""
         console.print(Text.assemble("  ", ("kept ", "yellow"), f"{escape(rest.node)}{scope}: {rest.reason}"))
@@ -26,3 +32,10 @@ def render(report: StripReport, console: Console) -> None:
     console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
     if report.external_data:
         console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
+
+
+def _operator(made: RestoredNode) -> str:
+    if made.op_type == "Relu":
+        return "Relu"
+    bounds = [f"{name} {bound:g}" for name, bound in (("min", made.low), ("max", made.high)) if bound is not None]
+    return f"{made.op_type} ({', '.join(bounds)})"

@@ -3,7 +3,7 @@
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.graph.io.save import Sizes
-from qdqtool.insertion.strip import KeptNode, RemovedNode
+from qdqtool.insertion.strip import KeptNode, RemovedNode, RestoredNode
 from qdqtool.jobs.strip import StripReport
 from qdqtool.report.text.strip import render
 
@@ -18,6 +18,10 @@ def test_what_went_what_stays_and_the_files():
             RemovedNode(node="e", graph="", kind="weight", tensor="w"),
             RemovedNode(node="f", graph="", kind="weight", tensor="v"),
         ),
+        restored=(
+            *(RestoredNode(node=name, graph="", op_type="Relu", tensor="r") for name in "ab"),
+            RestoredNode(node=HOSTILE, graph="", op_type="Clip", tensor="c", low=0.0, high=6.0),
+        ),
         kept=(KeptNode(node=HOSTILE, op_type="Q", graph="then", reason="its codes are an output"),),
         warnings=(HOSTILE,),
         sizes=Sizes(before=1000, after=4000),
@@ -25,6 +29,8 @@ def test_what_went_what_stays_and_the_files():
 
     assert printed(render, report).splitlines() == [
         f"1 pair bypassed and 2 weights made float again in {ESCAPED}",
+        "  put back Relu 2 times: the range of a Q did its work",
+        "  put back Clip (min 0, max 6): the range of a Q did its work",
         f"  kept {ESCAPED} in then: its codes are an output",
         f"  warning {ESCAPED}",
         "size 1 kB -> 4 kB (400%)",
