@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from qdqtool.engine.precision_gate import PrecisionGate
     from qdqtool.engine.profiles import ShapeOptions
     from qdqtool.engine.report import EngineReport
+    from qdqtool.engine.shape_values import ShapeValues
     from qdqtool.findings import Finding
     from qdqtool.graph.io.load import load_model
     from qdqtool.graph.io.save import ExternalData
@@ -67,6 +68,7 @@ _HOMES = {
     "qdqtool.engine.options": ("BuildOptions",),
     "qdqtool.engine.precision_gate": ("PrecisionGate",),
     "qdqtool.engine.profiles": ("ShapeOptions",),
+    "qdqtool.engine.shape_values": ("ShapeValues",),
     "qdqtool.engine.report": ("EngineReport",),
     "qdqtool.findings": ("Finding",),
     "qdqtool.graph.io.load": ("load_model",),
@@ -145,6 +147,7 @@ __all__ = [
     "ScaleRule",
     "Selection",
     "ShapeOptions",
+    "ShapeValues",
     "Shard",
     "StripReport",
     "ValidateReport",

@@ -144,11 +144,9 @@ def weights_option() -> Callable[[Decorated], Decorated]:
     )
 
 
-def shapes_option(name: str, what: str) -> Callable[[Decorated], Decorated]:
+def shapes_option(name: str, what: str, metavar: str = "NAME:1x3x320x320") -> Callable[[Decorated], Decorated]:
     """An option with shapes by input name; :func:`qdqtool.data.input_shapes.parse_shapes` reads it."""
-    return click.option(
-        name, multiple=True, metavar="NAME:1x3x320x320", help=f"{what}; several with commas, or the option again."
-    )
+    return click.option(name, multiple=True, metavar=metavar, help=f"{what}; several with commas, or the option again.")
 
 
 def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:

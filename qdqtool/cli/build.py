@@ -18,6 +18,7 @@ from qdqtool.cli._options import (
 if TYPE_CHECKING:
     from qdqtool.engine.options import BuildOptions
     from qdqtool.engine.profiles import ShapeOptions
+    from qdqtool.engine.shape_values import ShapeValues
 
 
 @click.command(short_help="Build a TensorRT engine and report the precision of each quantized node.")
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 @shapes_option("--opt-shapes", "Shapes to optimize for; alone they are the only ones")
 @shapes_option("--max-shapes", "Largest shapes of dynamic inputs")
 @shapes_option("--input-shapes", "Fix the shape of an input, and fold what that decides")
+@shapes_option("--min-shape-values", "Smallest values of inputs that decide shapes", "NAME:2x-1")
+@shapes_option("--opt-shape-values", "Values to optimize for; alone they are the only ones", "NAME:2x-1")
+@shapes_option("--max-shape-values", "Largest values of inputs that decide shapes", "NAME:2x-1")
 @click.option(
     "--calib-data",
     type=click.Path(path_type=Path),
@@ -99,7 +103,8 @@ def _options(  # noqa: PLR0913 -- one argument for each option
     from qdqtool.engine.precision_gate import parse_gate
 
     return BuildOptions(
-        shapes=_shapes(**shapes),
+        shapes=_shapes(**{name: given for name, given in shapes.items() if name.endswith("shapes")}),
+        shape_values=_values(**{name: given for name, given in shapes.items() if name.endswith("values")}),
         calib_data=calib_data,
         compute_capabilities=parse(compute_capabilities) if compute_capabilities is not None else (),
         timeout=timeout,
@@ -118,3 +123,11 @@ def _shapes(**words: tuple[str, ...]) -> "ShapeOptions":
     return ShapeOptions(
         min=found["min_shapes"], opt=found["opt_shapes"], max=found["max_shapes"], fixed=found["input_shapes"]
     )
+
+
+def _values(**words: tuple[str, ...]) -> "ShapeValues":
+    from qdqtool.data.input_shapes import parse_values
+    from qdqtool.engine.shape_values import ShapeValues
+
+    found = {key: parse_values(given, f"--{key.replace('_', '-')}") for key, given in words.items()}
+    return ShapeValues(min=found["min_shape_values"], opt=found["opt_shape_values"], max=found["max_shape_values"])

@@ -10,6 +10,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 # The name is matched lazily up to a colon with a shape behind it, since ONNX names may hold colons ("input:0").
 _ENTRY = re.compile(r"(?P<name>[^,].*?):(?P<dims>\d+(?:[xX]\d+)*|\[[\d, ]*\])\s*(?:,|$)", re.DOTALL | re.ASCII)
+_VALUES = re.compile(r"(?P<name>[^,].*?):(?P<dims>-?\d+(?:[xX]-?\d+)*|\[[-\d, ]*\])\s*(?:,|$)", re.DOTALL | re.ASCII)
 _SYNTAX = "write it as name:1x3x320x320, several separated by commas"
 
 
@@ -25,14 +26,23 @@ def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]
     Raises:
         UsageError: A word has another form, a size is 0, or a name occurs twice.
     """
-    found: dict[str, tuple[int, ...]] = {}
-    for word in words:
-        for name, shape in _entries(word, option):
-            if 0 in shape:
-                raise UsageError(f"{option} gives '{name}' a dimension of 0; each must be at least 1")
-            if name in found:
-                raise UsageError(f"{option} names '{name}' twice")
-            found[name] = shape
+    found = _parse(words, option, _ENTRY)
+    for name, shape in found.items():
+        if 0 in shape:
+            raise UsageError(f"{option} gives '{name}' a dimension of 0; each must be at least 1")
+    return found
+
+
+def parse_values(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
+    """Parse ``sizes:1x3x64x64,start:[0,-1],count:5`` to integers by name: the same spelling for values of inputs.
+
+    Raises:
+        UsageError: A word has another form, an entry has no value, or a name occurs twice.
+    """
+    found = _parse(words, option, _VALUES)
+    for name, values in found.items():
+        if not values:
+            raise UsageError(f"{option} gives '{name}' no value")
     return found
 
 
@@ -46,14 +56,24 @@ def spell_shapes(shapes: Shapes) -> str:
     return ",".join(f"{name}:{spell_shape(shape)}" for name, shape in shapes.items())
 
 
-def _entries(word: str, option: str) -> list[tuple[str, tuple[int, ...]]]:
+def _parse(words: Sequence[str], option: str, entry: re.Pattern[str]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for word in words:
+        for name, numbers in _entries(word, option, entry):
+            if name in found:
+                raise UsageError(f"{option} names '{name}' twice")
+            found[name] = numbers
+    return found
+
+
+def _entries(word: str, option: str, entry: re.Pattern[str]) -> list[tuple[str, tuple[int, ...]]]:
     found: list[tuple[str, tuple[int, ...]]] = []
     position = 0
     while position < len(word):
-        match = _ENTRY.match(word, position)
+        match = entry.match(word, position)
         if match is None:
             raise UsageError(f"{option} '{word}' cannot be read from '{word[position:]}' on", hint=_SYNTAX)
-        found.append((match["name"].strip(), tuple(int(dim) for dim in re.findall(r"\d+", match["dims"]))))
+        found.append((match["name"].strip(), tuple(int(dim) for dim in re.findall(r"-?\d+", match["dims"]))))
         position = match.end()
     if not found:
         raise UsageError(f"{option} is empty", hint=_SYNTAX)

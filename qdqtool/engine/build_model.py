@@ -9,6 +9,7 @@ from qdqtool.data import Feeds, input_specs, load_feeds
 from qdqtool.engine.builder import InputProfile
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import check_shapes, resolve_profiles
+from qdqtool.engine.shape_values import measure_values, resolve_values
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
@@ -28,12 +29,16 @@ class ModelToBuild:
         file: The same model as stored in the file that the builder reads.
         specialized: How it differs from the original; None where it does not.
         profiles: Shapes of its dynamic inputs.
+        values: Values that the user gave for inputs that decide shapes.
+        measured_values: Values of integer inputs in the data.
     """
 
     model: Model
     file: Model
     specialized: Specialized | None
     profiles: tuple[InputProfile, ...]
+    values: tuple[InputProfile, ...]
+    measured_values: tuple[InputProfile, ...]
 
 
 @contextmanager
@@ -49,11 +54,13 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
     special = specialize(model, fixed) if fixed else Transformed(model, None)
     feeds = load_feeds(options.calib_data, input_specs(special.model)) if options.calib_data is not None else None
     profiles = resolve_profiles(special.model.proto, options.shapes, measure(feeds) if feeds is not None else {})
+    values = resolve_values(special.model, options.shape_values)
+    measured = measure_values(feeds) if feeds is not None else ()
     if special.report is None:
-        yield ModelToBuild(model, model, None, profiles)
+        yield ModelToBuild(model, model, None, profiles, values, measured)
         return
     with stored(special.model) as file:
-        yield ModelToBuild(special.model, file, special.report, profiles)
+        yield ModelToBuild(special.model, file, special.report, profiles, values, measured)
 
 
 @contextmanager

@@ -37,6 +37,8 @@ class EngineRequest:
         engine: File to write; the caller renames it after the build has succeeded.
         targets: Compute capabilities as ``8.6``; empty for the GPU in this machine.
         profiles: Shapes of the dynamic inputs.
+        values: Values that the user gave for inputs that decide shapes, in place of extents.
+        measured_values: Values of integer inputs in the data, for those that decide shapes.
         timeout: Seconds after which the builder is stopped.
         verbose_log: File for the builder's whole log; None for no file.
     """
@@ -45,6 +47,8 @@ class EngineRequest:
     engine: Path
     targets: tuple[str, ...] = ()
     profiles: tuple[InputProfile, ...] = ()
+    values: tuple[InputProfile, ...] = ()
+    measured_values: tuple[InputProfile, ...] = ()
     timeout: float = 1800.0
     verbose_log: Path | None = None
 
@@ -105,6 +109,7 @@ class Built:
         kernels: The kernels of the engine; empty without evidence.
         layer_dump: The builder's own text or JSON that they were read from.
         warnings: Messages of the builder that a user should know, each once.
+        values: The values that the engine must accept for inputs that decide shapes.
         parse_seconds: Time in the parser.
         build_seconds: Time in the builder.
     """
@@ -114,6 +119,7 @@ class Built:
     kernels: tuple[Kernel, ...]
     layer_dump: str
     warnings: tuple[str, ...]
+    values: tuple[InputProfile, ...] = ()
     parse_seconds: float
     build_seconds: float
 

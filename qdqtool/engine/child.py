@@ -118,6 +118,8 @@ class _Build:
         network = self._parse(builder)
         if network is None:
             return None
+        if not self._knows_values(network):
+            return None
         self._result.put(stage="build")
         started = time.perf_counter()
         config = self._configure(builder, network)
@@ -172,8 +174,21 @@ class _Build:
             if member is None or not config.set_compute_capability(member, index):
                 self._result.put(message=f"compute capability {target} is unknown to this version")
                 return None
-        profiles = self._request["profiles"]
+        profiles = self._request["profiles"] or self._shape_inputs(network)
         return config if not profiles or self._add_profile(builder, network, config) else None
+
+    def _shape_inputs(self, network: Any) -> list[str]:
+        """The inputs whose values decide shapes; only the parsed network tells which."""
+        inputs = (network.get_input(index) for index in range(network.num_inputs))
+        return [each.name for each in inputs if each.is_shape_tensor]
+
+    def _knows_values(self, network: Any) -> bool:
+        found = self._shape_inputs(network)
+        self._result.put(shape_inputs=found)
+        missing = [name for name in found if name not in self._request["values"]]
+        if missing:
+            self._result.put(problem="values", missing=missing)
+        return not missing
 
     def _add_profile(self, builder: Any, network: Any, config: Any) -> bool:
         names = {network.get_input(index).name for index in range(network.num_inputs)}
@@ -181,6 +196,9 @@ class _Build:
         for entry in self._request["profiles"]:
             if entry["name"] in names:
                 profile.set_shape(entry["name"], entry["min"], entry["opt"], entry["max"])
+        for name in self._shape_inputs(network):
+            entry = self._request["values"][name]
+            profile.set_shape_input(name, entry["min"], entry["opt"], entry["max"])
         # -1 means that min <= opt <= max does not hold. Shapes that are too small for a layer give only a warning.
         if config.add_optimization_profile(profile) < 0:
             self._result.put(message="the shapes make no valid optimization profile")

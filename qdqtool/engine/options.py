@@ -5,6 +5,7 @@ from pathlib import Path
 
 from qdqtool.engine.precision_gate import PrecisionGate
 from qdqtool.engine.profiles import ShapeOptions
+from qdqtool.engine.shape_values import ShapeValues
 from qdqtool.errors import UsageError
 
 DEFAULT_TIMEOUT = 1800.0
@@ -16,7 +17,8 @@ class BuildOptions:
 
     Attributes:
         shapes: Shapes of inputs. Those of ``fixed`` are written into the model before it is built.
-        calib_data: Calibration data, whose shapes serve the dynamic inputs that ``shapes`` does not name.
+        shape_values: Values of inputs that decide shapes.
+        calib_data: Calibration data, whose shapes and shape values serve the inputs that the options do not name.
         compute_capabilities: Targets such as ``8.6``; empty for the backend's default.
         timeout: Seconds that parsing and building may take together.
         skip_validate: Build without the validate gate; the report says so.
@@ -26,6 +28,7 @@ class BuildOptions:
     """
 
     shapes: ShapeOptions = field(default_factory=ShapeOptions)
+    shape_values: ShapeValues = field(default_factory=ShapeValues)
     calib_data: Path | None = None
     compute_capabilities: tuple[str, ...] = ()
     timeout: float = DEFAULT_TIMEOUT

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +77,9 @@ def _encode(module: str, request: EngineRequest, *, inspect: bool) -> dict[str, 
         "engine": str(request.engine.resolve()),
         # Members of ComputeCapability are spelled SM86.
         "targets": [f"SM{target.replace('.', '')}" for target in request.targets],
-        "profiles": [
-            {"name": entry.name, "min": entry.min, "opt": entry.opt, "max": entry.max} for entry in request.profiles
-        ],
+        "profiles": [asdict(entry) for entry in request.profiles],
+        # What the user gives replaces what was measured.
+        "values": {entry.name: asdict(entry) for entry in (*request.measured_values, *request.values)},
         "inspect": inspect,
         "verbose": request.verbose_log is not None,
     }

@@ -24,6 +24,7 @@ class EngineReport:
         targets: Compute capabilities that the engine is for; empty for the GPU in this machine.
         specialized: How the model was specialized for fixed shapes; None where it was built as it is.
         profiles: Shapes that it accepts for dynamic inputs.
+        shape_values: Values that it accepts for inputs that decide shapes.
         seconds: Time in parser and builder.
         bytes: Size of the engine.
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
@@ -46,6 +47,7 @@ class EngineReport:
     targets: tuple[str, ...]
     specialized: Specialized | None
     profiles: tuple[InputProfile, ...]
+    shape_values: tuple[InputProfile, ...]
     seconds: float
     bytes: int
     planned: dict[str, int]

@@ -6,12 +6,21 @@ from dataclasses import dataclass
 
 from qdqtool import targets
 from qdqtool.engine import compute_capabilities, process
-from qdqtool.engine.builder import BuildRefusedError, Built, EngineRequest, Evidence, Kernel, NodePrecision
+from qdqtool.engine.builder import (
+    BuildRefusedError,
+    Built,
+    EngineRequest,
+    Evidence,
+    InputProfile,
+    Kernel,
+    NodePrecision,
+)
 from qdqtool.engine.layer_dump import read_dump, read_inspector
 from qdqtool.engine.parser_errors import builder_refusals, parser_refusals
 from qdqtool.engine.planned_types import planned_nodes, quantized_types
 from qdqtool.engine.precision import compare
 from qdqtool.engine.process import Outcome
+from qdqtool.engine.shape_values import missing_values, used_values
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
 from qdqtool.graph.model import Model
 
@@ -110,6 +119,7 @@ class TensorRT:
             BuildRefusedError: The parser or the builder refused the model.
             BuilderFailedError: The process crashed or passed its time limit.
             OutputError: The engine cannot be written.
+            UsageError: Values of inputs that decide shapes are missing, or given for another input.
         """
         self.require()
         outcome = process.run(self.module, request, inspect=self.needs_gpu, title=self.title)
@@ -121,6 +131,7 @@ class TensorRT:
             kernels=kernels,
             layer_dump=outcome.layers,
             warnings=_warnings(outcome),
+            values=_values(outcome, request),
             parse_seconds=float(outcome.facts["parse_seconds"]),
             build_seconds=float(outcome.facts["build_seconds"]),
         )
@@ -150,6 +161,8 @@ class TensorRT:
                     f"{self.title} finds no NVIDIA GPU that it can use",
                     hint="`--backend tensorrt-rtx` builds without one" if self.needs_gpu else self.remark,
                 )
+            case "values":
+                raise missing_values(request.model, facts["missing"])
             case "write":
                 raise OutputError(
                     f"the engine cannot be written to {request.engine.parent}: {facts['message']}; nothing was left"
@@ -164,6 +177,14 @@ class TensorRT:
         if errors:
             return BuildRefusedError(self.title, parser_refusals(errors, outcome.facts.get("further", [])), "parse")
         return BuildRefusedError(self.title, builder_refusals(outcome.log, outcome.facts.get("message")), "build")
+
+
+def _values(outcome: Outcome, request: EngineRequest) -> tuple[InputProfile, ...]:
+    """The values that the profile of the engine has."""
+    shape_inputs = outcome.facts["shape_inputs"]
+    given = used_values(request.values, shape_inputs)
+    names = {profile.name for profile in given}
+    return given + tuple(p for p in request.measured_values if p.name in shape_inputs and p.name not in names)
 
 
 def _warnings(outcome: Outcome) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qdqtool.data.input_shapes import parse_shapes
+from qdqtool.data.input_shapes import parse_shapes, parse_values
 from qdqtool.errors import UsageError
 
 
@@ -44,3 +44,29 @@ def test_spellings(words, expected):
 def test_what_cannot_be_read(words, message):
     with pytest.raises(UsageError, match=message):
         parse_shapes(words, "--opt-shapes")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["shape:2x-1x0"], {"shape": (2, -1, 0)}),
+        (["shape:[2,-1, 0],n:-3", "k:5"], {"shape": (2, -1, 0), "n": (-3,), "k": (5,)}),
+        (["a:0:1x3"], {"a:0": (1, 3)}),
+    ],
+)
+def test_values_are_spelled_as_shapes_and_may_be_negative(words, expected):
+    assert parse_values(words, "--opt-shape-values") == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["n:[]"], "gives 'n' no value"),
+        (["n:1--2"], "cannot be read"),
+        (["n:1.5"], "cannot be read"),
+        (["n:1,n:2"], "names 'n' twice"),
+    ],
+)
+def test_values_that_cannot_be_read(words, message):
+    with pytest.raises(UsageError, match=message):
+        parse_values(words, "--opt-shape-values")

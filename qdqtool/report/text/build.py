@@ -1,6 +1,7 @@
 """The build report for a terminal."""
 
 from collections import Counter
+from collections.abc import Hashable, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -10,10 +11,12 @@ from qdqtool.engine.builder import InputProfile, NodePrecision
 from qdqtool.engine.report import EngineReport
 from qdqtool.report.table import FittedTable
 from qdqtool.report.terminal import escape, human_bytes, make_table, plural
-from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.report.text._rest import limit, lists_all, print_rest
 from qdqtool.transforms.specialize import Specialized
 
 SHOWN = 20
+SHOWN_NODES = 4
+"""Nodes with the same fallback that are named."""
 
 _EVIDENCE = {
     "aot-dump": "Types are from the layer dump that the builder makes ahead of time. Float operands in it prove a "
@@ -37,13 +40,15 @@ def render(report: EngineReport, console: Console) -> None:
 
 
 def _head(report: EngineReport, console: Console) -> None:
-    targets = ", ".join(report.targets) or "the GPU in this machine"
+    targets = f"compute capability {', '.join(report.targets)}" if report.targets else "for the GPU in this machine"
     console.print(Text(escape(report.model), "bold"))
-    console.print(f"  {report.backend} {escape(report.version)}; compute capability {targets}")
+    console.print(f"  {report.backend} {escape(report.version)}; {targets}")
     if report.specialized is not None:
         console.print(f"  {_specialized(report.specialized)}")
     for profile in report.profiles:
         console.print(f"  {_profile(profile)}")
+    for values in report.shape_values:
+        console.print(f"  values of {_profile(values)}")
     if report.findings is not None:
         found = f"{plural(report.findings.warnings, 'warning')}, {plural(report.findings.infos, 'remark')}"
         console.print(f"  validate: no errors, {found}")
@@ -76,11 +81,19 @@ def _precision(report: EngineReport, console: Console) -> None:
         noun = "node runs" if planned == 1 else "nodes run"
         console.print(Text(f"{achieved} of {planned} planned {kind} {noun} in {kind} kernels", style))
     console.print(_table(report.nodes))
-    fallbacks = [node for node in report.nodes if node.actual != node.planned]
-    for node in fallbacks[: limit(console, SHOWN)]:
-        console.print(_fallback(node))
-    print_rest(len(fallbacks), SHOWN, console)
+    _fallbacks([node for node in report.nodes if node.actual != node.planned], console)
     console.print(Text(_EVIDENCE[report.evidence], "dim"))
+
+
+def _fallbacks(nodes: Sequence[NodePrecision], console: Console) -> None:
+    """Print the nodes that do not run as planned, those that differ in their name only together."""
+    groups: dict[Hashable, list[NodePrecision]] = {}
+    for index, node in enumerate(nodes):
+        key = index if lists_all(console) else (node.op_type, node.planned, node.actual, node.reason)
+        groups.setdefault(key, []).append(node)
+    for group in list(groups.values())[: limit(console, SHOWN)]:
+        console.print(_fallback(group))
+    print_rest(len(groups), SHOWN, console)
 
 
 def _table(nodes: tuple[NodePrecision, ...]) -> FittedTable:
@@ -90,12 +103,23 @@ def _table(nodes: tuple[NodePrecision, ...]) -> FittedTable:
     return table
 
 
-def _fallback(node: NodePrecision) -> Text:
-    scope = f" in {escape(node.graph)}" if node.graph else ""
+def _fallback(group: Sequence[NodePrecision]) -> Text:
+    node = group[0]
+    names = [f"{escape(each.name)} in {escape(each.graph)}" if each.graph else escape(each.name) for each in group]
+    more = f", … ({len(group)} in all)" if len(group) > SHOWN_NODES else ""
     types = f"{escape(node.planned)} -> {escape(node.actual)}"
     return Text.assemble(
-        "  ", (escape(node.name), "bold"), f"{scope} ({escape(node.op_type)}): {types}, {escape(node.reason or '')}"
+        "  ",
+        (", ".join(names[:SHOWN_NODES]) + more, "bold"),
+        f" ({escape(node.op_type)}): {types}, {escape(node.reason or '')}",
     )
+
+
+def _nothing_quantized(report: EngineReport) -> str:
+    """What the verdict adds where all Q/DQ came to nothing, as for compute capability 7.5; empty where they did not."""
+    if not report.nodes or report.evidence == "none" or any(report.achieved.values()):
+        return ""
+    return f": a FLOAT engine, none of {plural(len(report.nodes), 'planned node')} runs quantized"
 
 
 def _files(report: EngineReport, console: Console) -> None:
@@ -104,12 +128,13 @@ def _files(report: EngineReport, console: Console) -> None:
     if report.engine is None:
         console.print(Text("no engine was written: a gate was missed", "bold red"))
         return
+    if report.manifest is not None:
+        console.print(f"manifest in {escape(report.manifest)}")
     console.print(
         Text.assemble(
             "wrote ",
             (escape(report.engine), "bold"),
             f", {human_bytes(report.bytes)} in {report.seconds:.1f} s",
+            (_nothing_quantized(report), "bold red"),
         )
     )
-    if report.manifest is not None:
-        console.print(f"manifest in {escape(report.manifest)}")

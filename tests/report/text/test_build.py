@@ -25,6 +25,7 @@ REPORT = EngineReport(
     targets=("8.9", "12.0"),
     specialized=None,
     profiles=(),
+    shape_values=(),
     seconds=1.25,
     bytes=2_500_000,
     planned={"int8": 2},
@@ -50,17 +51,19 @@ def test_the_head_names_backend_targets_and_shapes():
             InputProfile("a", (1, 3), (1, 3), (1, 3)),
             InputProfile("b", (1, 3), (4, 3), (8, 3)),
         ),
+        shape_values=(InputProfile("n", (1, -1), (1, -1), (1, -1)),),
         findings=Summary(warnings=1, infos=2),
         skipped=("validate",),
         warnings=("slow",),
     )
 
-    assert head[:9] == [
+    assert head[:10] == [
         "m.onnx",
         "  tensorrt 10.9; compute capability 8.9, 12.0",
         "  specialized for x 1x3: 9 nodes became 7",
         "  input a: 1x3",
         "  input b: 1x3 to 8x3, optimized for 4x3",
+        "  values of input n: 1x-1",
         "  validate: no errors, 1 warning, 2 remarks",
         "  validate: SKIPPED",
         "  warning: slow",
@@ -69,7 +72,7 @@ def test_the_head_names_backend_targets_and_shapes():
 
 
 def test_without_targets_the_engine_is_for_this_gpu():
-    assert "  tensorrt 10.9; compute capability the GPU in this machine" in lines(targets=())
+    assert "  tensorrt 10.9; for the GPU in this machine" in lines(targets=())
 
 
 def test_planned_types_are_compared_with_actual_ones():
@@ -83,10 +86,32 @@ def test_planned_types_are_compared_with_actual_ones():
 
 
 def test_many_fallbacks_are_counted():
-    text = lines(nodes=(FALLS_BACK,) * (SHOWN + 1))
+    nodes = tuple(replace(FALLS_BACK, reason=str(index)) for index in range(SHOWN + 1))
+    text = lines(nodes=nodes)
 
     assert sum("->" in line for line in text) == SHOWN
     assert "  … and 1 more (-v lists all)" in text
+
+
+def test_nodes_with_the_same_fallback_are_one_line():
+    nodes = tuple(replace(FALLS_BACK, name=f"c{index}", graph="") for index in range(6))
+    report = replace(REPORT, nodes=nodes)
+    brief, full = (printed(render, report, verbose=verbose).splitlines() for verbose in (False, True))
+
+    assert [line for line in brief if "->" in line] == [
+        "  c0, c1, c2, c3, … (6 in all) (Conv): int8 -> float32, no kernel takes axis 1"
+    ]
+    assert sum("->" in line for line in full) == 6
+
+
+def test_the_verdict_says_where_nothing_runs_quantized():
+    verdict = "wrote e.engine, 2.5 MB in 1.2 s: a FLOAT engine, none of 1 planned node runs quantized"
+    float_engine = {"nodes": (FALLS_BACK,), "planned": {"int8": 1}, "achieved": {"int8": 0}}
+
+    assert lines(**float_engine)[-1] == verdict
+    assert "FLOAT" not in lines()[-1]
+    assert "FLOAT" not in lines(**float_engine, evidence="none")[-1]
+    assert "FLOAT" not in lines(nodes=(), planned={}, achieved={})[-1]
 
 
 def test_the_limits_of_the_evidence_are_said():
@@ -101,8 +126,8 @@ def test_an_engine_without_quantized_nodes_is_a_float_engine():
 def test_files_are_named_with_size_and_time():
     assert lines(layer_info="l.json")[-3:] == [
         "layers in l.json",
-        "wrote e.engine, 2.5 MB in 1.2 s",
         "manifest in e.engine.manifest.json",
+        "wrote e.engine, 2.5 MB in 1.2 s",
     ]
 
 
