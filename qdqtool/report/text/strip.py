@@ -38,4 +38,4 @@ def _operator(made: RestoredNode) -> str:
     if made.op_type == "Relu":
         return "Relu"
     bounds = [f"{name} {bound:g}" for name, bound in (("min", made.low), ("max", made.high)) if bound is not None]
-    return f"{made.op_type} ({', '.join(bounds)})"
+    return f"{escape(made.op_type)} ({', '.join(bounds)})"
