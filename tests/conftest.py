@@ -9,6 +9,8 @@ from hypothesis import settings
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
 
+os.environ.pop("COLUMNS", None)  # pytest-xdist exports a width, which reports would be wrapped to
+
 REAL_MODELS = "QDQTOOL_REAL_MODELS"
 
 

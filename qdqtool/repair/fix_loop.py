@@ -16,7 +16,7 @@ from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, display
 from qdqtool.repair.claims import Claims
-from qdqtool.repair.proof import Prover, Run, output_changes, same_bits, same_values
+from qdqtool.repair.proof import NOTHING_VARIES, Proof, Prover, Run, output_changes, same_values
 from qdqtool.repair.report import Change, RefusedFix, Repaired
 from qdqtool.rules import Draft, Fix, Label, RuleContext, UnfitError
 from qdqtool.transforms.opset import upgrade_opset
@@ -174,18 +174,21 @@ class Repair:
             self._fail(batch, str(error))
             return
         run = self.prover.run(swept.model)
-        problem = self._problem(run, label)
+        proof = None
+        if self._now.failure is None and run.failure is None:
+            proof = self.prover.prove((self.model, self._now), (swept.model, run))
+        problem = self._problem(run, proof, label)
         if problem is not None:
             self._fail(batch, problem)
             return
         self._limit = None
-        self._changes += [self._change(chosen, run) for chosen in batch]
+        self._changes += [self._change(chosen, run, proof) for chosen in batch]
         for chosen in batch:
             self._unfit.pop(chosen.proposal.key, None)
         self._removed += swept.report
         self.model, self._now = swept.model, run
 
-    def _problem(self, run: Run, label: Label) -> str | None:
+    def _problem(self, run: Run, proof: Proof | None, label: Label) -> str | None:
         """Return why a batch cannot be kept; None where it can."""
         if self._now.failure is not None:
             if self.permission is Permission.SAFE:
@@ -193,18 +196,19 @@ class Repair:
             return None
         if run.failure is not None:
             return f"ONNX Runtime cannot run the result: {run.failure}"
-        if label == "unsafe" or self.permission is Permission.REWRITE:
+        if proof is None or label == "unsafe" or self.permission is Permission.REWRITE:
             return None
-        return same_bits(self._now, run)
+        if proof.problem == NOTHING_VARIES and self.permission is Permission.UNSAFE:
+            return None
+        return proof.problem
 
-    def _change(self, chosen: _Chosen, run: Run) -> Change:
-        if self._now.failure is not None:
-            label, proof = "unsafe", f"not proven: {self._now.failure}"
-        elif same_bits(self._now, run) is None:
-            label, proof = chosen.fix.offer.label, f"outputs are bit-equal on {self.prover.description}"
-        else:
+    def _change(self, chosen: _Chosen, run: Run, proof: Proof | None) -> Change:
+        label, words = "unsafe", f"not proven: {self._now.failure}"
+        if proof is not None and proof.outputs is not None:
             equal = "are equal, but for the sign of zeros," if same_values(self._now, run) else "change"
-            label, proof = "unsafe", f"outputs {equal} on {self.prover.description}"
+            words = f"outputs {equal} on {self.prover.description}"
+        elif proof is not None:
+            label, words = chosen.fix.offer.label if proof.holds else "unsafe", proof.words(self.prover.description)
         proposal = chosen.proposal
         return Change(
             code=proposal.code,
@@ -212,7 +216,7 @@ class Repair:
             description=chosen.fix.description,
             node=proposal.node.label if proposal.node is not None else None,
             graph=display(proposal.node.scope.path) if proposal.node is not None else "",
-            proof=proof,
+            proof=words,
         )
 
     def _fail(self, batch: Sequence[_Chosen], reason: str) -> None:

@@ -1,6 +1,8 @@
-"""Run a model in ONNX Runtime before and after a change on the same feeds, and compare the outputs."""
+"""Run a model in ONNX Runtime before and after a change on the same feeds, and compare outputs and inner tensors."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,15 +11,23 @@ from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds, with_shap
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
 from qdqtool.insertion.strip import strip_from
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.metrics import max_steps
+from qdqtool.repair.places import Place, changed_places
 from qdqtool.repair.report import OutputChange
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.ort_cpu import Profile, Session
+from qdqtool.transforms.taps import TensorKey, tap_tensors
+
+MIN_SAMPLES = 2
+"""Fewer samples cannot show whether an output varies."""
+
+NOTHING_VARIES = "nothing that was compared varies over the samples, so nothing is proven; give other ones with --data"
 
 Sample = dict[str, Array]
 
@@ -28,6 +38,56 @@ class Run:
 
     samples: tuple[Sample, ...] = ()
     failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What is known of a change.
+
+    Attributes:
+        outputs: The first difference of an output, in words; None where all have the same bits.
+        places: How many tensors next to the change were compared.
+        place: The first difference of such a tensor, in words; None where they are equal.
+        varies: Whether anything that was compared differs between two samples. What is the same for every input is
+            also the same after many a change.
+    """
+
+    outputs: str | None
+    places: int = 0
+    place: str | None = None
+    varies: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that was compared has the same bits, and was not the same on every sample."""
+        return self.outputs is None and self.place is None and self.varies
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing is proven; None where it holds."""
+        if self.outputs is not None:
+            return self.outputs
+        if self.place is not None:
+            return f"the outputs are the same, but {self.place}"
+        return None if self.varies else NOTHING_VARIES
+
+    def words(self, samples: str) -> str:
+        """Return what is proven where the outputs have the same bits.
+
+        Args:
+            samples: The samples, in words.
+        """
+        if self.problem is not None:
+            return f"outputs are bit-equal on {samples}, but {self.place or NOTHING_VARIES}"
+        tensors = (
+            f" and {self.places} tensor{'' if self.places == 1 else 's'} next to the change" if self.places else ""
+        )
+        return f"outputs{tensors} are bit-equal on {samples}"
+
+
+NOTHING_VARIES = (
+    "nothing that was compared varies over the samples, which proves nothing; give other samples with --data"
+)
 
 
 @dataclass(slots=True)
@@ -74,6 +134,41 @@ class Prover:
         except QdqError as error:
             return Run(failure=_reason(error))
 
+    def prove(self, before: tuple[Model, Run], after: tuple[Model, Run]) -> Proof:
+        """Compare two models that ran, with the outputs of their runs, also at the tensors next to the change."""
+        outputs = same_bits(before[1], after[1])
+        is_varied = len(before[1].samples) < MIN_SAMPLES or not self.model.proto.graph.input or _varies(before[1])
+        if outputs is not None:
+            return Proof(outputs)
+        old, new = ModelIndex.of(before[0]), ModelIndex.of(after[0])
+        places = changed_places(old, new)
+        keys = dict.fromkeys(key for place in places for key in place.keys)
+        first, second = self._digests(old, keys), self._digests(new, keys)
+        compared = [place for place in places if place.key in first and place.key in second]
+        different = {key for key in first if key in second and first[key] != second[key]}
+        fault = next((_place_fault(place, first, second) for place in compared if _is_fault(place, different)), None)
+        varied = is_varied or any(len(set(first[place.key])) > 1 for place in compared)
+        return Proof(None, len(compared), fault, varied)
+
+    def _digests(self, index: ModelIndex, keys: Iterable[TensorKey]) -> dict[TensorKey, list[bytes]]:
+        """Return a digest of each tensor for each sample; without those that cannot be read."""
+        values = [value for key in keys if (value := _value(index, key)) is not None]
+        if not values or self._feeds is None:
+            return {}
+        try:
+            tapped = tap_tensors(index.view, values, index.elem_type)
+            names = {key: [tap.output for tap in taps] for key, taps in tapped.report.places.items()}
+            wanted = list(dict.fromkeys(name for outputs in names.values() for name in outputs))
+            found: dict[TensorKey, list[bytes]] = {key: [] for key in names}
+            with Session(_without_node_names(tapped.model), Profile.SEMANTIC) as session:
+                for feed in self._feeds:
+                    run = session.run(feed, wanted)
+                    for key, outputs in names.items():
+                        found[key].append(_digest([run[name] for name in outputs]))
+        except QdqError:
+            return {}
+        return found
+
 
 def same_bits(before: Run, after: Run) -> str | None:
     """Return None where all outputs have the same bits on all samples, else the first difference in words."""
@@ -106,6 +201,40 @@ def output_changes(original: Model, before: Run, after: Run, prover: Prover) -> 
         # No metrics for strings (kind "O"), nor for bfloat16 and float8 (kind "V").
         if array.dtype.kind in "biuf"
     )
+
+
+def _varies(run: Run) -> bool:
+    """Return whether any output differs between two samples."""
+    first, *others = run.samples
+    return any(not _equal(array, other[name]) for other in others for name, array in first.items())
+
+
+def _value(index: ModelIndex, key: TensorKey) -> Value | None:
+    path, name = key
+    scope = next((scope for scope in index.view.scopes if scope.path == path), None)
+    value = scope.values.get(name) if scope is not None else None
+    return value if value is not None and not index.is_constant(value) else None
+
+
+def _digest(arrays: Iterable[Array]) -> bytes:
+    """Return a digest of arrays: of their types, shapes and bits; the sign of zeros does not count."""
+    found = hashlib.blake2b()
+    for array in arrays:
+        plain = array + 0.0 if array.dtype.kind == "f" else array
+        found.update(f"{array.dtype} {array.shape}".encode())
+        found.update(np.ascontiguousarray(plain).astype(array.dtype).tobytes())
+    return found.digest()
+
+
+def _is_fault(place: Place, different: AbstractSet[TensorKey]) -> bool:
+    """Return whether a difference at a place reaches what reads it."""
+    return place.key in different and (not place.readers or any(key in different for key in place.readers))
+
+
+def _place_fault(place: Place, before: Mapping[TensorKey, list[bytes]], after: Mapping[TensorKey, list[bytes]]) -> str:
+    pairs = zip(before[place.key], after[place.key], strict=True)
+    sample = next(number for number, (old, new) in enumerate(pairs) if old != new)
+    return f"tensor '{place.key[1]}', next to the change, is another one on sample {sample}"
 
 
 def _feeds(model: Model, request: DataRequest) -> Feeds:
