@@ -16,7 +16,8 @@ from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, display
 from qdqtool.repair.claims import Claims
-from qdqtool.repair.proof import NOTHING_VARIES, Proof, Prover, Run, output_changes, same_values
+from qdqtool.repair.output_changes import output_changes
+from qdqtool.repair.proof import NOTHING_VARIES, Proof, Prover, Run, same_values
 from qdqtool.repair.report import Change, RefusedFix, Repaired
 from qdqtool.rules import Draft, Fix, Label, RuleContext, UnfitError
 from qdqtool.transforms.opset import upgrade_opset

@@ -1,7 +1,7 @@
 """Run a model in ONNX Runtime before and after a change on the same feeds, and compare outputs and inner tensors."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -14,13 +14,8 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
-from qdqtool.insertion.strip import strip_from
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.granularity import PerTensor
-from qdqtool.numerics.metrics import max_steps
 from qdqtool.repair.places import Place, changed_places
-from qdqtool.repair.report import OutputChange
-from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.transforms.taps import TensorKey, tap_tensors
 
@@ -113,7 +108,7 @@ class Prover:
         except QdqError as error:
             if self.request.path is not None or self.request.input_shapes:
                 raise
-            self._failure = _reason(error)
+            self._failure = reason(error)
 
     @property
     def description(self) -> str:
@@ -132,7 +127,7 @@ class Prover:
             with Session(_without_node_names(model), Profile.SEMANTIC) as session:
                 return Run(tuple(session.run(feed) for feed in self._feeds))
         except QdqError as error:
-            return Run(failure=_reason(error))
+            return Run(failure=reason(error))
 
     def prove(self, before: tuple[Model, Run], after: tuple[Model, Run]) -> Proof:
         """Compare two models that ran, with the outputs of their runs, also at the tensors next to the change."""
@@ -174,7 +169,7 @@ def same_bits(before: Run, after: Run) -> str | None:
     """Return None where all outputs have the same bits on all samples, else the first difference in words."""
     for index, (first, second) in enumerate(zip(before.samples, after.samples, strict=True)):
         for name, array in first.items():
-            if not _equal(array, second[name]):
+            if not equal_bits(array, second[name]):
                 return f"output '{name}' is another one on sample {index}"
     return None
 
@@ -189,24 +184,10 @@ def same_values(before: Run, after: Run) -> bool:
     )
 
 
-def output_changes(original: Model, before: Run, after: Run, prover: Prover) -> tuple[OutputChange, ...]:
-    """Return how far each output moved, and its noise against the model without Q/DQ, before and after."""
-    if before.failure or after.failure:
-        return ()
-    twin = _twin_run(original, prover)
-    scales = _output_scales(original)
-    return tuple(
-        _output_change(name, before.samples, after.samples, twin, scales.get(name))
-        for name, array in before.samples[0].items()
-        # No metrics for strings (kind "O"), nor for bfloat16 and float8 (kind "V").
-        if array.dtype.kind in "biuf"
-    )
-
-
 def _varies(run: Run) -> bool:
     """Return whether any output differs between two samples."""
     first, *others = run.samples
-    return any(not _equal(array, other[name]) for other in others for name, array in first.items())
+    return any(not equal_bits(array, other[name]) for other in others for name, array in first.items())
 
 
 def _value(index: ModelIndex, key: TensorKey) -> Value | None:
@@ -255,7 +236,8 @@ def _without_node_names(model: Model) -> Model:
     return plain
 
 
-def _equal(left: Array, right: Array) -> bool:
+def equal_bits(left: Array, right: Array) -> bool:
+    """Return whether two arrays have the same type, shape and bits; strings are compared as strings."""
     if left.dtype != right.dtype or left.shape != right.shape:
         return False
     # The bytes of a string array are pointers. Elsewhere bytes are compared, so that -0.0 differs from 0.0 and NaN
@@ -263,51 +245,6 @@ def _equal(left: Array, right: Array) -> bool:
     return bool(np.array_equal(left, right)) if left.dtype.hasobject else left.tobytes() == right.tobytes()
 
 
-def _twin_run(original: Model, prover: Prover) -> Run:
-    try:
-        twin = strip_from(original).model
-    except QdqError as error:
-        return Run(failure=_reason(error))
-    return prover.run(twin)
-
-
-def _output_change(
-    name: str, before: Sequence[Sample], after: Sequence[Sample], twin: Run, scale: Array | None
-) -> OutputChange:
-    moved, noise_before, noise_after = AccumulatedError(), AccumulatedError(), AccumulatedError()
-    steps: float | None = None
-    for index, (first, second) in enumerate(zip(before, after, strict=True)):
-        moved.add(first[name], second[name])
-        if twin.samples and name in twin.samples[index] and twin.samples[index][name].shape == first[name].shape:
-            noise_before.add(twin.samples[index][name], first[name])
-            noise_after.add(twin.samples[index][name], second[name])
-        if scale is not None:
-            steps = max(steps or 0.0, max_steps(first[name], second[name], scale))
-    return OutputChange(
-        name=name,
-        exact=all(_equal(first[name], second[name]) for first, second in zip(before, after, strict=True)),
-        equal=moved.exact,
-        max_abs=moved.max_abs,
-        max_steps=steps,
-        sqnr_db=moved.sqnr_db,
-        before_db=noise_before.sqnr_db,
-        after_db=noise_after.sqnr_db,
-    )
-
-
-def _output_scales(model: Model) -> dict[str, Array]:
-    """Return the scale of every output that a per-tensor DQ produces."""
-    index = ModelIndex.of(model)
-    main = index.view.main
-    found: dict[str, Array] = {}
-    for name in main.output_names():
-        maker = index.qdq.dequantizer_of(main.values.get(name))
-        if maker is not None and maker.scale is not None and maker.granularity == PerTensor():
-            scale = index.constants.array(maker.scale)
-            if scale is not None and scale.size == 1:
-                found[name] = scale.reshape(())
-    return found
-
-
-def _reason(error: QdqError) -> str:
+def reason(error: QdqError) -> str:
+    """Return an error in one line, with its hint."""
     return f"{error.message}; {error.hint}" if error.hint else error.message
