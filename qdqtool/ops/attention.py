@@ -1,7 +1,5 @@
 """Attention as one operator, which stays float."""
 
-from onnx import TensorProto
-
 from qdqtool.ops._op import QuantizableOp
 from qdqtool.ops._traits import Traits
 
@@ -18,7 +16,6 @@ class _Attention(QuantizableOp):
         "TensorRT computes it whole in float, and no pair can stand on the Softmax inside; attention written as"
         " MatMul, Softmax, MatMul is quantized"
     )
-    no_kernel = (TensorProto.FLOAT,)
 
 
 TRAITS = {"Attention": Traits(is_layer=True)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from qdqtool.rules.support.opsets import reads_axis_1
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import dims
@@ -69,8 +70,9 @@ class AxisRange(Rule):
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the axis with the rank, where there is more than one scale."""
-        del target
         for entry in context.qdq.nodes:
+            if reads_axis_1(entry, target):
+                continue
             shape = context.data_shape(entry)
             if shape is None or entry.scale_shape in {None, (), (1,)} or -len(shape) <= entry.axis < len(shape):
                 continue

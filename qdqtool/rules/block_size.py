@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from qdqtool.findings import Extent
 from qdqtool.rules.fixes.reblock import PER_AXIS, REBLOCKED, SIZED, SPLIT, one_block_fixes, reblock_fixes
 from qdqtool.rules.fixes.scalar_scale import SCALAR, scalar_fixes
-from qdqtool.rules.support.blocks import Blocks, blocks
+from qdqtool.rules.support.blocks import Blocks, blocks, vector_blocks
 from qdqtool.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import dims, kind
@@ -76,6 +76,26 @@ class BlockSize(Rule):
             targets=("tensorrt", "tensorrt-rtx"),
         ),
         Example(
+            "a block size beside one scale for all",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <block_size = 2> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+        Example(
+            "a block size beside a scale for each column",
+            """
+            agraph (float[1,4] x) => (float[1,2] y) <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2] ws = {0.1,0.2}> {
+                wd = DequantizeLinear <axis = 1, block_size = 2> (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+        Example(
             "blocks of 4 would be one, not two",
             """
             agraph (float[1,4] x) => (float[1,2] y)
@@ -90,6 +110,8 @@ class BlockSize(Rule):
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare block_size with what the extents say, where exactly one axis is in blocks."""
         tensorrt = target.family == "tensorrt"
+        if target.family == "ort-cpu":
+            yield from _without_blocks(context)
         for found in blocks(context):
             legal = _legal_sizes(found, tensorrt=tensorrt)
             size = found.entry.block_size
@@ -111,6 +133,24 @@ class BlockSize(Rule):
                 expected=_range(low, high),
                 extent=Extent(f"{size or 'absent'} for {_range(low, high)}"),
                 fixes=scalar_fixes(found.entry) or reblock_fixes(found),
+            )
+
+
+def _without_blocks(context: RuleContext) -> Iterator[Fault]:
+    """Yield what ONNX Runtime refuses when it runs: a block size beside a scale for no blocks."""
+    for entry in context.qdq.nodes:
+        scale = entry.scale_shape
+        if entry.block_size <= 0 or scale is None or len(scale) > 1:
+            continue
+        found = vector_blocks(context, entry)
+        low, high = found.legal_sizes if found is not None else (0, 0)
+        if not low <= entry.block_size <= high:
+            yield Fault(
+                message=f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks",
+                node=entry.node,
+                tensor=entry.scale,
+                found=str(entry.block_size),
+                expected="no block_size",
             )
 
 

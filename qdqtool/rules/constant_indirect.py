@@ -6,23 +6,36 @@ from functools import partial
 import onnx
 from onnx import TensorProto
 
+from qdqtool import ops
 from qdqtool.graph.index.qdq import QdqNode
-from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules.support.rule_context import RuleContext
-from qdqtool.rules.support.words import kind
+from qdqtool.rules.support.rule_context import MAX_STEPS, RuleContext
+from qdqtool.rules.support.words import is_operator, kind
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
 
 STORED = Offer("safe", "stores what the operators between make of the codes")
+
+READS_CODES = (
+    *("QuantizeLinear", "DequantizeLinear"),
+    # The bounds of a Clip and the value of a Pad are read while the model is imported.
+    *("Clip", "Pad"),
+    # What bodies do with a constant is looked at there.
+    *("If", "Loop", "Scan"),
+    # The rule about operators of other formats (QT403) reports these.
+    *("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"),
+)
+"""Operators that may read a constant of a quantized type, or that another rule reports."""
 
 
 class ConstantIndirect(Rule):
     """Stored codes feed their DQ directly.
 
     Why it matters: TensorRT keeps a constant of a quantized type only in front of a DQ. With an Identity, Transpose or
-    Reshape between them the parser is content and the builder stops, naming a tensor that is in no file.
+    Reshape between them, or with a Concat, Gather or Cast of the codes, the parser is content and the builder stops,
+    naming a tensor that is in no file.
 
     Bad: int8 weight, Transpose, DQ.
 
@@ -58,6 +71,25 @@ class ConstantIndirect(Rule):
             """,
         ),
         Example(
+            "codes that are joined with those of a Q",
+            """
+            agraph (float[1,4] x) => (float[2,4] y) <float s = {0.1}, int8 z = {0}, int8[1,4] k = {1,2,3,4}> {
+                q = QuantizeLinear (x, s, z)
+                c = Concat <axis = 0> (q, k)
+                y = DequantizeLinear (c, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a table of codes that a Gather reads",
+            """
+            agraph (int64[1] i) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}> {
+                row = Gather (w, i)
+                y = Cast <to = 1> (row)
+            }
+            """,
+        ),
+        Example(
             "an Identity",
             """
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
@@ -70,8 +102,8 @@ class ConstantIndirect(Rule):
     )
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
-        """Look for constant codes that another operator hands on."""
-        del target
+        """Look for constant codes that another operator hands on to a DQ, and for other readers of stored codes."""
+        told: set[NodeView] = set()
         for entry in context.qdq.dequantizers():
             data = entry.data
             if data is None or data.producer is None or data.producer.is_op("Constant", "QuantizeLinear"):
@@ -81,6 +113,7 @@ class ConstantIndirect(Rule):
                 and context.constants.is_constant(data)
                 and not _folds(context, data.producer)
             ):
+                told |= _makers(data)
                 yield Fault(
                     message=f"stored codes reach this DQ through {data.producer.op_type} '{data.producer.label}'",
                     node=entry.node,
@@ -89,6 +122,57 @@ class ConstantIndirect(Rule):
                     expected="the initializer or Constant itself",
                     fixes=(Fix(STORED, "stores the codes as they reach the DQ", partial(_store, entry)),),
                 )
+        for node, value in _other_readers(context, target):
+            if node not in told:
+                yield Fault(
+                    message=f"this {node.op_type} reads '{value.name}', a constant of {kind(context.elem_type(value))}",
+                    node=node,
+                    tensor=value,
+                    found=node.op_type,
+                    expected="DequantizeLinear",
+                )
+
+
+def _makers(value: Value) -> set[NodeView]:
+    """Return the nodes that a tensor is computed by."""
+    found: set[NodeView] = set()
+    pending: list[Value | None] = [value]
+    while pending:
+        current = pending.pop()
+        node = current.producer if current is not None else None
+        if node is not None and node not in found:
+            found.add(node)
+            pending += [node.input(index) for index in range(len(node.proto.input))]
+    return found
+
+
+def _other_readers(context: RuleContext, target: Target) -> Iterator[tuple[NodeView, Value]]:
+    """Yield every operator besides Q and DQ that reads a constant of a quantized type, with that constant."""
+    for value in context.view.values():
+        stored = value.initializer
+        if stored is None and value.producer is not None and value.producer.is_op("Constant"):
+            stored = context.constants.direct(value)
+        if stored is None or kind(stored.data_type) not in target.quantize_types:
+            continue
+        for use in value.uses:
+            node = use.node
+            # A plug-in may read codes.
+            known = not node.domain and is_operator(node.op_type)
+            if not known or node.is_op(*READS_CODES) or ops.product(node) is not None:
+                continue
+            if not _makes_zero_point(context, node):
+                yield node, value
+
+
+def _makes_zero_point(context: RuleContext, node: NodeView) -> bool:
+    """Return whether a node hands a constant on to zero points alone, which the parser folds."""
+    output = node.output()
+    for _ in range(MAX_STEPS):
+        if output is None or len(output.uses) != 1 or not output.uses[0].node.is_op("Identity"):
+            break
+        output = output.uses[0].node.output()
+    uses = output.uses if output is not None else []
+    return bool(uses) and all(use.index == 2 and context.qdq.get(use.node) is not None for use in uses)
 
 
 def _store(entry: QdqNode, draft: Draft) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from qdqtool import ops
+from qdqtool.graph.index.view import NodeView
+from qdqtool.rules.support.attention_kernels import refusal
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import kind
@@ -14,9 +16,12 @@ TURING = 75
 class MissingKernel(Rule):
     """The target has a kernel for every layer of the model, on every GPU that was asked for.
 
-    Why it matters: TensorRT for RTX has no Attention operator in float32 and no ConvTranspose in bfloat16, whatever the
-    GPU, and for compute capability 7.5 no matrix product with float32 output ("FP32 GEMM is not supported") and nothing
-    in bfloat16: quantized or not. This is found before anything is built.
+    Why it matters: TensorRT for RTX has no ConvTranspose in bfloat16, whatever the GPU, and for compute capability 7.5
+    no matrix product with float32 output ("FP32 GEMM is not supported") and nothing in bfloat16: quantized or not. The
+    Attention operator it computes in float16 and bfloat16, with heads of 9 to 256 elements; otherwise only a single
+    query of at least 4 heads over all batches, and inputs of rank 3 without mask, causality, shared heads, and Cast or
+    DQ in front. It takes no second output, softcap, softmax_precision, past keys, or values of another size than the
+    keys. This is found before anything is built.
 
     Bad: the Attention operator between float32 tensors; with ``--sm 7.5``, an int8 MatMul that makes float32.
 
@@ -42,8 +47,45 @@ class MissingKernel(Rule):
             """,
             compute_capabilities=(75,),
         ),
+        Example(
+            "Attention of rank 3 without a mask, in float32",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,16,128] q, float[1,16,128] k, float[1,16,128] v) => (float[1,16,128] y) {
+                y = Attention <q_num_heads = 2, kv_num_heads = 2> (q, k, v)
+            }
+            """,
+        ),
+        Example(
+            "Attention of a single query, in float32",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4,1,64] q, float[1,4,16,64] k, float[1,4,16,64] v) => (float[1,4,1,64] y) {
+                y = Attention (q, k, v)
+            }
+            """,
+        ),
     )
     INVALID = (
+        Example(
+            "Attention with a mask that is causal as well (float16)",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float16[1,2,16,64] q, float16[1,2,16,64] k, float16[1,2,16,64] v, float16[16,16] m)
+                => (float16[1,2,16,64] y) {
+                y = Attention <is_causal = 1> (q, k, v, m)
+            }
+            """,
+        ),
+        Example(
+            "Attention with heads of 8 in float16",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float16[1,2,16,8] q, float16[1,2,16,8] k, float16[1,2,16,8] v) => (float16[1,2,16,8] y) {
+                y = Attention (q, k, v)
+            }
+            """,
+        ),
         Example(
             "float32 on 7.5",
             """
@@ -85,6 +127,9 @@ class MissingKernel(Rule):
         """Look up the operator and the type of what each layer makes."""
         turing = TURING in target.compute_capabilities
         for node in context.nodes:
+            if node.is_op("Attention"):
+                yield from _attention(context, node, target)
+                continue
             family = ops.get(node)
             lacking = family.no_turing_kernel if family is not None and turing else ()
             if family is None or not (lacking or family.no_kernel):
@@ -100,3 +145,15 @@ class MissingKernel(Rule):
                     found=kind(made),
                     expected="float16",
                 )
+
+
+def _attention(context: RuleContext, node: NodeView, target: Target) -> Iterator[Fault]:
+    problem = refusal(context, node)
+    if problem is not None:
+        yield Fault(
+            message=f"{target.title} has no Attention with {problem.found}",
+            node=node,
+            tensor=node.output(),
+            found=problem.found,
+            expected=problem.expected,
+        )

@@ -5,8 +5,8 @@ from functools import partial
 
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.rules.support.fix import Draft, Fix, Offer
-from qdqtool.rules.support.opsets import needs
-from qdqtool.rules.support.rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.opsets import PER_AXIS, needs, reads_axis_1
+from qdqtool.rules.support.rule import CAUTION, REFUSED, SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
@@ -19,7 +19,7 @@ class OpsetTooLow(Rule):
 
     Why it matters: Q/DQ came with opset 10 and grew: per-axis scales with 13, fp8 and float16 scales with 19, int4,
     int16 and blocks with 21, fp4 with 23. ONNX Runtime refuses what is too new for the opset that the model states;
-    TensorRT does not look.
+    TensorRT does not look. Several scales below opset 13 ONNX Runtime reads on axis 1, and TensorRT on axis 0.
 
     Bad: int4 weights in a model of opset 19.
 
@@ -68,7 +68,6 @@ class OpsetTooLow(Rule):
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Find the newest thing that each Q or DQ uses; the first fault carries the fix for all."""
-        del target
         low = [(entry, what, first) for entry in context.qdq.nodes for what, first in _too_new(context, entry)]
         highest = max((first for _, _, first in low), default=0)
         for number, (entry, what, first) in enumerate(low):
@@ -79,6 +78,7 @@ class OpsetTooLow(Rule):
                 node=entry.node,
                 found=f"opset {opset}",
                 expected=f"at least opset {first}",
+                impact=SUSPECT if reads_axis_1(entry, target) and _is_read(context, entry) else None,
                 fixes=() if number else (raised,),
             )
 
@@ -88,6 +88,16 @@ def _too_new(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
         what, first = max(needs(context, entry), key=lambda need: need[1])
         if first > entry.node.scope.opset:
             yield what, first
+
+
+def _is_read(context: RuleContext, entry: QdqNode) -> bool:
+    """Return whether ONNX Runtime runs several scales of an old opset: as many as axis 1 has."""
+    shape, scale = context.data_shape(entry), entry.scale_shape
+    too_new = [what for what, first in needs(context, entry) if first > entry.node.scope.opset]
+    if too_new != [PER_AXIS] or scale is None or (shape is not None and len(shape) < 2):
+        return False
+    extent, count = None if shape is None else shape[1], scale[0]
+    return not isinstance(extent, int) or not isinstance(count, int) or extent == count
 
 
 def _raise(opset: int, draft: Draft) -> None:

@@ -72,6 +72,15 @@ class QOperator(Rule):
             targets=("tensorrt", "tensorrt-rtx"),
         ),
         Example(
+            "an operator of ONNX Runtime in the default domain",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float s = {0.1}> {
+                y = MatMulIntegerToFloat (x, w, s, s)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
             "DynamicQuantizeLinear",
             """
             agraph (float[1,2] x) => (uint8[1,2] y) {
@@ -108,9 +117,11 @@ class QOperator(Rule):
 
 
 def _is_microsoft(node: NodeView) -> bool:
-    if node.domain == "com.microsoft":
-        return node.op_type in MICROSOFT or node.op_type.startswith("QLinear")
-    return not node.domain and node.op_type in STANDARD
+    # The parser compares names only, so those of com.microsoft in the default domain are refused as well.
+    if node.domain not in {"", "com.microsoft"}:
+        return False
+    standard = not node.domain and node.op_type in STANDARD
+    return standard or node.op_type in MICROSOFT or node.op_type.startswith("QLinear")
 
 
 def _is_tensorrt(node: NodeView) -> bool:

@@ -8,6 +8,7 @@ from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.rules.fixes.float_constant import FLOAT
 from qdqtool.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.rules.support.bias import is_bias
+from qdqtool.rules.support.code_origin import CodeOrigin
 from qdqtool.rules.support.rule import REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import kind, legal_types, short
@@ -64,6 +65,18 @@ class QuantizedType(Rule):
             targets=("tensorrt", "tensorrt-rtx"),
         ),
         Example(
+            "a uint8 Q whose codes a MaxPool and a Transpose move",
+            """
+            agraph (float[1,1,2,2] x) => (float[1,1,1,1] y) <float s = {0.1}, uint8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                p = MaxPool <kernel_shape = [2,2]> (q)
+                t = Transpose <perm = [0,2,3,1]> (p)
+                y = DequantizeLinear (t, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
             "uint8 codes of a weight",
             """
             agraph (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {1,2,3,4}, float ws = {0.1}, uint8 wz = {0}> {
@@ -108,10 +121,14 @@ class QuantizedType(Rule):
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the quantized type of every Q and DQ with the target's table."""
+        origin = CodeOrigin(context)
         for entry in context.qdq.nodes:
             quantized = kind(entry.quantized_type)
             legal = target.quantize_types if entry.is_quantize else target.dequantize_types
-            if entry.quantized_type is None or quantized in legal or not _told_here(context, entry):
+            if entry.quantized_type is None or quantized in legal or not _told_here(entry):
+                continue
+            # The Q has the finding. TensorRT computes what a uint8 Q makes as int8, whatever moves it to the DQ.
+            if not entry.is_quantize and origin.is_quantizers(entry.data):
                 continue
             yield Fault(
                 message=f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}",
@@ -124,14 +141,12 @@ class QuantizedType(Rule):
             )
 
 
-def _told_here(context: RuleContext, entry: QdqNode) -> bool:
+def _told_here(entry: QdqNode) -> bool:
     """Return whether this rule has to report the type: no other rule does, and no earlier node has it."""
     if entry.is_quantize:
         if entry.zero_point is None:
             return bool(entry.output_dtype)
         return kind(entry.quantized_type) in get_target("onnx").quantize_types
-    if context.qdq.quantizer_of(entry) is not None:
-        return False
     return not (entry.quantized_type == TensorProto.INT32 and is_bias(entry))
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from qdqtool.rules.support.blocks import vector_blocks
+from qdqtool.rules.support.opsets import reads_axis_1
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import dims
@@ -59,9 +61,11 @@ class ScaleLength(Rule):
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the length of each 1-D scale with the extent of the axis."""
-        del target
+        tensorrt = target.family == "tensorrt"
         for entry in context.qdq.nodes:
             scale, shape, axis = entry.scale_shape, context.data_shape(entry), context.axis(entry)
+            if (not tensorrt and vector_blocks(context, entry)) or reads_axis_1(entry, target):
+                continue
             if scale is None or len(scale) != 1 or scale == (1,) or not isinstance(scale[0], int):
                 continue
             extent = shape[axis] if shape is not None and axis is not None else None

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from qdqtool.graph.index.view import Value
 from qdqtool.rules.fixes.folded import STORED, folded_fixes
-from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule import REFUSED, SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
-from qdqtool.rules.support.words import short
+from qdqtool.rules.support.words import kind, short
 from qdqtool.targets import Target
 
 
@@ -39,6 +39,15 @@ class ZeroPointConstant(Rule):
         ),
     )
     INVALID = (
+        Example(
+            "a graph input for fp8, which TensorRT does not read",
+            """
+            agraph (float[1,4] x, float8e4m3fn z) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
         Example(
             "made by ConstantOfShape",
             """
@@ -77,6 +86,8 @@ class ZeroPointConstant(Rule):
                 tensor=zero,
                 found=maker,
                 expected="an initializer or a Constant",
+                # TensorRT reads no zero point of fp8, wherever it comes from, and computes with 0.
+                impact=SUSPECT if kind(entry.quantized_type).startswith("float8") else None,
                 fixes=folded_fixes(context, entry, 2),
             )
 

@@ -4,6 +4,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+FLOAT8 = range(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ + 1)
+
 
 def ort_refuses(model: onnx.ModelProto) -> str | None:
     """Why the model does not load or run on zeros and ones; None when it does."""
@@ -43,4 +45,6 @@ def _feed(kind: onnx.TypeProto.Tensor) -> object:
     array = np.ones(shape).astype(dtype)
     if kind.elem_type == TensorProto.BFLOAT16:
         return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint16), kind.elem_type)
+    if kind.elem_type in FLOAT8:
+        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.zeros(shape, np.uint8), kind.elem_type)
     return array

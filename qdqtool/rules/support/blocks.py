@@ -48,3 +48,17 @@ def blocks(context: RuleContext) -> Iterator[Blocks]:
         if len(extents) == len(shape) and len(counts) == len(scale) and 0 not in counts:
             blocked = tuple(axis for axis, (have, want) in enumerate(zip(counts, extents, strict=True)) if have != want)
             yield Blocks(entry, extents, counts, blocked)
+
+
+def vector_blocks(context: RuleContext, entry: QdqNode) -> Blocks | None:
+    """Return the blocks of data of one axis, as ONNX reads them; None where its scale is per-tensor or per-axis.
+
+    Scales of one axis are blocks only there, and only with ``block_size``: TensorRT reads them as per-axis scales.
+    """
+    scale, shape = entry.scale_shape, context.data_shape(entry)
+    if entry.block_size <= 0 or scale is None or shape is None or len(scale) != 1 or len(shape) != 1:
+        return None
+    (count,), (extent,) = scale, shape
+    if not isinstance(count, int) or not isinstance(extent, int) or count < 2 or count > extent:
+        return None
+    return Blocks(entry, (extent,), (count,), (0,))

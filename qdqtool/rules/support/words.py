@@ -52,6 +52,12 @@ def _accepts(op_type: str, opset: int, index: int, name: str) -> bool:
     return not formal or f"tensor({name})" in formal[min(index, len(formal) - 1)].types
 
 
+@functools.lru_cache(maxsize=1024)
+def is_operator(op_type: str) -> bool:
+    """Return whether any opset of ONNX has an operator of that name."""
+    return bool(onnx.defs.has(op_type, domain="", max_inclusive_version=onnx.defs.onnx_opset_version()))
+
+
 def listed(words: Iterable[str]) -> str:
     """Return ``a, b, c`` in alphabetical order."""
     return ", ".join(sorted(words))

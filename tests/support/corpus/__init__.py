@@ -8,14 +8,21 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from support.corpus import (
+    attention,
     attributes,
+    block_attributes,
     consumers,
     control_flow,
+    declared_types,
     float_types,
+    foreign_operators,
     gpus,
+    moved_codes,
+    node_names,
     opsets,
     scale_shapes,
     scale_values,
+    sparse,
     stored_weights,
     weight_scales,
     wiring,
@@ -37,6 +44,13 @@ GROUPS: Mapping[str, Callable[[], Iterator[Case]]] = MappingProxyType(
         "attributes": attributes.cases,
         "float types": float_types.cases,
         "gpus": gpus.cases,
+        "node names": node_names.cases,
+        "attention": attention.cases,
+        "foreign operators": foreign_operators.cases,
+        "declared types": declared_types.cases,
+        "moved codes": moved_codes.cases,
+        "sparse": sparse.cases,
+        "block attributes": block_attributes.cases,
     }
 )
 

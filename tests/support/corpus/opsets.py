@@ -25,3 +25,8 @@ def cases() -> Iterator[Case]:
                 io = [("x", T.FLOAT, [2, 4])], [("y", T.FLOAT, [2, 4])]
                 model = graph_model(pair("x", "y", **given(axis=axis)), *io, stored, opset, 6)
                 yield Case(f"opset {opset} scale {list(shape)} axis {axis}", model)
+        for data in ([4], [4, 4], [1, 4, 2, 2], [4, 2, 3]):
+            stored = [tensor("s", np.full(4, 0.1)), tensor("z", np.zeros(4), T.INT8)]
+            io = [("x", T.FLOAT, data)], [("y", T.FLOAT, data)]
+            model = graph_model(pair("x", "y"), *io, stored, opset, 6)
+            yield Case(f"opset {opset} 4 scales on {data}", model)

@@ -57,6 +57,9 @@ def cases() -> Iterator[Case]:
         yield Case(f"codes by {what}", _codes(what.split(maxsplit=1)[0], (dims, kind), inputs, attributes))
     z_input, s_input = ("z", T.INT8, []), ("s", T.FLOAT, [])
     yield Case("zero point a graph input", graph_model(pair("x", "y"), [X, z_input], [Y], [SCALE]))
+    for kind in (T.UINT8, T.FLOAT8E4M3FN):
+        name = f"zero point a graph input of {T.DataType.Name(kind).lower()}"
+        yield Case(name, graph_model(pair("x", "y"), [X, ("z", kind, [])], [Y], [SCALE]))
     yield Case("scale a graph input", graph_model(pair("x", "y"), [X, s_input], [Y], [INT8_ZERO]))
     yield Case("scale from the data", graph_model([*_measured(), *pair("x", "y")], [X], [Y], [INT8_ZERO]))
 
