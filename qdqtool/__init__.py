@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from qdqtool.linting.policy import Policy
     from qdqtool.linting.report import ValidateReport
     from qdqtool.numerics.derive import PowerOfTwo, ScaleRule
+    from qdqtool.planning.existing import Existing
     from qdqtool.planning.placement.selection import Selection
     from qdqtool.planning.recipe import Preparation, Recipe
     from qdqtool.planning.scale_type import HighPrecision
@@ -95,6 +96,7 @@ _HOMES = {
     "qdqtool.linting.policy": ("Policy",),
     "qdqtool.linting.report": ("ValidateReport",),
     "qdqtool.numerics.derive": ("PowerOfTwo", "ScaleRule"),
+    "qdqtool.planning.existing": ("Existing",),
     "qdqtool.planning.placement.selection": ("Selection",),
     "qdqtool.planning.recipe": ("Preparation", "Recipe"),
     "qdqtool.planning.scale_type": ("HighPrecision",),
@@ -120,6 +122,7 @@ __all__ = [
     "DataRequest",
     "DiffReport",
     "EngineReport",
+    "Existing",
     "ExternalData",
     "FileData",
     "Finding",

@@ -111,6 +111,14 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
             help="What the model is for: onnx, ort-cpu, tensorrt or tensorrt-rtx.",
         ),
         *(click.option(name, multiple=True, metavar="GLOB", help=f"{text} Repeatable.") for name, text in _SELECTING),
+        click.option(
+            "--existing",
+            type=click.Choice(["refuse", "keep", "replace"]),
+            default="refuse",
+            show_default=True,
+            help="What becomes of Q/DQ that the model has: refuse such a model, keep them and quantize only what is "
+            "float, or take them out first.",
+        ),
         shapes_option("--input-shapes", "Fix the shape of an input, and fold what that decides"),
         *PREPARATION_OPTIONS,
     )
@@ -125,6 +133,7 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         UsageError: A shape is malformed.
     """
     from qdqtool.data.input_shapes import parse_shapes
+    from qdqtool.planning.existing import Existing
     from qdqtool.planning.placement import Selection
     from qdqtool.planning.recipe import Recipe
 
@@ -135,6 +144,7 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         method=values.pop("calibration_method"),
         percentile=values.pop("percentile"),
         target=values.pop("target"),
+        existing=Existing(values.pop("existing")),
         input_shapes=parse_shapes(values.pop("input_shapes"), "--input-shapes"),
         selection=Selection(**{name: tuple(values.pop(name)) for name in selecting}),
         preparation=make_preparation(values),

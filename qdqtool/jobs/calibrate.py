@@ -12,6 +12,7 @@ from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
+from qdqtool.planning.existing_pairs import settle_existing
 from qdqtool.planning.proposal import NEVER_RUN
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.calibration import calibrate_model, runs_for
@@ -42,9 +43,12 @@ def calibrate(
         UsageError: The data does not fit the model, the model fails on a sample, or a tensor is not finite.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
-    recipe, source = recipe or Recipe(), spilled(model if isinstance(model, Model) else load_model(model))
-    with runs_for(recipe) as runs:
-        return calibrate_model(source, data, recipe, runs, progress, CalibrationScope(shard=shard)).ranges
+    source = spilled(model if isinstance(model, Model) else load_model(model))
+    settled = settle_existing(source, recipe or Recipe())
+    with runs_for(settled.recipe) as runs:
+        return calibrate_model(
+            settled.model, data, settled.recipe, runs, progress, CalibrationScope(shard=shard)
+        ).ranges
 
 
 def calibrate_to_file(
@@ -67,8 +71,11 @@ def calibrate_to_file(
     source = spilled(model if isinstance(model, Model) else load_model(model))
     check_output(output, [source.path] if source.path else [])
     kept = None if is_stream(output) else output
-    with runs_for(recipe) as runs:
-        done = calibrate_model(source, data, recipe, runs, progress, CalibrationScope(shard=shard, keep=kept))
+    settled = settle_existing(source, recipe)
+    with runs_for(settled.recipe) as runs:
+        done = calibrate_model(
+            settled.model, data, settled.recipe, runs, progress, CalibrationScope(shard=shard, keep=kept)
+        )
     write_output(output, encode_ranges(done.ranges))
     assert done.feeds is not None
     unseen, part = done.ranges.unseen(), done.ranges.part

@@ -19,6 +19,7 @@ from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
 from qdqtool.jobs.validate import validate_model
+from qdqtool.planning.existing import Existing
 from qdqtool.planning.given_ranges import GivenReport, match_ranges, nearest_mode
 from qdqtool.planning.plan_file import read_plan_file
 from qdqtool.planning.plan_resolve import FilePlanner
@@ -136,7 +137,8 @@ def insert_encodings(
     source = load_source(model, output)
     path = Path(encodings)
     read = read_encodings(path)
-    recipe = Recipe(quantize_mode=nearest_mode(source, read.found), target=next(iter(options.targets), targets.DEFAULT))
+    mode, target = nearest_mode(source, read.found), next(iter(options.targets), targets.DEFAULT)
+    recipe = Recipe(quantize_mode=mode, target=target, existing=Existing.KEEP)
     given = match_ranges(source, read, path, recipe)
     options = replace(options, targets=(recipe.target,))
     return _insert(source, planner_for(recipe, PlanData(given=given)), Path(output), options)

@@ -10,6 +10,7 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
+from qdqtool.planning.existing_pairs import settle_existing
 from qdqtool.planning.placement import PatternMatch
 from qdqtool.planning.proposal import propose_for
 from qdqtool.planning.recipe import Recipe, with_fixed_shapes
@@ -49,11 +50,12 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
 
     Raises:
         ModelError: The model cannot be read.
-        UsageError: A pattern matches nothing, or input shapes do not fit.
+        UsageError: The model is quantized already, a pattern matches nothing, or input shapes do not fit.
     """
-    recipe = recipe or Recipe()
     source = model if isinstance(model, Model) else load_model(model)
-    folded = fold_batchnorm(with_fixed_shapes(source, recipe)).model
+    settled = settle_existing(source, recipe or Recipe())
+    recipe = settled.recipe
+    folded = fold_batchnorm(with_fixed_shapes(settled.model, recipe)).model
     index = ModelIndex.of(folded)
     proposal = propose_for(index, recipe)
     uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.slot.uses or ()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qdqtool.checking.accuracy import measure_accuracy
@@ -14,7 +14,6 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.metadata import with_metadata
-from qdqtool.graph.io.output import check_outputs, write_output
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
@@ -22,13 +21,15 @@ from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.insertion.split_qkv import separate_projections
+from qdqtool.jobs.quantize_files import check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
+from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
 from qdqtool.jobs.validate import require_valid
-from qdqtool.plan import QuantPlan
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import with_measured
+from qdqtool.planning.existing import Existing
+from qdqtool.planning.existing_pairs import notes_beside, settle_existing
 from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, known_magnitudes, lower, ready_for
-from qdqtool.planning.plan_write import encode_plan
 from qdqtool.planning.planner import Planned, index_to_plan
 from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.recipe import Recipe
@@ -37,10 +38,8 @@ from qdqtool.preparation.bias_correction import correct_biases
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
 from qdqtool.preparation.data_metadata import data_note
-from qdqtool.preparation.plan_inputs import PlanInputs, PlanSource, gather_inputs
+from qdqtool.preparation.plan_inputs import PlanInputs, gather_inputs
 from qdqtool.preparation.preparation_metadata import preparation_note
-from qdqtool.ranges.file import encode_ranges
-from qdqtool.ranges.types import Ranges
 from qdqtool.running.loadable import require_loadable
 
 
@@ -82,14 +81,22 @@ def quantize_model(
 
     Raises:
         ModelError: The model cannot be read, or the reference loads it and not the result.
-        UsageError: Data, ranges or patterns do not fit the model, or nothing can be quantized.
+        UsageError: The model is quantized already and the recipe does not say what becomes of that; data, ranges or
+            patterns do not fit the model, or nothing can be quantized.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
         GateError: The result would not pass ``validate``. Nothing was written.
         OutputError: An output cannot be written.
     """
     options, output = options or QuantizeOptions(), Path(output)
-    source = spilled(model if isinstance(model, Model) else load_model(model))
-    _check_outputs(source, data, output, options)
+    given = spilled(model if isinstance(model, Model) else load_model(model))
+    if options.ranges_file is not None:
+        options.recipe.require_ranges("there are no ranges to write")
+    check_files(given, data, output, options.ranges_file, options.plan_file)
+    settled = settle_existing(given, options.recipe)
+    source, options = settled.model, replace(options, recipe=settled.recipe)
+    left = nothing_to_add(settled)
+    if left is not None and options.ranges_file is None and options.plan_file is None:
+        return write_unchanged(settled, left, output, options.external_data)
     with runs_for(options.recipe) as runs:
         inputs = gather_inputs(source, data, options.recipe, runs, progress, options.ranges_file)
         if options.ranges_file is not None and inputs.ranges is None:
@@ -100,19 +107,19 @@ def quantize_model(
         ready = ready_for(before, options.recipe.high_precision).model
         planned = planner_for(options.recipe, _plan_data(inputs, options, progress)).plan(index_to_plan(ready))
         made = _carry_out(ready, planned, inputs, options)
-        findings = require_valid(made.model, source, options.recipe.target)
+        findings = require_valid(made.model, given, options.recipe.target)
         cost = measure_accuracy(before, made.model, planned.plan, feeds, runs) if feeds is not None else None
     if cost is None or cost.problem:
-        require_loadable(made.model, source)
+        require_loadable(made.model, given)
     saved = save_model(made.model, output, external_data=options.external_data)
-    _save_extras(options, inputs.ranges, planned.plan)
+    save_extras(options.ranges_file, inputs.ranges, options.plan_file, planned.plan)
     return QuantizeReport(
-        model=str(source.path or ""),
+        model=str(given.path or ""),
         output=str(saved.model),
         external_data=str(saved.data) if saved.data else None,
         mode=options.recipe.quantize_mode,
         target=options.recipe.target,
-        opset_before=source.default_opset(),
+        opset_before=given.default_opset(),
         opset_after=made.model.default_opset(),
         calibration=made.used,
         preparation=inputs.prepared.reports,
@@ -127,7 +134,8 @@ def quantize_model(
         ranges_file=str(options.ranges_file) if options.ranges_file else None,
         plan_file=str(options.plan_file) if options.plan_file else None,
         codes_not_in_plan=planned.rounded_by_data if options.plan_file else 0,
-        sizes=Sizes(before=model_bytes(source), after=saved.bytes),
+        sizes=Sizes(before=model_bytes(given), after=saved.bytes),
+        existing=settled.existing.value if settled.existing is not None else None,
     )
 
 
@@ -167,31 +175,13 @@ def _carry_out(ready: Model, planned: Planned, inputs: PlanInputs, options: Quan
     }
     return _Quantized(
         # Spilled, so that codes are computed once, and not for the linter, the session and the file each.
-        model=with_metadata(spilled(lowered.model), notes),
+        model=with_metadata(
+            spilled(lowered.model),
+            notes if recipe.existing is not Existing.KEEP else notes_beside(prepared.model, notes),
+        ),
         pairs=placed.report,
         corrected=corrected.report,
         separated=separated.report,
         high_precision=lowered.report,
         used=used,
     )
-
-
-def _check_outputs(source: Model, data: PlanSource | None, output: Path, options: QuantizeOptions) -> None:
-    if options.ranges_file is not None:
-        options.recipe.require_ranges("there are no ranges to write")
-    inputs = [source.path] if source.path else []
-    if data is not None and not isinstance(data, RandomData):
-        inputs.append(Path(data) if isinstance(data, str | Path) else data.path)
-    if isinstance(data, CachedRanges) and data.data is not None:
-        inputs.append(data.data.path)
-    extra = [path for path in (options.ranges_file, options.plan_file) if path is not None]
-    check_outputs([output, *extra], inputs)
-    if options.plan_file is not None and options.plan_file.suffix.lower() != ".json":
-        raise UsageError(f"plan file {options.plan_file} must end in .json", hint="plans are written as JSON")
-
-
-def _save_extras(options: QuantizeOptions, ranges: Ranges | None, plan: QuantPlan) -> None:
-    if options.ranges_file is not None and ranges is not None:
-        write_output(options.ranges_file, encode_ranges(ranges))
-    if options.plan_file is not None:
-        write_output(options.plan_file, encode_plan(plan))

@@ -66,6 +66,8 @@ class QuantizeReport:
         codes_not_in_plan: Weights whose codes data chose: of these the plan file has the scales only, and inserting it
             gives another model.
         sizes: File sizes.
+        existing: What became of the Q/DQ that the model had: ``keep`` or ``replace``; None where it had none. Where
+            they stay, ``accuracy`` compares with the model as given, which is quantized in part.
     """
 
     model: str
@@ -89,3 +91,4 @@ class QuantizeReport:
     plan_file: str | None
     codes_not_in_plan: int
     sizes: Sizes
+    existing: str | None = None

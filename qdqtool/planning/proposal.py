@@ -6,8 +6,11 @@ from dataclasses import replace
 from qdqtool import targets
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.insertion.strip import strip_from
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.planning import modes
+from qdqtool.planning.existing import Existing
+from qdqtool.planning.existing_pairs import only_float_layers
 from qdqtool.planning.placement import Proposal, ProposedSlot, SkippedNode, WeightGoal, propose, propose_weights
 from qdqtool.planning.recipe import Recipe
 
@@ -21,11 +24,19 @@ NOT_GIVEN = "the given file has no range for it"
 
 
 def propose_for(index: ModelIndex, recipe: Recipe) -> Proposal:
-    """Propose the pairs of a prepared model.
+    """Propose the pairs of a prepared model; of one whose Q/DQ stay, for the layers that are still float.
 
     Raises:
         UsageError: A pattern matches nothing.
     """
+    proposal = _propose(index, recipe)
+    if recipe.existing is not Existing.KEEP or not index.qdq.nodes:
+        return proposal
+    twin = ModelIndex.of(strip_from(index.model).model)
+    return only_float_layers(proposal, index, _propose(twin, recipe))
+
+
+def _propose(index: ModelIndex, recipe: Recipe) -> Proposal:
     mode, target = recipe.mode, targets.get(recipe.target)
     if not mode.needs_ranges:
         goal = WeightGoal(mode, mode.block_size(recipe.block_size))

@@ -9,6 +9,7 @@ from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.planning import modes
+from qdqtool.planning.existing import Existing
 from qdqtool.planning.placement import Selection
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.planning.target_fit import require_mode
@@ -51,6 +52,7 @@ class Recipe:
         input_shapes: Extents that the user fixes, by input name.
         preparation: How the float model is prepared.
         high_precision: The type of float nodes in the written model.
+        existing: What becomes of Q/DQ nodes that the model has already.
     """
 
     quantize_mode: str = modes.DEFAULT
@@ -62,6 +64,7 @@ class Recipe:
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     preparation: Preparation = field(default_factory=Preparation)
     high_precision: HighPrecision = HighPrecision.FP32
+    existing: Existing = Existing.REFUSE
 
     def __post_init__(self) -> None:
         self.mode.block_size(self.block_size)

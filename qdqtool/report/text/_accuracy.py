@@ -12,8 +12,8 @@ POOR_DB = 10.0
 """Below this noise is more than a tenth of the signal's power: no task survives it, so the line stands out."""
 
 
-def print_accuracy(accuracy: Accuracy | None, console: Console) -> None:
-    """Print what an output lost, in dB, and the tensors that lost most by their own pair."""
+def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = "float model") -> None:
+    """Print what an output lost against the baseline, in dB, and the tensors that lost most by their own pair."""
     if accuracy is None:
         console.print("accuracy not measured: there is no data (--calib-data)")
         return
@@ -22,7 +22,7 @@ def print_accuracy(accuracy: Accuracy | None, console: Console) -> None:
         return
     console.print(
         Text.assemble(
-            ("SQNR", "bold"), f" against the float model, on the first {plural(accuracy.samples, 'sample')} of the data"
+            ("SQNR", "bold"), f" against the {baseline}, on the first {plural(accuracy.samples, 'sample')} of the data"
         )
     )
     if not accuracy.outputs:

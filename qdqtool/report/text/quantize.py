@@ -18,7 +18,10 @@ def render(report: QuantizeReport, console: Console) -> None:
     """Print the result (files, accuracy, verdict), then how it came about, then what was not quantized."""
     print_counts(report.quantized, report.model, console)
     _print_files(report, console)
-    print_accuracy(report.accuracy, console)
+    if report.existing == "keep" and not report.quantized:
+        console.print("nothing was left to quantize: the model is written as it is")
+    else:
+        print_accuracy(report.accuracy, console, "model as given" if report.existing == "keep" else "float model")
     _print_verdict(report, console)
     if report.calibration is not None:
         console.print()

@@ -1,0 +1,68 @@
+"""The outcome of ``quantize --existing keep`` where no layer is left to quantize: the model as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.io.external import model_bytes
+from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
+from qdqtool.graph.io.save import ExternalData, Sizes, save_model
+from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
+from qdqtool.jobs.validate import require_valid
+from qdqtool.planning.existing import Existing
+from qdqtool.planning.existing_pairs import Settled
+from qdqtool.planning.placement import Proposal
+from qdqtool.planning.proposal import propose_for
+from qdqtool.planning.scale_type import HighPrecision
+
+
+def nothing_to_add(settled: Settled) -> Proposal | None:
+    """Return the proposal for a model whose Q/DQ stay where it proposes no pair; None where quantize has to run.
+
+    Raises:
+        UsageError: A pattern matches nothing.
+    """
+    source, recipe = settled.model, settled.recipe
+    converted = read_metadata(source, HIGH_PRECISION_KEY) == recipe.high_precision.value
+    as_asked = converted or recipe.high_precision is HighPrecision.FP32
+    if settled.existing is not Existing.KEEP or recipe.input_shapes or not as_asked:
+        return None
+    proposal = propose_for(ModelIndex.of(source), recipe)
+    return None if proposal.slots else proposal
+
+
+def write_unchanged(settled: Settled, proposal: Proposal, output: Path, external_data: ExternalData) -> QuantizeReport:
+    """Write a model as it is, and report why nothing was quantized.
+
+    Raises:
+        GateError: It does not pass ``validate``. Nothing was written.
+        OutputError: It cannot be written.
+    """
+    source, recipe = settled.model, settled.recipe
+    findings = require_valid(source, source, recipe.target)
+    saved = save_model(source, output, external_data=external_data)
+    return QuantizeReport(
+        model=str(source.path or ""),
+        output=str(saved.model),
+        external_data=str(saved.data) if saved.data else None,
+        mode=recipe.quantize_mode,
+        target=recipe.target,
+        opset_before=source.default_opset(),
+        opset_after=source.default_opset(),
+        calibration=None,
+        preparation=(),
+        corrected=(),
+        separated=(),
+        quantized=(),
+        skipped=left_in_float(proposal.skipped),
+        degenerate=(),
+        high_precision=None,
+        findings=findings,
+        accuracy=None,
+        ranges_file=None,
+        plan_file=None,
+        codes_not_in_plan=0,
+        sizes=Sizes(before=model_bytes(source), after=saved.bytes),
+        existing=recipe.existing.value,
+    )
