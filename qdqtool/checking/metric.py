@@ -34,12 +34,14 @@ class MetricCheck:
         output: The output that holds its scores.
         metric: The metric.
         means: The means so far, by the source of the scores: ``model``, ``baseline`` or ``saved``.
+        classes: The least number of classes in a run; 0 before the first.
     """
 
     name: str
     output: str
     metric: TaskMetric
     means: dict[str, _Mean] = field(default_factory=dict)
+    classes: int = 0
 
     @classmethod
     def of(cls, request: str, outputs: Sequence[str]) -> "MetricCheck":
@@ -82,6 +84,7 @@ class MetricCheck:
         mean = self.means.setdefault(source, _Mean())
         mean.total += self.metric.total(rows, labels)
         mean.count += labels.size
+        self.classes = min(self.classes or rows.shape[-1], rows.shape[-1])
 
     def result(self) -> MetricResult:
         """Return the entry of the report."""
@@ -98,7 +101,15 @@ class MetricCheck:
             loss=self.metric.loss(value, baseline) if baseline is not None else None,
             saved=saved,
             saved_loss=self.metric.loss(saved, value) if saved is not None else None,
+            chance=self._chance("model"),
+            baseline_chance=self._chance("baseline"),
         )
+
+    def _chance(self, source: str) -> str | None:
+        mean = self.means.get(source)
+        if mean is None or not mean.count:
+            return None
+        return self.metric.chance(self.metric.value(mean.value), mean.count, self.classes)
 
     def _rows(self, scores: Array, sample: Sample) -> tuple[Array, Array]:
         assert sample.labels is not None

@@ -116,6 +116,8 @@ class MetricResult:
         loss: Loss of the model against the baseline; negative where the model is better.
         saved: Value of the outputs that were saved elsewhere; None without them.
         saved_loss: Loss of these outputs against the model in the reference session.
+        chance: Why the model is no better than guessing, in words; None where it is better.
+        baseline_chance: The same of the baseline.
     """
 
     name: str
@@ -128,6 +130,8 @@ class MetricResult:
     loss: float | None
     saved: float | None
     saved_loss: float | None
+    chance: str | None = None
+    baseline_chance: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

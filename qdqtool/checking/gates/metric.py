@@ -12,18 +12,22 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     if metric is None or limit is None:
         return
     compared = (
-        ("max-metric-loss", "the baseline", metric.loss),
-        ("outputs-max-metric-loss", "the model", metric.saved_loss),
+        ("max-metric-loss", "the baseline", metric.loss, metric.baseline_chance),
+        ("outputs-max-metric-loss", "the model", metric.saved_loss, metric.chance),
     )
-    for name, reference, loss in compared:
+    for name, reference, loss, chance in compared:
         if loss is None:
             continue
         found, allowed = f"{loss:.6g} {metric.loss_unit}", f"{limit:g} {metric.loss_unit}"
         # A NaN loss misses the gate.
         held = loss <= limit
+        failures = [] if held else [f"{name} is {allowed}: {metric.name} is worse than {reference} by {found}"]
+        # What is no better than a guess has nothing to lose: any model passes beside it.
+        if chance is not None:
+            failures.append(f"{name} shows nothing: {metric.name} of {reference} is at chance: {chance}")
         yield GateResult.of(
             name=name,
-            requires=f"{metric.name} is at most {allowed} worse than that of {reference}",
-            failures=[] if held else [f"{name} is {allowed}: {metric.name} is worse than {reference} by {found}"],
+            requires=f"{metric.name} is at most {allowed} worse than that of {reference}, which is better than chance",
+            failures=failures,
             detail=found,
         )

@@ -37,6 +37,15 @@ class TaskMetric(Protocol):
     def loss(self, value: float, reference: float) -> float:
         """Return the loss of ``value`` against ``reference``; negative where it is better."""
 
+    def chance(self, value: float, predictions: int, classes: int) -> str | None:
+        """Return why a value is no better than guessing, in words; None where it is.
+
+        Args:
+            value: The metric over all predictions.
+            predictions: Number of predictions.
+            classes: Number of classes.
+        """
+
 
 def names() -> tuple[str, ...]:
     """The public ids of all metrics, sorted."""

@@ -39,5 +39,13 @@ class Perplexity:
         """Return the loss in percent of the reference."""
         return 100 * (value / reference - 1)
 
+    def chance(self, value: float, predictions: int, classes: int) -> str | None:
+        """Return why the perplexity is no better than a guess: equal probabilities give the number of classes."""
+        del predictions
+        # A NaN is no perplexity.
+        if value < classes:
+            return None
+        return f"it is {value:.6g}, and equal probabilities for all {classes} classes give {classes}"
+
 
 METRIC = Perplexity()

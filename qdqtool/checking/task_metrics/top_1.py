@@ -4,11 +4,15 @@ Of equal scores the first counts, as in ONNX's ArgMax. A loss is given in percen
 0.5.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool.numerics.dtypes import Array
+
+SIGNIFICANCE = 0.05
+"""Probability up to which guessing may give as many right answers, where an accuracy is better than chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,28 @@ class Top1:
     def loss(self, value: float, reference: float) -> float:
         """Return the loss in percentage points."""
         return reference - value
+
+    def chance(self, value: float, predictions: int, classes: int) -> str | None:
+        """Return why the share of right answers may be a guess: by an exact binomial test at :data:`SIGNIFICANCE`."""
+        right = round(value / 100 * predictions)
+        likely = _tail(right, predictions, 1 / classes)
+        if likely <= SIGNIFICANCE:
+            return None
+        return (
+            f"{right} of {predictions} predictions are right; guessing one of {classes} classes gives as many with a "
+            f"probability of {likely:.2g}"
+        )
+
+
+def _tail(least: int, trials: int, probability: float) -> float:
+    """Return the probability of at least so many hits in independent trials."""
+    if probability >= 1:
+        return 1.0
+    counts = np.arange(trials + 1)
+    steps = np.log((trials - counts[:-1]) / counts[1:])
+    choices = np.concatenate([np.zeros(1), np.cumsum(steps)])
+    logs = choices + counts * math.log(probability) + (trials - counts) * math.log1p(-probability)
+    return float(np.exp(logs[least:]).sum())
 
 
 METRIC = Top1()

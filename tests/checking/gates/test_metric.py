@@ -10,7 +10,7 @@ from qdqtool.checking.limits import Gates
 from qdqtool.checking.report import MetricResult
 
 
-def results(limit: float | None, **losses: float | None) -> list:
+def results(limit: float | None, **losses: float | str | None) -> list:
     empty = dict.fromkeys(MetricResult.__dataclass_fields__)
     found = MetricResult(
         **{**empty, "name": "top-1", "loss_unit": "points", "loss": None, "saved_loss": None, **losses}
@@ -36,6 +36,14 @@ def test_the_limit_zero_is_a_limit() -> None:
 def test_without_a_limit_or_a_comparison_there_is_no_gate() -> None:
     assert results(None, loss=50.0, saved_loss=50.0) == []
     assert results(0.5) == []
+
+
+def test_a_reference_at_chance_fails_whatever_the_loss() -> None:
+    of_model, of_saved = results(50.0, loss=-1.0, saved_loss=0.0, chance=None, baseline_chance="3 of 30 are right")
+    assert of_model.failures == (
+        "max-metric-loss shows nothing: top-1 of the baseline is at chance: 3 of 30 are right",
+    )
+    assert of_saved.passed
 
 
 def test_saved_outputs_are_compared_with_the_model() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import helper
+from scipy.stats import binom
 from sklearn.metrics import accuracy_score, log_loss
 from support.small import make_model
 
@@ -134,7 +135,8 @@ def test_a_better_model_has_a_negative_loss(data) -> None:
     assert report.metric is not None
     assert report.metric.loss is not None
     assert report.metric.loss < 0
-    assert gates(report)["max-metric-loss"]
+    (failure,) = (failure for failure in report.failures if "max-metric-loss" in failure)
+    assert "of the baseline is at chance: 3 of 10 predictions are right" in failure
 
 
 def test_a_metric_that_is_no_number_keeps_no_limit(data) -> None:
@@ -212,3 +214,53 @@ def test_a_limit_needs_a_metric_and_something_to_compare_with(data) -> None:
     for options in (CheckOptions(gates=limit), replace(TOP_1, gates=limit)):
         with pytest.raises(UsageError, match="compares the metric"):
             check_model(scores_model(EYE), data=data, options=options)
+
+
+@pytest.mark.parametrize(
+    ("right", "predictions", "classes", "is_chance"),
+    [
+        (0, 540, 10, True),
+        (60, 540, 10, True),
+        (80, 540, 10, False),
+        (530, 540, 10, False),
+        (1, 1, 10, True),
+        (1, 1, 1000, False),
+        (4, 4, 2, True),
+        (5, 5, 2, False),
+        (7, 7, 1, True),
+        (50_700, 100_000, 2, False),
+    ],
+)
+def test_top_1_is_at_chance_where_guessing_gives_as_many(
+    right: int, predictions: int, classes: int, is_chance: bool
+) -> None:
+    found = task_metrics.get("top-1").chance(100 * right / predictions, predictions, classes)
+    assert (found is not None) is is_chance
+    if found is not None:
+        likely = float(binom.sf(right - 1, predictions, 1 / classes))
+        assert found.endswith(f"with a probability of {likely:.2g}")
+
+
+@pytest.mark.parametrize(("value", "is_chance"), [(3.7, False), (63.9, False), (64.0, True), (math.inf, True)])
+def test_perplexity_is_at_chance_from_that_of_equal_probabilities_on(value: float, is_chance: bool) -> None:
+    assert (task_metrics.get("perplexity").chance(value, 100, 64) is not None) is is_chance
+
+
+def test_a_perplexity_that_is_no_number_is_at_chance() -> None:
+    assert task_metrics.get("perplexity").chance(math.nan, 100, 64) is not None
+
+
+@pytest.mark.parametrize("name", ["top-1", "perplexity"])
+def test_a_model_passes_against_itself_only_with_labels_that_it_knows(name: str, tmp_path: Path) -> None:
+    folder = Path(__file__).parents[3] / "sample_models" / ("digits_cnn" if name == "top-1" else "char_lm")
+    with np.load(folder / "test.npz") as test:
+        arrays = {key: test[key][:64] for key in test.files}
+    for shift in (0, 1):
+        classes = 10 if name == "top-1" else 96
+        np.savez(tmp_path / f"{shift}.npz", **{**arrays, "labels": (arrays["labels"] + shift) % classes})
+        options = CheckOptions(metric=name, gates=Gates(max_metric_loss=1.0))
+        data = DataRequest(path=tmp_path / f"{shift}.npz")
+        report = check_model(folder / "model.onnx", baseline=folder / "model.onnx", data=data, options=options)
+        (gate,) = (gate for gate in report.gates if gate.name == "max-metric-loss")
+        assert gate.passed is not bool(shift)
+        assert ["at chance" in failure for failure in gate.failures] == [True] * shift
