@@ -4,32 +4,20 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
-
-import numpy as np
-from onnx import TensorProto
 
 from qdqtool.data import Feeds
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.spill import spilled
-from qdqtool.graph.io.tensors import iter_tensors
 from qdqtool.graph.model import Model
-from qdqtool.numerics.dtypes import Array
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.bias_correction import BIAS_CORRECTION, Means, decode_means, encode_means, shortened
+from qdqtool.preparation.gate import GATE_LIMIT, PreparationGate
 from qdqtool.preparation.step import Change, Site, StepRequest
 from qdqtool.preparation.steps import asked_steps, known_steps
 from qdqtool.preparation.trial import Slots, TrialRunner
 from qdqtool.ranges.types import PreparationStep, Trial
 from qdqtool.running.channel_statistics import ChannelData
-from qdqtool.running.float_runs import FloatRuns, Outputs
-
-GATE_LIMIT: Final = 1e-5
-"""Largest difference of any output relative to its largest magnitude: some 80 roundings of float32."""
-
-HALF_GATE_LIMIT: Final = 2.0**-8
-"""The same where weights are float16 and are rounded to it again: some 8 roundings, and half a step of int8. Measured
-on the real models in float16: up to 1e-3."""
+from qdqtool.running.float_runs import FloatRuns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +30,9 @@ class PreparationReport:
         sites: Places that it changed, or would have changed.
         left: Places of the same kind that it does not change, with the reason.
         max_difference: Largest difference of an output from the given model on calibration samples, relative to the
-            output's largest magnitude. None where there was nothing to do, or where the step is repeated from a ranges
-            file: it was measured when that was written.
+            output's largest magnitude; or that of what a product reads from the model before the step, root mean
+            square over root mean square, if that is larger. None where there was nothing to do, or where the step is
+            repeated from a ranges file: it was measured when that was written.
         limit: The largest difference that is allowed.
         trial: What the step did to the quantized model; None where that was not measured.
     """
@@ -103,12 +92,13 @@ def prepare(
     """
     asked = asked or Preparation()
     request = StepRequest(asked, integer_activations)
-    gate, data = _Gate(model, feeds, runs), ChannelData(feeds, runs)
+    gate, data = PreparationGate(model, feeds, runs), ChannelData(feeds, runs)
     reports: list[PreparationReport] = []
     record: list[PreparationStep] = []
     runner = None if slots is None else TrialRunner(data, slots, correct=asked.bias_correction)
     for step in asked_steps(request):
-        tried = _first_good(step.changes(model, data, request), gate, partial(_run_trial, runner, model))
+        step_gate = _StepGate(gate.limit, partial(gate.difference, model))
+        tried = _first_good(step.changes(model, data, request), step_gate, partial(_run_trial, runner, model))
         change, harmless = tried.change, tried.difference is not None and tried.difference <= gate.limit
         report = _report(step.name, change, applied=harmless, difference=tried.difference)
         reports.append(replace(report, limit=gate.limit, trial=tried.trial))
@@ -166,7 +156,15 @@ class _Tried:
     trial: Trial | None = None
 
 
-def _first_good(changes: Iterator[Change], gate: "_Gate", run_trial: Callable[[Change], Trial | None]) -> _Tried:
+@dataclass(frozen=True, slots=True)
+class _StepGate:
+    """The gate for changes of one model: the largest difference that is allowed, and how a change is measured."""
+
+    limit: float
+    difference: Callable[[Change], float]
+
+
+def _first_good(changes: Iterator[Change], gate: _StepGate, run_trial: Callable[[Change], Trial | None]) -> _Tried:
     """Return the first change that no trial refuses and that passes the gate.
 
     Where there is none, return the first that a trial refused, otherwise the first that failed the gate. Where there is
@@ -185,7 +183,7 @@ def _first_good(changes: Iterator[Change], gate: "_Gate", run_trial: Callable[[C
         if trial is not None and not trial.kept:
             refused.append(_Tried(candidate, trial=trial))
             continue
-        difference = gate.difference(candidate.model)
+        difference = gate.difference(candidate)
         if difference <= gate.limit:
             return _Tried(candidate, difference, trial)
         harmful.append(_Tried(candidate, difference))
@@ -206,62 +204,3 @@ def _check_agreement(made: AbstractSet[str], asked: Preparation) -> None:
 
 def _report(step: str, change: Change, *, applied: bool, difference: float | None) -> PreparationReport:
     return PreparationReport(step=step, applied=applied, sites=change.done, left=change.left, max_difference=difference)
-
-
-def gate_limit(model: Model) -> float:
-    """Return the largest change of outputs by preparation that rounding in the type of the weights explains."""
-    half = any(tensor.data_type == TensorProto.FLOAT16 for tensor in iter_tensors(model.proto))
-    return HALF_GATE_LIMIT if half else GATE_LIMIT
-
-
-class _Gate:
-    """Compares changed models with the given one. Both are run in the same way, so that only the change counts."""
-
-    def __init__(self, given: Model, feeds: Feeds, runs: FloatRuns) -> None:
-        self._given = given
-        self._feeds = feeds
-        self._runs = runs
-        self.limit = gate_limit(given)
-
-    def difference(self, changed: Model) -> float:
-        """The largest difference of any output over its largest magnitude; infinite where shapes differ, or NaN.
-
-        Raises:
-            UsageError: A model fails on a sample.
-        """
-        expected = self._runs.first(self._given, self._feeds)
-        return largest_difference(expected, self._runs.first(changed, self._feeds))
-
-
-def largest_difference(expected: Sequence[Outputs], found: Sequence[Outputs]) -> float:
-    """The largest difference of any output over its largest magnitude in all runs.
-
-    Args:
-        expected: The outputs by name, one mapping a run.
-        found: The same of another model.
-
-    Returns:
-        Infinity where shapes differ, or only one of two elements is NaN or infinite.
-    """
-    peaks: dict[str, float] = {}
-    differences: dict[str, float] = {}
-    for before, after in zip(expected, found, strict=True):
-        for name, array in before.items():
-            reference, other = array.astype(np.float64), after[name].astype(np.float64)
-            peak = np.max(np.abs(reference), initial=0.0, where=np.isfinite(reference))
-            peaks[name] = max(peaks.get(name, 0.0), float(peak))
-            differences[name] = max(differences.get(name, 0.0), _distance(reference, other))
-    return max((_ratio(differences[name], peaks[name]) for name in peaks), default=0.0)
-
-
-def _distance(reference: Array, other: Array) -> float:
-    """The largest difference of two arrays. Equal infinities, as of a masked score, and NaN in both do not differ."""
-    if reference.shape != other.shape:
-        return np.inf
-    differs = (reference != other) & ~(np.isnan(reference) & np.isnan(other))
-    difference = np.max(np.abs(reference[differs] - other[differs]), initial=0.0)
-    return float(np.nan_to_num(difference, nan=np.inf, posinf=np.inf))
-
-
-def _ratio(difference: float, peak: float) -> float:
-    return difference / peak if peak else (np.inf if difference else 0.0)

@@ -17,7 +17,8 @@ from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.preparation.prepare import GATE_LIMIT, largest_difference, prepare, prepare_as_recorded
+from qdqtool.preparation.gate import GATE_LIMIT, largest_difference
+from qdqtool.preparation.prepare import prepare, prepare_as_recorded
 from qdqtool.preparation.step import Change, Site, Step, StepRequest
 from qdqtool.preparation.steps.equalization import EqualizationStep
 from qdqtool.ranges.types import PreparationStep
