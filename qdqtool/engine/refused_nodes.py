@@ -3,7 +3,6 @@
 This runs in the child process after the refusal has been recorded. A failure here loses only the further names.
 """
 
-import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,12 +46,9 @@ def further_refusals(path: Path, first: dict[str, Any], parse: Parse, seconds: f
 
 
 def _types(proto: Any) -> dict[str, Any]:
-    import onnx
+    from qdqtool.graph.index.inference import infer_types
 
-    graph = proto.graph
-    # Shape inference raises many types on malformed models. The declared types remain.
-    with contextlib.suppress(Exception):
-        graph = onnx.shape_inference.infer_shapes(proto).graph
+    graph = infer_types(proto).graph
     return {info.name: info for info in (*graph.value_info, *graph.output)}
 
 

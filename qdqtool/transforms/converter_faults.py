@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 from qdqtool.errors import ModelError
+from qdqtool.graph.index.inference import is_endless
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.io.tensors import make_tensor
@@ -37,6 +38,8 @@ def check_convertible(node: NodeView, version: int) -> None:
     if node.domain:
         return
     _check_attribute_types(node)
+    if is_endless(node.proto):
+        raise _refusal(node, version, "a term of its equation has more than one ellipsis")
     if _passes(node, version, _CHANGED_MEANING) and not _means_the_same(node):
         raise _refusal(node, version, "the operator means something else there")
     if _passes(node, version, _MENDED) and node.is_parametric:

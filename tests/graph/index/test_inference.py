@@ -6,7 +6,7 @@ from onnx import TensorProto, helper
 from support.rich_model import rich_model
 from support.small import conv_model
 
-from qdqtool.graph.index.inference import LONGEST, infer_types
+from qdqtool.graph.index.inference import LONGEST, infer_types, is_endless
 
 BEHIND_A_SHAPE = """
 <ir_version: 8, opset_import: ["": 17]>
@@ -83,3 +83,43 @@ def test_contradicting_shapes_are_no_failure():
     proto = conv_model()
     proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 99
     assert any(value.name == "c" for value in infer_types(proto).graph.value_info)
+
+
+def einsum(equation: str, scope: str = "main") -> onnx.ModelProto:
+    """A model with one Einsum: in its graph, in a branch or in a local function."""
+    arity = len(equation.split("->", maxsplit=1)[0].split(","))
+    names = [f"x{number}" for number in range(arity)]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in names]
+    node = helper.make_node("Einsum", names, ["y"], equation=equation)
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph, functions = helper.make_graph([node], "g", inputs, [output]), []
+    if scope == "branch":
+        branches = {f"{which}_branch": helper.make_graph([node], which, [], [output]) for which in ("then", "else")}
+        choice = helper.make_node("If", ["c"], ["z"], **branches)
+        condition = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+        result = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+        graph = helper.make_graph([choice], "g", [*inputs, condition], [result])
+    if scope == "function":
+        functions = [helper.make_function("own", "F", names, ["y"], [node], [helper.make_opsetid("", 17)])]
+        call = helper.make_node("F", names, ["y"], domain="own")
+        graph = helper.make_graph([call], "g", inputs, [output])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    return helper.make_model(graph, functions=functions, opset_imports=imports, ir_version=8)
+
+
+@pytest.mark.parametrize("scope", ["main", "branch", "function"])
+@pytest.mark.parametrize(
+    "equation", ["......ii,...jj->...ij", "ii,....jj->ij", "...i...->i", "..  ..", ".. . i ...->i"]
+)
+def test_inference_ends_on_an_einsum_with_a_second_ellipsis(equation: str, scope: str):
+    before = einsum(equation, scope).SerializeToString()
+    proto = onnx.load_from_string(before)
+    infer_types(proto)
+    assert proto.SerializeToString() == before
+
+
+@pytest.mark.parametrize("equation", ["...ij,...jk->...ik", "ii", "i,j->ij", "...ii->.... i", "..i->i"])
+def test_other_equations_are_inferred(equation: str):
+    proto = einsum(equation)
+    assert not is_endless(proto.graph.node[0])
+    infer_types(proto)
