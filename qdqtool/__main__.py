@@ -1,19 +1,66 @@
 """Entry point of the ``qdqtool`` command: runs it and maps every way it can end to an exit code."""
 
 import contextlib
+import errno
+import io
 import os
 import signal
 import sys
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from qdqtool.cli import command
 from qdqtool.errors import QdqError
+from qdqtool.supervisor import Lost, heed, supervise
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 EXIT_USAGE = 2
+EXIT_MODEL = 3
+EXIT_MACHINE = 4
 EXIT_BUG = 5
 EXIT_INTERRUPTED = 130
+EXIT_CLOSED_PIPE = 141
+"""As of a program that SIGPIPE ends, which is what others do."""
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+
+
+class StdoutError(Exception):
+    """What is printed cannot be written.
+
+    It is no OSError: click and rich end the process with code 1, that of findings, where a pipe is closed.
+
+    Args:
+        error: What the system said.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror)
+        self.is_closed_pipe = isinstance(error, BrokenPipeError)
+
+
+class _Stdout(io.FileIO):
+    def write(self, data: "Buffer", /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise StdoutError(error) from None
+
+
+def console() -> None:
+    """Run the command line of this process in a child, which signals end in every phase."""
+    supervise(_lost)
+    _open_missing_streams()
+    raw = io.BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False))
+    sys.stdout = io.TextIOWrapper(
+        raw, sys.stdout.encoding, sys.stdout.errors, line_buffering=bool(sys.stdout.line_buffering)
+    )
+    main()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -24,59 +71,114 @@ def main(arguments: list[str] | None = None) -> None:
     """
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
-    signal.signal(signal.SIGTERM, _interrupt)
-    sys.exit(_run(arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        heed(_interrupt)
+        code = _run(words)
+    except (KeyboardInterrupt, click.Abort) as error:
+        click.echo(err=True)  # the terminal has shown ^C
+        reason = error.__cause__ or error
+        code = _fail(words, str(reason) or "interrupted; nothing was left behind", EXIT_INTERRUPTED)
+    sys.exit(code)
 
 
-def _interrupt(_signal: int, _frame: object) -> None:
+def _interrupt(*_: object) -> None:
     # A CI job that is killed must clean up as after Ctrl-C.
     raise KeyboardInterrupt
 
 
-def _run(arguments: list[str] | None) -> int:
+def _run(words: list[str]) -> int:
     try:
-        code = command.main(arguments, prog_name="qdqtool", standalone_mode=False)
+        code = _invoke(words)
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort) as error:
-        _tell(str(error.__cause__ or error) or "interrupted; nothing was left behind")
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        _discard_stdout()
-        return 0
+        return _fail(words, error.format_message(), error.exit_code, told=True)
     except QdqError as error:
-        _tell(f"error: {error.message}", error.hint)
-        return error.exit_code
+        return _fail(words, f"error: {error.message}", error.exit_code, error.hint)
+    except (StdoutError, BrokenPipeError) as error:
+        return _no_reader(error)
+    except OSError as error:
+        return _full_disk(words, error) if error.errno in _NO_SPACE else _bug(words, error)
     except Exception as error:  # noqa: BLE001  the last line of defence: a bug must not look like a user's mistake
-        return _report_bug(error)
+        return _bug(words, error)
     return code if isinstance(code, int) else 0
 
 
-def _tell(message: str, hint: str | None = None) -> None:
-    from qdqtool.report.terminal import escape
-
-    click.echo(escape(message), err=True)
-    if hint:
-        click.echo(f"hint: {escape(hint)}", err=True)
-
-
-def _report_bug(error: Exception) -> int:
-    if os.environ.get("QDQTOOL_TRACEBACK"):
-        raise error
-    _tell(
-        f"internal error: {type(error).__name__}: {error}",
-        "this is a bug in qdqtool; set QDQTOOL_TRACEBACK=1 to see where, and please report it with the model",
-    )
-    return EXIT_BUG
+def _invoke(words: list[str]) -> object:
+    """Do what ``click.Command.main`` does, which would end with the code of findings where a pipe is closed."""
+    if "_QDQTOOL_COMPLETE" in os.environ:
+        command.main(prog_name="qdqtool")
+    try:
+        with command.make_context("qdqtool", [*words]) as context:
+            return command.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
 
 
-def _discard_stdout() -> None:
-    # The reader of the pipe has closed it. Python flushes stdout again at exit, and would print a second error.
+def _no_reader(error: Exception) -> int:
+    """End where nobody reads what is printed, or an output that is a stream."""
+    # Python flushes stdout again at exit, and would print a second error.
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, StdoutError) and not error.is_closed_pipe:
+        return _fail((), f"error: stdout cannot be written: {error}; the report is incomplete", EXIT_USAGE)
+    return EXIT_CLOSED_PIPE
+
+
+def _full_disk(words: Sequence[str], error: OSError) -> int:
+    where = f" for {error.filename}" if error.filename else ""
+    hint = "free some, or name another folder for temporary files: TMPDIR=FOLDER"
+    return _fail(words, f"error: {error.strerror}{where}; nothing was left behind", EXIT_MACHINE, hint)
+
+
+def _bug(words: Sequence[str], error: Exception) -> int:
+    if os.environ.get("QDQTOOL_TRACEBACK"):
+        raise error
+    hint = "this is a bug in qdqtool; set QDQTOOL_TRACEBACK=1 to see where, and please report it with the model"
+    return _fail(words, f"internal error: {type(error).__name__}: {error}", EXIT_BUG, hint)
+
+
+def _lost(lost: Lost) -> int:
+    """Tell of a process that did not end by itself."""
+    words, name = sys.argv[1:], signal.Signals(lost.signal).name
+    if lost.asked:
+        return _fail(words, "interrupted; nothing was left behind", EXIT_INTERRUPTED)
+    if lost.signal == signal.SIGKILL:
+        hint = "the system does this where memory runs out"
+        return _fail(words, "error: the process was killed; nothing was left behind", EXIT_MACHINE, hint)
+    hint = "please report it with the model; `qdqtool validate` may say what is wrong with it"
+    return _fail(words, f"error: a library crashed with {name}; nothing was left behind", EXIT_MODEL, hint)
+
+
+def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None, *, told: bool = False) -> int:
+    """Say why there is no report, on stderr unless that is done, and on stdout where JSON was asked for."""
+    from qdqtool.report.failure import Failure, tell, tell_programs
+
+    failure = Failure(message, hint, code)
+    # Where nothing can be printed, the exit code still tells.
+    with contextlib.suppress(OSError):
+        if not told:
+            tell(failure)
+    with contextlib.suppress(OSError):
+        if _wants_json(words):
+            tell_programs(failure)
+            sys.stdout.flush()
+    return code
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Whether the command line asks for JSON, also one that could not be parsed."""
+    spelled = "=".join(words).replace("--output_format=", "--output-format=")
+    return "--output-format=json" in spelled
+
+
+def _open_missing_streams() -> None:
+    # A shell may have closed them (>&-). The next file that is opened would get the number, and what is printed.
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115, PTH123
 
 
 if __name__ == "__main__":
-    main()
+    console()

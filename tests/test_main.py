@@ -82,7 +82,7 @@ def test_a_bug_of_ours_is_exit_5_and_can_show_where(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops\x1b[31m")
 
-    monkeypatch.setattr(entry.command, "main", broken)
+    monkeypatch.setattr(entry.command, "invoke", broken)
     with pytest.raises(SystemExit) as caught:
         entry.main(["inspect"])
     assert caught.value.code == 5
@@ -142,3 +142,72 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path, signal: str) ->
     assert done.returncode == 130
     assert done.stderr.split("\n") == ["", "interrupted; nothing was left behind", ""]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "p.toml"]
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line of a shell; ``qdqtool`` in it is this one."""
+    command = line.replace("qdqtool", f"'{sys.executable}' -m qdqtool")
+    words = ["/bin/bash", "-c", f"set -o pipefail; {command}"]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+
+
+@pytest.mark.parametrize("line", ["rules", "rules --output-format json", "inspect m.onnx --tensors", "--help"])
+def test_a_full_stdout_is_an_output_that_cannot_be_written(tmp_path: Path, line: str) -> None:
+    onnx.save(conv_model(), tmp_path / "m.onnx")
+    done = shell(f"qdqtool {line} > /dev/full", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: stdout cannot be written: No space left on device; the report is incomplete\n"
+
+
+def test_a_closed_pipe_is_no_finding(tmp_path: Path) -> None:
+    model = conv_model()
+    names = [f"{number}{'long' * 50}" for number in range(1000)]
+    model.graph.initializer.extend(onnx.helper.make_tensor(name, 1, [1], [1.0]) for name in names)
+    onnx.save(model, tmp_path / "m.onnx")
+    for output_format in ("text", "json"):
+        done = shell(f"qdqtool inspect m.onnx --tensors --output-format {output_format} | head -c 1", tmp_path)
+        assert (done.returncode, len(done.stdout), done.stderr) == (141, 1, "")
+    done = shell("qdqtool strip m.onnx -o - 2>/dev/null | head -c 1", tmp_path)
+    assert done.returncode == 141
+
+
+@pytest.mark.parametrize("closed", ["0<&-", ">&-", "2>&-", "0<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(tmp_path: Path, closed: str) -> None:
+    onnx.save(conv_model(), tmp_path / "m.onnx")
+    done = shell(f"qdqtool strip m.onnx -o s.onnx {closed}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    onnx.checker.check_model(onnx.load(tmp_path / "s.onnx"))
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("inspect absent.onnx", 3),
+        ("validate m.onnx --target nonsense", 2),
+        ("validate m.onnx --no-such-option", 2),
+        ("quantize m.onnx -o q.onnx", 2),
+        ("nonsense", 2),
+        ("check m.onnx --data absent.npz", 2),
+        ("build absent.onnx -o e.engine", 3),
+        ("diff m.onnx absent.onnx", 3),
+    ],
+)
+def test_json_is_never_empty(tmp_path: Path, line: str, code: int) -> None:
+    onnx.save(conv_model(), tmp_path / "m.onnx")
+    done = qdqtool(*line.split(), "--output-format", "json", cwd=tmp_path)
+    assert done.code == code
+    found = json.loads(done.out)
+    assert found["schema_version"] == 1
+    assert found["error"]["exit_code"] == code
+    assert found["error"]["message"].removeprefix("error: ").splitlines()[0] in done.err
+
+
+def test_a_full_temporary_folder_is_the_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "/tmp/qdqtool-1")
+
+    monkeypatch.setattr(entry.command, "invoke", full)
+    with pytest.raises(SystemExit) as caught:
+        entry.main(["inspect"])
+    assert caught.value.code == 4
+    assert "error: No space left on device for /tmp/qdqtool-1" in capsys.readouterr().err

@@ -76,12 +76,14 @@ def command(
     from qdqtool.engine.builder import BuildRefusedError
     from qdqtool.engine.report import refused_report
     from qdqtool.jobs.build import build_engine
+    from qdqtool.report.failure import Failure, tell
 
     try:
         report = build_engine(model, output, backend=backend, options=_options(**words))
     except BuildRefusedError as error:
+        tell(Failure(f"error: {error.message}", error.hint, error.exit_code))
         emit(refused_report(model, error), output_format, "build_refused", passed=False)
-        raise
+        ctx.exit(error.exit_code)
     emit(report, output_format, "build", passed=report.passed)
     if not report.passed:
         ctx.exit(1)

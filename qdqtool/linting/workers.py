@@ -3,7 +3,9 @@
 import contextlib
 import multiprocessing
 import os
+import signal
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -86,13 +88,9 @@ def _together(paths: list[Path], policy: Policy, workers: int) -> dict[Path, Mod
     reports = {}
     with _pool(workers) as pool:
         futures = {path: pool.submit(_judge, path, policy) for path in paths}
-        try:
-            for path, future in futures.items():
-                with contextlib.suppress(BrokenProcessPool):
-                    reports[path] = future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for path, future in futures.items():
+            with contextlib.suppress(BrokenProcessPool):
+                reports[path] = future.result()
     return reports
 
 
@@ -104,11 +102,21 @@ def _alone(path: Path, policy: Policy) -> ModelReport:
             return ModelReport(str(path), (), f"{path} cannot be read: the process that read it was killed")
 
 
-def _pool(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start)
+@contextlib.contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start) as pool:
+        try:
+            yield pool
+        except BaseException:
+            # At Ctrl-C nobody waits for a model to be done, which may be never where a library does not return.
+            for worker in multiprocessing.active_children():
+                worker.kill()
+            raise
 
 
 def _start() -> None:
+    # Ctrl-C in a terminal reaches this process too; the one that started it ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
 
 

@@ -1,0 +1,47 @@
+"""A command that ended without a report, for people on stderr and for programs on stdout."""
+
+from dataclasses import dataclass
+
+import click
+
+from qdqtool.report.terminal import escape
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no report.
+
+    Attributes:
+        message: What is wrong.
+        hint: What to do about it; None where nothing is known.
+        exit_code: The exit code of the command.
+    """
+
+    message: str
+    hint: str | None
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailureReport:
+    """What stands on stdout instead of a report where JSON was asked for.
+
+    Attributes:
+        error: The failure.
+    """
+
+    error: Failure
+
+
+def tell(failure: Failure) -> None:
+    """Print a failure on stderr."""
+    click.echo(escape(failure.message), err=True)
+    if failure.hint:
+        click.echo(f"hint: {escape(failure.hint)}", err=True)
+
+
+def tell_programs(failure: Failure) -> None:
+    """Print a failure on stdout as JSON, which is never empty there."""
+    from qdqtool.report import json
+
+    click.echo(json.render(FailureReport(failure)))
