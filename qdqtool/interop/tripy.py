@@ -34,7 +34,8 @@ def quantize(input: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | No
     """Quantize: ``clamp(round(input / scale))``.
 
     Args:
-        input: float32, float16 or bfloat16 values; numbers, lists and float64 become float32.
+        input: float32, float16 or bfloat16 values; numbers, lists and float64 become float32. Arrays of integers or
+            booleans are refused, as tripy refuses tensors of them.
         scale: A number or scalar; 1-D of ``input.shape[dim]`` elements with ``dim``; 2-D for int4 blocks. An array must
             have the input's type.
         dtype: int8, int4 or float8 (also spelled ``float8e4m3fn``).
@@ -83,6 +84,9 @@ def dequantize_graph(
 
 
 def _quantize(x: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | None) -> Quantize:
+    given = getattr(x, "dtype", None)
+    if given is not None and np.dtype(given).kind in "biu":
+        raise ArgumentError(f"input has type {given}; legal: float32, float16, bfloat16")
     values, fmt = real_side(x, "input"), _format(dtype)
     step = scale_like(scale, values.dtype)
     return Quantize(values, step, fmt, _granularity(step.shape, values.shape, fmt, dim))
