@@ -12,9 +12,7 @@ EXIT_LOST = 1
 @click.command(short_help="Show what changed in Q/DQ between two models.")
 @model_argument("before")
 @model_argument("after")
-@click.option(
-    "--assert-preserved", is_flag=True, help="Exit with 1 when AFTER lacks a pair of BEFORE or has it with changes."
-)
+@click.option("--assert-preserved", is_flag=True, help="Exit with 1 unless AFTER has every pair of BEFORE, unchanged.")
 @output_format_option()
 @verbosity_options()
 @click.pass_context
@@ -26,8 +24,10 @@ def command(
     Nodes are matched by name and by structure, so renamed tensors make no difference. A weight stored as codes and one
     behind Q and DQ are equal when codes and scales are.
 
-    With --assert-preserved the exit code is 1 when a pair of BEFORE is removed or changed: a gate for simplifiers,
-    optimizers and exporters. Added and moved pairs pass.
+    With --assert-preserved the exit code is 1 when a pair of BEFORE is removed or changed, or when its readers get
+    other values: behind a pair that moved across an operator that computes something, or behind an added pair that
+    quantizes again. It is 1 too when BEFORE has no pairs. A gate for simplifiers, optimizers and exporters. Pairs that
+    moved across a Transpose or another operator that only moves values pass, and pairs on tensors that were float.
     """
     from qdqtool.jobs.diff import diff_models
 

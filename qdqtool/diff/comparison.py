@@ -9,7 +9,8 @@ import numpy as np
 from qdqtool.diff.matching import match
 from qdqtool.diff.moves import Moved, pair_moves
 from qdqtool.diff.parameters import Change, changes, form, granularity_name, kind
-from qdqtool.diff.report import ChangedPair, DiffReport, MovedPair, PairInfo
+from qdqtool.diff.readings import Passed, computes, reading
+from qdqtool.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
 from qdqtool.diff.sites import Side, Site, Step, sites
 from qdqtool.graph.index.view import NodeView, Scope
 from qdqtool.graph.model import Model
@@ -63,22 +64,49 @@ class Comparison:
         removed, added = list(self._removed.values()), list(self._added.values())
         came = set(moves.values())
         lost = [each for number, each in enumerate(removed) if number not in moves]
+        pairs, disturbed = _count(self._before), tuple(self._disturbed({each.step for each in lost}))
         return DiffReport(
             before=self._before.path,
             after=self._after.path,
-            pairs_before=_count(self._before),
+            pairs_before=pairs,
             pairs_after=_count(self._after),
-            preserved=not lost and not self._changed,
+            preserved=pairs > 0 and not (lost or self._changed or disturbed),
             same=len({step.first for step in self._same}),
             removed=tuple(map(_info, lost)),
             changed=tuple(ChangedPair(_info(each), each.changes) for each in self._changed.values()),
             moved=tuple(MovedPair(_info(removed[old]), _info(added[new])) for old, new in moves.items()),
             added=tuple(_info(each) for number, each in enumerate(added) if number not in came),
+            disturbed=disturbed,
             versions=tuple(_versions(self._before.model, self._after.model)),
             unmatched=sum(
                 node not in self._nodes and not self._before.index.qdq.get(node)
                 for node in self._before.index.view.nodes()
             ),
+        )
+
+    def _disturbed(self, lost: set[Step]) -> Iterator[DisturbedReader]:
+        """Yield the readers that get other values than before, for another reason than a lost or changed pair."""
+        told = lost | {before for before, _ in self._changed}
+        for scope in self._before.index.view.scopes:
+            for site in filter(computes, sites(scope)):
+                first = reading(self._before, site.value)
+                if not first or any(each.step in told for each in first):
+                    continue
+                other = self._counterpart(site)
+                second = reading(self._after, other.value) if other is not None else None
+                if second is None or not self._alike(first, second):
+                    yield DisturbedReader(
+                        site.label,
+                        display(scope.path),
+                        tuple(_info(_Found(self._before, each.step, [site])) for each in first),
+                        None
+                        if other is None or second is None
+                        else tuple(_info(_Found(self._after, each.step, [other])) for each in second),
+                    )
+
+    def _alike(self, first: tuple[Passed, ...], second: tuple[Passed, ...]) -> bool:
+        return len(first) == len(second) and all(
+            old.moves == new.moves and self._equal(old.step, new.step) for old, new in zip(first, second, strict=True)
         )
 
     def _counterpart(self, site: Site) -> Site | None:

@@ -46,6 +46,23 @@ class MovedPair:
     after: PairInfo
 
 
+@dataclass(frozen=True, slots=True)
+class DisturbedReader:
+    """A reader that gets other values than before, although the pairs themselves are all there.
+
+    Attributes:
+        reader: The node, with the number of the input, or the output.
+        graph: Its scope; empty for the main graph.
+        before: The pairs that its tensor went through in the first model, the nearest first.
+        after: In the second; None where the reader is not found there.
+    """
+
+    reader: str
+    graph: str
+    before: tuple[PairInfo, ...]
+    after: tuple[PairInfo, ...] | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffReport:
     """The changes in Q/DQ from one model to another.
@@ -55,12 +72,16 @@ class DiffReport:
         after: The second.
         pairs_before: Q/DQ pairs and single Q or DQ nodes that something reads, of the first; a Q with many DQs is one.
         pairs_after: Of the second.
-        preserved: Whether each pair of the first is in the second with the same constants; it may have moved.
+        preserved: Whether each pair of the first is in the second with the same constants, and serves the same readers
+            without another pair that quantizes again. It may have moved across operators that only move values. False
+            where the first has no pairs: there is nothing to judge.
         same: How many are equal in every way.
         removed: Pairs of the first that the second lacks.
         changed: Pairs that are different.
         moved: Pairs that stand elsewhere.
         added: Pairs that only the second has.
+        disturbed: Readers behind pairs that moved across an operator that computes something, or behind an added pair
+            that quantizes again.
         versions: Opset and IR versions that differ.
         unmatched: Nodes of the first, other than Q and DQ, that the second lacks.
     """
@@ -75,5 +96,6 @@ class DiffReport:
     changed: tuple[ChangedPair, ...]
     moved: tuple[MovedPair, ...]
     added: tuple[PairInfo, ...]
+    disturbed: tuple[DisturbedReader, ...]
     versions: tuple[Change, ...]
     unmatched: int

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.diff.parameters import Change
-from qdqtool.diff.report import ChangedPair, DiffReport, MovedPair, PairInfo
+from qdqtool.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._rest import limit, print_rest
 
@@ -29,8 +29,12 @@ def render(report: DiffReport, console: Console) -> None:
     _list(report.changed, _changed, console)
     _list(report.moved, _moved, console)
     _list(report.added, lambda pair: Text.assemble(("  + ", "bold green"), _pair(pair)), console)
+    _list(report.disturbed, _disturbed, console)
     if report.unmatched:
         console.print(f"  {plural(report.unmatched, 'other node')} of the first model not found in the second")
+    if not report.pairs_before:
+        swapped = ": are the models swapped?" if report.pairs_after else ""
+        console.print(f"  nothing to preserve: the first model has no Q/DQ pair{swapped}")
     console.print(_summary(report))
 
 
@@ -41,11 +45,14 @@ def _list(items: Sequence[Each], line: Callable[[Each], Text], console: Console)
 
 
 def _pair(pair: PairInfo) -> str:
-    scale = "computed"
-    if pair.scale_min is not None and pair.scale_max is not None:
-        low, high = f"{pair.scale_min:.6g}", f"{pair.scale_max:.6g}"
-        scale = low if low == high else f"{low} to {high}"
-    return f"{_place(pair)}: {pair.type} {pair.granularity} {pair.form}, scale {scale}, read by {_readers(pair)}"
+    return f"{_place(pair)}: {pair.type} {pair.granularity} {pair.form}, scale {_scale(pair)}, read by {_readers(pair)}"
+
+
+def _scale(pair: PairInfo) -> str:
+    if pair.scale_min is None or pair.scale_max is None:
+        return "computed"
+    low, high = f"{pair.scale_min:.6g}", f"{pair.scale_max:.6g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _place(pair: PairInfo) -> str:
@@ -77,6 +84,18 @@ def _moved(each: MovedPair) -> Text:
     )
 
 
+def _disturbed(each: DisturbedReader) -> Text:
+    where = escape(f"{each.graph}/{each.reader}" if each.graph else each.reader)
+    now = "is not found in the second model" if each.after is None else f"reads {_steps(each.after)} now"
+    return Text.assemble(("  ! ", "bold red"), f"{where}, which read {_steps(each.before)}, {now}")
+
+
+def _steps(pairs: tuple[PairInfo, ...]) -> str:
+    """Return the pairs in the order of the data."""
+    shown = ", then ".join(f"{pair.type} of scale {_scale(pair)}" for pair in reversed(pairs))
+    return shown or "a float tensor"
+
+
 def _summary(report: DiffReport) -> Text:
     words = [
         f"{plural(report.pairs_before, 'pair')} before, {report.pairs_after} after",
@@ -86,4 +105,6 @@ def _summary(report: DiffReport) -> Text:
         f"{len(report.moved)} moved",
         f"{len(report.added)} added",
     ]
+    if report.disturbed:
+        words.append(f"{plural(len(report.disturbed), 'reader')} with other values")
     return Text(", ".join(words), "bold green" if report.preserved else "bold red")

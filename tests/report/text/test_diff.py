@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.diff.parameters import Change
-from qdqtool.diff.report import ChangedPair, DiffReport, MovedPair, PairInfo
+from qdqtool.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
 from qdqtool.report.text.diff import SHOWN, render
 
 PAIR = PairInfo(
@@ -29,6 +29,7 @@ REPORT = DiffReport(
     changed=(),
     moved=(),
     added=(),
+    disturbed=(),
     versions=(),
     unmatched=0,
 )
@@ -67,6 +68,31 @@ def test_each_kind_of_difference_has_its_sign():
         "  1 other node of the first model not found in the second",
     ]
     assert text[-1].endswith("1 removed, 1 changed, 1 moved, 1 added")
+
+
+def test_readers_with_other_values_are_told_in_the_order_of_the_data():
+    coarse = replace(PAIR, scale_min=5.0, scale_max=5.0)
+    text = lines(
+        disturbed=(
+            DisturbedReader("MatMul m[0]", "", (PAIR,), (coarse, PAIR)),
+            DisturbedReader("Conv c[0]", "then", (PAIR,), ()),
+            DisturbedReader("Gemm g[0]", "", (PAIR,), None),
+        )
+    )
+
+    assert text[1:-1] == [
+        "  ! MatMul m[0], which read int8 of scale 0.5, reads int8 of scale 0.5, then int8 of scale 5 now",
+        "  ! then/Conv c[0], which read int8 of scale 0.5, reads a float tensor now",
+        "  ! Gemm g[0], which read int8 of scale 0.5, is not found in the second model",
+    ]
+    assert text[-1].endswith("0 added, 3 readers with other values")
+
+
+def test_a_first_model_without_pairs_is_told():
+    assert (
+        lines(pairs_before=0)[1] == "  nothing to preserve: the first model has no Q/DQ pair: are the models swapped?"
+    )
+    assert lines(pairs_before=0, pairs_after=0)[1] == "  nothing to preserve: the first model has no Q/DQ pair"
 
 
 def test_many_scales_are_a_span():
