@@ -82,7 +82,7 @@ def _no_agreement(share: float, deviation: Deviation) -> str:
 def _gate(name: str, outputs: Sequence[OutputResult], faults: list[str], *, is_random: bool) -> GateResult:
     compared = sum(result.exact is not None for result in outputs)
     missing = len(outputs) - compared
-    found = f"{len(faults)} of {compared} outputs do not" if faults else f"{compared} outputs"
+    found = f"{len(faults)} of {compared} are lost" if faults else f"{compared} output{'' if compared == 1 else 's'}"
     nothing = [] if compared or not outputs else ["no output could be compared"]
     failures = nothing if is_random else [*faults, *nothing]
     return GateResult.of(

@@ -32,7 +32,7 @@ def _print_step(report: PreparationReport, console: Console) -> None:
     if report.max_difference is None:
         console.print(f"{count} {done}, as the ranges file says{measured}")
         return
-    seen = f"outputs differ by {report.max_difference:.2g} of their largest magnitude"
+    seen = f"outputs and inner tensors differ by {report.max_difference:.2g} at most"
     if report.applied:
         console.print(f"{count} {done}: {seen}, limit {report.limit:g}{measured}")
     else:

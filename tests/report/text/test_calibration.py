@@ -39,7 +39,7 @@ def left(node: str, reason: str = "no range", graph: str = "") -> LeftInFloat:
 
 
 def test_an_applied_step_says_how_far_outputs_moved():
-    seen = "outputs differ by 1.2e-07 of their largest magnitude, limit 0.001"
+    seen = "outputs and inner tensors differ by 1.2e-07 at most, limit 0.001"
 
     assert prepared(FOLDED) == f"2 BatchNormalizations folded: {seen}\n"
     assert prepared(replace(FOLDED, trial=TRIAL)) == f"2 BatchNormalizations folded: {seen}; {LEAST}\n"
@@ -49,7 +49,7 @@ def test_a_step_over_the_limit_is_not_applied():
     text = prepared(replace(FOLDED, applied=False, max_difference=0.5))
 
     assert (
-        text == "2 BatchNormalizations NOT folded: outputs differ by 0.5 of their largest magnitude, more than 0.001\n"
+        text == "2 BatchNormalizations NOT folded: outputs and inner tensors differ by 0.5 at most, more than 0.001\n"
     )
 
 
