@@ -31,8 +31,8 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     destroyed = [each for each in low if not evidence.is_random or not above(each, RANDOM_LEAST_DB)]
     yield GateResult.of(
         name=NAME,
-        requires="every scale fits the values that its Q reads: 6 dB SQNR, 3 dB for formats of 4 bits"
-        + (f"; with random inputs {RANDOM_LEAST_DB:g} dB" if evidence.is_random else ""),
+        requires="every scale fits what its Q reads: 6 dB SQNR, 3 dB with 4 bits"
+        + (f"; on random inputs {RANDOM_LEAST_DB:g} dB" if evidence.is_random else ""),
         failures=map(_line, destroyed),
         detail=_worst(judged) if not destroyed else f"{len(destroyed)} of {len(judged)} do not",
         warnings=(f"{_line(each)}; the inputs were random" for each in low if each not in destroyed),

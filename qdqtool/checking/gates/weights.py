@@ -76,12 +76,12 @@ def _packed_failures(packed: list[Boundary], limit: float | None) -> Iterator[st
 
 
 def _requires(weights: _Weights, limit: float | None) -> str:
-    condition = "the scale of every weight fits it"
+    condition = "every scale fits its weight"
     if limit is None or not weights.packed:
         return condition
-    condition += f", and every code that was not clipped is within {limit:g} steps of the baseline's weight"
+    condition += f"; codes that were not clipped are within {limit:g} steps of the baseline"
     by_data = any(boundary.is_judged_by_data for boundary in weights.packed)
-    return f"{condition}, or as far off as when data chose it" if by_data else condition
+    return f"{condition}, or as far off as when data chose them" if by_data else condition
 
 
 def _detail(weights: _Weights, failures: int) -> str:
