@@ -12,7 +12,7 @@ from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
-from qdqtool.planning.existing_pairs import settle_existing
+from qdqtool.planning.existing_pairs import settle_model
 from qdqtool.planning.proposal import NEVER_RUN
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.calibration import calibrate_model, runs_for
@@ -44,7 +44,7 @@ def calibrate(
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
     source = spilled(model if isinstance(model, Model) else load_model(model))
-    settled = settle_existing(source, recipe or Recipe())
+    settled = settle_model(source, recipe or Recipe())
     with runs_for(settled.recipe) as runs:
         return calibrate_model(
             settled.model, data, settled.recipe, runs, progress, CalibrationScope(shard=shard)
@@ -71,7 +71,7 @@ def calibrate_to_file(
     source = spilled(model if isinstance(model, Model) else load_model(model))
     check_output(output, [source.path] if source.path else [])
     kept = None if is_stream(output) else output
-    settled = settle_existing(source, recipe)
+    settled = settle_model(source, recipe)
     with runs_for(settled.recipe) as runs:
         done = calibrate_model(
             settled.model, data, settled.recipe, runs, progress, CalibrationScope(shard=shard, keep=kept)

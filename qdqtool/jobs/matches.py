@@ -10,7 +10,7 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
-from qdqtool.planning.existing_pairs import settle_existing
+from qdqtool.planning.existing_pairs import settle_model
 from qdqtool.planning.placement import PatternMatch
 from qdqtool.planning.proposal import propose_for
 from qdqtool.planning.recipe import Recipe, with_fixed_shapes
@@ -53,7 +53,7 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
         UsageError: The model is quantized already, a pattern matches nothing, or input shapes do not fit.
     """
     source = model if isinstance(model, Model) else load_model(model)
-    settled = settle_existing(source, recipe or Recipe())
+    settled = settle_model(source, recipe or Recipe())
     recipe = settled.recipe
     folded = fold_batchnorm(with_fixed_shapes(settled.model, recipe)).model
     index = ModelIndex.of(folded)

@@ -28,7 +28,7 @@ from qdqtool.jobs.validate import require_valid
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import with_measured
 from qdqtool.planning.existing import Existing
-from qdqtool.planning.existing_pairs import notes_beside, settle_existing
+from qdqtool.planning.existing_pairs import notes_beside, settle_model
 from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, known_magnitudes, lower, ready_for
 from qdqtool.planning.planner import Planned, index_to_plan
 from qdqtool.planning.planners import PlanData, planner_for
@@ -92,7 +92,7 @@ def quantize_model(
     if options.ranges_file is not None:
         options.recipe.require_ranges("there are no ranges to write")
     check_files(given, data, output, options.ranges_file, options.plan_file)
-    settled = settle_existing(given, options.recipe)
+    settled = settle_model(given, options.recipe)
     source, options = settled.model, replace(options, recipe=settled.recipe)
     left = nothing_to_add(settled)
     if left is not None and options.ranges_file is None and options.plan_file is None:
@@ -135,6 +135,7 @@ def quantize_model(
         plan_file=str(options.plan_file) if options.plan_file else None,
         codes_not_in_plan=planned.rounded_by_data if options.plan_file else 0,
         sizes=Sizes(before=model_bytes(given), after=saved.bytes),
+        inlined=settled.inlined,
         existing=settled.existing.value if settled.existing is not None else None,
     )
 

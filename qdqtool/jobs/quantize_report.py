@@ -12,6 +12,7 @@ from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.planning.placement import SkippedNode
 from qdqtool.preparation.prepare import PreparationReport
+from qdqtool.transforms.inline_functions import InlinedFunction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class QuantizeReport:
         sizes: File sizes.
         existing: What became of the Q/DQ that the model had: ``keep`` or ``replace``; None where it had none. Where
             they stay, ``accuracy`` compares with the model as given, which is quantized in part.
+        inlined: The local functions that were inlined, because several calls need several scales.
     """
 
     model: str
@@ -92,3 +94,4 @@ class QuantizeReport:
     codes_not_in_plan: int
     sizes: Sizes
     existing: str | None = None
+    inlined: tuple[InlinedFunction, ...] = ()

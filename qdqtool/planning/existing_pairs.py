@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.edits.edit import NodeKey
 from qdqtool.graph.index.model_index import ModelIndex
@@ -13,6 +14,7 @@ from qdqtool.insertion.strip import strip_from
 from qdqtool.planning.existing import Existing
 from qdqtool.planning.placement import Proposal, ProposedSlot, Reason, SkippedNode
 from qdqtool.planning.recipe import Preparation, Recipe
+from qdqtool.transforms.inline_functions import InlinedFunction, inline_repeated
 
 UNPREPARED = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 
@@ -27,11 +29,29 @@ class Settled:
         model: The model that is quantized.
         recipe: The recipe for it.
         existing: What became of the Q/DQ that it had; None where it had none.
+        inlined: The local functions that were inlined, so that each call gets scales of its own.
     """
 
     model: Model
     recipe: Recipe
     existing: Existing | None = None
+    inlined: tuple[InlinedFunction, ...] = ()
+
+
+def settle_model(source: Model, recipe: Recipe) -> Settled:
+    """Return the model that is quantized, and the recipe for it: Q/DQ as :func:`settle_existing`, functions inlined.
+
+    A local function that is called more than once is inlined where activations in it are to be quantized: its ranges
+    differ from call to call.
+
+    Raises:
+        UsageError: As :func:`settle_existing`.
+    """
+    settled = settle_existing(source, recipe)
+    if not recipe.mode.needs_ranges or not settled.model.proto.functions:
+        return settled
+    inlined = inline_repeated(settled.model, lambda node: ops.product(node) is not None)
+    return replace(settled, model=inlined.model, inlined=inlined.report)
 
 
 def settle_existing(source: Model, recipe: Recipe) -> Settled:

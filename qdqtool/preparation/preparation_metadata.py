@@ -15,6 +15,7 @@ from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.preparation.prepare import Prepared, prepare_as_recorded
 from qdqtool.ranges.types import PreparationStep
+from qdqtool.transforms.inline_functions import inline_like
 
 MAX_NOTE_BYTES = 1 << 26
 
@@ -38,8 +39,10 @@ def prepared_like(quantized: Model, baseline: Model) -> Prepared:
     """Prepare a baseline by the steps that are recorded in ``quantized``.
 
     No step changes an output beyond rounding, so a wrong note does no harm: it only decides whether inner tensors can
-    be compared. A note that is malformed, or does not fit the baseline, is ignored.
+    be compared. A note that is malformed, or does not fit the baseline, is ignored. Local functions that quantizing
+    inlined are inlined first.
     """
+    baseline = inline_like(quantized, baseline)
     text = read_metadata(quantized, PREPARATION_KEY)
     if text is None or len(text) > MAX_NOTE_BYTES:
         return Prepared(baseline)

@@ -14,7 +14,8 @@ from typing import Any
 import onnx
 from onnx import TensorProto
 
-from qdqtool.graph.index.view import DEFAULT_DOMAINS, GraphView, NodeView, Scope, Value
+from qdqtool.graph.index.calls import call_sites, called_function, function_scopes
+from qdqtool.graph.index.view import GraphView, NodeView, Scope, Value
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath, body_path, display, node_bodies
 from qdqtool.graph.transformed import Transformed
@@ -131,7 +132,7 @@ def hop_into(scope: Scope, node: NodeView) -> Hop:
 
 def called_scopes(view: GraphView, node: NodeView) -> list[Scope]:
     """Return the local function that a node calls: one scope, or none."""
-    path = _functions(view).get((_domain(node.proto.domain), node.proto.op_type, node.proto.overload))
+    path = function_scopes(view).get(called_function(node))
     return [view.scope(path)] if path is not None else []
 
 
@@ -142,7 +143,7 @@ class _Lifter:
         self._view = view
         self._names = {value.name for value in view.values()}
         self._numbers = itertools.count()
-        self._calls = _call_sites(view)
+        self._calls = call_sites(view)
         self._open: set[ScopePath] = set()
         self._formal = {scope.path: {*scope.input_names(), *scope.output_names()} for scope in view.scopes}
         self._returned = set(view.main.output_names())
@@ -258,30 +259,6 @@ class _Lifter:
         name = next(n for n in (f"qdqtool_tap_{number}" for number in self._numbers) if n not in self._names)
         self._names.add(name)
         return name
-
-
-def _call_sites(view: GraphView) -> dict[ScopePath, list[NodeView]]:
-    """Return every node that calls a local function, by the function's scope."""
-    functions = _functions(view)
-    calls: dict[ScopePath, list[NodeView]] = {}
-    for node in view.nodes():
-        path = functions.get((_domain(node.proto.domain), node.proto.op_type, node.proto.overload))
-        if path is not None:
-            calls.setdefault(path, []).append(node)
-    return calls
-
-
-def _functions(view: GraphView) -> dict[tuple[str, str, str], ScopePath]:
-    """Return the scope of every local function by domain, name and overload."""
-    return {
-        (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope.path
-        for scope in view.scopes
-        if isinstance(scope.container, onnx.FunctionProto)
-    }
-
-
-def _domain(domain: str) -> str:
-    return "" if domain in DEFAULT_DOMAINS else domain
 
 
 def _parent(scope: Scope) -> Scope:

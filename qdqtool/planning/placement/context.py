@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from qdqtool import ops
+from qdqtool.graph.index.calls import call_counts
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.types import Shape
-from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.view import GraphView, NodeView, Scope, Value
 from qdqtool.graph.io.without_weights import without_weights
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import MAIN
@@ -40,6 +41,7 @@ class PlacementContext:
         self.target = target
         self.selection = selection
         self._unreachable = _unreachable(index)
+        self._calls = call_counts(index.view)
 
     def is_constant(self, value: Value) -> bool:
         """Return whether the tensor folds to a constant."""
@@ -73,6 +75,10 @@ class PlacementContext:
             return None
         takes = f"{self.target.title} quantizes {', '.join(sorted(legal))}"
         return Reason("unsupported-type", f"'{value.name}' is {name}; {takes}")
+
+    def calls(self, scope: Scope) -> int:
+        """Return in how many ways the main graph calls the function of a scope; 1 outside functions."""
+        return self._calls.get(scope.path[:1], 1) if scope.in_function else 1
 
     def obstacle(self, value: Value) -> Reason | None:
         """Return why an activation cannot have a pair; None where it can."""

@@ -72,7 +72,7 @@ def propose(
 def _decide(node: NodeView, context: PlacementContext, number_format: NumberFormat) -> Decision:
     if not is_computed_in_float(node, context):
         return None
-    reason = reason_to_leave(node, context)
+    reason = reason_to_leave(node, context) or _shared_by_calls(node, context)
     if reason is not None:
         return reason
     if node.is_op("Concat"):
@@ -91,7 +91,7 @@ def _is_joined(node: NodeView, context: PlacementContext) -> bool:
 def _decide_add(node: NodeView, context: PlacementContext, residuals: Residuals) -> Decision:
     if not is_computed_in_float(node, context):
         return None
-    reason = reason_to_leave(node, context)
+    reason = reason_to_leave(node, context) or _shared_by_calls(node, context)
     return reason if reason is not None else residuals.decide(node)
 
 
@@ -110,6 +110,17 @@ def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
     if not family.on_request:
         return Reason("float-operator", family.stays_float)
     return None if context.selection.asks_for(node) else on_request("no-gain", family.stays_float)
+
+
+def _shared_by_calls(node: NodeView, context: PlacementContext) -> Reason | None:
+    """Return why a node stays float whose function is called more than once: its ranges differ from call to call."""
+    calls = context.calls(node.scope)
+    if calls <= 1:
+        return None
+    text = (
+        f"its local function is called {calls} times, and one scale would have to serve them all; inline the function"
+    )
+    return Reason("function-argument", text)
 
 
 def is_computed_in_float(node: NodeView, context: PlacementContext) -> bool:

@@ -27,6 +27,8 @@ def render(report: QuantizeReport, console: Console) -> None:
         console.print()
         _print_calibration(report.calibration, console)
     print_preparation(report.preparation, console)
+    for found in report.inlined:
+        console.print(f"function {escape(found.function)} inlined: its {found.calls} calls have ranges of their own")
     if report.corrected:
         console.print(f"biases corrected behind {plural(len(report.corrected), 'weight')}")
     if report.separated:

@@ -1,0 +1,78 @@
+"""The calls of local functions: which nodes call a function, and in how many ways the main graph reaches it."""
+
+from collections.abc import Mapping
+
+import onnx
+
+from qdqtool.graph.index.view import DEFAULT_DOMAINS, GraphView, NodeView
+from qdqtool.graph.scope import MAIN, ScopePath
+
+MANY = 1 << 16
+"""The number of calls of a function that calls itself, and the largest that is counted."""
+
+FunctionId = tuple[str, str, str]
+"""Domain, name and overload; the default domain is empty."""
+
+
+def function_scopes(view: GraphView) -> dict[FunctionId, ScopePath]:
+    """Return the scope of every local function."""
+    return {
+        (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope.path
+        for scope in view.scopes
+        if isinstance(scope.container, onnx.FunctionProto)
+    }
+
+
+def called_function(node: NodeView) -> FunctionId:
+    """Return the id of the local function that a node would call: it calls one if the model has one with this id."""
+    return _domain(node.proto.domain), node.proto.op_type, node.proto.overload
+
+
+def call_sites(view: GraphView) -> dict[ScopePath, list[NodeView]]:
+    """Return every node that calls a local function, by the scope of the function."""
+    functions = function_scopes(view)
+    calls: dict[ScopePath, list[NodeView]] = {}
+    for node in view.nodes():
+        path = functions.get(called_function(node))
+        if path is not None:
+            calls.setdefault(path, []).append(node)
+    return calls
+
+
+def call_counts(view: GraphView) -> Mapping[ScopePath, int]:
+    """Return in how many ways each local function is called from the main graph, through other functions too.
+
+    A call in the body of a loop counts once. A function that calls itself, or is called by one that does,
+    has :data:`MANY` calls; one that nothing calls has none.
+    """
+    functions = set(function_scopes(view).values())
+    callers = {function: [_caller(node) for node in nodes] for function, nodes in call_sites(view).items()}
+    # From the main graph downwards, and without recursion: a hostile model may nest functions to any depth.
+    open_calls = {function: sum(caller != MAIN for caller in callers.get(function, ())) for function in functions}
+    ready = [function for function, count in open_calls.items() if not count]
+    callees = _inverted(callers)
+    counts: dict[ScopePath, int] = {MAIN: 1}
+    while ready:
+        function = ready.pop()
+        counts[function] = min(sum(counts[caller] for caller in callers.get(function, ())), MANY)
+        for callee in callees.get(function, ()):
+            open_calls[callee] -= 1
+            if not open_calls[callee]:
+                ready.append(callee)
+    return {function: counts.get(function, MANY) for function in functions}
+
+
+def _caller(node: NodeView) -> ScopePath:
+    return node.scope.path[:1] if node.scope.in_function else MAIN
+
+
+def _inverted(callers: Mapping[ScopePath, list[ScopePath]]) -> dict[ScopePath, list[ScopePath]]:
+    callees: dict[ScopePath, list[ScopePath]] = {}
+    for function, found in callers.items():
+        for caller in found:
+            callees.setdefault(caller, []).append(function)
+    return callees
+
+
+def _domain(domain: str) -> str:
+    return "" if domain in DEFAULT_DOMAINS else domain

@@ -1,0 +1,56 @@
+"""In how many ways local functions are called."""
+
+import onnx
+from onnx import helper
+
+from qdqtool.graph.index.calls import MANY, call_counts
+from qdqtool.graph.index.view import GraphView
+from qdqtool.graph.model import Model
+
+DOMAIN = "com.example"
+
+
+def function(name: str, *calls: str) -> onnx.FunctionProto:
+    names = [f"t{number}" for number in range(len(calls) + 1)]
+    nodes = [
+        helper.make_node(called, [read], [made], domain=DOMAIN)
+        for called, read, made in zip(calls, names, names[1:], strict=False)
+    ]
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    return helper.make_function(DOMAIN, name, ["t0"], [names[-1]], nodes, imports)
+
+
+def counts(main: tuple[str, ...], *functions: onnx.FunctionProto) -> dict[str, int]:
+    graph = onnx.GraphProto(name="g")
+    for number, called in enumerate(main):
+        graph.node.append(helper.make_node(called, ["x"], [f"y{number}"], domain=DOMAIN))
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    model = helper.make_model(graph, opset_imports=imports, functions=functions)
+    return {path[0].split("::")[1]: count for path, count in call_counts(GraphView(Model(model))).items()}
+
+
+def test_calls_through_other_functions_count() -> None:
+    found = counts(
+        ("Outer", "Outer", "Inner"), function("Inner"), function("Outer", "Inner", "Inner"), function("Idle", "Inner")
+    )
+    assert found == {"Outer": 2, "Inner": 5, "Idle": 0}
+
+
+def test_a_call_in_a_body_counts_once() -> None:
+    body = onnx.GraphProto(name="b", node=[helper.make_node("One", ["x"], ["z"], domain=DOMAIN)])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=body, else_branch=body)
+    graph = onnx.GraphProto(name="g", node=[node])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    model = helper.make_model(graph, opset_imports=imports, functions=[function("One")])
+    assert set(call_counts(GraphView(Model(model))).values()) == {2}
+
+
+def test_a_function_that_calls_itself_has_many_calls() -> None:
+    assert counts(("A",), function("A", "B"), function("B", "A"), function("C", "B")) == {"A": MANY, "B": MANY, "C": 0}
+
+
+def test_deep_and_wide_nesting_is_counted() -> None:
+    deep = [function(f"F{number}", f"F{number + 1}") for number in range(3000)]
+    assert counts(("F0",), *deep, function("F3000"))["F3000"] == 1
+    wide = [function(f"F{number}", f"F{number + 1}", f"F{number + 1}") for number in range(100)]
+    assert counts(("F0",), *wide, function("F100"))["F100"] == MANY
