@@ -1,6 +1,7 @@
 # Everything a newcomer needs; each target sets up its own virtual environment first.
 #   make demo   the main job on a sample model      make test   the tests
 #   make lint   format, style, types, layers        make check  lint and test
+#   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -12,7 +13,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench peers gpu-test clean
+.PHONY: setup demo test lint format check bench corpus peers gpu-test clean
 
 setup: $(READY)
 
@@ -44,7 +45,12 @@ format: $(READY)
 check: lint test
 
 bench: $(READY)
-	for file in $(filter-out benchmarks/peers.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/corpus.py benchmarks/peers.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+
+# ARGS=--nodes: ONNX's node tests alone; see benchmarks/corpus.py
+corpus: $(READY)
+	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files)
+	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files) --mutations 5000
 
 # MODELOPT=/path/to/python of an environment with nvidia-modelopt[onnx] adds Model Optimizer; ARGS=--quick: 5 minutes
 peers: $(READY)
