@@ -147,7 +147,7 @@ def _lost(lost: Lost) -> int:
     if lost.signal == signal.SIGKILL:
         hint = "the system does this where memory runs out"
         return _fail(words, "error: the process was killed; nothing was left behind", EXIT_MACHINE, hint)
-    hint = "please report it with the model; `qdqtool validate` may say what is wrong with it"
+    hint = "please report it with the model; validating it may say what is wrong with it"
     return _fail(words, f"error: a library crashed with {name}; nothing was left behind", EXIT_MODEL, hint)
 
 

@@ -72,5 +72,5 @@ class Gates:
             legal = f"a number from {low:g} to {high:g}" if math.isfinite(high) else f"a number from {low:g} up"
             raise UsageError(
                 f"{option} is {limit:g}; it must be {legal if math.isfinite(low) else 'a finite number'}",
-                hint="'inf' leaves --max-weight-steps out" if each.name == "max_weight_steps" else None,
+                hint="`--max-weight-steps inf` leaves the limit out" if each.name == "max_weight_steps" else None,
             )

@@ -1,6 +1,7 @@
 """Compute a task metric over all samples: of the model, of its baseline, and of outputs saved elsewhere."""
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -60,7 +61,9 @@ class MetricCheck:
         if not output and len(outputs) != 1:
             raise UsageError(
                 f"--metric {name}: the model has {len(outputs)} outputs: {', '.join(outputs)}",
-                hint=f"name the one with the scores: --metric {name}:{outputs[0] if outputs else 'OUTPUT'}",
+                hint=f"name the one with the scores, for example: `--metric {shlex.quote(f'{name}:{outputs[0]}')}`"
+                if outputs
+                else None,
             )
         if output and output not in outputs:
             raise UsageError(

@@ -44,16 +44,16 @@ class CheckOptions:
         if not compares and any(limit is not None for limit in limits):
             raise UsageError(
                 "--min-sqnr, --min-cosine, --min-agreement and --max-steps compare with a baseline or saved outputs",
-                hint="give --baseline or --outputs",
+                hint="give `--baseline FLOAT.onnx` or `--outputs FILE`",
             )
         if gates.max_metric_loss is not None and not (self.metric and compares):
             raise UsageError(
                 "--max-metric-loss compares the metric with that of a baseline, or of saved outputs",
-                hint="give --metric, and --baseline or --outputs",
+                hint="give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`",
             )
         if self.outputs is not None and not has_data:
-            raise UsageError("--outputs needs the data that they were computed from", hint="give --data")
+            raise UsageError("--outputs needs the data that they were computed from", hint="give `--data DATA`")
         if self.metric is not None and not has_data:
             raise UsageError(
-                "--metric needs the right answers", hint="give --data FILE.npz with the inputs and an array 'labels'"
+                "--metric needs the right answers", hint="give `--data FILE.npz` with the inputs and an array 'labels'"
             )

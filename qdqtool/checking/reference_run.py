@@ -219,7 +219,7 @@ class _Watcher:
         try:
             return observer.run(sample)
         except GateError as error:
-            hint = "the inputs were random; give real ones with --data, or other shapes with --input-shapes"
+            hint = "the inputs were random; give real ones with `--data DATA`, or other shapes with --input-shapes"
             raise GateError(
                 f"{which} does not run: {error.message}", hint=hint if self._is_random else error.hint
             ) from None

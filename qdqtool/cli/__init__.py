@@ -3,9 +3,13 @@
 A command module exposes ``command`` and imports nothing heavy at module level, so ``--help`` stays instant.
 """
 
+from typing import Any
+
 import click
 
 from qdqtool import cli as _package
+from qdqtool.cli._options import filled_hint
+from qdqtool.errors import QdqError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
 
@@ -24,6 +28,14 @@ class LazyGroup(click.Group):
         found = load_unit(_package, cmd_name.replace("-", "_")).command
         assert isinstance(found, click.Command)
         return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does; the hint of an error then names the model of the command."""
+        try:
+            return super().invoke(ctx)
+        except QdqError as error:
+            error.hint = filled_hint(ctx, error.hint)
+            raise
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -66,7 +66,7 @@ def make_data(values: dict[str, Any]) -> "FileData | RandomData":
     if path is None:
         raise UsageError(
             "no calibration data is given, and nothing is ever calibrated on made-up data unasked",
-            hint="--calib-data DATA; or, to try a pipeline out, --random-calibration",
+            hint="`--calib-data DATA`; or, for a trial, `--random-calibration`",
         )
     return FileData(path=path, samples=samples)
 
@@ -158,7 +158,7 @@ def _modes_help() -> str:
     weights = [name for name in modes.in_order() if not modes.get(name).needs_ranges]
     return (
         f"What becomes of activations and weights: {_one_of(both)} for both; {_one_of(weights)} for weights only; "
-        "or a signed format of docs/formats.md for both."
+        "or a signed format of `qdqtool explain formats` for both."
     )
 
 

@@ -1,6 +1,8 @@
 """Options that several commands share, so that they read and behave the same everywhere."""
 
 import contextlib
+import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +31,23 @@ class ComputedHelp(click.Option):
 
 def model_argument(name: str = "model") -> Callable[[Decorated], Decorated]:
     """The positional MODEL: a path that the loader checks, with messages of its own."""
-    return click.argument(name, type=click.Path(path_type=Path))
+    return click.argument(name, type=click.Path(path_type=Path), callback=remember_models)
+
+
+def remember_models(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    """Keep what the user calls the model, or the models, for the commands in hints."""
+    names = value if isinstance(value, tuple) else (value,)
+    context.meta.setdefault(_MODELS_KEY, []).extend(str(name) for name in names if name is not None)
+    return value
+
+
+_MODELS_KEY = "qdqtool.models"
+
+
+def filled_hint(context: click.Context, hint: str | None) -> str | None:
+    """A hint with the models of the command in place of ``MODEL``: what writes hints does not know their files."""
+    models = " ".join(map(shlex.quote, context.meta.get(_MODELS_KEY, ())))
+    return re.sub(r"\bMODEL\b(\.\.\.)?", lambda _: models, hint) if hint and models else hint
 
 
 class OutputPath(click.Path):

@@ -117,7 +117,8 @@ def settings_of(options: dict[str, Any]) -> "Settings":
 
     if options["baseline"] is not None and options["write_baseline"] is not None:
         raise UsageError(
-            "--baseline and --write-baseline exclude each other", hint="--write-baseline writes all findings"
+            "--baseline and --write-baseline exclude each other",
+            hint="`--write-baseline FILE` writes all findings",
         )
     if options["statistics"] and options["output_format"] not in {"text", "json"}:
         raise UsageError(f"--statistics has no output format {options['output_format']}", hint="use text or json")

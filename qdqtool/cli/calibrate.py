@@ -29,7 +29,7 @@ def command(*, model: Path, output: Path, output_format: str, shard: str | None,
 
     `qdqtool quantize --calibration-cache RANGES` then gives the same bytes as quantizing with the data, and runs
     nothing. Every sample is checked before the first run. What is done is kept in RANGES meanwhile, and at Ctrl-C: the
-    same command goes on from there. docs/calibration.md describes data, ranges files and shards.
+    same command goes on from there. `qdqtool explain calibration` describes data, ranges files and shards.
     """
     from qdqtool.jobs.calibrate import calibrate_to_file
     from qdqtool.ranges.shard import parse_shard

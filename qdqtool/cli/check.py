@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     packed weights are compared with the float model, and no output may be lost; with --outputs, what another machine
     made of the same --data is compared with the reference.
 
-    Exit code 1 when a gate is missed; docs/check.md explains each of them.
+    Exit code 1 when a gate is missed; `qdqtool explain check` explains each of them.
     """
     from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions

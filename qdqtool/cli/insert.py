@@ -21,14 +21,14 @@ from qdqtool.cli._options import (
 @click.option(
     "--plan",
     type=click.Path(path_type=Path),
-    help="Plan file, TOML or JSON: which tensors, which format, which scales (docs/plan.md).",
+    help="Plan file, TOML or JSON: which tensors, which format, which scales (`qdqtool explain plan`).",
 )
 @click.option(
     "--encodings",
     type=click.Path(path_type=Path),
     metavar="RANGES",
     help="Instead of a plan: ranges of another tool, put where the target computes in their format. TensorRT "
-    "calibration cache, ONNX Runtime calibration table, AIMET encodings or npz (docs/foreign_ranges.md).",
+    "calibration cache, ONNX Runtime calibration table, AIMET encodings or npz (`qdqtool explain foreign_ranges`).",
 )
 @output_option("The quantized model to write.")
 @click.option(

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 @weights_option()
 @external_data_option()
 @click.option("--save-ranges", type=OutputPath(), metavar="FILE", help="Write the ranges too.")
-@click.option("--save-plan", type=OutputPath(), metavar="FILE.json", help="Write the plan too (docs/plan.md).")
+@click.option(
+    "--save-plan", type=OutputPath(), metavar="FILE.json", help="Write the plan too (`qdqtool explain plan`)."
+)
 @click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
 @output_format_option()
 @verbosity_options()
@@ -69,7 +71,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
         emit(matches.list_matches(model, recipe), output_format, "matches")
         return
     if output is None:
-        raise UsageError("no output is named", hint="-o OUT.onnx; or --list-matches to see what would be done")
+        raise UsageError("no output is named", hint="`-o OUT.onnx`; or `--list-matches` to see what would be done")
     data = _source(values, needed=recipe.mode.needs_ranges)
     options = quantize.QuantizeOptions(
         recipe=recipe,
@@ -97,7 +99,7 @@ def _source(values: dict[str, Any], *, needed: bool) -> "FileData | RandomData |
             return None
         raise UsageError(
             "no calibration data is given, and nothing is ever calibrated on made-up data unasked",
-            hint="--calib-data DATA or --calibration-cache RANGES; or, to try a pipeline out, --random-calibration",
+            hint="`--calib-data DATA` or `--calibration-cache RANGES`; or, for a trial, `--random-calibration`",
         )
     if cache is None:
         return make_data(values)

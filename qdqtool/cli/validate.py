@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli._fix_options import fix_options, run_fixes, wants_fixes
-from qdqtool.cli._options import emit
+from qdqtool.cli._options import emit, remember_models
 from qdqtool.cli._sections import Layout, SectionedCommand
 from qdqtool.cli._validate_options import deliver, refuse_with_fixes, settings_of, validate_options
 
@@ -36,7 +36,7 @@ LAYOUT = Layout(
 
 
 @click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Find every Q/DQ fault of models, without a GPU.")
-@click.argument("models", type=click.Path(path_type=Path), nargs=-1, metavar="MODEL...")
+@click.argument("models", type=click.Path(path_type=Path), nargs=-1, metavar="MODEL...", callback=remember_models)
 @validate_options
 @fix_options
 @click.pass_context

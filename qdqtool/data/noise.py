@@ -6,12 +6,14 @@ their whole range, and all others lie between 0 and 9; booleans are drawn evenly
 give every other open dimension.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool import ops
+from qdqtool.data.example_shapes import example_option
 from qdqtool.data.feeds import DataDescription, Feeds
 from qdqtool.data.input_ranges import InputRange, range_of
 from qdqtool.data.signature import Dim, InputSpec
@@ -59,7 +61,8 @@ def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, sa
         UsageError: A dimension other than a batch is open; the hint spells the option.
     """
     batch_names = _batch_names(specs)
-    fixed = tuple(InputSpec(spec.name, spec.dtype, _closed(spec, batch_names)) for spec in specs)
+    _require_closed(index, specs, batch_names)
+    fixed = tuple(InputSpec(spec.name, spec.dtype, _closed(spec.shape or (), batch_names)) for spec in specs)
     bounds = {spec.name: _bound(spec, index) for spec in fixed}
     count = DEFAULT_SAMPLES if samples is None else samples
     shapes = {spec.name: tuple(d for d in spec.shape or () if isinstance(d, int)) for spec in fixed}
@@ -74,22 +77,22 @@ def _batch_names(specs: Sequence[InputSpec]) -> set[str]:
     return {dim for dim in first if isinstance(dim, str)} | named
 
 
-def _closed(spec: InputSpec, batch_names: set[str]) -> tuple[int, ...]:
-    if spec.shape is None:
-        raise UsageError(
-            f"input '{spec.name}' has no shape in the model, so no random data can be made for it",
-            hint=f"give data, or its shape: --input-shapes {spec.name}:1x...",
-        )
-    closed = [_extent(dim, index, batch_names) for index, dim in enumerate(spec.shape)]
-    if None in closed:
-        example = "x".join(
-            str(extent) if extent is not None else str(spec.shape[i] or "?") for i, extent in enumerate(closed)
-        )
-        raise UsageError(
-            f"input '{spec.name}' has open dimensions ({spec}), so no random data can be made for it",
-            hint=f"give data, or fix them: --input-shapes {spec.name}:{example}",
-        )
-    return tuple(extent for extent in closed if extent is not None)
+def _require_closed(index: ModelIndex, specs: Sequence[InputSpec], batch_names: set[str]) -> None:
+    """Refuse inputs with open dimensions; the hint has an example for all of them, which the model can run."""
+    unsettled = [spec for spec in specs if spec.shape is None or None in _closed(spec.shape, batch_names)]
+    if not unsettled:
+        return
+    first = unsettled[0]
+    what = "has no shape in the model" if first.shape is None else f"has open dimensions ({first})"
+    example = example_option(index, {spec.name: spec.shape for spec in unsettled}, dict.fromkeys(batch_names, 1))
+    raise UsageError(
+        f"input '{first.name}' {what}, so no random data can be made for it",
+        hint=f"give data, or shapes, for example: `--input-shapes {shlex.quote(example)}`",
+    )
+
+
+def _closed(shape: Sequence[Dim], batch_names: set[str]) -> tuple[int | None, ...]:
+    return tuple(_extent(dim, index, batch_names) for index, dim in enumerate(shape))
 
 
 def _extent(dim: Dim, index: int, batch_names: set[str]) -> int | None:

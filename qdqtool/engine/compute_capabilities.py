@@ -22,7 +22,8 @@ def parse(text: str) -> tuple[str, ...]:
         match = _SPELLING.fullmatch(part)
         if match is None:
             raise UsageError(
-                f"'{part}' is no compute capability", hint="write them like 8.6,8.9 or sm86,sm89; see `nvidia-smi`"
+                f"'{part}' is no compute capability",
+                hint="write them like 8.6,8.9 or sm86,sm89; `nvidia-smi --query-gpu=compute_cap --format=csv` shows it",
             )
         name = f"{match['major']}.{match['minor']}"
         found[number(name)] = name
@@ -64,5 +65,5 @@ def check(target: str, asked: tuple[str, ...], known: tuple[str, ...], types: fr
             able = ",".join(name for name in known if number(name) >= first)
             raise UsageError(
                 f"the model has type {kind}, which compute capability {bad[0]} cannot compute",
-                hint=f"use --compute-capabilities {able}, or leave the option out",
+                hint=f"use `--compute-capabilities {able}`, or leave the option out",
             )

@@ -58,7 +58,7 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
             stage = _stage(_collect(folder).facts)
             raise BuilderFailedError(
                 f"{title} was stopped after {request.timeout:g} s while {stage}; no engine was written",
-                hint="give it more time with --timeout SECONDS",
+                hint="give it more time: `--timeout SECONDS`",
             ) from None
         finally:
             _keep_log(folder, request.verbose_log)
@@ -143,11 +143,14 @@ def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFail
     # Popen gives the negative signal number for a process that a signal ended.
     if code < 0:
         how = f"crashed with {signal_name(-code)} while {stage}"
-        hint = "a fault of the builder; `qdqtool validate` may name the construct, --verbose-log FILE keeps its log"
+        hint = (
+            "a fault of the builder; `qdqtool validate --target tensorrt-rtx MODEL` may name the construct, "
+            "`--verbose-log FILE` keeps its log"
+        )
     else:
         last = (folder / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
         how = f"stopped while {stage}: {last[-1] if last else f'exit status {code}'}"
-        hint = "run with --verbose-log FILE to see its log"
+        hint = "`--verbose-log FILE` keeps its log"
     return BuilderFailedError(f"{title} {how}; no engine was written", hint=hint)
 
 

@@ -6,17 +6,15 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from qdqtool.data.example_shapes import example_option
 from qdqtool.data.input_shapes import Shapes, spell_shape
 from qdqtool.engine.builder import InputProfile
 from qdqtool.errors import ModelError, UsageError
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.model import Model
 from qdqtool.registry import suggestion
 
 Dims = tuple[int | str | None, ...]
-
-# Sizes for the example in the error message, by rank: 224 for images, 32 for volumes, 128 for sequences. Never used
-# to build: an engine for 1x3x1x1 would build without complaint and be useless.
-_EXAMPLE = {4: 224, 5: 32}
-_EXAMPLE_ELSE = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +72,7 @@ def resolve_profiles(
     dynamic = [name for name, dims in inputs.items() if not all(isinstance(dim, int) for dim in dims)]
     missing = [name for name in dynamic if name not in given and _filled(inputs[name], symbols, "opt") is None]
     if missing:
-        raise _missing(missing, inputs, symbols)
+        raise _missing(proto, {name: inputs[name] for name in missing}, symbols)
     return tuple(given.get(name) or _from_symbols(name, inputs[name], symbols) for name in dynamic)
 
 
@@ -192,26 +190,25 @@ def _from_symbols(name: str, dims: Dims, symbols: Mapping[str, Mapping[str, int]
     return InputProfile(name, low, best, high)
 
 
-def _missing(names: list[str], inputs: Mapping[str, Dims], symbols: Mapping[str, Mapping[str, int]]) -> UsageError:
-    name = names[0]
+def _missing(
+    proto: onnx.ModelProto, inputs: Mapping[str, Dims], symbols: Mapping[str, Mapping[str, int]]
+) -> UsageError:
+    """The error for inputs that have a dynamic dimension without a size."""
+    name = next(iter(inputs))
     unknown = [
         f"{axis} ({dim})" if dim else str(axis)
         for axis, dim in enumerate(inputs[name])
         if axis and not isinstance(dim, int) and (dim is None or dim not in symbols)
     ]
-    more = f", and {len(names) - 1} more inputs have some" if len(names) > 1 else ""
-    example = ",".join(f"{entry}:{spell_shape(_example(inputs[entry], symbols))}" for entry in names)
+    others = len(inputs) - 1
+    more = f", and {others} more {'inputs have' if others > 1 else 'input has'} some" if others else ""
+    known = {symbol: sizes["opt"] for symbol, sizes in symbols.items()}
+    example = example_option(ModelIndex.of(Model(proto)), inputs, known)
     return UsageError(
         f"input '{name}' {_declared(inputs[name])} has dynamic dimensions without a size: {', '.join(unknown)}{more}",
-        hint=f"give your sizes, for example: --opt-shapes {shlex.quote(example)}"
-        " (and --min-shapes, --max-shapes for a range; --input-shapes to fix them and fold If nodes; or --calib-data)",
+        hint=f"give your sizes, for example: `--opt-shapes {shlex.quote(example)}` (and --min-shapes, --max-shapes for "
+        "a range; --input-shapes to fix them and fold If nodes; or --calib-data)",
     )
-
-
-def _example(dims: Dims, symbols: Mapping[str, Mapping[str, int]]) -> tuple[int, ...]:
-    usual = _EXAMPLE.get(len(dims), _EXAMPLE_ELSE)
-    known = (symbols.get(dim, {}).get("opt") if isinstance(dim, str) else dim for dim in dims)
-    return tuple(size if size is not None else usual if axis else 1 for axis, size in enumerate(known))
 
 
 def _declared(dims: Dims) -> str:

@@ -36,7 +36,7 @@ def explain(
     if float_fails and not is_specialized:
         option = _folding_option(request)
         if option:
-            error.hint = f"fix the shapes, which folds the model's If nodes: {option}"
+            error.hint = f"fix the shapes, which folds the model's If nodes: `{option}`"
     error.hint = "; ".join(filter(None, (error.remark, error.hint))) or None
     return error
 

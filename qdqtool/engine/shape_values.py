@@ -80,7 +80,7 @@ def missing_values(model: Model, names: Sequence[str]) -> UsageError:
     who = f"input {quoted} decides shapes by its" if len(names) == 1 else f"inputs {quoted} decide shapes by their"
     return UsageError(
         f"{who} values, and the builder needs to know them",
-        hint=f"give your values, for example: --opt-shape-values {shlex.quote(spell_shapes(example))}"
+        hint=f"give your values, for example: `--opt-shape-values {shlex.quote(spell_shapes(example))}`"
         " (and --min-shape-values, --max-shape-values for a range; or --calib-data)",
     )
 

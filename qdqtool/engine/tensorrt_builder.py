@@ -84,7 +84,7 @@ class TensorRT:
         if not self.is_installed():
             raise CapabilityError(
                 f"{self.title} is not installed (Python module '{self.module}')",
-                hint=f"install it: {self.install} ({self.remark})",
+                hint=f"install it: `{self.install}` ({self.remark})",
             )
 
     def resolve_targets(self, asked: tuple[str, ...], model: Model) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class TensorRT:
             if asked:
                 raise UsageError(
                     f"{self.title} builds for the GPU in this machine and takes no --compute-capabilities",
-                    hint="leave the option out, or use --backend tensorrt-rtx",
+                    hint="leave the option out, or use `--backend tensorrt-rtx`",
                 )
             return ()
         types = quantized_types(model)
@@ -154,7 +154,7 @@ class TensorRT:
             case "import":
                 raise CapabilityError(
                     f"{self.title} is installed but cannot be loaded: {facts['message']}",
-                    hint=f"reinstall it: {self.install} ({self.remark})",
+                    hint=f"reinstall it: `{self.install} --force-reinstall` ({self.remark})",
                 )
             case "device":
                 raise CapabilityError(

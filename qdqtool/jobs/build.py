@@ -146,7 +146,7 @@ def _validate(model: Model, builder: EngineBuilder) -> Summary:
     )
     if refusals:
         command = f"qdqtool validate --target {builder.release} {shlex.quote(str(model.path))}"
-        hint = f"{command} shows all that it finds; --skip-validate builds all the same"
+        hint = f"`{command}` shows all that it finds; `--skip-validate` builds all the same"
         raise BuildRefusedError(f"validate for {builder.release}", refusals, "validate", hint=hint)
     return report.summary
 

@@ -114,7 +114,7 @@ def _check_preparation(ranges: Ranges, source: Path) -> None:
         raise UsageError(
             f"ranges {source} are of the model after {' and '.join(steps)}, which rescaled its tensors channel by "
             "channel: they are not those of the model that other tools read",
-            hint=f"calibrate again with {off}, then convert",
+            hint=f"calibrate again with `{off}`, then convert",
         )
 
 

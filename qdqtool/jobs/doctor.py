@@ -13,9 +13,9 @@ from qdqtool.engine.gpus import Gpu, find_gpus
 
 State = Literal["ok", "missing", "broken"]
 
-INSTALL_ORT = "pip install 'qdqtool[gpu]' (or 'qdqtool[cpu]')"
-INSTALL_RTX = "pip install tensorrt-rtx (Linux x86-64 and Windows x64)"
-INSTALL_TRT = "pip install tensorrt (its libraries come from the package index of NVIDIA)"
+INSTALL_ORT = "`pip install onnxruntime`"
+INSTALL_RTX = "`pip install tensorrt-rtx` (Linux x86-64 and Windows x64)"
+INSTALL_TRT = "`pip install tensorrt` (its libraries come from the package index of NVIDIA)"
 _IMPORT_SECONDS = 60
 
 
@@ -98,12 +98,12 @@ class _Package:
 
 
 _PACKAGES = (
-    _Package("onnx", ("onnx",), ("every command",), "pip install onnx"),
-    _Package("onnx_graphsurgeon", ("onnx-graphsurgeon",), ("insert", "strip"), "pip install onnx-graphsurgeon"),
+    _Package("onnx", ("onnx",), ("every command",), "`pip install onnx`"),
+    _Package("onnx_graphsurgeon", ("onnx-graphsurgeon",), ("insert", "strip"), "`pip install onnx-graphsurgeon`"),
     _Package("onnxruntime", ("onnxruntime-gpu", "onnxruntime"), ("check",), INSTALL_ORT),
     _Package("tensorrt_rtx", ("tensorrt-rtx", "tensorrt_rtx"), ("build --backend tensorrt-rtx",), INSTALL_RTX),
     _Package("tensorrt", ("tensorrt", "tensorrt-cu13", "tensorrt-cu12"), ("build --backend tensorrt",), INSTALL_TRT),
-    _Package("numba", ("numba",), ("faster kernels; optional",), "pip install numba"),
+    _Package("numba", ("numba",), ("faster kernels; optional",), "`pip install numba`"),
 )
 
 
@@ -189,6 +189,6 @@ def _problems(components: dict[str, Component]) -> list[str]:
     if _version("onnxruntime") and _version("onnxruntime-gpu"):
         problems.append(
             "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files: "
-            "pip uninstall onnxruntime onnxruntime-gpu, then install one of them"
+            "`pip uninstall -y onnxruntime onnxruntime-gpu`, then install one of them"
         )
     return problems

@@ -104,10 +104,10 @@ def _check(paths: Sequence[Path], request: FixRequest) -> None:
     if sum(ways) != 1:
         raise UsageError(
             "a fixed model needs one place to go to",
-            hint="give one of -o OUT, --in-place, or --diff, which writes nothing",
+            hint="give one of `-o OUT.onnx`, `--in-place`, or `--diff`, which writes nothing",
         )
     if request.output is not None and len(paths) > 1:
-        raise UsageError(f"-o names one file for {len(paths)} models", hint="fix one at a time, or use --in-place")
+        raise UsageError(f"-o names one file for {len(paths)} models", hint="fix one at a time, or use `--in-place`")
 
 
 def _fix_file(path: Path, request: FixRequest) -> FixedModel:
@@ -141,11 +141,13 @@ def _replace(model: Model, path: Path) -> SavedFiles:
     if model.stored_outside:
         raise UsageError(
             f"{path} keeps weights in external data, which is read while the new file is written",
-            hint="write it elsewhere: -o OUT",
+            hint="write it elsewhere: `-o OUT.onnx`",
         )
     proto = inlined(model)
     if proto is None:
-        raise UsageError(f"the model no longer fits into one file, as {path} is", hint="write it elsewhere: -o OUT")
+        raise UsageError(
+            f"the model no longer fits into one file, as {path} is", hint="write it elsewhere: `-o OUT.onnx`"
+        )
     data = proto.SerializeToString(deterministic=True)
     write_output(path, data)
     return SavedFiles(path, None, len(data))

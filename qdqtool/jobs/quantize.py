@@ -101,7 +101,8 @@ def quantize_model(
         inputs = gather_inputs(source, data, options.recipe, runs, progress, options.ranges_file)
         if options.ranges_file is not None and inputs.ranges is None:
             raise UsageError(
-                "there are no ranges to write: those of another tool say less", hint="qdqtool convert-ranges"
+                "there are no ranges to write: those of another tool say less",
+                hint="leave out --save-ranges: their file is there already",
             )
         before, feeds = inputs.prepared.model, inputs.feeds
         ready = ready_for(before, options.recipe.high_precision).model

@@ -86,5 +86,5 @@ def _refuse(lost: tuple[str, ...]) -> None:
     more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
     raise ModelError(
         f"the float model would not compute what the quantized one does: {lost[0]}{more}",
-        hint="--drop-clipping writes it all the same",
+        hint="`--drop-clipping` writes it all the same",
     )

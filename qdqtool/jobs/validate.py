@@ -122,7 +122,7 @@ def require_valid(quantized: Model, source: Model, target: str) -> tuple[Finding
     raise GateError(
         f"the quantized model would not pass `validate --target {target}`; nothing was written: {first.code} "
         f"{first.node or first.tensor or ''}: {first.message}{more}",
-        hint="the float model has these errors already: mend it first, or choose another --target" if known else None,
+        hint="the float model has these errors already: mend it first, or choose another target" if known else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 import operator
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,7 +72,7 @@ def read_baseline(path: Path) -> Baseline:
     Raises:
         UsageError: It cannot be read or is not a baseline.
     """
-    hint = f"write it anew: qdqtool validate MODEL... --write-baseline {path}"
+    hint = f"write it anew: `qdqtool validate MODEL... --write-baseline {shlex.quote(str(path))}`"
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UsageError(f"baseline {path} is larger than {MAX_BYTES >> 20} MiB", hint=hint)
@@ -84,7 +85,7 @@ def read_baseline(path: Path) -> Baseline:
         raise UsageError(
             f"baseline {path} has schema_version {found.schema_version}; this qdqtool reads {SCHEMA_VERSION}, "
             "which also holds how bad each finding was",
-            hint=f"look at the findings without --baseline, then {hint}",
+            hint=f"look at the findings without it, then {hint}",
         )
     return found
 

@@ -16,7 +16,7 @@ from qdqtool.registry import suggestion
 OWN_FILE = "qdqtool.toml"
 SHARED_FILE = "pyproject.toml"
 MAX_BYTES = 1 << 20
-HINT = "docs/validate.md lists the settings"
+HINT = "`qdqtool explain validate` lists the settings"
 
 FailOn = Literal["error", "warning", "never"]
 

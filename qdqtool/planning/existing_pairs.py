@@ -71,14 +71,14 @@ def settle_existing(source: Model, recipe: Recipe) -> Settled:
     if recipe.existing is Existing.REFUSE:
         raise UsageError(
             f"the model is quantized already: it has {count} Q/DQ nodes",
-            hint="--existing keep quantizes only what is float in it, --existing replace takes its Q/DQ out first, "
-            "and `qdqtool strip` writes the float model",
+            hint="`--existing keep` quantizes only what is float in it, `--existing replace` takes its Q/DQ out first, "
+            "and `qdqtool strip MODEL -o OUT.onnx` writes the float model",
         )
     stripped = strip_from(source)
     lost = (*stripped.report.warnings, *(f"{kept.node} stays: {kept.reason}" for kept in stripped.report.kept))
     if lost:
         raise UsageError(
-            f"the Q/DQ of the model cannot be replaced: {lost[0]}", hint="--existing keep, or another source model"
+            f"the Q/DQ of the model cannot be replaced: {lost[0]}", hint="`--existing keep`, or another source model"
         )
     return Settled(stripped.model, recipe, Existing.REPLACE)
 

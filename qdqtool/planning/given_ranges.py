@@ -184,7 +184,7 @@ def _nothing_fits(path: Path, unknown: tuple[str, ...], wanted: list[str], probl
     if problems:
         return UsageError(
             f"{path} has nothing for the tensors that are to be quantized: {problems[0]}",
-            hint="`qdqtool quantize --calibration-cache` takes a --quantize-mode: choose that of the file",
+            hint="choose the --quantize-mode that the file was made for; `qdqtool explain foreign_ranges` lists them",
         )
     if not unknown:
         return UsageError(f"{path} has no range of a tensor that is to be quantized, such as '{wanted[0]}'")

@@ -82,7 +82,7 @@ def read_plan_file(path: str | Path) -> PlanFile:
         plan = msgspec.convert(document, PlanFile)
     except msgspec.ValidationError as error:
         raise UsageError(
-            f"plan {path}: {str(error).replace('`', chr(39))}", hint="docs/plan.md shows the schema"
+            f"plan {path}: {str(error).replace('`', chr(39))}", hint="`qdqtool explain plan` shows the schema"
         ) from None
     if plan.schema_version != SCHEMA_VERSION:
         raise UsageError(f"plan {path} has schema_version {plan.schema_version}; this qdqtool reads {SCHEMA_VERSION}")
@@ -134,7 +134,7 @@ def _parse(path: Path) -> Any:
 
 def _refuse_unknown_keys(path: Path, document: Any) -> None:
     if not isinstance(document, dict):
-        raise UsageError(f"plan {path} holds no table of keys", hint="docs/plan.md shows the schema")
+        raise UsageError(f"plan {path} holds no table of keys", hint="`qdqtool explain plan` shows the schema")
     _check_keys(document, PlanFile.__struct_fields__, f"plan {path}")
     entries = document.get("tensors")
     for number, entry in enumerate(entries if isinstance(entries, list) else [], start=1):

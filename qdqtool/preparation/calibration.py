@@ -65,7 +65,10 @@ def calibrate_model(
             is not finite.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
-    recipe.require_ranges("there are no ranges to find", hint="`qdqtool quantize` needs no ranges for it")
+    recipe.require_ranges(
+        "there are no ranges to find",
+        hint=f"`qdqtool quantize MODEL --quantize-mode {recipe.quantize_mode} -o OUT.onnx` needs none",
+    )
     model, digests = with_fixed_shapes(source, recipe), list[bytes]()
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
     prepared = prepared_for(recipe, model, feeds, runs)

@@ -156,7 +156,10 @@ def _decode(path: Path) -> _File:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"ranges {path} cannot be read: {error.strerror or error}") from None
-    hint = "`qdqtool calibrate` writes ranges files; docs/foreign_ranges.md lists those of other tools that are read"
+    hint = (
+        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; `qdqtool explain foreign_ranges` lists "
+        "those of other tools that are read"
+    )
     try:
         version = msgspec.json.decode(data, type=dict[str, Any]).get("schema_version")
         if version not in READ_VERSIONS:

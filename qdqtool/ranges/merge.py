@@ -46,7 +46,7 @@ def _part(name: str, ranges: Ranges) -> Part:
         raise UsageError(
             f"{name} is of an interrupted calibration: {ranges.part.done - ranges.part.start} of its "
             f"{ranges.part.stop - ranges.part.start} samples are done",
-            hint="run the same `qdqtool calibrate` command again; it goes on where it stopped",
+            hint="run the same calibration again; it goes on where it stopped",
         )
     return ranges.part
 
@@ -64,7 +64,7 @@ def _require_alike(first: Named, other: Named) -> None:
         if differs:
             raise UsageError(
                 f"{first[0]} and {other[0]} cannot be merged: each is of another {what}{which}",
-                hint="every shard needs the same model, data and options, with another --shard only",
+                hint="every shard needs the same model, data and options, and only another number of the shard",
             )
 
 

@@ -37,7 +37,7 @@ class Shard:
         if self.of > chunks:
             raise UsageError(
                 f"{samples} samples cannot be cut into {self.of} shards: a shard has at least one chunk of {CHUNK}",
-                hint=f"the most is --shard 1/{chunks}" if chunks > 1 else "leave --shard out",
+                hint=f"the most is {chunks}: `--shard 1/{chunks}`" if chunks > 1 else "leave the option out",
             )
         start = chunks * (self.number - 1) // self.of * CHUNK
         return Part(start, min(chunks * self.number // self.of * CHUNK, samples), start)

@@ -29,8 +29,8 @@ def read_stored(path: Path, method: str | None = None, *, force: bool = False) -
         raise UsageError(
             f"ranges {path} have no histograms, which method '{method}' needs; they were found for "
             f"'{ranges.record.method}'",
-            hint=f"calibrate with --calibration-method {method}, or quantize with --calibration-method "
-            f"{ranges.record.method}",
+            hint=f"quantize with `--calibration-method {ranges.record.method}`, or calibrate again with "
+            f"`--calibration-method {method}`",
         )
     return ranges
 
@@ -43,9 +43,9 @@ def _require_whole(path: Path, ranges: Ranges) -> None:
     if not part.is_whole:
         raise UsageError(
             f"ranges {path} are of an interrupted calibration, with {held}",
-            hint="run the same `qdqtool calibrate` command again; `qdqtool quantize --force` takes them all the same",
+            hint="run the same calibration again, which goes on where it stopped; `--force` takes them all the same",
         )
     raise UsageError(
         f"ranges {path} are those of a shard, with {held}",
-        hint="join all shards with `qdqtool merge`; `qdqtool quantize --force` takes them all the same",
+        hint="join all shards: `qdqtool merge SHARD... -o RANGES`; `--force` takes them all the same",
     )

@@ -40,7 +40,8 @@ def get(code_or_name: str) -> Rule:
             return rule
     legal = [word for rule in catalogue() for word in (rule.code, rule.name)]
     raise ArgumentError(
-        f"rule '{code_or_name}' is unknown{suggestion(code_or_name, legal)}", hint="qdqtool rules lists them all"
+        f"rule '{code_or_name}' is unknown{suggestion(code_or_name, legal)}",
+        hint="`qdqtool rules` lists them all, `qdqtool explain` the pages of the manual",
     )
 
 
@@ -79,7 +80,7 @@ def matching(prefix: str) -> tuple[Rule, ...]:
         legal = [word for rule in catalogue() for word in (rule.code, rule.name)]
         raise ArgumentError(
             f"'{prefix}' is neither ALL nor the beginning of a rule code{suggestion(prefix, legal)}",
-            hint="qdqtool rules lists them all",
+            hint="`qdqtool rules` lists them all, `qdqtool explain` the pages of the manual",
         )
     return found
 

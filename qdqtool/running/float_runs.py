@@ -162,7 +162,7 @@ def run_sample(
         return runner.run(sample)
     except GateError as error:
         is_random = feeds.description.seed is not None
-        hint = "the inputs are random; give real ones with --calib-data" if is_random else error.hint
+        hint = "the inputs are random; give real ones: `--calib-data DATA`" if is_random else error.hint
         raise UsageError(f"the model does not run on sample {number}: {error.message}", hint=hint) from None
 
 

@@ -39,7 +39,7 @@ def require_loadable(result: Model, source: Model) -> None:
     if problem is not None and _problem(source) is None:
         raise ModelError(
             f"the result is not written, because the reference loads the model but not the result: {problem.message}",
-            hint="this is a fault of qdqtool, unless the model itself is at fault; `qdqtool validate` may show it",
+            hint="a fault of qdqtool, unless the model itself is at fault; `qdqtool validate MODEL` may show it",
         )
 
 

@@ -4,7 +4,7 @@ import re
 
 from qdqtool.errors import CapabilityError, GateError, ModelError, QdqError
 
-INSTALL = "pip install 'qdqtool[gpu]' (also right without a GPU), or 'qdqtool[cpu]'"
+INSTALL = "`pip install onnxruntime`; or onnxruntime-gpu, where programs on a GPU share this environment"
 
 # Errors begin "[ONNXRuntimeError] : 1 : FAIL : ", also nested in each other.
 _STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (?P<code>\w+) : (?P<text>.*)$", re.DOTALL)
@@ -67,7 +67,7 @@ def session_error(error: Exception, version: str) -> QdqError:
         return CapabilityError(f"ONNX Runtime {version} cannot run the model: {text}")
     return ModelError(
         f"ONNX Runtime {version} refuses the model: {text}",
-        hint="`qdqtool validate` lists what is wrong with it, and mends much with --fix",
+        hint="`qdqtool validate --target ort-cpu MODEL` lists what is wrong with its quantization",
     )
 
 

@@ -71,3 +71,14 @@ def test_a_quiet_gate_says_nothing_or_everything(tmp_path: Path):
 
     assert qdqtool("validate", "-q", good).out == ""
     assert "QP101 [refused]" in qdqtool("validate", "-q", bad).out
+
+
+def test_the_hint_of_an_error_names_the_model_of_the_command(tmp_path: Path):
+    model = tmp_path / "a model.onnx"
+    onnx.save(rules.get("QP102").VALID[0].model(), model)
+    (tmp_path / "plan.toml").write_text(
+        'schema_version = 1\n[[tensors]]\ntensor = "nowhere"\nformat = "int8"\nscale = 1.0\n', encoding="utf-8"
+    )
+    done = qdqtool("insert", model, "--plan", tmp_path / "plan.toml", "-o", tmp_path / "q.onnx")
+
+    assert f"`qdqtool inspect --tensors '{model}'` lists the tensors" in done.err

@@ -57,7 +57,7 @@ def test_other_open_dimensions_ask_for_the_option() -> None:
     model = Model(make_model(nodes, {"a": ("n", 3, "h", "w")}, {"y": ("n", 3, "h", "w")}, {}))
     with pytest.raises(UsageError, match="open dimensions") as caught:
         random_for(model)
-    assert "--input-shapes a:1x3xhxw" in (caught.value.hint or "")
+    assert "`--input-shapes a:1x3x224x224`" in (caught.value.hint or "")
     assert random_for(model, {"a": (2, 3, 5, 6)}).description.shapes == {"a": (2, 3, 5, 6)}
 
 
@@ -154,7 +154,7 @@ def test_an_input_of_unknown_rank_asks_for_its_shape() -> None:
     model = of_type(TensorProto.FLOAT, None)
     with pytest.raises(UsageError, match="input 'x' has no shape in the model") as caught:
         random_for(model)
-    assert "--input-shapes x:1x..." in (caught.value.hint or "")
+    assert "`--input-shapes x:1x128`" in (caught.value.hint or "")
     assert drawn(model, {"x": (2, 5)}).size == 4 * 10
 
 

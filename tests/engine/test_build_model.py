@@ -209,6 +209,6 @@ def test_the_voice_detector_builds_with_fixed_shapes_and_its_refusal_names_them(
         build_engine(
             real_model, tmp_path / "e.engine", options=BuildOptions(shapes=ShapeOptions(opt=shapes), timeout=300)
         )
-    assert caught.value.hint.endswith("--input-shapes input:1x576,state:2x1x128")
+    assert caught.value.hint.endswith("`--input-shapes input:1x576,state:2x1x128`")
     options = BuildOptions(shapes=ShapeOptions(fixed=shapes), timeout=300)
     assert build_engine(real_model, tmp_path / "e.engine", options=options).bytes > 0

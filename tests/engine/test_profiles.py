@@ -64,15 +64,15 @@ def test_a_missing_shape_ends_with_the_option_to_paste():
         UsageError, match=r"input 'x' \[batch, 3, height, width\] .*: 2 \(height\), 3 \(width\)"
     ) as caught:
         resolve(IMAGE)
-    option = caught.value.hint.split("--opt-shapes ")[1].split(" ")[0]
+    option = caught.value.hint.split("--opt-shapes ")[1].split("` ")[0]
     assert resolve(IMAGE, opt=parse_shapes([option], "--opt-shapes"))[0].opt == (1, 3, 224, 224)
 
 
 def test_the_option_to_paste_names_all_inputs_that_lack_a_size_and_quotes_odd_names():
     proto = model(**{"a b": ("n", "t"), "c": ("n", "t")})
-    with pytest.raises(UsageError, match="and 1 more inputs have some") as caught:
+    with pytest.raises(UsageError, match="and 1 more input has some") as caught:
         resolve(proto)
-    assert "--opt-shapes 'a b:1x128,c:1x128' " in caught.value.hint
+    assert "`--opt-shapes 'a b:1x128,c:1x128'`" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_the_example_for_a_reshape_keeps_the_number_of_elements(count: int, exam
     error = missing_values(load_model(reshape(tmp_path, count)), ["shape"])
 
     assert error.message.startswith("input 'shape' decides shapes by its values")
-    assert f"--opt-shape-values {example} (" in (error.hint or "")
+    assert f"`--opt-shape-values {example}` (" in (error.hint or "")
 
 
 def test_values_for_an_input_that_decides_nothing_are_refused():
@@ -116,7 +116,7 @@ def test_the_hint_as_printed_builds_the_engine(name: str, tmp_path: Path):
 
     assert refused.code == 2
     assert "the builder needs to know them" in refused.err
-    found = re.search(r"for example: (--opt-shape-values .*?) \(", refused.err)
+    found = re.search(r"for example: `(--opt-shape-values .*?)`", refused.err)
     assert found is not None
     done = qdqtool("build", path, "-o", tmp_path / "e", *shlex.split(found[1]))
     assert done.code == 0, done.err

@@ -72,7 +72,8 @@ def test_shards_are_cut_between_chunks_and_cover_every_sample_once(samples, of):
     if of > chunks:
         with pytest.raises(UsageError, match=f"{samples} samples cannot be cut into {of} shards") as caught:
             Shard(1, of).part(samples)
-        assert caught.value.hint == ("leave --shard out" if chunks == 1 else f"the most is --shard 1/{chunks}")
+        most = f"the most is {chunks}: `--shard 1/{chunks}`"
+        assert caught.value.hint == ("leave the option out" if chunks == 1 else most)
         return
     parts = [Shard(number, of).part(samples) for number in range(1, of + 1)]
     assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])]

@@ -94,7 +94,10 @@ def _read_file(path: Path) -> bytes:
 def _raise_for_content(path: Path, data: bytes) -> None:
     head = data[:_PROBE].lstrip()
     if head.startswith(b"version https://git-lfs"):
-        raise ModelError(f"{path} is a Git LFS pointer, not the model itself", hint="fetch the model: git lfs pull")
+        raise ModelError(
+            f"{path} is a Git LFS pointer, not the model itself",
+            hint="fetch the model, in its repository: `git lfs pull`",
+        )
     if head[:64].lower().startswith((b"<!doctype html", b"<html", b"<?xml", b"<head")):
         raise ModelError(
             f"{path} is a web page saved as a model",

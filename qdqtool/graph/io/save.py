@@ -104,7 +104,9 @@ def inlined(model: Model) -> onnx.ModelProto | None:
 def _needs_data_file(model: Model, external_data: ExternalData, path: Path | None) -> bool:
     if path is not None and is_stream(path):
         if external_data is ExternalData.ALWAYS:
-            raise UsageError(f"{path} is no file, so external data has no place beside it", hint="name a file with -o")
+            raise UsageError(
+                f"{path} is no file, so external data has no place beside it", hint="name a file: `-o OUT.onnx`"
+            )
         external_data = ExternalData.NEVER
     if external_data is ExternalData.ALWAYS:
         return True

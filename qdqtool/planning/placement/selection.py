@@ -103,7 +103,7 @@ def _match(option: str, pattern: str, nodes: list[NodeView], words: Callable[[No
         candidates = [*legal, *dict.fromkeys(_globs(legal))] if "*" in pattern else legal
         raise UsageError(
             f"{option} '{pattern}' matches no {kind} of the model{suggestion(pattern, _likely(pattern, candidates))}",
-            hint="--list-matches without the option lists every node that would be quantized"
+            hint=f"leave {option} out, and `--list-matches` lists every node that would be quantized"
             if words is _names
             else f"it has {', '.join(legal)}",
         )

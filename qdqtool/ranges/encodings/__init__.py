@@ -4,6 +4,7 @@ The file name with ``-`` for ``_`` is the public id, ``FORMAT`` the value.
 """
 
 import functools
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,9 +111,10 @@ def _unknown(path: Path, data: bytes) -> UsageError:
         except UsageError as error:
             return UsageError(f"{path} {error.message}")
         if {"schema_version", "tensors"} <= keys:
+            command = f"qdqtool quantize MODEL --calibration-cache {shlex.quote(str(path))} -o OUT.onnx"
             return UsageError(
                 f"{path} is what `qdqtool calibrate` writes, which needs the model as it was prepared",
-                hint="`qdqtool quantize --calibration-cache` takes it",
+                hint=f"quantize with it: `{command}`",
             )
     return UsageError(f"{path} is no range file that is known; known are: {titles}")
 

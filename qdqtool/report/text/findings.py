@@ -18,19 +18,20 @@ SHOWN = 10
 """Findings of one rule that are printed for one target; the rest is counted."""
 
 
-def render(report: ValidateReport, console: Console, *, show_context: bool = False) -> None:
+def render(report: ValidateReport, console: Console, *, show_context: bool = False, names_fixes: bool = True) -> None:
     """Print every model with its findings, then one line that sums up.
 
     Args:
         report: The findings.
         console: Where to print.
         show_context: Also print what each node reads from and what reads it.
+        names_fixes: Whether to end with the options that fix what can be fixed; not after these were tried.
     """
     for model in report.models:
         _model(model, console, show_context=show_context)
     console.print(_summary(report))
     fixable = sum(finding.fixable for finding in report.findings)
-    if fixable:
+    if fixable and names_fixes:
         console.print(_way_out(fixable, sum(finding.safe_fix for finding in report.findings)))
 
 
@@ -108,7 +109,7 @@ def _line(finding: Finding) -> Text:
 def _way_out(fixable: int, safe: int) -> str:
     """How many findings have a fix, how many of the fixes are safe, and the options that make them."""
     options = "--fix -o FILE" if safe else "--fix --unsafe-fixes -o FILE"
-    count = str(safe or "none")
+    count = f"up to {safe}" if safe else "none"
     others = ", with --unsafe-fixes the others too" if 0 < safe < fixable else ""
     return f"{fixable} can be fixed, {count} by safe edits: {options} makes them{others}; --diff shows them"
 

@@ -15,7 +15,7 @@ def render(report: FixReport, console: Console) -> None:
     for model in report.models:
         _model(model, console)
     left = tuple(ModelReport(model.path, model.targets, model.error) for model in report.models)
-    findings.render(ValidateReport(left, report.summary), console)
+    findings.render(ValidateReport(left, report.summary), console, names_fixes=False)
 
 
 def _model(model: FixedModel, console: Console) -> None:

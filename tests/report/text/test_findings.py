@@ -92,12 +92,12 @@ def test_fixable_findings_lead_to_the_options():
     def advice(*findings: Finding) -> str:
         return lines(judged("onnx", *findings, FINDING))[-1]
 
-    assert advice(safe, safe) == "2 can be fixed, 2 by safe edits: --fix -o FILE makes them; --diff shows them"
+    assert advice(safe, safe) == "2 can be fixed, up to 2 by safe edits: --fix -o FILE makes them; --diff shows them"
     assert advice(unsafe) == (
         "1 can be fixed, none by safe edits: --fix --unsafe-fixes -o FILE makes them; --diff shows them"
     )
     assert advice(safe, unsafe, unsafe) == (
-        "3 can be fixed, 1 by safe edits: --fix -o FILE makes them, with --unsafe-fixes the others too; "
+        "3 can be fixed, up to 1 by safe edits: --fix -o FILE makes them, with --unsafe-fixes the others too; "
         "--diff shows them"
     )
     assert not any("--fix" in line for line in lines(judged("onnx", FINDING)))

@@ -62,7 +62,7 @@ OURS = {
     "WorstOutput": {"gate"},
 }
 """Fields by report that hold words of ours, of ONNX or of ONNX Runtime, which no model can choose."""
-OF_NO_MODEL = {"doctor", "rule", "rules", "statistics"}
+OF_NO_MODEL = {"doctor", "manual", "page", "rule", "rules", "statistics"}
 """Reports about this installation and the rules."""
 
 

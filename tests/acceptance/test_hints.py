@@ -1,0 +1,451 @@
+"""Every hint is tried: what stands between backticks is pasted as it was printed, and has to work.
+
+A command is run as it is; options are added to the command that failed. Words in capitals that the user has to replace
+are replaced by what the case gives for them.
+"""
+
+import ast
+import functools
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.engine_models import FP8, Net, crashing, matmul
+from support.paths import ROOT
+from support.small import conv_model, make_model
+
+from qdqtool import rules
+from qdqtool.__main__ import main
+
+SAMPLE = ROOT / "sample_models" / "digits_cnn"
+FILLED = re.compile(r"\\\{\\\}|MODEL(\\\.){0,3}")
+PASTED = re.compile(r"`([^`]*)`")
+RANDOM = ("--random-calibration", "--samples", "1")
+
+
+@dataclass(frozen=True)
+class Case:
+    """An error and what becomes of its advice.
+
+    Attributes:
+        words: The command that fails.
+        says: A part of the hint in the source, without what the message fills in.
+        code: Its exit code.
+        fills: What the user writes for the words in capitals.
+        then: The exit codes that are fine when the advice has been followed.
+        leaves: Words of the command that the hint says to leave out.
+        adds: What the user adds besides, to the advice of this number.
+        of: Commands that the advice of this number is for, where it is for another than the one that failed.
+        writes: Files that only this case needs.
+        needs: A module that must be installed.
+    """
+
+    words: str
+    says: str
+    code: int = 2
+    fills: Mapping[str, str] = field(default_factory=dict)
+    then: tuple[int, ...] = (0,)
+    leaves: tuple[str, ...] = ()
+    adds: Mapping[int, str] = field(default_factory=dict)
+    of: Mapping[int, str] = field(default_factory=dict)
+    writes: Mapping[str, str] = field(default_factory=dict)
+    needs: str = "onnxruntime"
+
+
+DATA = {"DATA": "data.npz", "RANGES": "ranges.json"}
+CASES = {
+    "no calibration data": Case(
+        "quantize float.onnx -o q2.onnx", "`--calib-data DATA` or `--calibration-cache RANGES`; or", fills=DATA
+    ),
+    "no data to calibrate": Case("calibrate float.onnx -o r2.json", "`--calib-data DATA`; or, for a trial", fills=DATA),
+    "no output": Case(f"quantize float.onnx {' '.join(RANDOM)}", "`-o OUT.onnx`; or `--list-matches`"),
+    "open dimensions": Case(
+        "quantize open.onnx --random-calibration --samples 1 -o q2.onnx", "give data, or shapes, for example: `--input"
+    ),
+    "several open inputs": Case("check open_q.onnx", "give data, or shapes, for example: `--input"),
+    "a mode without ranges": Case(
+        "calibrate float.onnx --quantize-mode int8-weight-only --random-calibration -o r2.json", "` needs none"
+    ),
+    "a pattern that matches nothing": Case(
+        "quantize float.onnx --calib-data data.npz -o q2.onnx --nodes-to-exclude nothing",
+        "leave {} out, and `--list-matches` lists every node",
+        leaves=("--nodes-to-exclude", "nothing"),
+    ),
+    "a model that is quantized already": Case(
+        "quantize q.onnx --calib-data data.npz -o q2.onnx", "`--existing keep` quantizes only what is float in it"
+    ),
+    "a plan that is none": Case("insert float.onnx --plan broken.toml -o q2.onnx", "`qdqtool explain plan` shows"),
+    "a plan of another model": Case(
+        "insert float.onnx --plan other.toml -o q2.onnx", "`qdqtool inspect --tensors MODEL` lists the tensors"
+    ),
+    "ranges that are none": Case(
+        "quantize float.onnx --calibration-cache broken.json -o q2.onnx",
+        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; `qdqtool explain foreign_ranges`",
+        fills={"DATA": "data.npz", "RANGES": "r3.json"},
+    ),
+    "our ranges as those of another tool": Case(
+        "insert float.onnx --encodings ranges.json -o q2.onnx", "quantize with it: `{}`"
+    ),
+    "ranges without histograms": Case(
+        "quantize float.onnx --calibration-cache max.json --calibration-method entropy -o q2.onnx",
+        "quantize with `--calibration-method {}`, or calibrate again with `--calibration-method {}`",
+        of={1: "calibrate float.onnx --calib-data data.npz -o max.json"},
+    ),
+    "a shard as ranges": Case(
+        "quantize float.onnx --calibration-cache shard1.json -o q2.onnx",
+        "join all shards: `qdqtool merge SHARD... -o RANGES`; `--force` takes them",
+        fills={"SHARD...": "shard1.json shard2.json", "RANGES": "r3.json"},
+    ),
+    "too many shards": Case(
+        "calibrate float.onnx --calib-data data.npz --shard 1/99 -o r3.json", "the most is {}: `--shard 1/{}`"
+    ),
+    "equalised ranges": Case(
+        "convert-ranges equalized.json --to npz -o r.npz",
+        "calibrate again with `{}`, then convert",
+        of={0: "calibrate uneven.onnx --calib-data data.npz -o equalized.json"},
+    ),
+    "a fix without a place": Case(
+        "validate bad.onnx --fix", "give one of `-o OUT.onnx`, `--in-place`, or `--diff`", then=(0, 1)
+    ),
+    "two fixes into one file": Case(
+        "validate bad.onnx bad2.onnx --fix -o OUT.onnx", "or use `--in-place`", leaves=("-o", "OUT.onnx"), then=(0, 1)
+    ),
+    "a fix in place with external data": Case(
+        "validate outside.onnx --fix --in-place",
+        "write it elsewhere: `-o OUT.onnx`",
+        leaves=("--in-place",),
+        then=(0, 1),
+    ),
+    "an option of --fix": Case(
+        "validate bad.onnx --unsafe-fixes",
+        "add `--fix`; or `--diff`, to only look",
+        adds={0: "-o OUT.onnx"},
+        then=(0, 1),
+    ),
+    "two baselines": Case(
+        "validate bad.onnx --baseline b.json --write-baseline c.json",
+        "`--write-baseline FILE` writes all",
+        leaves=("--baseline", "b.json", "--write-baseline", "c.json"),
+        fills={"FILE": "c.json"},
+    ),
+    "a baseline that is none": Case(
+        "validate bad.onnx --baseline broken.json", "write it anew: `qdqtool validate MODEL... --write-baseline {}`"
+    ),
+    "unknown settings": Case(
+        "validate float.onnx", "`qdqtool explain validate` lists the settings", writes={"qdqtool.toml": "colour = 1\n"}
+    ),
+    "an unknown rule": Case("explain QP999", "`qdqtool rules` lists them all, `qdqtool explain` the pages"),
+    "an unknown rule to ignore": Case(
+        "validate float.onnx --ignore QP999", "`qdqtool rules` lists them all, `qdqtool explain` the pages"
+    ),
+    "a limit without a baseline": Case(
+        "check q.onnx --min-sqnr 1",
+        "give `--baseline FLOAT.onnx` or `--outputs FILE`",
+        fills={"FLOAT.onnx": "float.onnx", "FILE": "outputs.npz --data data.npz"},
+    ),
+    "a metric limit without a metric": Case(
+        "check q.onnx --data test.npz --max-metric-loss 50",
+        "give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`",
+        fills={
+            "NAME": "top-1 --baseline float.onnx",
+            "FLOAT.onnx": "float.onnx --metric top-1",
+            "FILE": "outputs.npz --metric top-1",
+        },
+    ),
+    "outputs without data": Case(
+        "check q.onnx --outputs outputs.npz", "give `--data DATA`", fills={"DATA": "data.npz"}
+    ),
+    "a metric without answers": Case(
+        "check q.onnx --metric top-1", "give `--data FILE.npz` with the inputs", fills={"FILE.npz": "test.npz"}
+    ),
+    "a metric of several outputs": Case(
+        "check two.onnx --data test.npz --metric top-1", "name the one with the scores, for example: `--metric {}`"
+    ),
+    "a limit that is none": Case(
+        "check q.onnx --max-weight-steps nan --samples 1", "`--max-weight-steps inf` leaves the limit out"
+    ),
+    "a folder that is not there": Case("strip q.onnx -o new/deep/f.onnx", "make it first: `mkdir -p {}`"),
+    "external data beside a stream": Case(
+        "strip q.onnx -o /dev/null --external-data always", "name a file: `-o OUT.onnx`"
+    ),
+    "random inputs that do not fit": Case(
+        "check picky.onnx",
+        "the inputs were random; give real ones with `--data DATA`",
+        code=1,
+        fills={"DATA": "picky.npz"},
+    ),
+    "random calibration that does not fit": Case(
+        "quantize picky.onnx --random-calibration -o q2.onnx",
+        "the inputs are random; give real ones: `--calib-data DATA`",
+        leaves=("--random-calibration",),
+        fills={"DATA": "picky.npz"},
+    ),
+    "a model that the reference refuses": Case(
+        "check invalid.onnx", "`qdqtool validate --target ort-cpu MODEL` lists what is wrong", code=3, then=(1,)
+    ),
+    "shapes of an engine": Case(
+        "build open.onnx -o e", "give your sizes, for example: `--opt-shapes {}`", needs="tensorrt_rtx"
+    ),
+    "values of an engine": Case(
+        "build values.onnx -o e", "give your values, for example: `--opt-shape-values {}`", needs="tensorrt_rtx"
+    ),
+    "a model that does not pass": Case(
+        "build bad.onnx -o e --backend tensorrt-rtx",
+        "`{}` shows all that it finds; `--skip-validate` builds",
+        code=1,
+        then=(0, 1),
+        needs="tensorrt_rtx",
+    ),
+    "a GPU that lacks a type": Case(
+        "build fp8.onnx -o e --compute-capabilities 8.0", "use `--compute-capabilities {}`", needs="tensorrt_rtx"
+    ),
+    "too little time": Case(
+        "build float.onnx -o e --timeout 0.001",
+        "give it more time: `--timeout SECONDS`",
+        code=1,
+        fills={"SECONDS": "120"},
+        needs="tensorrt_rtx",
+    ),
+    "a builder that crashes": Case(
+        "build crash.onnx -o e --skip-validate",
+        "`qdqtool validate --target tensorrt-rtx MODEL` may name the construct, `--verbose-log FILE` keeps",
+        code=1,
+        fills={"FILE": "log.txt"},
+        then=(0, 1),
+        needs="tensorrt_rtx",
+    ),
+}
+
+ELSEWHERE = {
+    "fix the shapes, which folds": "tests/engine/test_build_model.py pastes it",
+    "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
+    "the model no longer fits": "needs a model above 2 GiB",
+    "`git lfs pull`": "needs a repository with git lfs",
+    "nvidia-smi": "needs a GPU",
+    "install it: `": "test_what_is_to_be_installed_exists",
+    "`pip ": "test_what_is_to_be_installed_exists",
+    "builds without one": "needs TensorRT without a GPU",
+    "leave the option out, or use `--backend tensorrt-rtx`": "needs TensorRT",
+    "`qdqtool doctor` says": "tests/engine/test_parser_word.py has no parser",
+    "`--verbose-log FILE` keeps its log": "the hint of a builder that crashes has it too",
+    "`--existing keep`, or another source": "tests/planning/test_existing_pairs.py refuses to replace",
+    "a fault of qdqtool": "no model is known that gives it",
+    "the same calibration again": "tests/ranges/test_checkpoint.py goes on with one",
+    "choose the --quantize-mode": "names a page, as tests/jobs/test_pages.py wants",
+}
+"""Parts of the hints that are not tried here, and why."""
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that the cases name."""
+    folder = tmp_path_factory.mktemp("stock")
+    float_model = onnx.load(SAMPLE / "model.onnx")
+    onnx.save(float_model, folder / "float.onnx")
+    samples = np.load(SAMPLE / "test.npz")
+    np.savez(folder / "data.npz", image=samples["image"][:40])
+    np.savez(folder / "test.npz", image=samples["image"][:40], labels=samples["labels"][:40])
+    write_models(folder)
+    (folder / "broken.toml").write_text("schema_version = 1\n[[tensors]]\nformat = 3\n", encoding="utf-8")
+    (folder / "other.toml").write_text(
+        'schema_version = 1\n[[tensors]]\ntensor = "elsewhere"\nformat = "int8"\nscale = 1.0\n', encoding="utf-8"
+    )
+    (folder / "broken.json").write_text('{"schema_version": 99}', encoding="utf-8")
+    shutil.copy(ROOT / "sample_models" / "digits_depthwise" / "uneven.onnx", folder)
+    for words in (
+        "calibrate uneven.onnx --calib-data data.npz -o equalized.json",
+        "quantize float.onnx --calib-data data.npz -o q.onnx",
+        "calibrate float.onnx --calib-data data.npz -o ranges.json",
+        "calibrate float.onnx --calib-data data.npz --calibration-method max -o max.json",
+        "calibrate float.onnx --calib-data data.npz --shard 1/2 -o shard1.json",
+        "calibrate float.onnx --calib-data data.npz --shard 2/2 -o shard2.json",
+        "check q.onnx --data data.npz --save-outputs outputs.npz",
+    ):
+        assert run(shlex.split(words), folder) == 0, words
+    two = onnx.load(folder / "q.onnx")
+    two.graph.node.append(helper.make_node("Identity", [two.graph.output[0].name], ["again"]))
+    two.graph.output.add(name="again").type.CopyFrom(two.graph.output[0].type)
+    onnx.save(two, folder / "two.onnx")
+    return folder
+
+
+def write_models(folder: Path) -> None:
+    """Models that are wrong or odd in one way each."""
+    for name in ("bad", "bad2"):
+        onnx.save(rules.get("QP101").INVALID[0].model(), folder / f"{name}.onnx")
+    outside = rules.get("QP101").INVALID[0].model()
+    for tensor in outside.graph.initializer:  # only raw data is stored outside
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+    onnx.save(outside, folder / "outside.onnx", save_as_external_data=True, location="outside.data", size_threshold=0)
+    open_shapes = conv_model()
+    open_shapes.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", "c", "h", "w")))
+    open_shapes.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, None))
+    onnx.save(open_shapes, folder / "open.onnx")
+    net = Net()
+    net.op("Add", [net.activation("a"), net.activation("b")], "y")
+    onnx.save(net.model({"a": ("n", "length"), "b": ("n", "length")}), folder / "open_q.onnx")
+    onnx.save(with_index(), folder / "picky.onnx")
+    rows = np.random.default_rng(1).normal(size=(1, 1, 32)).astype(np.float32)
+    np.savez(folder / "picky.npz", x=rows, n=np.full((1, 1), -999, np.int64))
+    onnx.save(matmul(kind=FP8, x_kind=FP8), folder / "fp8.onnx")
+    onnx.save(crashing(), folder / "crash.onnx")
+    values = make_model([helper.make_node("Expand", ["x", "size"], ["y"])], {"x": (1, 4)}, {"y": ("a", "b")}, {})
+    values.graph.input.append(helper.make_tensor_value_info("size", TensorProto.INT64, [2]))
+    onnx.save(values, folder / "values.onnx")
+    onnx.save(rules.get("QL311").INVALID[0].model(), folder / "invalid.onnx")
+
+
+def with_index() -> onnx.ModelProto:
+    """x[1,32] -> MatMul -> Add a row of a table that n + 1000 names: outside for the n that are drawn at random."""
+    weights = {
+        "w": np.random.default_rng(2).normal(size=(32, 32)).astype(np.float32),
+        "table": np.ones((4, 32), np.float32),
+        "offset": np.array([1000], np.int64),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Add", ["n", "offset"], ["index"]),
+        helper.make_node("Gather", ["table", "index"], ["row"]),
+        helper.make_node("Add", ["m", "row"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": (1, 32)}, {"y": (1, 32)}, weights)
+    model.graph.input.append(helper.make_tensor_value_info("n", TensorProto.INT64, [1]))
+    return model
+
+
+def run(words: Sequence[str], folder: Path) -> int:
+    """Run the command line in a folder, in this process; return the exit code."""
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        try:
+            main(list(words))
+        except SystemExit as end:
+            return int(end.code or 0)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    raise AssertionError("main returns by SystemExit only")
+
+
+def pasted(hint: str, case: Case) -> Iterator[str]:
+    """What stands between backticks, with the user's words in place of those in capitals."""
+    for text in PASTED.findall(hint):
+        filled = text
+        for word in sorted(case.fills, key=len, reverse=True):
+            filled = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", lambda _, word=word: case.fills[word], filled)
+        yield filled
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_advice_works_as_it_is_printed(name: str, stock: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    case = CASES[name]
+    pytest.importorskip(case.needs)
+    folder = tmp_path / "here"
+    shutil.copytree(stock, folder)
+    for file, text in case.writes.items():
+        (folder / file).write_text(text, encoding="utf-8")
+    failed = shlex.split(case.words)
+    capsys.readouterr()
+    assert run(failed, folder) == case.code
+    error = capsys.readouterr().err
+    hint = error.partition("hint: ")[2].strip()
+    assert re.search(FILLED.sub(".*", re.escape(case.says)), hint), error
+
+    advice = list(pasted(hint, case))
+    assert advice
+    for number, text in enumerate(advice):
+        again = tmp_path / str(number)
+        shutil.copytree(folder, again)
+        follow(text, [word for word in failed if word not in case.leaves], case, again, number)
+        told = capsys.readouterr()
+        assert "No such" not in told.err, told.err
+
+
+def follow(text: str, failed: list[str], case: Case, folder: Path, number: int) -> None:
+    """Paste one piece of advice: a command of ours, another command, or options for the command that failed."""
+    words = shlex.split(text)
+    if words[0] == "qdqtool":
+        assert run(words[1:], folder) in case.then
+    elif not words[0].startswith("-"):
+        subprocess.run(words, cwd=folder, check=True)
+        assert run(failed, folder) in case.then
+    elif number in case.of:
+        assert run([*shlex.split(case.of[number]), *words], folder) == 0
+        assert run(failed, folder) in case.then
+    else:
+        assert run([*failed, *words, *shlex.split(case.adds.get(number, ""))], folder) in case.then
+
+
+@functools.cache
+def hints() -> tuple[tuple[str, str], ...]:
+    """Every hint of the source, and where it is; what is filled in is written as {}."""
+    return tuple(
+        (f"{path.relative_to(ROOT)}:{value.lineno}", text)
+        for path in sorted((ROOT / "qdqtool").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (value := advice_of(node)) is not None
+        for text in texts(value)
+    )
+
+
+def advice_of(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, ast.keyword):
+        return node.value if node.arg == "hint" else None
+    named = isinstance(node, ast.Assign) and any("hint" in ast.unparse(each).lower() for each in node.targets)
+    return node.value if named else None
+
+
+def texts(value: ast.expr) -> Iterator[str]:
+    if isinstance(value, ast.IfExp):
+        yield from (*texts(value.body), *texts(value.orelse))
+    elif isinstance(value, ast.Constant) and isinstance(value.value, str):
+        yield value.value
+    elif isinstance(value, ast.JoinedStr):
+        yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in value.values)
+
+
+def test_every_hint_with_something_to_paste_is_tried():
+    tried = [case.says for case in CASES.values()]
+    known = [*tried, *ELSEWHERE]
+    forgotten = [
+        f"{place}: {text}" for place, text in hints() if "`" in text and not any(part in text for part in known)
+    ]
+
+    assert forgotten == []
+    assert [says for says in tried if not any(says in text for _, text in hints())] == []
+
+
+OPTION = re.compile(r"(?<![\w`-])--[a-z][a-z-]+ [A-Z{]")
+
+
+def test_what_can_be_pasted_stands_between_backticks():
+    bare = [f"{place}: {text}" for place, text in hints() if OPTION.search(PASTED.sub("", text))]
+
+    assert bare == []
+
+
+def test_what_is_to_be_installed_exists():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    names = {re.split(r"[<>=;\s]", requirement)[0] for requirement in wanted}
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "qdqtool").rglob("*.py")]
+    installed = {name for text in sources for name in re.findall(r"pip install ([a-z][\w-]*)", text)}
+
+    assert len(installed) >= 4
+    assert installed <= names
+    assert project["name"] not in installed
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    assert not any(f"pip install '{project['name']}[" in page.read_text(encoding="utf-8") for page in pages)

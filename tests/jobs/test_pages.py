@@ -1,0 +1,61 @@
+"""The manual is in the package that users install, and every page that a message names is in it."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from support.paths import ROOT
+
+from qdqtool.errors import ArgumentError
+from qdqtool.jobs import pages
+
+NAMED = re.compile(r"qdqtool explain ([a-z_]+)|docs/([a-z_]+)\.md")
+
+
+def test_every_page_has_a_title_and_a_name_to_ask_for():
+    assert {page.name for page in pages.manual().pages} >= {"plan", "check", "foreign_ranges", "validate"}
+    assert all(page.title for page in pages.manual().pages)
+    with pytest.raises(ArgumentError, match="there is no page 'plam'; did you mean 'plan'"):
+        pages.page("plam")
+
+
+def test_every_page_that_a_message_or_help_text_names_exists():
+    strings = [
+        node.value
+        for path in (ROOT / "qdqtool").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    named = {match[1] or match[2] for text in strings for match in NAMED.finditer(text)}
+
+    assert len(named) >= 5
+    assert named <= set(pages.page_names())
+
+
+def test_the_installed_copy_goes_before_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "only.md").write_text("# The only page\n", encoding="utf-8")
+    monkeypatch.setattr(pages, "_FOLDERS", (tmp_path, ROOT / "docs"))
+
+    assert pages.page_names() == ("only",)
+
+
+def test_the_wheel_has_the_manual_and_shows_it(tmp_path: Path):
+    pytest.importorskip("hatchling")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        file.extractall(tmp_path / "installed")
+    installed = tmp_path / "installed" / "qdqtool" / "manual"
+
+    assert {path.stem for path in installed.glob("*.md")} == set(pages.page_names())
+    assert (installed / "rules" / "QP101.md").is_file()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    shown = [sys.executable, "-P", "-m", "qdqtool", "explain", "plan"]
+    done = subprocess.run(shown, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("# Plan files")
