@@ -4,6 +4,7 @@ pytest loads this module at every start, so it imports nothing of qdqtool before
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,8 @@ def _validate(model: Path, *, fail_on: str | None, **given: list[str] | None) ->
     except msgspec.ValidationError:
         raise ArgumentError(f"fail_on is {fail_on!r}; it must be error, warning or never") from None
     settings = settle(config, isolated=False)
-    report = validate_files([model], settings.policy)
+    source = str(settings.source) if settings.source is not None else None
+    report = replace(validate_files([model], settings.policy), settings=source)
     if report.unreadable:
         raise ModelError(report.unreadable[0].error or "")
     if settings.baseline is not None:

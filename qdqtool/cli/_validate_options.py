@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -159,6 +160,7 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
         UsageError: The baseline cannot be read.
         OutputError: A file cannot be written.
     """
+    report = replace(report, settings=str(settings.source) if settings.source is not None else None)
     if options["write_baseline"] is not None:
         from qdqtool.linting.baseline import write_baseline
 

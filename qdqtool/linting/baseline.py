@@ -12,7 +12,7 @@ import msgspec
 from qdqtool.errors import UsageError
 from qdqtool.findings import Extent, Finding
 from qdqtool.graph.io.output import write_output
-from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport, target_report, validate_report
+from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport, validate_report, with_findings
 
 SCHEMA_VERSION = 2
 """2: entries hold how bad each finding was. With version 1 a finding that got worse stayed known."""
@@ -125,7 +125,7 @@ def without_known(report: ValidateReport, baseline: Baseline, folder: Path) -> C
             gone += unused
             worse += grown
         models.append(replace(model, targets=tuple(reports)))
-    return Compared(validate_report(models), gone, worse)
+    return Compared(replace(validate_report(models), settings=report.settings), gone, worse)
 
 
 def _new(target: TargetReport, entries: list[Entry]) -> tuple[TargetReport, int, int]:
@@ -137,9 +137,7 @@ def _new(target: TargetReport, entries: list[Entry]) -> tuple[TargetReport, int,
     for key in _KEYS:
         others, entries = _unmatched(others, entries, key, lambda _entry, _finding: True)
     known = len(target.findings) - len(findings)
-    report = target_report(
-        target.target, findings, checked=target.checked, suppressed=target.suppressed, known=target.known + known
-    )
+    report = replace(with_findings(target, findings), known=target.known + known)
     return report, len(findings) - len(others), len(entries)
 
 

@@ -16,7 +16,7 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.linting.fingerprints import Fingerprints
 from qdqtool.linting.parser_word import PARSER_TARGET, ParserWord, is_explained
-from qdqtool.linting.report import ModelReport, TargetReport, target_report
+from qdqtool.linting.report import Ignored, ModelReport, TargetReport, target_report, with_findings
 from qdqtool.rules import Fault, Rule, RuleContext
 from qdqtool.targets import Target
 
@@ -68,6 +68,7 @@ class Linter:
         asked = policy.compute_capabilities
         self._targets = tuple(targets.get(name).on(asked) for name in dict.fromkeys(policy.targets))
         self._rules = rules.choose(policy.select, policy.ignore, policy.extend_select)
+        self._asked = rules.choose(policy.select, (), policy.extend_select)
         self._severity = _narrowest(policy.severity)
         self._model_ignores = [(glob, _codes(words)) for glob, words in policy.per_model_ignores.items()]
         self._node_ignores = [(glob, _codes(words)) for glob, words in policy.per_node_ignores.items()]
@@ -92,10 +93,18 @@ class Linter:
         context = RuleContext(model)
         # A rule about what the parser says is not applied before the parser has been asked.
         chosen = tuple(rule for rule in self._rules_for(model.path) if not rule.asks_parser)
+        ignored = self._ignored_for(model.path)
         quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
         prints = Fingerprints()
-        reports = tuple(self._judge(context, target, chosen, quiet, prints) for target in self._targets)
-        return ModelReport(str(model.path) if model.path is not None else "<memory>", reports)
+        reports = tuple(
+            replace(
+                self._judge(context, target, chosen, quiet, prints),
+                ignored=_ignored(context, target, ignored, quiet),
+            )
+            for target in self._targets
+        )
+        path = str(model.path) if model.path is not None else "<memory>"
+        return ModelReport(path, reports, qdq_nodes=len(context.qdq.nodes))
 
     def hears_parser(self, path: Path) -> bool:
         """Whether a target and a rule for this file take what TensorRT's parser says of it."""
@@ -119,9 +128,8 @@ class Linter:
             heard = (
                 self._heard(path, report, chosen, word) if word.faults else target_report(report.target, (), checked=())
             )
-            report = target_report(
-                report.target,
-                [*report.findings, *heard.findings],
+            report = replace(
+                with_findings(report, [*report.findings, *heard.findings]),
                 checked=(*report.checked, *(rule.code for rule in chosen)),
                 suppressed=report.suppressed + heard.suppressed,
             )
@@ -177,6 +185,22 @@ class Linter:
         shown = _relative(path, self._policy.folder)
         ignored = {code for glob, codes in self._model_ignores if _fits_path(shown, glob) for code in codes}
         return tuple(rule for rule in self._rules if rule.code not in ignored)
+
+    def _ignored_for(self, path: Path | None) -> tuple[Rule, ...]:
+        """Return the rules that are selected and ignored; what the parser says of the model is not asked for them."""
+        chosen = set(self._rules_for(path))
+        return tuple(rule for rule in self._asked if rule not in chosen and not rule.asks_parser)
+
+
+def _ignored(context: RuleContext, target: Target, chosen: tuple[Rule, ...], quiet: "_Quiet") -> tuple[Ignored, ...]:
+    """Count the findings of rules that are ignored, less those that are suppressed as well."""
+    return tuple(
+        Ignored(
+            rule.code, sum(not quiet.about(finding.code, fault.node) for finding, fault in rule.locate(context, target))
+        )
+        for rule in chosen
+        if rule.impact(target) is not None
+    )
 
 
 @contextmanager

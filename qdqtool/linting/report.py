@@ -2,13 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from qdqtool.findings import SEVERITIES, Finding, Severity
 from qdqtool.linting.parser_word import ParserStatus
 
 Verdict = Literal["pass", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A rule that ``ignore`` of the settings or the command line leaves out, and the number of its findings."""
+
+    code: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +30,8 @@ class TargetReport:
         checked: Codes of the rules that were applied.
         suppressed: Number of findings that the model's notes and the settings suppress; not among ``findings``.
         known: Number of findings that the baseline holds; not among ``findings``.
+        ignored: Rules that are selected and ignored, for the model or for all, with the findings that they would have;
+            those are not among ``findings``.
         parser: Whether TensorRT's parser was asked too: ``asked``, ``absent``, ``off`` or ``timed out``; None for
             targets that have none. What it has against the model is among ``findings``, as QE701.
         parser_note: The version that was asked, or why it was not.
@@ -34,6 +44,7 @@ class TargetReport:
     checked: tuple[str, ...] = ()
     suppressed: int = 0
     known: int = 0
+    ignored: tuple[Ignored, ...] = ()
     parser: ParserStatus | None = None
     parser_note: str = ""
     parser_messages: tuple[str, ...] = ()
@@ -47,11 +58,14 @@ class ModelReport:
         path: Its file; ``<memory>`` for a model without a file.
         targets: One report for each target; empty for a model that cannot be read.
         error: Why it cannot be read; None where it can.
+        qdq_nodes: Number of QuantizeLinear and DequantizeLinear nodes: where it is 0, a verdict ``pass`` says nothing
+            of quantization. None for a model that cannot be read.
     """
 
     path: str
     targets: tuple[TargetReport, ...]
     error: str | None = None
+    qdq_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +78,7 @@ class Summary:
         infos: Findings of severity info.
         suppressed: Findings that notes in the models and settings suppress; not counted above.
         known: Findings in the baseline; not counted above.
+        ignored: Findings of rules that are ignored; not counted above.
     """
 
     errors: int = 0
@@ -71,6 +86,7 @@ class Summary:
     infos: int = 0
     suppressed: int = 0
     known: int = 0
+    ignored: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +96,26 @@ class ValidateReport:
     Attributes:
         models: One report for each model, in the order asked for.
         summary: The counts.
+        settings: The file of settings that was in force; None where there was none.
     """
 
     models: tuple[ModelReport, ...]
     summary: Summary
+    settings: str | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """All findings of all models and targets."""
         return tuple(finding for model in self.models for target in model.targets for finding in target.findings)
+
+    @property
+    def ignored(self) -> dict[str, int]:
+        """The rules that are ignored and have findings, with the number of these."""
+        found: Counter[str] = Counter()
+        for model in self.models:
+            for target in model.targets:
+                found.update({each.code: each.count for each in target.ignored if each.count})
+        return dict(sorted(found.items()))
 
     @property
     def unreadable(self) -> tuple[ModelReport, ...]:
@@ -105,9 +132,14 @@ def target_report(
     target: str, findings: Iterable[Finding], *, checked: tuple[str, ...], suppressed: int = 0, known: int = 0
 ) -> TargetReport:
     """Make the report of one target: findings sorted by severity, and the verdict."""
+    return with_findings(TargetReport(target, "pass", (), checked, suppressed, known), findings)
+
+
+def with_findings(report: TargetReport, findings: Iterable[Finding]) -> TargetReport:
+    """Return a report with other findings, sorted by severity, and their verdict."""
     found = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
     verdict: Verdict = "fail" if any(finding.severity == "error" for finding in found) else "pass"
-    return TargetReport(target, verdict, found, checked, suppressed, known)
+    return replace(report, findings=found, verdict=verdict)
 
 
 def validate_report(models: Iterable[ModelReport]) -> ValidateReport:
@@ -115,5 +147,12 @@ def validate_report(models: Iterable[ModelReport]) -> ValidateReport:
     models = tuple(models)
     reports = [target for model in models for target in model.targets]
     counts = Counter(finding.severity for report in reports for finding in report.findings)
-    suppressed, known = sum(each.suppressed for each in reports), sum(each.known for each in reports)
-    return ValidateReport(models, Summary(counts["error"], counts["warning"], counts["info"], suppressed, known))
+    summary = Summary(
+        errors=counts["error"],
+        warnings=counts["warning"],
+        infos=counts["info"],
+        suppressed=sum(each.suppressed for each in reports),
+        known=sum(each.known for each in reports),
+        ignored=sum(ignored.count for each in reports for ignored in each.ignored),
+    )
+    return ValidateReport(models, summary)

@@ -50,6 +50,11 @@ def counts(report: ValidateReport) -> str:
         words.append(f"{summary.suppressed} suppressed")
     if summary.known:
         words.append(f"{summary.known} in the baseline")
+    if report.ignored:
+        words.append(f"{summary.ignored} ignored ({', '.join(map(escape, report.ignored))})")
+    without = sum(model.qdq_nodes == 0 for model in report.models)
+    if without:
+        words.append(f"{without} without Q/DQ")
     if report.unreadable:
         words.append(f"{len(report.unreadable)} unreadable")
     return ", ".join(words)

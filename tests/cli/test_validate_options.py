@@ -40,6 +40,28 @@ def test_a_severity_of_the_settings_changes_the_verdict(project: Path):
     assert "doubtful.onnx for tensorrt: fail" in done.out
 
 
+def test_every_format_names_what_the_settings_ignore(project: Path):
+    """A settings file in a folder above turns a finding into a pass: that must be seen."""
+    (project / "qdqtool.toml").write_text('select = ["QP101"]\nignore = ["QP101"]\n')
+    here = project / "models"
+
+    def out(output_format: str) -> str:
+        done = qdqtool("validate", "bad.onnx", "--output-format", output_format, cwd=here)
+        assert done.code == 0
+        return done.out
+
+    assert "pass (1 ignored: QP101)" in out("text")
+    assert f"settings: {project / 'qdqtool.toml'}" in out("text").replace("\n", "")
+    for output_format in ("concise", "github", "markdown"):
+        assert "1 ignored (QP101)" in out(output_format).replace("&#40;", "(").replace("&#41;", ")")
+    document = json.loads(out("json"))
+    assert document["summary"]["ignored"] == 1
+    assert document["settings"] == str(project / "qdqtool.toml")
+    assert document["models"][0]["targets"][0]["ignored"] == [{"code": "QP101", "count": 1}]
+    assert '<skipped message="ignored; 1 finding" />' in out("junit")
+    assert sarif.read(out("sarif")).properties.ignored == {"QP101": 1}
+
+
 def test_show_settings(project: Path):
     (project / "qdqtool.toml").write_text('ignore = ["QS"]\n[per-node-ignores]\n"*" = ["QL"]\n')
     done = qdqtool("validate", "--show-settings", "--target", "onnx,ort-cpu", cwd=project)

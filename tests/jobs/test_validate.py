@@ -201,7 +201,7 @@ def test_the_json_keys_of_the_contract():
     (target,) = document["models"][0]["targets"]
 
     assert document["schema_version"] == 1
-    assert document["summary"] == {"errors": 1, "warnings": 0, "infos": 0, "suppressed": 0, "known": 0}
+    assert document["summary"] == {"errors": 1, "warnings": 0, "infos": 0, "suppressed": 0, "known": 0, "ignored": 0}
     assert target["verdict"] == "fail"
     assert list(target["findings"][0]) == [
         "code",

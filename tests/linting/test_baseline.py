@@ -195,3 +195,13 @@ def test_of_findings_that_look_alike_each_is_compared_with_one_as_bad(tmp_path: 
 
     assert (len(swapped.report.findings), swapped.worse) == (0, 0)
     assert (len(both.report.findings), both.worse) == (1, 1)
+
+
+def test_what_is_ignored_stays_in_the_report(tmp_path: Path):
+    onnx.save(onnx.parser.parse_model(HEADER + LAYERS), tmp_path / "m.onnx")
+    report = validate_files([tmp_path / "m.onnx"], Policy(select=("QP101", "QP106"), ignore=("QP101",)))
+    write_baseline(report, tmp_path / "b.json")
+    compared = compare(report, tmp_path / "b.json").report
+
+    assert compared.summary.known == compared.summary.ignored == 2
+    assert compared.models[0].qdq_nodes == 4

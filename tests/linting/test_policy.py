@@ -251,3 +251,45 @@ def test_what_is_left_after_a_second_is_shared(models: list[Path], monkeypatch: 
 )
 def test_sharing_pays_where_it_saves_more_than_a_start(seconds: float, count: int, expected: bool):
     assert workers.parallel_pays(seconds, count) == expected
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy(select=("QP101", "QS002"), ignore=("QP101",)),
+        Policy(select=("QP101", "QS002"), per_model_ignores={"*.onnx": ("QP",)}),
+    ],
+)
+def test_findings_of_ignored_rules_are_counted(policy: Policy, tmp_path: Path):
+    onnx.save(rules.get("QP101").INVALID[0].model(), tmp_path / "m.onnx")
+    report = validate_files([tmp_path / "m.onnx"], policy)
+    (target,) = report.models[0].targets
+
+    assert [(each.code, each.count) for each in target.ignored] == [("QP101", 1)]
+    assert not target.findings
+    assert report.summary.ignored == 1
+
+
+def test_rules_that_are_not_selected_are_not_ignored():
+    report = validate_model(Model(rules.get("QP101").INVALID[0].model()), select=["QS"])
+
+    assert report.models[0].targets[0].ignored == ()
+
+
+def test_what_a_note_suppresses_is_not_counted_as_ignored_too():
+    model = rules.get("QP101").INVALID[0].model()
+    model.metadata_props.add(key="qdqtool.ignore", value="QP101: a test")
+    report = validate_model(Model(model), ignore=["QP101"])
+
+    assert report.summary.ignored == 0
+
+
+def test_the_report_says_how_many_qdq_nodes_there_are():
+    floats = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) { y = Relu (x) }'
+    )
+    counts = [
+        validate_model(Model(each)).models[0].qdq_nodes for each in (floats, rules.get("QP106").INVALID[0].model())
+    ]
+
+    assert counts == [0, 2]

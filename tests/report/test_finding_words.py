@@ -7,7 +7,7 @@ import pytest
 from support.printed import ESCAPED, HOSTILE
 
 from qdqtool.findings import Finding, Severity
-from qdqtool.linting.report import ModelReport, Summary, ValidateReport, target_report
+from qdqtool.linting.report import Ignored, ModelReport, Summary, ValidateReport, target_report
 from qdqtool.report.finding_words import (
     counts,
     file_uri,
@@ -62,6 +62,13 @@ def test_counts_name_what_is_not_shown_only_where_there_is_any():
         counts(validated(good, ModelReport("b", (), "no such file"), summary=Summary(1, 2, 3, 4, 5)))
         == "2 models, 1 error, 2 warnings, 3 infos, 4 suppressed, 5 in the baseline, 1 unreadable"
     )
+
+
+def test_counts_name_the_rules_that_are_ignored_and_models_without_qdq():
+    target = replace(target_report("onnx", (), checked=()), ignored=(Ignored("QS002", 2), Ignored("QP101", 0)))
+    report = validated(ModelReport("a", (target,), qdq_nodes=0), summary=Summary(ignored=2))
+
+    assert counts(report) == "1 model, 0 errors, 0 warnings, 0 infos, 2 ignored (QS002), 1 without Q/DQ"
 
 
 def test_paths_start_at_the_root_of_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -103,11 +103,18 @@ class Invocation(Strict):
     tool_execution_notifications: list[Notification]
 
 
+class RunProperties(Strict):
+    ignored: dict[str, int]
+    settings: str | None
+    without_qdq: list[str]
+
+
 class Run(Strict):
     tool: Tool
     invocations: list[Invocation]
     column_kind: Literal["utf16CodeUnits", "unicodeCodePoints"]
     results: list[Result]
+    properties: RunProperties
 
 
 class Log(Strict):

@@ -30,6 +30,9 @@ def render(report: ValidateReport, console: Console, *, show_context: bool = Fal
     for model in report.models:
         _model(model, console, show_context=show_context)
     console.print(_summary(report))
+    hidden = report.summary.ignored or report.summary.suppressed
+    if report.settings is not None and hidden:
+        console.print(f"settings: {escape(report.settings)}")
     fixable = sum(finding.fixable for finding in report.findings)
     if fixable and names_fixes:
         console.print(_way_out(fixable, sum(finding.safe_fix for finding in report.findings)))
@@ -48,7 +51,8 @@ def _alike(model: ModelReport) -> list[tuple[list[str], TargetReport]]:
     """The reports of a model, those that differ in the target alone together."""
     alike: dict[TargetReport, list[TargetReport]] = {}
     for target in model.targets:
-        bare = replace(target, target="", checked=(), parser=None, parser_note="", parser_messages=())
+        ignored = tuple(each for each in target.ignored if each.count)
+        bare = replace(target, target="", checked=(), ignored=ignored, parser=None, parser_note="", parser_messages=())
         alike.setdefault(bare, []).append(target)
     # One of them has a parser, and the line about all of them says whether it was asked.
     return [
@@ -59,7 +63,7 @@ def _alike(model: ModelReport) -> list[tuple[list[str], TargetReport]]:
 
 def _target(names: str, model: ModelReport, target: TargetReport, console: Console, *, show_context: bool) -> None:
     verdict = ("fail", "bold red") if target.verdict == "fail" else ("pass", "bold green")
-    console.print(Text.assemble((escape(model.path), "bold"), names, verdict, _left_out(target)))
+    console.print(Text.assemble((escape(model.path), "bold"), names, verdict, _left_out(model, target)))
     by_rule: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in target.findings:
         by_rule.setdefault((finding.severity, finding.code), []).append(finding)
@@ -69,10 +73,16 @@ def _target(names: str, model: ModelReport, target: TargetReport, console: Conso
         console.print()
 
 
-def _left_out(target: TargetReport) -> str:
-    """How many findings are not shown, and why, and whether the parser was asked."""
-    told = ((target.suppressed, "suppressed"), (target.known, "in the baseline"))
-    words = [f"{count} {why}" for count, why in told if count]
+def _left_out(model: ModelReport, target: TargetReport) -> str:
+    """What the verdict does not cover: a model without Q/DQ, findings that are not shown, a parser that is absent."""
+    ignored = [each for each in target.ignored if each.count]
+    told = (
+        (target.suppressed, "suppressed"),
+        (target.known, "in the baseline"),
+        (sum(each.count for each in ignored), f"ignored: {', '.join(escape(each.code) for each in ignored)}"),
+    )
+    words = ["it has no Q/DQ nodes"] if model.qdq_nodes == 0 else []
+    words += [f"{count} {why}" for count, why in told if count]
     if target.parser == "asked":
         words.append("parser asked")
     elif target.parser is not None and target.parser_note:

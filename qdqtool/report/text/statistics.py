@@ -16,5 +16,5 @@ def render(report: Statistics, console: Console) -> None:
     summary = report.summary
     console.print(
         f"{plural(summary.errors, 'error')}, {plural(summary.warnings, 'warning')}, {plural(summary.infos, 'info')},"
-        f" {summary.suppressed} suppressed, {summary.known} in the baseline"
+        f" {summary.suppressed} suppressed, {summary.known} in the baseline, {summary.ignored} ignored"
     )

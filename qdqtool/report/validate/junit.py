@@ -8,7 +8,7 @@ from qdqtool.findings import Finding
 from qdqtool.jobs.catalogue import catalogue
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
 from qdqtool.report.finding_words import repository_path, sentence
-from qdqtool.report.terminal import escape
+from qdqtool.report.terminal import escape, plural
 
 
 def render(report: ValidateReport) -> str:
@@ -17,7 +17,7 @@ def render(report: ValidateReport) -> str:
     root = ET.Element("testsuites", name="qdqtool validate")
     for model in report.models:
         root.append(_suite(model, names))
-    for count in ("tests", "failures", "errors"):
+    for count in ("tests", "failures", "errors", "skipped"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode")
@@ -35,6 +35,7 @@ def _suite(model: ModelReport, names: dict[str, str]) -> ET.Element:
     suite.set("tests", str(len(cases)))
     suite.set("failures", str(sum(case.find("failure") is not None for case in cases)))
     suite.set("errors", str(sum(case.find("error") is not None for case in cases)))
+    suite.set("skipped", str(sum(case.find("skipped") is not None for case in cases)))
     return suite
 
 
@@ -51,6 +52,11 @@ def _cases(path: str, target: TargetReport, names: dict[str, str]) -> Iterable[E
             failure.text = _body(errors)
         if rest:
             ET.SubElement(case, "system-out").text = _body(rest)
+        yield case
+    for ignored in target.ignored:
+        name = f"{ignored.code} {names[ignored.code]}"
+        case = ET.Element("testcase", classname=f"{path}.{target.target}", name=name, file=path)
+        ET.SubElement(case, "skipped", message=f"ignored; {plural(ignored.count, 'finding')}")
         yield case
 
 

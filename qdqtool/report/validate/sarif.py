@@ -10,7 +10,7 @@ from typing import Any
 from qdqtool.findings import Finding
 from qdqtool.jobs.catalogue import RuleCard, catalogue
 from qdqtool.linting.report import ModelReport, ValidateReport
-from qdqtool.report.finding_words import file_uri, from_repository, place, sentence, worst_first
+from qdqtool.report.finding_words import file_uri, from_repository, place, repository_path, sentence, worst_first
 from qdqtool.report.terminal import escape
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -34,8 +34,18 @@ def render(report: ValidateReport) -> str:
         "invocations": [_invocation(report)],
         "columnKind": "utf16CodeUnits",
         "results": results,
+        "properties": _left_out(report),
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _left_out(report: ValidateReport) -> dict[str, Any]:
+    """Return what no result tells: rules that are ignored with the number of their findings, models without Q/DQ."""
+    return {
+        "ignored": report.ignored,
+        "settings": escape(report.settings) if report.settings is not None else None,
+        "withoutQdq": [repository_path(model.path) for model in report.models if model.qdq_nodes == 0],
+    }
 
 
 def _driver(cards: tuple[RuleCard, ...]) -> dict[str, Any]:

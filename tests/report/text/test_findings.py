@@ -6,7 +6,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool import rules
 from qdqtool.findings import Finding
-from qdqtool.linting.report import ModelReport, Summary, TargetReport, ValidateReport, target_report
+from qdqtool.linting.report import Ignored, ModelReport, Summary, TargetReport, ValidateReport, target_report
 from qdqtool.report.text.findings import SHOWN, render
 
 FINDING = Finding(
@@ -108,3 +108,30 @@ def test_strings_of_the_model_are_escaped():
     text = "\n".join(lines(judged("onnx", hostile), path=HOSTILE, error=HOSTILE, show_context=True))
 
     assert text.count("evil") == text.count(ESCAPED) == 7
+
+
+def test_a_file_without_qdq_says_so():
+    report = ValidateReport((ModelReport("m.onnx", (judged("onnx"),), qdq_nodes=0),), Summary())
+
+    assert printed(render, report).splitlines() == [
+        "m.onnx for onnx: pass (it has no Q/DQ nodes)",
+        "1 model, 0 errors, 0 warnings, 0 infos, 1 without Q/DQ",
+    ]
+
+
+def test_ignored_rules_are_named_with_the_file_that_says_so():
+    target = replace(judged("onnx"), ignored=(Ignored("QS002", 2), Ignored("QP101", 0)))
+    report = ValidateReport((ModelReport("m.onnx", (target,), qdq_nodes=2),), Summary(ignored=2), "/p/qdqtool.toml")
+
+    assert printed(render, report).splitlines() == [
+        "m.onnx for onnx: pass (2 ignored: QS002)",
+        "1 model, 0 errors, 0 warnings, 0 infos, 2 ignored (QS002)",
+        "settings: /p/qdqtool.toml",
+    ]
+
+
+def test_targets_that_ignore_the_same_findings_stay_together():
+    """The rules that are ignored differ by target, their findings do not."""
+    targets = (replace(judged("onnx"), ignored=(Ignored("QT403", 0),)), judged("ort-cpu"))
+
+    assert lines(*targets)[0] == "m.onnx for onnx, ort-cpu: pass"
