@@ -12,6 +12,15 @@ from qdqtool.cli._options import filled_hint
 from qdqtool.errors import QdqError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
+_WORK = {
+    "Quantize": ("quantize", "calibrate", "merge", "insert", "convert-ranges"),
+    "Look and judge": ("inspect", "validate", "check", "diff"),
+    "Rewrite": ("normalize", "strip"),
+    "Build": ("build",),
+    "Help": ("doctor", "rules", "explain"),
+}
+"""The commands by the work that they are for; those that are not named come last."""
+
 
 class LazyGroup(click.Group):
     """A group whose commands are the modules of this package; ``_`` in a file name is ``-`` on the command line."""
@@ -28,6 +37,18 @@ class LazyGroup(click.Group):
         found = load_unit(_package, cmd_name.replace("-", "_")).command
         assert isinstance(found, click.Command)
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, those for the same work together."""
+        rest = dict.fromkeys(self.list_commands(ctx))
+        for heading, names in (*_WORK.items(), ("Other", [*rest])):
+            found = [(name, self.get_command(ctx, name)) for name in names if name in rest]
+            rows = [(name, command.get_short_help_str(limit=200)) for name, command in found if command is not None]
+            for name in names:
+                rest.pop(name, None)
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """As click does; the hint of an error then names the model of the command."""

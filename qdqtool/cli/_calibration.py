@@ -25,6 +25,12 @@ _SELECTING = (
     ("--op-types-to-exclude", "Not these operators."),
 )
 
+DATA = ("calib_data", "samples", "random_calibration", "seed")
+WHAT = ("target", "quantize_mode", "block_size")
+SELECTING = tuple(name.strip("-").replace("-", "_") for name, _ in _SELECTING)
+HOW = ("calibration_method", "percentile", "equalize", "bias_correction", "smoothquant")
+"""The options by the headings that they stand under in help texts."""
+
 
 def data_options() -> Callable[[Decorated], Decorated]:
     """``--calib-data``, ``--random-calibration``, ``--seed`` and ``--samples``."""
@@ -40,8 +46,12 @@ def data_options() -> Callable[[Decorated], Decorated]:
             is_flag=True,
             help="Calibrate on random inputs, to try a pipeline out; the model's metadata will say so.",
         ),
-        click.option("--seed", type=click.IntRange(min=0), help="Seed of --random-calibration.  [default: 0]"),
-        click.option("--samples", type=click.IntRange(min=1), help="Use only so many samples.  [default: all]"),
+        click.option(
+            "--seed", type=click.IntRange(min=0), metavar="N", help="Seed of --random-calibration.  [default: 0]"
+        ),
+        click.option(
+            "--samples", type=click.IntRange(min=1), metavar="N", help="Use only so many samples.  [default: all]"
+        ),
     )
     return _all(options)
 
@@ -137,7 +147,6 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
     from qdqtool.planning.placement import Selection
     from qdqtool.planning.recipe import Recipe
 
-    selecting = {name.strip("-").replace("-", "_"): () for name, _ in _SELECTING}
     return Recipe(
         quantize_mode=values.pop("quantize_mode"),
         block_size=values.pop("block_size"),
@@ -146,7 +155,7 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         target=values.pop("target"),
         existing=Existing(values.pop("existing")),
         input_shapes=parse_shapes(values.pop("input_shapes"), "--input-shapes"),
-        selection=Selection(**{name: tuple(values.pop(name)) for name in selecting}),
+        selection=Selection(**{name: tuple(values.pop(name)) for name in SELECTING}),
         preparation=make_preparation(values),
     )
 

@@ -91,7 +91,8 @@ def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:
         type=click.Choice(choices),
         default="text",
         show_default=True,
-        help="How to print the report; json goes to stdout alone.",
+        metavar="FORMAT",
+        help=f"How to print the report: {', '.join(choices[:-1])} or {choices[-1]}; json goes to stdout alone.",
     )
 
 

@@ -22,6 +22,10 @@ class Layout:
     examples: Sequence[str] = ()
 
 
+REPORT = ("output_format", "quiet", "verbose", "help")
+"""The options that say what is printed, which every command with a report has."""
+
+
 class SectionedCommand(click.Command):
     """A command with many options.
 
@@ -37,11 +41,11 @@ class SectionedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the terms and the options, heading by heading."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
-        records = {each.name: record for each in options if (record := each.get_help_record(ctx)) is not None}
+        records = {name_of(each): record for each in options if (record := each.get_help_record(ctx)) is not None}
         for heading, rows in self._layout.terms.items():
             _section(formatter, heading, rows)
         for heading, names in self._layout.sections.items():
-            _section(formatter, heading, [records.pop(name) for name in names])
+            _section(formatter, heading, [records.pop(name) for name in names if name in records])
         _section(formatter, "Other", [*records.values()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -51,6 +55,11 @@ class SectionedCommand(click.Command):
                 for line in self._layout.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
         super().format_epilog(ctx, formatter)
+
+
+def name_of(option: click.Option) -> str | None:
+    """The name of an option in a layout. That of ``--help`` differs between releases of click."""
+    return "help" if "--help" in option.opts else option.name
 
 
 def _section(formatter: click.HelpFormatter, heading: str, rows: Sequence[tuple[str, str]]) -> None:

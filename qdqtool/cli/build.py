@@ -14,6 +14,7 @@ from qdqtool.cli._options import (
     shapes_option,
     verbosity_options,
 )
+from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 if TYPE_CHECKING:
     from qdqtool.engine.options import BuildOptions
@@ -21,7 +22,35 @@ if TYPE_CHECKING:
     from qdqtool.engine.shape_values import ShapeValues
 
 
-@click.command(short_help="Build a TensorRT engine and report the precision of each quantized node.")
+LAYOUT = Layout(
+    sections={
+        "Engine": ("output", "backend", "compute_capabilities", "timeout"),
+        "Shapes": (
+            "min_shapes",
+            "opt_shapes",
+            "max_shapes",
+            "min_shape_values",
+            "opt_shape_values",
+            "max_shape_values",
+            "calib_data",
+            "input_shapes",
+        ),
+        "Gates": ("require_precision", "skip_validate"),
+        "Report": ("export_layer_info", "verbose_log", *REPORT),
+    },
+    examples=(
+        "qdqtool build model.int8.onnx -o model.engine",
+        "qdqtool build model.int8.onnx -o model.engine --opt-shapes images:1x3x640x640",
+        "qdqtool build model.int8.onnx -o model.engine --require-precision 'int8>=95%'",
+    ),
+)
+
+
+@click.command(
+    cls=SectionedCommand,
+    layout=LAYOUT,
+    short_help="Build a TensorRT engine and report the precision of each quantized node.",
+)
 @model_argument()
 @output_option("The engine to write; its manifest goes to FILE.manifest.json.")
 @click.option(
@@ -46,6 +75,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--compute-capabilities",
+    metavar="SM,...",
     help="GPUs to build for, as 8.6,8.9 or sm86,sm89. Default for tensorrt-rtx: 8.0,8.6,8.9,12.0,12.1, less those "
     "that lack a type of the model; tensorrt builds for the GPU in the machine.",
 )
@@ -55,11 +85,16 @@ if TYPE_CHECKING:
     metavar="TYPE>=PERCENT%",
     help="Fail, and leave no engine, unless that share of the nodes planned for a type runs in it: int8>=95%.",
 )
-@click.option("--export-layer-info", type=OutputPath(), help="Write the engine's layers, as JSON.")
-@click.option("--verbose-log", type=OutputPath(), help="Write the builder's whole log.")
+@click.option("--export-layer-info", type=OutputPath(), metavar="FILE", help="Write the engine's layers, as JSON.")
+@click.option("--verbose-log", type=OutputPath(), metavar="FILE", help="Write the builder's whole log.")
 @click.option("--skip-validate", is_flag=True, help="Build without validating first; the report says SKIPPED.")
 @click.option(
-    "--timeout", type=float, default=1800, show_default=True, help="Seconds after which the builder is stopped."
+    "--timeout",
+    type=float,
+    metavar="SECONDS",
+    default=1800,
+    show_default=True,
+    help="Stop the builder after this time.",
 )
 @output_format_option()
 @verbosity_options()

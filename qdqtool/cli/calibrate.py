@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from qdqtool.cli._calibration import data_options, make_data, make_recipe, recipe_options
+from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
 from qdqtool.cli._options import (
     emit,
     model_argument,
@@ -14,9 +14,26 @@ from qdqtool.cli._options import (
     sample_progress,
     verbosity_options,
 )
+from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
+
+LAYOUT = Layout(
+    sections={
+        "Result": ("output",),
+        "Data": (*DATA, "shard", "input_shapes"),
+        "What is to be quantized": (*WHAT, *SELECTING, "existing"),
+        "How": HOW,
+        "Report": REPORT,
+    },
+    examples=(
+        "qdqtool calibrate model.onnx --calib-data images.npz -o ranges.json",
+        "qdqtool calibrate model.onnx --calib-data images/ --shard 1/4 -o part1.json",
+    ),
+)
 
 
-@click.command(short_help="Run a float model over data and keep the ranges of its tensors.")
+@click.command(
+    cls=SectionedCommand, layout=LAYOUT, short_help="Run a float model over data and keep the ranges of its tensors."
+)
 @model_argument()
 @output_option("The ranges file to write, JSON.", is_binary=False)
 @data_options()

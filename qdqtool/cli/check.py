@@ -13,19 +13,55 @@ from qdqtool.cli._options import (
     shapes_option,
     verbosity_options,
 )
+from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
+
+LAYOUT = Layout(
+    sections={
+        "What is compared": ("baseline", "outputs", "save_outputs", "metric", "profile"),
+        "Data": ("data", "samples", "seed", "input_shapes"),
+        "Gates": (
+            "min_sqnr",
+            "min_cosine",
+            "min_agreement",
+            "max_steps",
+            "max_weight_steps",
+            "max_metric_loss",
+        ),
+        "Report": REPORT,
+    },
+    examples=(
+        "qdqtool check model.int8.onnx --baseline model.onnx --data images.npz",
+        "qdqtool check model.int8.onnx --baseline model.onnx --min-sqnr 20",
+    ),
+)
 
 
-@click.command(short_help="Check a model's numbers against ONNX Runtime on the CPU and a float baseline.")
+@click.command(
+    cls=SectionedCommand,
+    layout=LAYOUT,
+    short_help="Check a model's numbers against ONNX Runtime on the CPU and a float baseline.",
+)
 @model_argument()
-@click.option("--baseline", type=click.Path(path_type=Path), help="The float model to compare with, on the same feeds.")
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="FLOAT.onnx",
+    help="The float model to compare with, on the same feeds.",
+)
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
+    metavar="DATA",
     help="Samples: .npz, .npy, a folder of either or of ONNX test data, or script.py:func. Default: random inputs.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
 @click.option(
-    "--samples", type=click.IntRange(min=1), help="Use only so many samples.  [default: all, or 4 random ones]"
+    "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed of random inputs."
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Use only so many samples.  [default: all, or 4 random ones]",
 )
 @shapes_option("--input-shapes", "Fix the shape of an input")
 @click.option(
@@ -45,29 +81,29 @@ from qdqtool.cli._options import (
     metavar="NAME[:OUTPUT]",
     help="Measure the task by the array 'labels' in --data: top-1 or perplexity.",
 )
-@click.option("--min-sqnr", type=float, metavar="DB", help="Gate: signal to noise ratio of every float output.")
-@click.option("--min-cosine", type=float, metavar="X", help="Gate: cosine of every float output with the baseline's.")
+@click.option("--min-sqnr", type=float, metavar="DB", help="Signal to noise ratio of every float output.")
+@click.option("--min-cosine", type=float, metavar="X", help="Cosine of every float output with the baseline's.")
 @click.option(
     "--min-agreement",
     type=float,
     metavar="SHARE",
-    help="Gate: share of every integer, boolean and string output that equals the baseline's; 0.9 with --min-sqnr or "
+    help="Share of every integer, boolean and string output that equals the baseline's; 0.9 with --min-sqnr or "
     "--min-cosine.",
 )
-@click.option("--max-steps", type=float, metavar="K", help="Gate: distance of every quantized tensor, in steps.")
+@click.option("--max-steps", type=float, metavar="K", help="Distance of every quantized tensor, in steps.")
 @click.option(
     "--max-weight-steps",
     type=float,
     default=0.5,
     show_default=True,
     metavar="K",
-    help="Gate: distance of packed weights that are not clipped; 'inf' where another tool did not round to nearest.",
+    help="Distance of packed weights that are not clipped; 'inf' where another tool did not round to nearest.",
 )
 @click.option(
     "--max-metric-loss",
     type=float,
     metavar="X",
-    help="Gate: loss of the metric against the baseline; percentage points for top-1, percent for perplexity.",
+    help="Loss of the metric against the baseline; percentage points for top-1, percent for perplexity.",
 )
 @click.option(
     "--profile",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qdqtool.cli._calibration import data_options, make_data, make_recipe, recipe_options
+from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
 from qdqtool.cli._options import (
     OutputPath,
     emit,
@@ -18,6 +18,7 @@ from qdqtool.cli._options import (
     verbosity_options,
     weights_option,
 )
+from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 if TYPE_CHECKING:
     from qdqtool.data.request import FileData, RandomData
@@ -25,7 +26,26 @@ if TYPE_CHECKING:
     from qdqtool.preparation.cached_ranges import CachedRanges
 
 
-@click.command(short_help="Quantize a float model: decide, calibrate, insert, validate.")
+LAYOUT = Layout(
+    sections={
+        "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
+        "Data": (*DATA, "calibration_cache", "force", "input_shapes"),
+        "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
+        "How": HOW,
+        "Report": REPORT,
+    },
+    examples=(
+        "qdqtool quantize model.onnx --calib-data images.npz -o model.int8.onnx",
+        "qdqtool quantize model.onnx --quantize-mode int4 -o model.int4.onnx",
+        "qdqtool quantize model.onnx --calibration-cache ranges.json -o out.onnx",
+        "qdqtool quantize model.onnx --nodes-to-exclude '*head*' --list-matches",
+    ),
+)
+
+
+@click.command(
+    cls=SectionedCommand, layout=LAYOUT, short_help="Quantize a float model: decide, calibrate, insert, validate."
+)
 @model_argument()
 @output_option("The quantized model to write.", required=False)
 @data_options()

@@ -7,7 +7,7 @@ import click
 
 from qdqtool.cli._fix_options import fix_options, run_fixes, wants_fixes
 from qdqtool.cli._options import emit, remember_models
-from qdqtool.cli._sections import Layout, SectionedCommand
+from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 from qdqtool.cli._validate_options import deliver, refuse_with_fixes, settings_of, validate_options
 
 LAYOUT = Layout(
@@ -22,7 +22,7 @@ LAYOUT = Layout(
     sections={
         "What to judge": ("targets", "sm", "parser", "select", "extend_select", "ignore"),
         "What counts": ("fail_on", "baseline", "write_baseline"),
-        "Output": ("output_format", "quiet", "verbose", "reports", "show_context", "statistics"),
+        "Report": (*REPORT, "reports", "show_context", "statistics"),
         "Fixes": ("fix", "unsafe_fixes", "diff", "output", "in_place", "data", "input_shapes"),
         "Run": ("jobs", "isolated", "show_settings"),
     },
