@@ -5,14 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qdqtool.checking.repeatable import differing_names
 from qdqtool.data import Feeds
-from qdqtool.errors import QdqError
+from qdqtool.errors import GateError, QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.tensors import element_count
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.numerics.dtypes import Array
+from qdqtool.ops.support.random_nodes import random_cause
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.fake_quantize import rounded
@@ -138,7 +140,7 @@ def measure_accuracy(before: Model, after: Model, plan: QuantPlan, feeds: Feeds,
     ]
     inner = [pair.value for pair in found if not pair.is_constant]
     try:
-        expected = _expected(runs.observer(before, [*results, *inner]), results, found, feeds.first(SLICE))
+        expected = _expected(index, runs.observer(before, [*results, *inner]), results, found, feeds.first(SLICE))
         # The float session is closed, so that only one model is in memory.
         runs.close()
         outputs = _compared(expected, after, feeds)
@@ -206,7 +208,9 @@ class _Pair:
         )
 
 
-def _expected(observer: Observer, results: list[Value], pairs: list[_Pair], feeds: Feeds) -> list[Mapping[str, Array]]:
+def _expected(
+    index: ModelIndex, observer: Observer, results: list[Value], pairs: list[_Pair], feeds: Feeds
+) -> list[Mapping[str, Array]]:
     """Run the float model and return its outputs by sample; meanwhile count the error of each pair."""
     expected: list[Mapping[str, Array]] = []
     kept = 0
@@ -219,10 +223,23 @@ def _expected(observer: Observer, results: list[Value], pairs: list[_Pair], feed
         # copy(): one array of a session keeps all memory of the run alive.
         expected.append({name: array.copy() for name, array in found.items() if array is not None})
         kept += sum(array.size for array in expected[-1].values())
+        if not number:
+            _require_repeatable(index, observer, sample, expected[-1])
         for pair in pairs if seen < ENOUGH else ():
             for array in observer.arrays(run, sample, pair.value):
                 pair.add(array)
     return expected
+
+
+def _require_repeatable(
+    index: ModelIndex, observer: Observer, sample: Mapping[str, Array], first: Mapping[str, Array]
+) -> None:
+    run, values = observer.run(sample), index.view.main.values
+    again = {name: array for name in first if (array := observer.output(run, values[name])) is not None}
+    for name in differing_names(first, again)[:1]:
+        raise GateError(
+            f"the float model gives another output '{name}' in a second run of the same sample: {random_cause(index)}"
+        )
 
 
 def _compared(expected: list[Mapping[str, Array]], after: Model, feeds: Feeds) -> tuple[OutputAccuracy, ...]:

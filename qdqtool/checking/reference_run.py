@@ -11,6 +11,7 @@ from qdqtool.checking.output_sinks import OutputSinks
 from qdqtool.checking.outputs import OutputCheck, output_checks
 from qdqtool.checking.pair_error import PairError
 from qdqtool.checking.qdq_reference import NodeCheck, compare, format_of, inputs_of
+from qdqtool.checking.repeatable import Runs, unrepeated
 from qdqtool.data import Feeds, Sample
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import ArgumentError, GateError
@@ -40,6 +41,7 @@ class CheckJob:
         boundaries: The findings at each quantized tensor with a counterpart in the baseline.
         lonely: Q and DQ nodes without a counterpart.
         sinks: The further uses of the outputs.
+        unrepeated: ``the model`` or ``the baseline``, with an output that differed in a second run of the first sample.
         nonfinite_origin: The origin of the first NaN or infinity, in words; empty where the outputs are finite.
     """
 
@@ -60,6 +62,7 @@ class CheckJob:
         self.outputs: list[OutputCheck] = output_checks(index, baseline)
         self._matcher = BaselineMatcher(baseline.view, index.view) if baseline is not None else None
         self.boundaries, self.lonely = find_boundaries(index, self._matcher) if self._matcher is not None else ([], [])
+        self.unrepeated: tuple[tuple[str, str], ...] | None = None
         self.nonfinite_origin = ""
         self.sinks = OutputSinks(options, self.outputs)
         self._profile = options.profile
@@ -107,6 +110,8 @@ class CheckJob:
         results = watcher.run_outputs(sample, run)
         floats = watcher.run_baseline(sample)
         self._add_outputs(sample, watcher, results, floats)
+        if self.unrepeated is None:
+            self.unrepeated = tuple(unrepeated(self.outputs, *watcher.run_again(sample, results, floats)))
         if watcher.baseline is not None:
             for check in self._running:
                 if check.entry in self._boundary_of:
@@ -214,6 +219,12 @@ class _Watcher:
 
     def run_baseline(self, sample: Mapping[str, Array]) -> Run:
         return self._run(self.baseline, sample, "the baseline") if self.baseline is not None else {}
+
+    def run_again(self, sample: Mapping[str, Array], results: Run, floats: Run) -> tuple[Runs, Runs | None]:
+        """Run a sample a second time; return the outputs of both runs, of the model and of the baseline."""
+        model = self.outputs, results, self._run(self.outputs, sample, "the model")
+        baseline = (self.baseline, floats, self.run_baseline(sample)) if self.baseline is not None else None
+        return model, baseline
 
     def _run(self, observer: Observer, sample: Mapping[str, Array], which: str) -> Run:
         try:

@@ -21,8 +21,8 @@ AxisRule = Callable[[NodeView, int, int | None], int | None]
 None where the axis is unknown."""
 
 
-SignRule = Callable[[NodeView, Constants], bool]
-"""Whether no value of the output of a node is ever negative, given its attributes and constants."""
+NodeRule = Callable[[NodeView, Constants], bool]
+"""Whether a node has a property that depends on its attributes and constants."""
 
 
 class Codes(enum.Enum):
@@ -67,6 +67,8 @@ class ValueTraits:
             in its input represents minus infinity.
         carries_infinity: Whether every value of the first output is a value of the first input, or 0: a number that
             represents infinity in the input represents it in the output.
+        random_if: For an operator that may draw random numbers, so that its output differs from run to run: whether a
+            node does.
         source_axis: For an operator that only reorders axes: the rule for them.
     """
 
@@ -76,12 +78,13 @@ class ValueTraits:
     keeps_sign: bool = False
     keeps_sign_of_all: bool = False
     nonnegative: bool = False
-    nonnegative_if: SignRule | None = None
+    nonnegative_if: NodeRule | None = None
     keeps_magnitude: bool = False
     bound: float | None = None
     keeps_order_only: bool = False
     softmax: bool = False
     carries_infinity: bool = False
+    random_if: NodeRule | None = None
     source_axis: AxisRule | None = None
 
     @property

@@ -14,6 +14,13 @@ def _in_inference(node: NodeView, layout: ChannelLayout, constants: Constants) -
     return None if node.input_name(2) else layout
 
 
+def _drops(node: NodeView, constants: Constants) -> bool:
+    """Return whether a Dropout is known to be in training mode, in which it drops values at random."""
+    mode = node.input(2)
+    training = constants.array(mode) if mode is not None and constants.is_constant(mode) else None
+    return training is not None and bool(training.any())
+
+
 def _same_axis(node: NodeView, axis: int, rank: int | None) -> int:
     del node, rank
     return axis
@@ -29,6 +36,7 @@ TRAITS = {
         keeps_magnitude=True,
         keeps_channels=True,
         factor_rule=_in_inference,
+        random_if=_drops,
         codes=Codes.POINTWISE,
     ),
     "Identity": replace(

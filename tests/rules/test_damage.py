@@ -17,8 +17,10 @@ from support.trt_verdict import TrtOracle
 
 from qdqtool import rules
 from qdqtool.data.request import FileData, RandomData
+from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import quantize_model
+from qdqtool.running.ort_cpu import Session
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
 
@@ -81,6 +83,13 @@ def test_scale_zero_turns_values_into_the_extreme_codes():
     y = ort_run(example("QP101", "zero behind a Mul, which TensorRT lets pass"), np.float32([[1, -1, 2, 3]]))
 
     np.testing.assert_array_equal(y, np.zeros((1, 4)))
+
+
+@pytest.mark.parametrize("title", ["a Dropout in training mode", "noise that the model draws"])
+def test_random_numbers_make_other_outputs_in_every_run(title: str):
+    x = {"x": np.ones((1, 64), np.float32)}
+    with Session(Model(example("QN503", title))) as session:
+        assert not np.array_equal(session.run(x)["y"], session.run(x)["y"])
 
 
 def test_an_infinite_scale_makes_nan():

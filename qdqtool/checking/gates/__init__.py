@@ -11,12 +11,13 @@ from qdqtool.checking.gates import (
     metric,
     own_core,
     pairs,
+    repeatable,
     saved_outputs,
     weights,
 )
 from qdqtool.checking.report import GateResult
 
-GATES = (own_core, finite, pairs, activations, weights, accuracy, distances, saved_outputs, metric)
+GATES = (repeatable, own_core, finite, pairs, activations, weights, accuracy, distances, saved_outputs, metric)
 
 
 def gate_results(evidence: Evidence) -> Iterator[GateResult]:
