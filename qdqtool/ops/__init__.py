@@ -17,6 +17,10 @@ from qdqtool.ops._channels import ChannelLayout as ChannelLayout
 from qdqtool.ops._op import QuantizableOp as QuantizableOp
 from qdqtool.ops._product import LEAST_CHANNELS as LEAST_CHANNELS
 from qdqtool.ops._product import ProductOp as ProductOp
+from qdqtool.ops._span import Span as Span
+from qdqtool.ops._span import constant_span as constant_span
+from qdqtool.ops._span import same_span as same_span
+from qdqtool.ops._span import summed_span as summed_span
 from qdqtool.ops._traits import UNKNOWN
 from qdqtool.ops._traits import Codes as Codes
 from qdqtool.ops._traits import Traits as Traits

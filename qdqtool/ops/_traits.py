@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._channels import ChannelLayout
+from qdqtool.ops._span import SpanRule
 
 FactorRule = Callable[[NodeView, ChannelLayout, Constants], ChannelLayout | None]
 """The channel axis of the output of a node, given that of its input; None where the node does not commute with positive
@@ -70,6 +71,7 @@ class ValueTraits:
         random_if: For an operator that may draw random numbers, so that its output differs from run to run: whether a
             node does.
         source_axis: For an operator that only reorders axes: the rule for them.
+        span: The rule for the values of the first output, given those of the inputs.
     """
 
     moves_values: bool = False
@@ -86,6 +88,7 @@ class ValueTraits:
     carries_infinity: bool = False
     random_if: NodeRule | None = None
     source_axis: AxisRule | None = None
+    span: SpanRule | None = None
 
     @property
     def reorders_axes(self) -> bool:

@@ -1,6 +1,10 @@
 """Add, quantized where it joins a residual branch."""
 
+from collections.abc import Sequence
+
+from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._span import Arrays, Span, summed_span
 from qdqtool.ops._traits import Traits
 
 
@@ -11,5 +15,13 @@ class _Add(QuantizableOp):
     activation_inputs = (0, 1)
 
 
-TRAITS = {"Add": Traits(keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, lacks_uint8=True)}
+def _sum(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
+    del node, arrays
+    left, right = spans
+    return summed_span(left, right) if left is not None and right is not None else None
+
+
+TRAITS = {
+    "Add": Traits(span=_sum, keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, lacks_uint8=True)
+}
 OP = _Add()

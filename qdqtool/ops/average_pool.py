@@ -1,7 +1,11 @@
 """Average pooling: it is linear but computes new values, so a pair cannot be moved through it unchanged."""
 
+from collections.abc import Sequence
+
+from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._factors import over_space
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._span import Arrays, Span, same_span
 from qdqtool.ops._traits import Traits
 
 
@@ -17,10 +21,16 @@ class _AveragePool(QuantizableOp):
     on_request = True
 
 
+def _averaged(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
+    """Average, maybe with zeros of the padding."""
+    del node, arrays
+    return spans[0].including(0) if spans[0] is not None else None
+
+
 TRAITS = {
-    "AveragePool": Traits(keeps_sign=True, keeps_channels=True, factor_rule=over_space),
+    "AveragePool": Traits(span=_averaged, keeps_sign=True, keeps_channels=True, factor_rule=over_space),
     "GlobalAveragePool": Traits(
-        keeps_sign=True, keeps_channels=True, factor_rule=over_space, is_layer=True, lacks_int8=True
+        span=same_span, keeps_sign=True, keeps_channels=True, factor_rule=over_space, is_layer=True, lacks_int8=True
     ),
 }
 OP = _AveragePool()

@@ -1,7 +1,12 @@
 """Concat: it moves values, but only inputs with equal scales can be joined as codes."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from qdqtool.graph.index.view import NodeView
+from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._op import QuantizableOp
+from qdqtool.ops._span import Arrays, Span, union
 from qdqtool.ops._traits import Codes, Traits
 
 
@@ -21,5 +26,21 @@ class _Concat(QuantizableOp):
         return tuple(range(len(node.proto.input)))
 
 
-TRAITS = {"Concat": Traits(keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED, lacks_uint8=True)}
+def _concatenated(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
+    """Join tensors; joined along the channels, each channel has the values of one of them."""
+    whole = union(node, spans, arrays)
+    axis = next((layout for layout in ChannelLayout if layout.axis == node.attribute("axis")), None)
+    known = [span.on(axis) for span in spans if span is not None]
+    return whole if whole is None or axis is None else replace(whole, width=max(map(_width, known)), axis=axis)
+
+
+def _width(span: Span) -> float:
+    return span.width
+
+
+TRAITS = {
+    "Concat": Traits(
+        span=_concatenated, keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED, lacks_uint8=True
+    )
+}
 OP = _Concat()

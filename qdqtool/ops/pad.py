@@ -1,11 +1,14 @@
 """Pad."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._factors import stored_integers
+from qdqtool.ops._span import Arrays, Span
 from qdqtool.ops._traits import Codes, Traits
 
 
@@ -21,8 +24,22 @@ def _with_zeros(node: NodeView, layout: ChannelLayout, constants: Constants) -> 
     return layout if zero and rank > 2 and not (pads[1] or pads[rank + 1]) else None
 
 
+def _padded(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
+    """Add the value of the padding; other modes than ``constant`` repeat values."""
+    span = spans[0]
+    if span is None or node.attribute("mode", b"constant") != b"constant":
+        return span
+    filled = arrays(2) if node.input_name(2) else np.float32(node.attribute("value", 0.0))
+    return span.including(float(np.asarray(filled, np.float64).item())) if filled is not None else None
+
+
 TRAITS = {
     "Pad": Traits(
-        keeps_channels=True, factor_rule=_with_zeros, index_inputs=(1,), codes=Codes.PADDED, lacks_uint8=True
+        span=_padded,
+        keeps_channels=True,
+        factor_rule=_with_zeros,
+        index_inputs=(1,),
+        codes=Codes.PADDED,
+        lacks_uint8=True,
     ),
 }

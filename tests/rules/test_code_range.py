@@ -131,3 +131,9 @@ def test_codes_in_blocks_are_read_with_the_scale_of_their_block():
 
     assert findings(model(1)) == []
     assert "are clipped" in findings(model(0.001))[0].message
+
+
+def test_a_mask_whose_zero_point_is_at_an_end_is_a_binary_weight():
+    mask = np.where(np.tril(np.ones((32, 32))) > 0, 255, 0)
+
+    assert findings(stored(mask, 0.1, T.UINT8, 255)) == []

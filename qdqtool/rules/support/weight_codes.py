@@ -85,7 +85,9 @@ class WeightCodes:
         """
         # Symmetric int8 codes end at -127; some tools write -128 too.
         low = -self.format.high if self.is_symmetric else self.format.low
-        ends = int(np.count_nonzero((self.codes <= low) | (self.codes >= self.format.high)))
+        at_end = (self.codes <= low) | (self.codes >= self.format.high)
+        # A zero point may stand at an end itself, as of a mask with values of one sign.
+        ends = int(np.count_nonzero(at_end & (self.codes != self.zero_point)))
         explained = self.groups * (1 if self.is_symmetric else 2)
         others = self.distances.size - explained
         return float(max(ends - explained, 0) / others) if others > 0 else 0.0

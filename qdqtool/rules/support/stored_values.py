@@ -1,0 +1,103 @@
+"""The constants that a model computes with, as real numbers: codes are dequantized."""
+
+import contextlib
+
+import numpy as np
+
+from qdqtool import ops
+from qdqtool.errors import ArgumentError, ModelError
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.graph.io.tensors import element_count
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.rules.support.rule_context import Array, RuleContext, as_reals
+from qdqtool.rules.support.words import format_of
+
+MOST_READ = 1 << 23
+"""The most elements of a constant that are read; larger ones count as unknown."""
+MOST_READ_TOGETHER = 1 << 25
+"""The same for all constants of a model, which takes half a second; ResNet-50 has 25 million weights."""
+MOST_KEPT = 1 << 16
+"""The most elements of an array that is kept: the weight of a product is read once."""
+MAX_STEPS = 8
+
+
+class StoredValues:
+    """Reads constants, each once, up to a limit.
+
+    Args:
+        context: The model.
+    """
+
+    def __init__(self, context: RuleContext) -> None:
+        self._context = context
+        self._left = MOST_READ_TOGETHER
+        self._arrays: dict[Value, Array | None] = {}
+
+    def is_constant(self, value: Value) -> bool:
+        """Return whether a tensor is constant, or made of a constant by Q, DQ and nodes that only move values."""
+        source: Value | None = value
+        for _ in range(MAX_STEPS):
+            if source is None or source.producer is None:
+                break
+            entry = self._context.qdq.get(source.producer)
+            if entry is None and not ops.traits(source.producer).reorders_axes:
+                break
+            source = source.producer.input(0)
+        return source is not None and self._context.constants.is_constant(source)
+
+    def array(self, value: Value | None) -> Array | None:
+        """Return the real numbers of a constant; None where it is computed, too large or cannot be read."""
+        if value is None:
+            return None
+        if value in self._arrays:
+            return self._arrays[value]
+        found = None
+        # Other rules report what cannot be read.
+        with contextlib.suppress(ModelError, ArgumentError, ValueError):
+            found = self._read(value)
+        if found is None or found.size <= MOST_KEPT:
+            self._arrays[value] = found
+        return found
+
+    def _read(self, value: Value) -> Array | None:
+        entry = self._context.qdq.maker(value)
+        if entry is not None:
+            # The rounding of a Q changes no bound.
+            return self.array(entry.data) if entry.is_quantize else self._dequantized(entry)
+        producer = value.producer
+        if producer is not None and ops.traits(producer).reorders_axes:
+            return self._reordered(producer)
+        if not self._context.constants.is_constant(value):
+            return None
+        stored = self._context.constants.direct(value)
+        size = element_count(stored) if stored is not None else 0
+        if size > min(MOST_READ, self._left):
+            return None
+        self._left -= size
+        found = self._context.constants.array(value)
+        return found if found is not None and found.dtype.kind in "fiuV" else None
+
+    def _reordered(self, node: NodeView) -> Array | None:
+        inner = self.array(node.input(0))
+        if inner is None:
+            return None
+        order = [ops.source_axis(node, axis, inner.ndim) for axis in range(inner.ndim)]
+        return np.transpose(inner, [axis for axis in order if axis is not None])
+
+    def _dequantized(self, entry: QdqNode) -> Array | None:
+        data = self.array(entry.data)
+        if data is None or self._context.qdq.maker(entry.data) is not None:
+            return data
+        scale, zero = self._context.array(entry.scale), self._context.array(entry.zero_point)
+        fmt, granularity = format_of(entry.quantized_type), entry.granularity
+        if scale is None or granularity is None or (zero is None and entry.zero_point is not None):
+            return None
+        if fmt is None:
+            # int32: a bias, whose codes are exact.
+            return as_reals(data) * as_reals(scale) if data.ndim <= 1 and zero is None else None
+        if granularity == PerTensor() and zero is None and scale.size == 1:
+            # Most weights of many small layers: the general function takes five times as long.
+            return np.multiply(data, np.float32(as_reals(scale).item()), dtype=np.float32)
+        return dequantize(data, scale, granularity, zero, output_dtype="float32")
