@@ -347,6 +347,7 @@ def apart(x: Array, axis: ChannelLayout | None) -> float:
 
 
 NAMED_ELSEWHERE = {
+    "data/example_shapes": "which dimensions a model computes",
     "engine/precision": "a fact of ConvTranspose",
     "engine/shape_values": "where a value is a shape",
     "graph/index/folders": "what operators make of constants",
