@@ -16,6 +16,7 @@ from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
 from qdqtool.numerics.metrics import ratio_db
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.ops.support.imposed_bounds import NO_BOUNDS, Bounds
 from qdqtool.running.own_nodes import granularity_of
 
 MASK = -1e4
@@ -45,6 +46,8 @@ class PairError:
     Attributes:
         entry: The Q.
         fmt: The quantized format.
+        bounds: What the Q does besides rounding, in place of a Relu or Clip that a quantizer removed: it is done to the
+            values before they are compared.
         elements: Values that were compared; NaN, infinities and masks are left out.
         clipped: Values outside the range of the format.
         vanished: Values other than 0 that became 0.
@@ -59,6 +62,7 @@ class PairError:
 
     entry: QdqNode
     fmt: NumberFormat
+    bounds: Bounds = NO_BOUNDS
     elements: int = 0
     clipped: int = 0
     vanished: int = 0
@@ -85,9 +89,9 @@ class PairError:
         granularity = granularity_of(self.entry, scale)
         made = codes.astype(self.fmt.dtype)
         y = dequantize(made, scale, granularity, zero_point, output_dtype=FLOAT32).astype(FLOAT64)
-        values = x.astype(FLOAT64)
+        values = np.clip(x.astype(FLOAT64), self.bounds.low, self.bounds.high)
         step = np.abs(expand(scale, x.shape, granularity).astype(FLOAT64))
-        kept = _kept(values)
+        kept = _kept(x.astype(FLOAT64))
         values, y = np.where(kept, values, 0.0), np.where(kept, y, 0.0)
         difference = values - y
         last_step = float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt))

@@ -19,6 +19,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import Array
+from qdqtool.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsError, imposed_bounds
 from qdqtool.running.nonfinite import first_nonfinite
 from qdqtool.running.observer import Observer, Run
 from qdqtool.running.ort_cpu import Profile
@@ -55,7 +56,7 @@ class CheckJob:
             entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes
         }
         self.pair_errors: dict[QdqNode, PairError] = {
-            entry: PairError(entry, fmt)
+            entry: PairError(entry, fmt, _bounds(entry, index))
             for entry in index.qdq.nodes
             if entry.is_quantize and (fmt := format_of(entry)) is not None
         }
@@ -195,6 +196,13 @@ class CheckJob:
             problem = observer.problem(made) if made is not None else "its output has no name"
             if problem is not None:
                 check.problem = problem
+
+
+def _bounds(entry: QdqNode, index: ModelIndex) -> Bounds:
+    """Return the bounds of a Relu or Clip whose work a Q does; none where they cannot be told."""
+    with suppress(UnknownBoundsError):
+        return imposed_bounds(entry, index)
+    return NO_BOUNDS
 
 
 class _Watcher:

@@ -120,3 +120,24 @@ def test_zeros_prove_nothing_and_fail_nothing(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x=np.zeros((2, 50), np.float32))
     gate = activations(check_model(pair_model(T.INT8), data=DataRequest(path=tmp_path / "d.npz")))
     assert (gate.passed, gate.detail) == (True, "1 pair, all exact")
+
+
+FUSED = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[1,200] x) => (float[1,200] y)
+<float s = {{{scale}}}, uint8 zp = {{0}}>
+{{
+  n = Neg (x)
+  q = QuantizeLinear (n, s, zp)
+  y = DequantizeLinear (q, s, zp)
+}}
+"""
+
+
+@pytest.mark.parametrize(("scale", "passed"), [(3 / 255, True), (30.0, False), (3e-5, False)])
+def test_a_q_that_does_the_work_of_a_relu_is_judged_by_what_it_keeps(
+    scale: float, passed: bool, tmp_path: Path
+) -> None:
+    """ONNX Runtime's quantizer removes a Relu in front of a Q whose zero point is the lowest code."""
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(0).normal(size=(4, 200)).astype(np.float32))
+    assert activations(check_model(text_model(FUSED.format(scale=scale)), data=tmp_path / "d.npz")).passed is passed
