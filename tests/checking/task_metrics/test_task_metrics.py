@@ -173,7 +173,7 @@ def test_of_several_outputs_one_is_named(data) -> None:
     assert report.metric.output == "s1"
     with pytest.raises(UsageError, match="2 outputs: s0, s1") as caught:
         check_model(model, data=data, options=TOP_1)
-    assert caught.value.hint == "name the one with the scores: --metric top-1:s0"
+    assert caught.value.hint == "name the one with the scores, for example: `--metric top-1:s0`"
     with pytest.raises(UsageError, match="'s2' is no output"):
         check_model(model, data=data, options=CheckOptions(metric="top-1:s2"))
 
