@@ -114,7 +114,8 @@ class Session:
         Args:
             feeds: One array for each input.
             outputs: Names of the outputs to return; default all. ONNX Runtime hands out no types that NumPy lacks:
-                :func:`qdqtool.transforms.taps.tap_tensors` makes such tensors readable.
+                :func:`qdqtool.transforms.taps.tap_tensors` makes such tensors readable. A sequence or map, as
+                classifiers return, becomes one array of all its elements, with one axis.
 
         Raises:
             GateError: A node failed, which the message names.
@@ -125,7 +126,15 @@ class Session:
             arrays = self._session.run(names or None, dict(feeds))[: len(names)]
         except Exception as error:  # noqa: BLE001  the binding's error classes derive from Exception one by one
             raise run_error(error) from None
-        return {name: np.asarray(array) for name, array in zip(names, arrays, strict=True)}
+        return {name: _as_array(array) for name, array in zip(names, arrays, strict=True)}
+
+
+def _as_array(found: object) -> Array:
+    if isinstance(found, dict):
+        return _as_array([found[key] for key in sorted(found)])
+    if isinstance(found, list):
+        return np.concatenate([_as_array(each).reshape(-1) for each in found]) if found else np.zeros(0)
+    return np.asarray(found)
 
 
 def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:

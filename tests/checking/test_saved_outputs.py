@@ -219,7 +219,7 @@ def test_a_damaged_member_is_a_usage_error(data, tmp_path) -> None:
 def test_saved_outputs_need_their_data(tmp_path) -> None:
     with pytest.raises(UsageError, match="needs the data") as caught:
         check_model(matmul(), options=saved(tmp_path, y=Y))
-    assert caught.value.hint == "give --data"
+    assert caught.value.hint == "give `--data DATA`"
 
 
 def test_outputs_that_change_their_shape_make_no_array_and_leave_no_file(tmp_path) -> None:
