@@ -14,7 +14,7 @@ from qdqtool.checking.qdq_reference import NodeCheck, compare, format_of, inputs
 from qdqtool.checking.repeatable import Runs, unrepeated
 from qdqtool.data import Feeds, Sample
 from qdqtool.data.feeds import Progress
-from qdqtool.errors import ArgumentError, GateError
+from qdqtool.errors import ArgumentError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
@@ -23,6 +23,7 @@ from qdqtool.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsE
 from qdqtool.running.nonfinite import first_nonfinite
 from qdqtool.running.observer import Observer, Run
 from qdqtool.running.ort_cpu import Profile
+from qdqtool.running.ort_errors import RunError
 from qdqtool.running.own_support import plan_split
 
 
@@ -75,7 +76,7 @@ class CheckJob:
         """Run all samples, then the nodes of constants.
 
         Raises:
-            GateError: The model or the baseline fails while it runs.
+            UsageError: The model or the baseline fails while it runs.
         """
         is_random = feeds.description.seed is not None
         with ExitStack() as stack:
@@ -237,8 +238,8 @@ class _Watcher:
     def _run(self, observer: Observer, sample: Mapping[str, Array], which: str) -> Run:
         try:
             return observer.run(sample)
-        except GateError as error:
+        except RunError as error:
             hint = "the inputs were random; give real ones with `--data DATA`, or other shapes with --input-shapes"
-            raise GateError(
+            raise RunError(
                 f"{which} does not run: {error.message}", hint=hint if self._is_random else error.hint
             ) from None

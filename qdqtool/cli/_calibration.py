@@ -1,12 +1,11 @@
 """Options of the commands that calibrate."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qdqtool.cli._options import ComputedHelp, shapes_option
+from qdqtool.cli._options import ComputedHelp, constant_data_option, samples_option, shapes_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ _SELECTING = (
     ("--op-types-to-exclude", "Not these operators."),
 )
 
-DATA = ("calib_data", "samples", "random_calibration", "seed")
+DATA = ("calib_data", "allow_constant_data", "samples", "random_calibration", "seed")
 WHAT = ("target", "quantize_mode", "block_size")
 SELECTING = tuple(name.strip("-").replace("-", "_") for name, _ in _SELECTING)
 HOW = ("calibration_method", "percentile", "equalize", "bias_correction", "smoothquant")
@@ -35,12 +34,11 @@ HOW = ("calibration_method", "percentile", "equalize", "bias_correction", "smoot
 def data_options() -> Callable[[Decorated], Decorated]:
     """``--calib-data``, ``--random-calibration``, ``--seed`` and ``--samples``."""
     options = (
-        click.option(
-            "--calib-data",
-            type=click.Path(path_type=Path),
-            metavar="DATA",
-            help="Calibration data: .npz, .npy, a folder of either, ONNX test_data_set_* folders, or SCRIPT.py[:func].",
+        samples_option(
+            "Calibration data: .npz, .npy, a folder of either, ONNX test_data_set_* folders, or SCRIPT.py[:func].",
+            "calib_data",
         ),
+        constant_data_option(),
         click.option(
             "--random-calibration",
             is_flag=True,
@@ -66,7 +64,7 @@ def make_data(values: dict[str, Any]) -> "FileData | RandomData":
     from qdqtool.errors import UsageError
 
     path, random = values.pop("calib_data"), values.pop("random_calibration")
-    seed, samples = values.pop("seed"), values.pop("samples")
+    seed, samples, allow_constant = values.pop("seed"), values.pop("samples"), values.pop("allow_constant_data")
     if path is not None and random:
         raise UsageError("--calib-data and --random-calibration exclude each other")
     if seed is not None and not random:
@@ -78,7 +76,7 @@ def make_data(values: dict[str, Any]) -> "FileData | RandomData":
             "no calibration data is given, and nothing is ever calibrated on made-up data unasked",
             hint="`--calib-data DATA`; or, for a trial, `--random-calibration`",
         )
-    return FileData(path=path, samples=samples)
+    return FileData(path=path, samples=samples, allow_constant=allow_constant)
 
 
 def recipe_options() -> Callable[[Decorated], Decorated]:

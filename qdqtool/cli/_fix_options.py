@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qdqtool.cli._options import emit, output_option, shapes_option
+from qdqtool.cli._options import constant_data_option, emit, output_option, samples_option, shapes_option
 
 if TYPE_CHECKING:
     from qdqtool.repair.report import FixReport
@@ -29,11 +29,8 @@ _OPTIONS = (
     click.option("--diff", is_flag=True, help="Print what --fix would change, and write nothing."),
     output_option("The fixed model to write.", required=False),
     click.option("--in-place", is_flag=True, help="Write each fixed model over its own file."),
-    click.option(
-        "--data",
-        type=click.Path(path_type=Path),
-        help="Samples that fixes are proven on, as for 'qdqtool check'.  [default: 4 random ones]",
-    ),
+    samples_option("Samples that fixes are proven on, as for 'qdqtool check'.  [default: 4 random ones]"),
+    constant_data_option(),
     shapes_option("--input-shapes", "Fix the shape of an input that fixes are proven on"),
 )
 
@@ -48,7 +45,7 @@ def wants_fixes(options: dict[str, Any]) -> bool:
 
     if options["fix"] or options["diff"]:
         return True
-    names = ("unsafe_fixes", "output", "in_place", "data", "input_shapes")
+    names = ("unsafe_fixes", "output", "in_place", "data", "allow_constant_data", "input_shapes")
     idle = next((name for name in names if options[name]), None)
     if idle is not None:
         flag = "-o" if idle == "output" else f"--{idle.replace('_', '-')}"
@@ -73,7 +70,8 @@ def run_fixes(
     from qdqtool.jobs.fix import FixRequest, fix_models
     from qdqtool.report.terminal import escape
 
-    data = DataRequest(path=options["data"], input_shapes=parse_shapes(options["input_shapes"], "--input-shapes"))
+    shapes = parse_shapes(options["input_shapes"], "--input-shapes")
+    data = DataRequest(path=options["data"], allow_constant=options["allow_constant_data"], input_shapes=shapes)
     choice = {name: options[name] for name in ("diff", "in_place", "output")}
     report = fix_models(models, FixRequest(policy=policy, **choice, unsafe=options["unsafe_fixes"], data=data))
     code = _exit_code(report, diff=options["diff"], fail_on=fail_on)

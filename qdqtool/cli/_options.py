@@ -163,6 +163,21 @@ def weights_option() -> Callable[[Decorated], Decorated]:
     )
 
 
+def samples_option(text: str, name: str = "data") -> Callable[[Decorated], Decorated]:
+    """``--data`` or ``--calib-data``, which are the same in every command; ``name`` is that of the argument."""
+    first, second = sorted(("--data", "--calib-data"), key=lambda option: option != f"--{name.replace('_', '-')}")
+    return click.option(first, second, name, type=click.Path(path_type=Path), metavar="DATA", help=text)
+
+
+def constant_data_option() -> Callable[[Decorated], Decorated]:
+    """``--allow-constant-data``."""
+    return click.option(
+        "--allow-constant-data",
+        is_flag=True,
+        help="Use samples that hold one value throughout, such as zeros; they are refused otherwise.",
+    )
+
+
 def shapes_option(name: str, what: str, metavar: str = "NAME:1x3x320x320") -> Callable[[Decorated], Decorated]:
     """An option with shapes by input name; :func:`qdqtool.data.input_shapes.parse_shapes` reads it."""
     return click.option(name, multiple=True, metavar=metavar, help=f"{what}; several with commas, or the option again.")

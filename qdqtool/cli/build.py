@@ -11,6 +11,7 @@ from qdqtool.cli._options import (
     model_argument,
     output_format_option,
     output_option,
+    samples_option,
     shapes_option,
     verbosity_options,
 )
@@ -67,11 +68,8 @@ LAYOUT = Layout(
 @shapes_option("--min-shape-values", "Smallest values of inputs that decide shapes", "NAME:2x-1")
 @shapes_option("--opt-shape-values", "Values to optimize for; alone they are the only ones", "NAME:2x-1")
 @shapes_option("--max-shape-values", "Largest values of inputs that decide shapes", "NAME:2x-1")
-@click.option(
-    "--calib-data",
-    type=click.Path(path_type=Path),
-    metavar="DATA",
-    help="Take the shapes of dynamic inputs from this calibration data: smallest, most frequent and largest.",
+@samples_option(
+    "Take the shapes of dynamic inputs from this calibration data: smallest, most frequent and largest.", "calib_data"
 )
 @click.option(
     "--compute-capabilities",

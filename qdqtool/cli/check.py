@@ -6,10 +6,12 @@ import click
 
 from qdqtool.cli._options import (
     OutputPath,
+    constant_data_option,
     emit,
     model_argument,
     output_format_option,
     sample_progress,
+    samples_option,
     shapes_option,
     verbosity_options,
 )
@@ -18,7 +20,7 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 LAYOUT = Layout(
     sections={
         "What is compared": ("baseline", "outputs", "save_outputs", "metric", "profile"),
-        "Data": ("data", "samples", "seed", "input_shapes"),
+        "Data": ("data", "allow_constant_data", "samples", "seed", "input_shapes"),
         "Gates": (
             "min_sqnr",
             "min_cosine",
@@ -48,12 +50,10 @@ LAYOUT = Layout(
     metavar="FLOAT.onnx",
     help="The float model to compare with, on the same feeds.",
 )
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    metavar="DATA",
-    help="Samples: .npz, .npy, a folder of either or of ONNX test data, or script.py:func. Default: random inputs.",
+@samples_option(
+    "Samples: .npz, .npy, a folder of either or of ONNX test data, or script.py:func. Default: random inputs."
 )
+@constant_data_option()
 @click.option(
     "--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True, help="Seed of random inputs."
 )
@@ -124,6 +124,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     data: Path | None,
     seed: int,
     samples: int | None,
+    allow_constant_data: bool,
     input_shapes: tuple[str, ...],
     outputs: Path | None,
     save_outputs: Path | None,
@@ -153,7 +154,9 @@ def command(  # noqa: PLR0913 -- one argument for each option
         gates=Gates(**limits), profile=Profile(profile), outputs=outputs, save_outputs=save_outputs, metric=metric
     )
     shapes = parse_shapes(input_shapes, "--input-shapes")
-    request = DataRequest(path=data, seed=seed, samples=samples, input_shapes=shapes)
+    request = DataRequest(
+        path=data, seed=seed, samples=samples, allow_constant=allow_constant_data, input_shapes=shapes
+    )
     with sample_progress() as progress:
         report = check_model(model, baseline=baseline, data=request, options=options, progress=progress)
     emit(report, output_format, "check", passed=report.passed)

@@ -5,11 +5,13 @@ from pathlib import Path
 import click
 
 from qdqtool.cli._options import (
+    constant_data_option,
     emit,
     external_data_option,
     model_argument,
     output_format_option,
     output_option,
+    samples_option,
     shapes_option,
     verbosity_options,
 )
@@ -18,20 +20,18 @@ from qdqtool.cli._options import (
 @click.command(short_help="Rewrite foreign forms of quantization as Q/DQ.")
 @model_argument()
 @output_option("The model to write.")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    help="Samples to compare the outputs on, as for 'qdqtool check'.  [default: 4 random ones]",
-)
+@samples_option("Samples to compare the outputs on, as for 'qdqtool check'.  [default: 4 random ones]")
+@constant_data_option()
 @shapes_option("--input-shapes", "Fix the shape of an input that the outputs are compared on")
 @external_data_option()
 @output_format_option()
 @verbosity_options()
-def command(
+def command(  # noqa: PLR0913 -- one argument for each option
     *,
     model: Path,
     output: Path,
     data: Path | None,
+    allow_constant_data: bool,
     input_shapes: tuple[str, ...],
     external_data: str,
     output_format: str,
@@ -47,6 +47,7 @@ def command(
     from qdqtool.graph.io.save import ExternalData
     from qdqtool.jobs.normalize import normalize_model
 
-    request = DataRequest(path=data, input_shapes=parse_shapes(input_shapes, "--input-shapes"))
+    shapes = parse_shapes(input_shapes, "--input-shapes")
+    request = DataRequest(path=data, allow_constant=allow_constant_data, input_shapes=shapes)
     report = normalize_model(model, output, data=request, external_data=ExternalData(external_data))
     emit(report, output_format, "normalize")

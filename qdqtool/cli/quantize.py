@@ -133,10 +133,10 @@ def _cached_data(values: dict[str, Any]) -> "FileData | None":
     from qdqtool.data.request import FileData
     from qdqtool.errors import UsageError
 
-    path, samples = values.pop("calib_data"), values.pop("samples")
+    path, samples, allow_constant = values.pop("calib_data"), values.pop("samples"), values.pop("allow_constant_data")
     if path is None and samples is not None:
         raise UsageError("--samples goes with --calib-data only: ranges from a file are of the samples they are of")
-    return None if path is None else FileData(path=path, samples=samples)
+    return None if path is None else FileData(path=path, samples=samples, allow_constant=allow_constant)
 
 
 def _with_high_precision(recipe: "Recipe", values: dict[str, Any]) -> "Recipe":

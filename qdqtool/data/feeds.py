@@ -10,6 +10,7 @@ import numpy as np
 from qdqtool.data import readers
 from qdqtool.data.sample import LabelledSamples, Sample, Samples
 from qdqtool.data.signature import InputSpec, check_names
+from qdqtool.data.survey import Survey
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
 from qdqtool.registry import load_unit, unit_names
@@ -27,12 +28,14 @@ class DataDescription:
         samples: How many runs there are.
         seed: Of random data; None for files.
         shapes: Shape of each input in the first run.
+        repeated: How many samples are equal to an earlier one.
     """
 
     source: str
     samples: int
     seed: int | None
     shapes: dict[str, tuple[int, ...]]
+    repeated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ def load_feeds(
     limit: int | None = None,
     *,
     labels: bool = False,
+    allow_constant: bool = True,
     each: Callable[[Mapping[str, Array]], None] | None = None,
 ) -> Feeds:
     """Open data and check every sample of it, in one pass, before anything runs.
@@ -81,6 +85,7 @@ def load_feeds(
         specs: Inputs of the model.
         limit: Use only so many samples from the start.
         labels: Whether labels are needed as well.
+        allow_constant: Whether samples may hold one value throughout.
         each: Called once with every checked sample.
 
     Raises:
@@ -90,16 +95,18 @@ def load_feeds(
     samples = _reader(path)(path, specs)
     if labels:
         samples = _labelled(samples, path)
-    count, shapes = 0, dict[str, tuple[int, ...]]()
+    survey, shapes = Survey(), dict[str, tuple[int, ...]]()
     for sample in islice(samples, limit):
-        _check_sample(sample, specs, f"{path}, sample {count}")
+        _check_sample(sample, specs, f"{path}, sample {survey.samples}")
+        survey.add(sample)
         if each is not None:
             each(sample)
         shapes = shapes or {name: array.shape for name, array in sample.items()}
-        count += 1
-    if count == 0:
+    if survey.samples == 0:
         raise UsageError(f"{path} has no samples")
-    return Feeds(samples, DataDescription(str(path), count, None, shapes))
+    if not allow_constant:
+        survey.refuse_constant(path)
+    return Feeds(samples, DataDescription(str(path), survey.samples, None, shapes, survey.repeated))
 
 
 def _reader(path: Path) -> "readers.Reader":

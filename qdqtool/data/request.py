@@ -19,12 +19,14 @@ class DataRequest:
         path: A data file; None for random inputs.
         seed: Seed of random inputs.
         samples: Number of samples to use; None for all of a file, or the default number of random ones.
+        allow_constant: Whether samples of a file may hold one value throughout.
         input_shapes: Extents that the user fixes, by input name.
     """
 
     path: Path | None = None
     seed: int = 0
     samples: int | None = None
+    allow_constant: bool = False
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
@@ -35,10 +37,12 @@ class FileData:
     Attributes:
         path: A file, a folder or ``SCRIPT.py:func`` (``docs/calibration.md``).
         samples: Number of samples to use, from the start; None for all.
+        allow_constant: Whether samples may hold one value throughout.
     """
 
     path: Path
     samples: int | None = None
+    allow_constant: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,7 @@ def open_feeds(
         raise UsageError(f"samples is {request.samples}; it must be at least 1")
     specs = input_specs(model)
     if isinstance(request, FileData):
-        return load_feeds(request.path, specs, request.samples, each=each)
+        return load_feeds(request.path, specs, request.samples, allow_constant=request.allow_constant, each=each)
     feeds = random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
     if each is not None:
         for sample in feeds:

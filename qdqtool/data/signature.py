@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 
 from qdqtool.errors import CapabilityError, UsageError
+from qdqtool.graph.io.open_dimensions import known_size
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32
 from qdqtool.registry import suggestion
@@ -90,7 +91,7 @@ def _spec(value: onnx.ValueInfoProto) -> InputSpec:
 
 
 def _shape(tensor: onnx.TypeProto.Tensor) -> tuple[Dim, ...]:
-    return tuple(dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in tensor.shape.dim)
+    return tuple(known_size(dim) or dim.dim_param or None for dim in tensor.shape.dim)
 
 
 def _fixed(spec: InputSpec, shape: Sequence[int]) -> InputSpec:

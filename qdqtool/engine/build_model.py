@@ -52,7 +52,8 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
     check_shapes(model.proto, options.shapes)
     fixed = dict(options.shapes.fixed)
     special = specialize(model, fixed) if fixed else Transformed(model, None)
-    feeds = load_feeds(options.calib_data, input_specs(special.model)) if options.calib_data is not None else None
+    data = options.calib_data
+    feeds = load_feeds(data, input_specs(special.model)) if data is not None else None
     profiles = resolve_profiles(special.model.proto, options.shapes, measure(feeds) if feeds is not None else {})
     values = resolve_values(special.model, options.shape_values)
     measured = measure_values(feeds) if feeds is not None else ()

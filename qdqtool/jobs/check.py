@@ -46,10 +46,10 @@ def check_model(
         progress: Told of every sample.
 
     Raises:
-        UsageError: Data or saved outputs do not fit the model, or options lack what they need.
+        UsageError: Data or saved outputs do not fit the model, the model fails while it runs, or options lack what they
+            need.
         ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
-        GateError: The model fails while it runs.
         OutputError: The outputs cannot be saved.
     """
     options = options or CheckOptions()
@@ -93,7 +93,7 @@ def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest,
     if request.samples is not None and request.samples < 1:
         raise UsageError(f"--samples is {request.samples}; it must be at least 1")
     if request.path is not None:
-        return load_feeds(request.path, specs, request.samples, labels=labels)
+        return load_feeds(request.path, specs, request.samples, labels=labels, allow_constant=request.allow_constant)
     return random_feeds(index, specs, seed=request.seed, samples=request.samples)
 
 

@@ -16,7 +16,7 @@ from qdqtool.graph.index.qdq import QdqIndex, QdqNode
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.tensors import iter_tensors, nbytes
+from qdqtool.graph.io.tensors import iter_tensors, nbytes, onnx_type_name
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.jobs.inspect_report import Coverage, InspectReport, QdqGroup, TensorInfo
@@ -66,13 +66,8 @@ def _inputs(view: GraphView) -> list[Value]:
 def _weight_bytes(proto: onnx.ModelProto) -> dict[str, int]:
     total: Counter[str] = Counter()
     for tensor in iter_tensors(proto):
-        total[type_name(tensor.data_type)] += nbytes(tensor)
+        total[onnx_type_name(tensor.data_type)] += nbytes(tensor)
     return dict(total.most_common())
-
-
-def type_name(onnx_type: int | None) -> str:
-    """The ONNX name of an element type in lower case, ``unknown`` for None."""
-    return onnx.TensorProto.DataType.Name(onnx_type).lower() if onnx_type else "unknown"
 
 
 def _groups(index: ModelIndex) -> Iterator[QdqGroup]:
@@ -80,7 +75,7 @@ def _groups(index: ModelIndex) -> Iterator[QdqGroup]:
     for entry in index.qdq.nodes:
         fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type is not None else None
         kind = _kind_of(entry, index)
-        name = fmt.name if fmt else type_name(entry.quantized_type)
+        name = fmt.name if fmt else onnx_type_name(entry.quantized_type)
         members.setdefault((kind, name, _granularity_name(entry), entry.node.op_type), []).append(entry)
     for (kind, name, granularity, op_type), entries in sorted(members.items()):
         scales = [found for entry in entries if (found := _scale_range(entry, index.constants)) is not None]
@@ -158,7 +153,7 @@ class _Describer:
             name=value.name,
             graph=display(value.scope.path),
             kind=self._kind(value),
-            type=type_name(self._index.types.elem_type(value)),
+            type=onnx_type_name(self._index.types.elem_type(value)),
             shape=self._index.types.shape(value),
             quantized=any(entry is not None and entry.is_quantize for entry in map(self._index.qdq.get, readers)),
             consumers=tuple(dict.fromkeys(node.label for node in readers)),

@@ -22,6 +22,7 @@ class CalibrationUsed:
         forced: Whether the ranges were used only because the user insisted.
         forced_for: What they do not match: ``model``, ``data`` (that of the measurement), ``samples`` (their number).
         given: The use that was made of a range file of another tool; None for any other source.
+        repeated: How many samples were equal to an earlier one; 0 where the samples were not read.
     """
 
     source: str
@@ -32,6 +33,7 @@ class CalibrationUsed:
     forced: bool = False
     forced_for: tuple[str, ...] = ()
     given: GivenReport | None = None
+    repeated: int = 0
 
 
 def used_ranges(
@@ -72,4 +74,5 @@ def data_of_weights(data: DataDescription, *, rounded: int) -> CalibrationUsed:
         samples=data.samples,
         random=data.seed is not None,
         seed=data.seed,
+        repeated=data.repeated,
     )

@@ -14,6 +14,7 @@ from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import NodeView, Use, Value
+from qdqtool.graph.io.tensors import onnx_type_name
 from qdqtool.graph.scope import display
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, check_scale_shape, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
@@ -107,8 +108,7 @@ def _obstacle(value: Value, types: TensorTypes) -> str | None:
     """Return why a tensor cannot have a Q/DQ pair; None where it can."""
     elem_type = types.elem_type(value)
     if elem_type not in FLOAT_TYPES:
-        known = onnx.TensorProto.DataType.Name(elem_type).lower() if elem_type else "unknown"
-        return f"its type is {known}; only float, float16 and bfloat16 tensors are quantized"
+        return f"its type is {onnx_type_name(elem_type)}; only float, float16 and bfloat16 tensors are quantized"
     if value.producer is not None and value.producer.op_type == "DequantizeLinear":
         return "it is the output of a DequantizeLinear already"
     if any(use.node.op_type in _QDQ_OPS for use in value.uses):

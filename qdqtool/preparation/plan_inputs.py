@@ -92,7 +92,8 @@ def gather_inputs(
         )
     found = calibrate_model(source, data, recipe, runs, progress, CalibrationScope(keep=keep))
     assert found.feeds is not None
-    return _with_ranges(found, used_ranges(found.feeds.description.source, found.ranges.record, recipe))
+    read = found.feeds.description
+    return _with_ranges(found, replace(used_ranges(read.source, found.ranges.record, recipe), repeated=read.repeated))
 
 
 def _with_ranges(found: Calibrated, used: CalibrationUsed) -> PlanInputs:

@@ -221,7 +221,7 @@ def _place_fault(place: Place, before: Mapping[TensorKey, list[bytes]], after: M
 def _feeds(model: Model, request: DataRequest) -> Feeds:
     specs = with_shapes(input_specs(model), request.input_shapes)
     if request.path is not None:
-        return load_feeds(request.path, specs, request.samples)
+        return load_feeds(request.path, specs, request.samples, allow_constant=request.allow_constant)
     return random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
 
 

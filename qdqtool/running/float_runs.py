@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Self
 
 from qdqtool.data import Feeds
-from qdqtool.errors import GateError, UsageError
+from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.observer import Observer, Run, is_fed
 from qdqtool.running.ort_cpu import Profile, Session
+from qdqtool.running.ort_errors import RunError
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
 KEPT = 3
@@ -160,7 +161,7 @@ def run_sample(
     """
     try:
         return runner.run(sample)
-    except GateError as error:
+    except RunError as error:
         is_random = feeds.description.seed is not None
         hint = "the inputs are random; give real ones: `--calib-data DATA`" if is_random else error.hint
         raise UsageError(f"the model does not run on sample {number}: {error.message}", hint=hint) from None

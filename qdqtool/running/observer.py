@@ -55,7 +55,7 @@ class Observer:
         are given up, and :meth:`problem` says so.
 
         Raises:
-            GateError: A node failed.
+            RunError: A node failed.
         """
         try:
             return self._session.run(feeds, self._outputs)

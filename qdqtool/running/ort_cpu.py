@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 import onnx
 
+from qdqtool.graph.io.open_dimensions import with_open_dimensions
 from qdqtool.graph.io.save import ExternalData, inlined, save_model
 from qdqtool.graph.io.spill import unspilled
 from qdqtool.graph.io.tensors import is_external, is_pending, iter_tensors
@@ -118,7 +119,7 @@ class Session:
                 classifiers return, becomes one array of all its elements, with one axis.
 
         Raises:
-            GateError: A node failed, which the message names.
+            RunError: A node failed, which the message names.
         """
         names = list(self.outputs if outputs is None else outputs)
         try:
@@ -199,7 +200,7 @@ def _session_options(profile: Profile) -> Any:
 def _serialized(model: Model, stack: ExitStack) -> tuple[Path, bytes]:
     """Serialize a model for a session; return the folder of its external data too. Intermediate copies are freed."""
     whole = _self_contained(model, stack)
-    return whole.folder, _with_node_names(whole.proto).SerializeToString()
+    return whole.folder, _with_node_names(with_open_dimensions(whole.proto)).SerializeToString()
 
 
 def _load(folder: Path, data: bytes, profile: Profile) -> Any:

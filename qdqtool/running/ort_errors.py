@@ -2,7 +2,7 @@
 
 import re
 
-from qdqtool.errors import CapabilityError, GateError, ModelError, QdqError
+from qdqtool.errors import CapabilityError, ModelError, QdqError, UsageError
 
 INSTALL = "`pip install onnxruntime`; or onnxruntime-gpu, where programs on a GPU share this environment"
 
@@ -28,7 +28,11 @@ _UNSUPPORTED = (
 _LOOP_SHAPES = "Inconsistent shape"
 
 
-class LoopShapeError(GateError):
+class RunError(UsageError):
+    """The model failed while it ran: on these inputs, or on any."""
+
+
+class LoopShapeError(RunError):
     """An output of a loop has another shape in one iteration than in the one before."""
 
 
@@ -71,10 +75,10 @@ def session_error(error: Exception, version: str) -> QdqError:
     )
 
 
-def run_error(error: Exception) -> QdqError:
+def run_error(error: Exception) -> RunError:
     """Translate the error of a run."""
     _, text = _parts(error)
-    kind = LoopShapeError if _LOOP_SHAPES in text else GateError
+    kind = LoopShapeError if _LOOP_SHAPES in text else RunError
     node = _FAILED_NODE.search(text)
     if node:
         return kind(f"{node['op']} node '{node['name']}' failed in ONNX Runtime: {_one_line(node['why'])}")

@@ -49,7 +49,7 @@ def open_session(model: Model, split: Split | None, profile: Profile = Profile.S
     Raises:
         CapabilityError: ONNX Runtime is not installed, or cannot run its part.
         ModelError: ONNX Runtime refuses the model as invalid.
-        GateError: A Q or DQ of constants does not fit its constants.
+        RunError: A Q or DQ of constants does not fit its constants.
     """
     return Session(model, profile) if split is None else SplitSession(model, split, profile)
 
@@ -90,7 +90,7 @@ class SplitSession:
             outputs: Names of the outputs to return; default all. They are in their own types, which may be ml_dtypes'.
 
         Raises:
-            GateError: A node failed, which the message names.
+            RunError: A node failed, which the message names.
             CapabilityError: ONNX Runtime cannot run its part.
         """
         known = dict(self._constant)

@@ -6,13 +6,14 @@ import numpy as np
 import onnx
 
 from qdqtool import formats
-from qdqtool.errors import ArgumentError, GateError
+from qdqtool.errors import ArgumentError
 from qdqtool.graph.index.constants import fold_node
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
+from qdqtool.running.ort_errors import RunError
 
 Read = Callable[[Value], Array | None]
 """How a node's input is read; None where it is unknown."""
@@ -53,7 +54,7 @@ def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> Array:
         read: Reads its inputs.
 
     Raises:
-        GateError: The inputs do not fit the node.
+        RunError: The inputs do not fit the node.
     """
     try:
         if entry is None:
@@ -61,7 +62,7 @@ def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> Array:
         return _evaluate_qdq(entry, read)
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError) as error:
         why = error.message if isinstance(error, ArgumentError) else str(error)
-        raise GateError(f"{node.op_type} node '{node.label}' failed in qdqtool's own evaluator: {why}") from None
+        raise RunError(f"{node.op_type} node '{node.label}' failed in qdqtool's own evaluator: {why}") from None
 
 
 def _inputs(node: NodeView) -> list[Value | None]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import onnx
 
 from qdqtool.errors import UsageError
+from qdqtool.graph.io.open_dimensions import known_size
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.registry import suggestion
@@ -46,7 +47,7 @@ def _fix(value: onnx.ValueInfoProto, shape: tuple[int, ...], extents: dict[str, 
     if len(dims) != len(shape):
         raise UsageError(f"input '{value.name}' has {len(dims)} dimensions; the shape {wanted} has {len(shape)}")
     for index, (dim, extent) in enumerate(zip(dims, shape, strict=True)):
-        if dim.HasField("dim_value") and dim.dim_value != extent:
+        if known_size(dim) not in {None, extent}:
             raise UsageError(
                 f"dimension {index} of input '{value.name}' is {dim.dim_value} in the model; "
                 f"the shape {wanted} has {extent}"

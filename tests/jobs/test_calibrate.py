@@ -166,13 +166,13 @@ def test_both_branches_are_seen_when_the_data_takes_both(tmp_path):
     samples = tmp_path / "data"
     samples.mkdir()
     for index, flag in enumerate((True, False)):
-        np.savez(samples / f"{index}.npz", x=np.float32([[index + 1] * 4]), flag=np.array(flag))
+        np.savez(samples / f"{index}.npz", x=np.float32([[0, 0, 0, index + 1]]), flag=np.array(flag))
     found = tensors(calibrate(Model(branching_model()), samples))
     assert (found["yes_a"].max, found["no_a"].max) == (2.0, 4.0)
 
 
 def test_a_tensor_inside_a_loop_has_the_range_of_all_iterations(tmp_path):
-    """x is squared and multiplied by the identity three times: 2, 4, 16 enter the product."""
+    """x is squared and multiplied by the identity three times: 2, 4, 16 enter the product, and 1 beside them."""
     body = helper.make_graph(
         [
             helper.make_node("MatMul", ["state", "w"], ["product"], name="matmul"),
@@ -193,8 +193,8 @@ def test_a_tensor_inside_a_loop_has_the_range_of_all_iterations(tmp_path):
     nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], body=body)]
     constants = {"times": np.array(3), "yes": np.array(True), "w": np.eye(4, dtype=np.float32)}
     proto = make_model(nodes, {"x": (1, 4)}, {"y": (1, 4)}, constants)
-    found = tensors(calibrate(Model(proto), npz(tmp_path, x=np.full((1, 4), 2, np.float32))))
-    assert found == {"state": TensorRange(2.0, 16.0, 16.0, 12)}
+    found = tensors(calibrate(Model(proto), npz(tmp_path, x=np.float32([[2, 1, 1, 1]]))))
+    assert found == {"state": TensorRange(1.0, 16.0, 16.0, 12)}
 
 
 def test_a_tensor_that_changes_its_shape_in_a_loop_counts_as_unseen_with_the_reason(tmp_path):
@@ -219,7 +219,7 @@ def test_a_tensor_that_changes_its_shape_in_a_loop_counts_as_unseen_with_the_rea
     nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], body=body)]
     constants = {"times": np.array(3), "yes": np.array(True), "w": np.eye(4, dtype=np.float32)}
     onnx.save(make_model(nodes, {"x": (1, 4)}, {"y": ("rows", 4)}, constants), tmp_path / "m.onnx")
-    data = npz(tmp_path, x=np.ones((1, 4), np.float32))
+    data = npz(tmp_path, x=np.float32([[1, 2, 3, 4]]))
     report = calibrate_to_file(tmp_path / "m.onnx", data, tmp_path / "r.json")
     assert report.tensors == 0
     (unseen,) = report.unseen
@@ -234,7 +234,7 @@ def overflowing_model() -> onnx.ModelProto:
 
 
 def test_infinity_in_an_activation_names_the_tensor_the_sample_and_the_node(tmp_path):
-    data = np.ones((4, 4), np.float32)
+    data = np.tile(np.arange(4, dtype=np.float32), (4, 1))
     data[2, 1] = 100
     with pytest.raises(UsageError, match=r"tensor 'e' is inf on sample 2, in 1 of \d+ elements; .* Exp 'exp'"):
         calibrate(Model(overflowing_model()), npz(tmp_path, x=data))

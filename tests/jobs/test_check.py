@@ -12,7 +12,7 @@ from support.small import make_model
 from qdqtool.checking.qdq_reference import NodeCheck, compare
 from qdqtool.checking.report import BoundaryResult, CheckReport
 from qdqtool.data.request import DataRequest
-from qdqtool.errors import CapabilityError, GateError
+from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.tensors import pending_tensor
 from qdqtool.graph.model import Model, Payload
@@ -102,7 +102,7 @@ def test_per_axis_activations_and_partial_int4_blocks_agree() -> None:
 
 @pytest.mark.parametrize("branch", [True, False])
 def test_bodies_and_functions_are_checked_and_a_branch_that_did_not_run_is_named(branch: bool, tmp_path: Path) -> None:
-    np.savez(tmp_path / "d.npz", x=np.ones(3, np.float32)[None], c=np.array([branch]), n=np.array([2], np.int64))
+    np.savez(tmp_path / "d.npz", x=np.float32([[1, 1, 2]]), c=np.array([branch]), n=np.array([2], np.int64))
     report = check_model(text_model(LOOP_AND_BRANCHES), data=tmp_path / "d.npz")
     assert report.passed
     assert (report.qdq.total, report.qdq.checked) == (8, 6)
@@ -271,6 +271,6 @@ def test_what_nothing_here_can_run_is_a_missing_capability() -> None:
 def test_a_model_that_fails_on_random_data_says_so() -> None:
     nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"], name="reshape")]
     model = make_model(nodes, {"x": ("n", 4)}, {"y": (3, 5)}, {"shape": np.array([3, 5], np.int64)})
-    with pytest.raises(GateError, match="Reshape node 'reshape' failed") as caught:
+    with pytest.raises(UsageError, match="Reshape node 'reshape' failed") as caught:
         check_model(Model(model))
     assert "random" in (caught.value.hint or "")

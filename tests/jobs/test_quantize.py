@@ -202,7 +202,7 @@ def test_a_dead_channel_and_a_constant_activation_get_scale_1_and_are_named(tmp_
             "v": np.pad(np.ones((8, 2), np.float32), ((0, 0), (0, 2))),
         },
     )
-    np.savez(tmp_path / "data.npz", x=np.ones((2, 4), np.float32))
+    np.savez(tmp_path / "data.npz", x=np.float32([[1, 1, 1, 0.5], [1, 1, 1, 1 / 3]]))
     report = quantize_model(saved(proto, tmp_path), tmp_path / "data.npz", tmp_path / "q.onnx")
     found = {(entry.tensor, entry.kind): (entry.scales, entry.of, entry.scale) for entry in report.degenerate}
     assert found == {("z", "activation"): (1, 1, 1.0), ("v", "weight"): (2, 4, 1.0)}
@@ -228,7 +228,7 @@ def test_a_branch_that_never_ran_stays_float_on_both_sides_and_is_named(tmp_path
     node = helper.make_node("If", ["flag"], ["y"], then_branch=branch("yes"), else_branch=branch("no"))
     proto = make_model([node], {"x": (1, 4)}, {"y": (1, 4)}, {})
     proto.graph.input.append(helper.make_tensor_value_info("flag", TensorProto.BOOL, ()))
-    np.savez(tmp_path / "data.npz", x=np.ones((1, 4), np.float32), flag=np.array(True))
+    np.savez(tmp_path / "data.npz", x=np.float32([[1, 2, 3, 4]]), flag=np.array(True))
     report = quantize_model(saved(proto, tmp_path), tmp_path / "data.npz", tmp_path / "q.onnx")
     assert [pair.tensor for pair in report.quantized] == ["yes_a", "yes_w"]
     (skipped,) = report.skipped
@@ -258,7 +258,7 @@ def test_the_reason_for_nothing_left_is_of_an_operator_that_could_gain(tmp_path)
         helper.make_node("MatMul", ["joined", "w"], ["y"], name="product"),
     ]
     proto = make_model(nodes, {"x": (1, 16)}, {"y": (1, 16)}, {"w": np.ones((32, 16), np.float32)})
-    np.savez(tmp_path / "x.npz", x=np.ones((2, 16), np.float32))
+    np.savez(tmp_path / "x.npz", x=np.arange(32, dtype=np.float32).reshape(2, 16))
     options = with_options(selection=Selection(nodes_to_exclude=("product",)))
     with pytest.raises(UsageError, match=r"nothing is left to quantize: 'product' .* \(and 1 more node\)"):
         quantize_model(saved(proto, tmp_path), tmp_path / "x.npz", tmp_path / "q.onnx", options)
@@ -296,7 +296,7 @@ def test_scales_of_float16_tensors_are_float16(tmp_path):
 
 
 def test_a_model_that_onnx_runtime_cannot_run_is_a_missing_capability(tmp_path):
-    np.savez(tmp_path / "data.npz", x=np.ones((1, 8), np.float32))
+    np.savez(tmp_path / "data.npz", x=np.arange(8, dtype=np.float32)[None])
     proto = matmul_model()
     proto.graph.node.add(op_type="Far", domain="far.away", input=["y"], output=["z"])
     proto.graph.output[0].name = "z"

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from support.qdq import pair_model
 from support.small import conv_model, make_model, matmul_model, run
 
-from qdqtool.errors import CapabilityError, GateError, ModelError
+from qdqtool.errors import CapabilityError, ModelError, UsageError
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import pending_tensor
 from qdqtool.graph.model import Model, Payload
@@ -145,7 +145,7 @@ def test_an_invalid_model_is_refused_in_one_line_without_source_positions() -> N
 def test_a_failing_node_is_named_in_one_line_without_source_positions() -> None:
     nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
     model = make_model(nodes, {"x": ("n",)}, {"y": (3,)}, {"shape": np.array([3], np.int64)})
-    with Session(Model(model)) as session, pytest.raises(GateError) as caught:
+    with Session(Model(model)) as session, pytest.raises(UsageError) as caught:
         session.run({"x": np.zeros(4, np.float32)})
     assert "Reshape node 'Reshape -> y' failed" in caught.value.message
     assert "\n" not in caught.value.message
@@ -157,6 +157,6 @@ def test_nothing_is_printed_when_a_session_or_a_run_fails(capfd: pytest.CaptureF
         Session(nameless("Custom"))
     nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
     model = make_model(nodes, {"x": ("n",)}, {"y": (3,)}, {"shape": np.array([3], np.int64)})
-    with Session(Model(model)) as session, pytest.raises(GateError):
+    with Session(Model(model)) as session, pytest.raises(UsageError):
         session.run({"x": np.zeros(4, np.float32)})
     assert capfd.readouterr() == ("", "")

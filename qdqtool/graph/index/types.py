@@ -8,6 +8,7 @@ from onnx import TensorProto
 
 from qdqtool.graph.index.inference import infer_types
 from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.io.open_dimensions import with_open_dimensions
 from qdqtool.graph.io.without_weights import without_weights
 from qdqtool.graph.scope import ScopePath, function_path, walk
 
@@ -116,6 +117,7 @@ class TensorTypes:
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Copy a model without weights that would cost memory; of small models copy everything, which is much faster."""
+    proto = with_open_dimensions(proto)
     if proto.ByteSize() > SMALL_BYTES:
         return without_weights(proto)
     copy = onnx.ModelProto()
@@ -129,7 +131,7 @@ def _identity(function: onnx.FunctionProto) -> tuple[str, str, str]:
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
-    if dim.HasField("dim_value"):
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
         return dim.dim_value
     return dim.dim_param or None
 

@@ -142,6 +142,12 @@ def external_place(folder: Path, tensor: TensorProto) -> tuple[Path, int]:
     return folder / external_entry(tensor, "location"), int(external_entry(tensor, "offset") or 0)
 
 
+def onnx_type_name(onnx_type: int | None) -> str:
+    """The ONNX name of an element type in lower case; ``unknown`` for none, ``type 99`` for a number without a name."""
+    known = TensorProto.DataType.DESCRIPTOR.values_by_number.get(onnx_type) if onnx_type else None
+    return known.name.lower() if known is not None else f"type {onnx_type}" if onnx_type else "unknown"
+
+
 def make_tensor(name: str, array: npt.ArrayLike, onnx_type: int) -> TensorProto:
     """Make a TensorProto with raw data.
 

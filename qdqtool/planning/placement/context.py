@@ -66,7 +66,9 @@ class PlacementContext:
         return known is None or "float" in type_name(known)
 
     def type_obstacle(self, value: Value) -> Reason | None:
-        """Return why its type cannot be quantized for the target; None where it can."""
+        """Return why its type cannot be quantized for the target, or that there is nothing; None where it can."""
+        if 0 in (self.index.types.shape(value) or ()):
+            return Reason("no-elements", f"'{value.name}' has no elements")
         known = self.index.types.elem_type(value)
         if known is None:
             return Reason("unknown-type", f"the type of '{value.name}' is unknown")

@@ -15,6 +15,7 @@ Code = Literal[
     "joined-conv-in-float",
     "lookup-table",
     "missing-operand",
+    "no-elements",
     "no-gain",
     "no-kernel",
     "no-range",

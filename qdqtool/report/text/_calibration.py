@@ -1,4 +1,4 @@
-"""What the reports of calibrate and quantize have in common: how the model was prepared, and skipped nodes."""
+"""What reports of calibrate, check and quantize have in common: samples, preparation, and skipped nodes."""
 
 from collections.abc import Sequence
 
@@ -14,6 +14,13 @@ from qdqtool.report.text._rest import limit, print_rest
 
 SHOWN = 20
 SHOWN_NODES = 4
+
+
+def print_repeated(samples: int, repeated: int, console: Console) -> None:
+    """Print that samples are equal to others, if there are such: a hundred copies of one show no more than it does."""
+    if repeated:
+        share = f"{repeated} of {plural(samples, 'sample')}"
+        console.print(f"REPEATED {share} equal an earlier one: the data has {samples - repeated}", style="yellow")
 
 
 def print_preparation(reports: Sequence[PreparationReport], console: Console) -> None:

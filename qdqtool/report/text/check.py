@@ -7,6 +7,7 @@ from rich.text import Text
 
 from qdqtool.checking.report import BoundaryResult, CheckReport, MetricResult, OutputResult
 from qdqtool.report.terminal import escape, make_table, plural
+from qdqtool.report.text._calibration import print_repeated
 from qdqtool.report.text._rest import limit, print_rest
 
 SHOWN = 10
@@ -47,6 +48,7 @@ def _print_setup(report: CheckReport, console: Console) -> None:
     shapes = ", ".join(f"{escape(name)} {list(shape)}" for name, shape in data.shapes.items())
     source = f"random inputs, seed {data.seed}" if data.seed is not None else escape(data.source)
     console.print(f"  data       {source}: {plural(data.samples, 'sample')}; {shapes or 'no inputs'}")
+    print_repeated(data.samples, data.repeated, console)
 
 
 def _evaluators(report: CheckReport) -> str:

@@ -104,7 +104,7 @@ def test_a_script_that_gives_fewer_samples_the_second_time_is_found_out(tmp_path
 def test_the_command_line_takes_a_script_and_keeps_stdout_for_the_report(tmp_path):
     model = make_model([onnx.helper.make_node("Relu", ["x"], ["y"])], {"x": (1, 2)}, {"y": (1, 2)}, {})
     onnx.save(model, tmp_path / "m.onnx")
-    body = "import numpy\nprint('hello')\ndef batches():\n    yield {'x': numpy.ones((1, 2), numpy.float32)}"
+    body = "import numpy\nprint('hello')\ndef batches():\n    yield {'x': numpy.float32([[1, 2]])}"
     script = save_script(tmp_path, body)
     done = qdqtool("check", tmp_path / "m.onnx", "--data", f"{script}:batches", "--output-format", "json")
     assert done.code == 0, done.err
