@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from qdqtool import rules, targets
 from qdqtool.findings import Effect, Severity
-from qdqtool.rules import Example, Label, Rule
+from qdqtool.jobs.rule_examples import ExampleCard, card, judged_card
+from qdqtool.rules import Label, Rule
 
 HEADINGS = ("Why it matters", "Bad", "Good")
 
@@ -26,15 +27,6 @@ class FixCard:
 
     label: Label
     summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExampleCard:
-    """An example model as ONNX text; ``targets`` are those it speaks of, empty for all of the rule's."""
-
-    title: str
-    text: str
-    targets: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +70,29 @@ class Catalogue:
 
 
 def catalogue() -> Catalogue:
-    """The cards of all rules."""
-    return Catalogue(tuple(map(_card, rules.catalogue())))
+    """The cards of all rules; the examples are without what the rules say of them."""
+    return Catalogue(tuple(_card(rule, tuple(map(card, rule.INVALID))) for rule in rules.catalogue()))
+
+
+def judged_catalogue() -> Catalogue:
+    """The cards of all rules, with what each says of its examples; this runs every rule and every fix."""
+    return Catalogue(tuple(map(_judged, rules.catalogue())))
 
 
 def explain(code_or_name: str) -> RuleCard:
-    """The card of one rule.
+    """The card of one rule, with what it says of its examples.
 
     Raises:
         ArgumentError: There is none of that code or name.
     """
-    return _card(rules.get(code_or_name))
+    return _judged(rules.get(code_or_name))
 
 
-def _card(rule: Rule) -> RuleCard:
+def _judged(rule: Rule) -> RuleCard:
+    return _card(rule, tuple(judged_card(rule, example) for example in rule.INVALID))
+
+
+def _card(rule: Rule, invalid: tuple[ExampleCard, ...]) -> RuleCard:
     summary, *paragraphs = inspect.cleandoc(rule.__doc__ or "").split("\n\n")
     parts = dict(_parts(paragraphs))
     return RuleCard(
@@ -105,8 +106,8 @@ def _card(rule: Rule) -> RuleCard:
         fixes=tuple(FixCard(offer.label, offer.summary) for offer in rule.offers),
         since=rule.since,
         impacts=tuple(_impacts(rule)),
-        invalid=tuple(map(_example, rule.INVALID)),
-        valid=tuple(map(_example, rule.VALID)),
+        invalid=invalid,
+        valid=tuple(map(card, rule.VALID)),
     )
 
 
@@ -122,7 +123,3 @@ def _impacts(rule: Rule) -> Iterator[TargetImpact]:
         impact = rule.impact(targets.get(name))
         if impact is not None:
             yield TargetImpact(name, impact.severity, impact.effect)
-
-
-def _example(example: Example) -> ExampleCard:
-    return ExampleCard(example.title, inspect.cleandoc(example.text), example.targets)

@@ -15,6 +15,7 @@ from qdqtool.rules.support.fix import Fix as Fix
 from qdqtool.rules.support.fix import Label as Label
 from qdqtool.rules.support.fix import Offer as Offer
 from qdqtool.rules.support.fix import UnfitError as UnfitError
+from qdqtool.rules.support.rule import EXAMPLE_HEADER as EXAMPLE_HEADER
 from qdqtool.rules.support.rule import Example as Example
 from qdqtool.rules.support.rule import Fault as Fault
 from qdqtool.rules.support.rule import Rule as Rule

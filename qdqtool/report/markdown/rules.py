@@ -3,10 +3,12 @@
 ``python -m qdqtool.report.markdown.rules docs/rules`` writes them; a test fails when they are not current.
 """
 
+import re
 import sys
 from pathlib import Path
 
-from qdqtool.jobs.catalogue import ExampleCard, RuleCard, catalogue
+from qdqtool.jobs.catalogue import RuleCard, judged_catalogue
+from qdqtool.jobs.rule_examples import ExampleCard, ExampleFinding
 
 _EFFECTS = {
     "refused": "the target does not load, build or run the model",
@@ -18,7 +20,7 @@ _EFFECTS = {
 
 def pages() -> dict[str, str]:
     """File name and text of every page, the index first."""
-    cards = catalogue().rules
+    cards = judged_catalogue().rules
     return {"README.md": _index(cards), **{f"{card.code}.md": _page(card) for card in cards}}
 
 
@@ -96,7 +98,27 @@ def _fixes(card: RuleCard) -> list[str]:
 def _example(example: ExampleCard) -> list[str]:
     where = f" (for {', '.join(example.targets)})" if example.targets else ""
     title = f"{example.title[:1].upper()}{example.title[1:]}{where}:"
-    return [title, "", "```", example.text, "```", ""]
+    lines = [title, "", *_model(example.text), *map(_finding, example.findings)]
+    if example.findings:
+        lines.append("")
+    if example.fixed is not None:
+        edits = ", ".join(example.fixed.edits)
+        lines += [f"Fixed (*{example.fixed.label}*: {_literal(edits)}):", "", *_model(example.fixed.text)]
+    return lines
+
+
+def _model(text: str) -> list[str]:
+    return ["```", text, "```", ""]
+
+
+def _finding(finding: ExampleFinding) -> str:
+    where = ", ".join(finding.targets)
+    return f"* {finding.severity}, *{finding.effect}*: {_literal(finding.message)} ({where})"
+
+
+def _literal(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.jobs.catalogue import ExampleCard, RuleCard
+from qdqtool.jobs.catalogue import RuleCard
+from qdqtool.jobs.rule_examples import ExampleCard
+from qdqtool.report.terminal import escape
 from qdqtool.report.text.findings import STYLES
 
 
@@ -31,4 +33,15 @@ def _example(heading: str, example: ExampleCard, console: Console) -> None:
     console.print()
     console.print(Text.assemble((heading, "bold red" if heading == "reported" else "bold green")), end="")
     console.print(f": {example.title}{where}")
-    console.print("\n".join(f"    {line}" for line in example.text.splitlines()))
+    console.print(_indented(example.text))
+    for finding in example.findings:
+        line = Text("  says: ")
+        line.append(finding.severity, STYLES[finding.severity])
+        console.print(line.append(f" [{finding.effect}] {escape(finding.message)} ({', '.join(finding.targets)})"))
+    if example.fixed is not None:
+        console.print(f"  fixed ({example.fixed.label}: {escape(', '.join(example.fixed.edits))}):")
+        console.print(_indented(example.fixed.text))
+
+
+def _indented(model: str) -> str:
+    return "\n".join(f"    {escape(line)}" for line in model.splitlines())

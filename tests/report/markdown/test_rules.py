@@ -26,7 +26,17 @@ def test_a_page_has_reason_remedy_impacts_and_examples():
     assert f"**What to do.** {rule.remedy[:1].upper()}{rule.remedy[1:]}." in page
     assert "| target | severity | effect |" in page
     assert page.index("## Reported") < page.index("## Passed")
-    assert page.count("```") == 2 * (len(rule.INVALID) + len(rule.VALID))
+    fixed = page.count("\nFixed (*")
+    assert fixed
+    assert page.count("```") == 2 * (len(rule.INVALID) + len(rule.VALID) + fixed)
+
+
+def test_an_example_shows_what_the_rule_says_and_what_the_fix_makes():
+    page = pages()["QS001.md"]
+
+    assert "* error, *silent*: QuantizeLinear -\\> q: neither zero point nor output\\_dtype:" in page
+    assert "Fixed (*safe*: writes the zero point 0 of type uint8):\n\n```\n" in page
+    assert "<float s = {0.1}, uint8 s_zero_point = {0}>" in page
 
 
 def test_writing_removes_pages_of_rules_that_are_gone(tmp_path: Path):

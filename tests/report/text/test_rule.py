@@ -2,7 +2,8 @@
 
 from support.printed import printed
 
-from qdqtool.jobs.catalogue import ExampleCard, FixCard, RuleCard, TargetImpact
+from qdqtool.jobs.catalogue import FixCard, RuleCard, TargetImpact
+from qdqtool.jobs.rule_examples import ExampleCard, ExampleFinding, ExampleFix
 from qdqtool.report.text.rule import render
 
 CARD = RuleCard(
@@ -16,7 +17,15 @@ CARD = RuleCard(
     fixes=(FixCard("safe", "writes 1"),),
     since="1.2",
     impacts=(TargetImpact("onnx", "error", "refused"),),
-    invalid=(ExampleCard("zero", "line 1\n[red]", ("onnx", "ort-cpu")),),
+    invalid=(
+        ExampleCard(
+            "zero",
+            "line 1\n[red]",
+            ("onnx", "ort-cpu"),
+            (ExampleFinding(("onnx",), "error", "refused", "q: scale is 0"),),
+            ExampleFix("safe", ("writes 1", "drops 0"), "line 3\nline 4"),
+        ),
+    ),
     valid=(ExampleCard("one", "fine", ()),),
 )
 
@@ -37,6 +46,10 @@ def test_a_card_is_printed_in_full():
         "reported: zero (for onnx, ort-cpu)",
         "    line 1",
         "    [red]",
+        "  says: error [refused] q: scale is 0 (onnx)",
+        "  fixed (safe: writes 1, drops 0):",
+        "    line 3",
+        "    line 4",
         "",
         "passed: one",
         "    fine",

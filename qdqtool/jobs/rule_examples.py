@@ -1,0 +1,126 @@
+"""What a rule says of its own examples, and what its fix makes of them."""
+
+import inspect
+from dataclasses import dataclass
+
+import onnx.parser
+
+from qdqtool import targets
+from qdqtool.errors import CapabilityError
+from qdqtool.findings import Effect, Severity
+from qdqtool.graph.io.onnx_text import onnx_text
+from qdqtool.graph.io.save import inlined
+from qdqtool.graph.model import Model
+from qdqtool.jobs.fix import FixRequest, fix_model
+from qdqtool.linting.policy import Policy
+from qdqtool.rules import EXAMPLE_HEADER, Example, Label, Rule, RuleContext
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleFinding:
+    """One finding in an example.
+
+    Attributes:
+        targets: The targets that it is for.
+        severity: Its severity.
+        effect: What these targets do.
+        message: Node, message and expectation, as ``validate`` prints them.
+    """
+
+    targets: tuple[str, ...]
+    severity: Severity
+    effect: Effect
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleFix:
+    """What ``--fix`` does to an example.
+
+    Attributes:
+        label: ``unsafe`` if one of the edits needs ``--unsafe-fixes``.
+        edits: What each edit does.
+        text: The fixed model as ONNX text, without its header where that is the one of all examples.
+    """
+
+    label: Label
+    edits: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleCard:
+    """An example model.
+
+    Attributes:
+        title: What it shows.
+        text: The model as ONNX text.
+        targets: The targets that it speaks of; empty for all of the rule's.
+        findings: What the rule says of it.
+        fixed: What ``--fix`` makes of it; None where the rule has no fix for it, and without ONNX Runtime.
+    """
+
+    title: str
+    text: str
+    targets: tuple[str, ...]
+    findings: tuple[ExampleFinding, ...] = ()
+    fixed: ExampleFix | None = None
+
+
+def card(example: Example) -> ExampleCard:
+    """Return an example without what the rule says of it, which takes no time."""
+    return ExampleCard(example.title, inspect.cleandoc(example.text), example.targets)
+
+
+def judged_card(rule: Rule, example: Example) -> ExampleCard:
+    """Return an example with the findings of its rule, and with the model that the fixes of the rule make of it."""
+    return ExampleCard(
+        example.title,
+        inspect.cleandoc(example.text),
+        example.targets,
+        findings=_findings(rule, example),
+        fixed=_fixed(rule, example),
+    )
+
+
+def _findings(rule: Rule, example: Example) -> tuple[ExampleFinding, ...]:
+    context = RuleContext(Model(example.model()))
+    found: dict[tuple[Severity, Effect, str], list[str]] = {}
+    for name in example.targets or targets.names():
+        for finding in rule.run(context, targets.get(name).on(example.compute_capabilities)):
+            where = f"{finding.node}: " if finding.node is not None else ""
+            wanted = f"; expected {finding.expected}" if finding.expected is not None else ""
+            key = finding.severity, finding.effect, f"{where}{finding.message}{wanted}"
+            found.setdefault(key, []).append(name)
+    return tuple(
+        ExampleFinding(tuple(names), severity, effect, message) for (severity, effect, message), names in found.items()
+    )
+
+
+def _fixed(rule: Rule, example: Example) -> ExampleFix | None:
+    policy = Policy(
+        targets=example.targets or tuple(targets.names()),
+        compute_capabilities=example.compute_capabilities,
+        select=(rule.code,),
+    )
+    try:
+        fixed = fix_model(Model(example.model()), FixRequest(policy=policy, unsafe=True))
+    except CapabilityError:
+        return None
+    changes = fixed.report.changes
+    if not changes:
+        return None
+    label: Label = "safe" if all(change.label == "safe" for change in changes) else "unsafe"
+    edits = tuple(dict.fromkeys(change.description for change in changes))
+    return ExampleFix(label, edits, _text(fixed.model))
+
+
+def _text(model: Model) -> str:
+    """Return a model as ONNX text, without the header that all examples have."""
+    proto = inlined(model)
+    assert proto is not None, "an example is far from 2 GB"
+    text = onnx_text(proto)
+    usual = onnx.parser.parse_model(f"{EXAMPLE_HEADER}g () => () {{}}")
+    if proto.ir_version == usual.ir_version and list(proto.opset_import) == list(usual.opset_import):
+        _, _, text = text.partition(">\n")
+    return text
