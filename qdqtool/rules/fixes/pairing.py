@@ -14,7 +14,7 @@ from qdqtool.numerics.dtypes import REAL_TYPES
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.ops.support.fused_relu import absorbs_relu
+from qdqtool.rules.fixes.bounded import bounded_source
 from qdqtool.rules.fixes.float_constant import FLOAT, float_fix
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules.support.reach import Operand, Product
@@ -60,9 +60,7 @@ def _bypass(product: Product, index: int, found: Operand, draft: Draft) -> None:
     source = quantizer.node.input_name(0)
     if product.node.scope.resolve(source) is not quantizer.data:
         raise UnfitError(f"'{source}' cannot be read here")
-    if absorbs_relu(quantizer, context.index):
-        source = draft.add(product.node, "Relu", (source,), source)
-    draft.set_input(product.node, index, source)
+    draft.set_input(product.node, index, bounded_source(draft, quantizer, source))
 
 
 def _add(product: Product, weight: Value, fmt: NumberFormat, draft: Draft) -> None:

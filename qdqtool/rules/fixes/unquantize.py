@@ -3,7 +3,7 @@
 from functools import partial
 
 from qdqtool.graph.index.qdq import QdqNode
-from qdqtool.ops.support.fused_relu import absorbs_relu
+from qdqtool.rules.fixes.bounded import bounded_source
 from qdqtool.rules.fixes.stored import stored
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.reach import Operand, Product
@@ -41,12 +41,9 @@ def source_of(context: RuleContext, entry: QdqNode) -> str:
 
 
 def float_source(draft: Draft, entry: QdqNode) -> str:
-    """Return what to read in place of a DQ: :func:`source_of`, with an explicit Relu where its Q clipped like one."""
-    context = draft.context
-    name, quantizer = source_of(context, entry), context.qdq.quantizer_of(entry)
-    if quantizer is not None and absorbs_relu(quantizer, context.index):
-        return draft.add(quantizer.node, "Relu", (name,), name)
-    return name
+    """Return what to read in place of a DQ: :func:`source_of`, with a Relu or Clip where its Q did the work of one."""
+    name, quantizer = source_of(draft.context, entry), draft.context.qdq.quantizer_of(entry)
+    return bounded_source(draft, quantizer, name) if quantizer is not None else name
 
 
 def _layer(product: Product, draft: Draft) -> None:
