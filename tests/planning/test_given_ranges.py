@@ -151,7 +151,7 @@ def test_there_are_no_ranges_of_ours_to_save_from_another_tool(model, tmp_path):
 
 
 def test_ranges_of_a_shard_are_not_converted_and_the_hint_names_what_can_be_done(model, tmp_path):
-    np.savez(tmp_path / "many.npz", x=np.ones((32, 3, 8, 8), np.float32))
+    np.savez(tmp_path / "many.npz", x=np.linspace(0, 1, 32 * 192, dtype=np.float32).reshape(32, 3, 8, 8))
     calibrate_to_file(model, tmp_path / "many.npz", tmp_path / "s.json", Recipe(), shard=Shard(1, 2))
     with pytest.raises(UsageError, match="are those of a shard, with 16 of 32 samples") as caught:
         convert_ranges(tmp_path / "s.json", tmp_path / "r.npz", "npz")
