@@ -1,10 +1,12 @@
 """A command that ended without a report, for people on stderr and for programs on stdout."""
 
+import sys
 from dataclasses import dataclass
 
 import click
+from rich.text import Text
 
-from qdqtool.report.terminal import escape
+from qdqtool.report.terminal import escape, make_console
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,12 @@ class FailureReport:
 
 
 def tell(failure: Failure) -> None:
-    """Print a failure on stderr."""
-    click.echo(escape(failure.message), err=True)
+    """Print a failure on stderr; on a terminal the message is broken between words."""
+    if sys.stderr.isatty():
+        make_console(sys.stderr).print(Text(escape(failure.message)))
+    else:
+        click.echo(escape(failure.message), err=True)
+    # A hint stays one line: the terminal breaks it, and what is copied from it can be pasted.
     if failure.hint:
         click.echo(f"hint: {escape(failure.hint)}", err=True)
 

@@ -1,6 +1,7 @@
 """A table that fits its terminal: long cells wrap between words, and columns that do not fit are left out."""
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
@@ -21,9 +22,11 @@ class FittedTable:
     Args:
         columns: The headings.
         optional: Headings of columns that may be left out, the least important one first.
+        lines: Lines that a cell takes at most where leaving columns out can achieve that.
     """
 
-    def __init__(self, *columns: str, optional: Sequence[str] = ()) -> None:
+    def __init__(self, *columns: str, optional: Sequence[str] = (), lines: int = MOST_LINES) -> None:
+        self._lines = lines
         self._columns = [_Column(name) for name in columns]
         self._optional = [columns.index(name) for name in optional]
 
@@ -44,11 +47,12 @@ class FittedTable:
 
     def _fit(self, console: Console, total: int) -> tuple[list["_Column"], list[int]]:
         """The columns that fit a width, in characters, and their widths."""
-        for count in range(len(self._optional) + 1):
-            shown = [column for index, column in enumerate(self._columns) if index not in self._optional[:count]]
-            widths = _widths([column.natural for column in shown], [column.least for column in shown], total)
-            if widths is not None and all(map(_is_low, shown, widths, [console] * len(shown))):
-                return shown, widths
+        for most in (self._lines, MOST_LINES):
+            for count in range(len(self._optional) + 1):
+                shown = [column for index, column in enumerate(self._columns) if index not in self._optional[:count]]
+                widths = _widths([column.natural for column in shown], [column.least for column in shown], total)
+                if widths is not None and all(map(_is_low, shown, widths, repeat(most), repeat(console))):
+                    return shown, widths
         # Names that fold, or lines longer than the terminal, are better than a table without its main columns.
         natural, headings = [column.natural for column in shown], [column.longest_of_heading for column in shown]
         return shown, _widths(natural, headings, total) or headings
@@ -85,8 +89,8 @@ def _widths(natural: list[int], least: list[int], total: int) -> list[int] | Non
     return widths
 
 
-def _is_low(column: _Column, width: int, console: Console) -> bool:
-    return all(len(_wrapped(cell, width, console)) <= MOST_LINES for cell in column.cells)
+def _is_low(column: _Column, width: int, most: int, console: Console) -> bool:
+    return all(len(_wrapped(cell, width, console)) <= most for cell in column.cells)
 
 
 def _wrapped(cell: Text, width: int, console: Console) -> Sequence[Text]:

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.report.table import FittedTable
+from qdqtool.report.table import MOST_LINES, FittedTable
 
 PIPE_WIDTH = 1 << 20
 """In a pipe a row of a table is one line, which ``grep`` finds as a whole, unless COLUMNS asks for a width."""
@@ -98,6 +98,6 @@ def sizes_line(before: int, after: int) -> str:
     return f"size {human_bytes(before)} -> {human_bytes(after)}{ratio}"
 
 
-def make_table(*columns: str, optional: Sequence[str] = ()) -> FittedTable:
-    """A table that fits its console; ``optional`` columns, the least important first, may be left out."""
-    return FittedTable(*columns, optional=optional)
+def make_table(*columns: str, optional: Sequence[str] = (), lines: int = MOST_LINES) -> FittedTable:
+    """A table that fits its console: columns of ``optional`` are left out where a cell would take more lines."""
+    return FittedTable(*columns, optional=optional, lines=lines)

@@ -54,6 +54,16 @@ def test_columns_that_would_make_cells_too_high_are_left_out_and_named(width: in
     assert max(map(len, lines)) <= width
 
 
+def test_a_table_of_low_rows_leaves_columns_out_sooner():
+    def heading(lines: int) -> str:
+        table = FittedTable("rule", "note", optional=("note",), lines=lines)
+        table.add_row(WORDS, "a note of some length")
+        return shown(table, 50)[0]
+
+    assert heading(4).split() == ["rule", "note"]
+    assert heading(2).split() == ["rule"]
+
+
 def test_a_column_that_must_stay_folds_its_long_names():
     table = FittedTable("tensor", "count")
     table.add_row("n" * 100, "1")

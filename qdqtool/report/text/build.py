@@ -50,8 +50,8 @@ def _head(report: EngineReport, console: Console) -> None:
     for values in report.shape_values:
         console.print(f"  values of {_profile(values)}")
     if report.findings is not None:
-        found = f"{plural(report.findings.warnings, 'warning')}, {plural(report.findings.infos, 'remark')}"
-        console.print(f"  validate: no errors, {found}")
+        found = f"{plural(report.findings.warnings, 'warning')}, {plural(report.findings.infos, 'info')}"
+        console.print(f"  validate: pass ({found})")
     for step in report.skipped:
         console.print(Text.assemble(f"  {step}: ", ("SKIPPED", "bold yellow")))
     for warning in report.warnings:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.checking.report import BoundaryResult, CheckReport, MetricResult, OutputResult
+from qdqtool.data.input_shapes import spell_shape
 from qdqtool.report.terminal import escape, make_table, plural
 from qdqtool.report.text._calibration import print_repeated
 from qdqtool.report.text._rest import limit, print_rest
@@ -45,7 +46,7 @@ def _print_setup(report: CheckReport, console: Console) -> None:
         console.print(f"  evaluated  {_evaluators(report)}")
     console.print(f"  options    {options}", style="dim")
     console.print(f"  processor  {escape(reference.cpu)}: {features}", style="dim")
-    shapes = ", ".join(f"{escape(name)} {list(shape)}" for name, shape in data.shapes.items())
+    shapes = ", ".join(f"{escape(name)}:{spell_shape(shape)}" for name, shape in data.shapes.items())
     source = f"random inputs, seed {data.seed}" if data.seed is not None else escape(data.source)
     console.print(f"  data       {source}: {plural(data.samples, 'sample')}; {shapes or 'no inputs'}")
     print_repeated(data.samples, data.repeated, console)
@@ -59,7 +60,7 @@ def _evaluators(report: CheckReport) -> str:
 
 
 def _print_gates(report: CheckReport, console: Console) -> None:
-    table = make_table("gate", "", "requires", "found")
+    table = make_table("gate", "", "requires", "found", optional=("requires",))
     for gate in report.gates:
         mark = Text("FAIL", "bold red") if not gate.passed else Text("PASS", "green")
         if gate.passed and gate.warnings:
@@ -126,7 +127,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _print_boundaries(boundaries: tuple[BoundaryResult, ...], console: Console) -> None:
-    table = make_table(*_BOUNDARY_COLUMNS, optional=("node", "at", "mean", "format", "kind"))
+    table = make_table(*_BOUNDARY_COLUMNS, optional=("node", "at", "mean", "format", "kind"), lines=2)
     shown = boundaries[: limit(console, SHOWN)]
     for found in shown:
         scope = f"{escape(found.graph)}/" if found.graph else ""

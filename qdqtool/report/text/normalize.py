@@ -11,7 +11,8 @@ from qdqtool.report.text._repaired import print_repaired
 def render(report: NormalizeReport, console: Console) -> None:
     """Print what was rewritten, what that did to the outputs, and where the output is."""
     count = plural(len(report.repaired.changes), "form")
-    console.print(Text.assemble((f"{count} rewritten", "bold"), f" in {escape(report.model)}"))
+    what = f"{count} rewritten" if report.repaired.changes else "nothing to rewrite"
+    console.print(Text.assemble((what, "bold"), f" in {escape(report.model)}"))
     print_repaired(report.repaired, console)
     console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
     if report.external_data:

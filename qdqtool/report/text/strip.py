@@ -14,12 +14,9 @@ def render(report: StripReport, console: Console) -> None:
     """Print what was taken out, what stays and why, how large the files are and where the output is."""
     pairs = sum(done.kind == "pair" for done in report.removed)
     weights = len(report.removed) - pairs
-    console.print(
-        Text.assemble(
-            (f"{plural(pairs, 'pair')} bypassed and {plural(weights, 'weight')} made float again", "bold"),
-            f" in {escape(report.model)}",
-        )
-    )
+    done = f"{plural(pairs, 'pair')} bypassed and {plural(weights, 'weight')} made float again"
+    what = done if report.removed else "nothing that can be taken out"
+    console.print(Text.assemble((what, "bold"), f" in {escape(report.model)}"))
     for operator, count in Counter(map(_operator, report.restored)).items():
         times = "" if count == 1 else f" {count} times"
         console.print(Text.assemble("  ", (f"put back {operator}{times}", "green"), ": the range of a Q did its work"))

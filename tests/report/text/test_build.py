@@ -64,7 +64,7 @@ def test_the_head_names_backend_targets_and_shapes():
         "  input a: 1x3",
         "  input b: 1x3 to 8x3, optimized for 4x3",
         "  values of input n: 1x-1",
-        "  validate: no errors, 1 warning, 2 remarks",
+        "  validate: pass (1 warning, 2 infos)",
         "  validate: SKIPPED",
         "  warning: slow",
         "",

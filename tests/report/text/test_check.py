@@ -68,7 +68,7 @@ def test_session_and_data_are_described():
         "  reference  onnxruntime 1.2 CPU, profile exact; opset 21, IR 10",
         "  options    defaults",
         "  processor  a cpu: avx2",
-        "  data       d.npz: 4 samples; x [4, 3]",
+        "  data       d.npz: 4 samples; x:4x3",
     ]
     assert lines(baseline="f.onnx")[0] == "check m.onnx against f.onnx"
     assert "  data       random inputs, seed 7: 2 samples; no inputs" in lines(data=DataDescription("", 2, 7, {}))

@@ -37,3 +37,18 @@ def test_what_went_what_stays_and_the_files():
         "wrote f.onnx",
         f"weights in {ESCAPED}",
     ]
+
+
+def test_a_float_model_is_said_to_have_nothing_to_take_out():
+    report = StripReport(
+        model="m.onnx",
+        output="f.onnx",
+        external_data=None,
+        removed=(),
+        restored=(),
+        kept=(),
+        warnings=(),
+        sizes=Sizes(before=1000, after=1000),
+    )
+
+    assert printed(render, report).startswith("nothing that can be taken out in m.onnx\n")
