@@ -9,7 +9,7 @@ import onnx
 from onnx import AttributeProto, inliner
 
 from qdqtool.graph.index.calls import MANY, call_counts, call_sites
-from qdqtool.graph.index.view import GraphView, NodeView
+from qdqtool.graph.index.view import GraphView, NodeView, Scope
 from qdqtool.graph.io.tensors import is_external
 from qdqtool.graph.model import Model, opset_version
 from qdqtool.graph.scope import ScopePath, display, function_path, node_bodies, walk
@@ -17,6 +17,10 @@ from qdqtool.graph.transformed import Transformed
 
 SHARED_BYTES = 1024
 """Equal constants of at least this size, which every inlined call brings along, are stored once."""
+
+
+MOST_NODES = 1 << 16
+"""The most nodes that inlining may add: functions that call functions multiply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,8 @@ def inline_repeated(
 ) -> Transformed[tuple[InlinedFunction, ...]]:
     """Inline the local functions that are called more than once and reach an operator that is to be quantized.
 
-    A function that calls itself, or that imports other versions of the operators than the model, stays.
+    A function that calls itself, or that imports other versions of the operators than the model, stays. All stay where
+    inlining fails, or would add more than :data:`MOST_NODES` nodes.
 
     Args:
         model: The model; it is not changed.
@@ -49,9 +54,11 @@ def inline_repeated(
     found = {
         path: count for path, count in counts.items() if 1 < count < MANY and path in reaching and _fits(view, path)
     }
-    if not found:
+    nodes = sum(count * _node_count(view.scope(path)) for path, count in found.items())
+    inlined = _inlined(model, found) if found and nodes <= MOST_NODES else None
+    if inlined is None:
         return Transformed(model, ())
-    return Transformed(_inlined(model, found), tuple(_describe(found)))
+    return Transformed(inlined, tuple(_describe(found)))
 
 
 def inline_like(quantized: Model, baseline: Model) -> Model:
@@ -60,7 +67,7 @@ def inline_like(quantized: Model, baseline: Model) -> Model:
     gone = [function_path(function) for function in baseline.proto.functions if function_path(function) not in kept]
     counts = call_counts(GraphView(baseline)) if gone else {}
     known = [path for path in gone if 0 < counts[path] < MANY]
-    return _inlined(baseline, known) if known else baseline
+    return (_inlined(baseline, known) if known else None) or baseline
 
 
 def _reaching(view: GraphView, is_quantizable: Callable[[NodeView], bool]) -> set[ScopePath]:
@@ -84,11 +91,20 @@ def _fits(view: GraphView, path: ScopePath) -> bool:
     return all(entry.version == opset_version(proto, entry.domain) for each in named for entry in each.opset_import)
 
 
-def _inlined(model: Model, paths: Container[ScopePath]) -> Model:
+def _node_count(scope: Scope) -> int:
+    return sum(1 for _ in _nodes(scope.container))
+
+
+def _inlined(model: Model, paths: Container[ScopePath]) -> Model | None:
+    """Return the model with some functions inlined; None where a call does not fit its function."""
     functions = [function for function in model.proto.functions if function_path(function) in paths]
     # onnx selects by domain and name: the overloads of one name are inlined together.
     names = sorted({(function.domain, function.name) for function in functions})
-    proto = inliner.inline_selected_functions(model.proto, names)
+    try:
+        proto = inliner.inline_selected_functions(model.proto, names)
+    # A call with more inputs than its function has, and the like.
+    except (RuntimeError, ValueError, IndexError):
+        return None
     _name_apart(proto)
     _share_constants(proto.graph)
     return Model(proto, model.path, dict(model.payloads), model.stored_outside)
@@ -138,8 +154,8 @@ def _content(node: onnx.NodeProto) -> tuple[object, ...] | None:
     return tensor.data_type, tuple(tensor.dims), hashlib.sha256(tensor.raw_data).digest()
 
 
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Yield every node of a graph and of the bodies in it."""
+def _nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """Yield every node of a graph or function and of the bodies in it."""
     for node in graph.node:
         yield node
         for _, body in node_bodies(node):

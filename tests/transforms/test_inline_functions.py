@@ -131,3 +131,27 @@ def test_a_baseline_with_the_function_is_compared_tensor_by_tensor(data: Path) -
     assert len(report.boundaries) == 3
     baseline = Model(block_model())
     assert inline_like(baseline, baseline) is baseline
+
+
+def test_a_call_that_does_not_fit_its_function_is_left_alone() -> None:
+    model = block_model()
+    model.graph.node[-1].input.append("x")
+    assert inline(model) == (model, ())
+    float_model = block_model()
+    float_model.graph.node[-1].input.append("x")
+    assert inline_like(Model(onnx.ModelProto()), Model(float_model)).proto is float_model
+
+
+def test_functions_that_would_multiply_without_bound_are_left_alone() -> None:
+    model = block_model()
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid(DOMAIN, 1)]
+    inner = "Block"
+    for number in range(14):
+        nodes = [
+            helper.make_node(inner, ["a"], ["m"], domain=DOMAIN),
+            helper.make_node(inner, ["m"], ["b"], domain=DOMAIN),
+        ]
+        inner = f"Twice{number}"
+        model.functions.append(helper.make_function(DOMAIN, inner, ["a"], ["b"], nodes, imports))
+    model.graph.node[-1].op_type = inner
+    assert inline(model) == (model, ())
