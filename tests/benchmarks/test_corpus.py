@@ -71,14 +71,6 @@ def test_an_output_that_is_refused_is_a_failure(model: Path, tmp_path: Path, mon
     ]
 
 
-@pytest.mark.parametrize(("what", "said"), [(time.sleep, "took longer than"), (os._exit, "the process ended with")])
-def test_a_hang_and_a_crash_are_failures_and_the_next_file_is_done(what, said: str, model: Path, monkeypatch) -> None:
-    monkeypatch.setattr(corpus, "_serve", _hang if what is time.sleep else _crash)
-    found = list(corpus._run_all([("first", model), ("second", model)], limit=1.0, workers=1))
-    assert [each.name for each in found] == ["first", "second"]
-    assert all(said in each.failures[0] for each in found)
-
-
 def _hang(pipe) -> None:
     pipe.recv()
     time.sleep(600)
@@ -87,6 +79,14 @@ def _hang(pipe) -> None:
 def _crash(pipe) -> None:
     pipe.recv()
     os._exit(3)
+
+
+@pytest.mark.parametrize(("serve", "limit", "said"), [(_hang, 1, "took longer"), (_crash, 60, "process ended with 3")])
+def test_a_hang_and_a_crash_are_failures_and_the_next_file_is_done(serve, limit, said, model, monkeypatch) -> None:
+    monkeypatch.setattr(corpus, "_serve", serve)
+    found = list(corpus._run_all([("first", model), ("second", model)], limit=limit, workers=1))
+    assert [each.name for each in found] == ["first", "second"]
+    assert all(said in each.failures[0] for each in found)
 
 
 def test_mutations_are_the_same_every_time_and_differ_from_their_source(model: Path, tmp_path: Path) -> None:
