@@ -3,8 +3,8 @@
     python benchmarks/corpus.py [--nodes] [--files FOLDER...] [--mutations 5000] [--every 1] [--limit 60] [--json FILE]
 
 The files are ONNX's own node tests (``--nodes``), every ``.onnx`` file below the given folders (default: the installed
-packages), and copies of the small ones among them with bits changed and bytes left out or put in (``--mutations``, seeded).
-Each goes through inspect, validate for four targets, strip, normalize, check and quantize. A file fails where
+packages), and copies of the small ones among them with bits changed and bytes left out or put in (``--mutations``,
+seeded). Each goes through inspect, validate for four targets, strip, normalize, check and quantize. A file fails where
 
 - a command ends with an internal error (exit code 5), or a crash of the process,
 - a command takes longer than the limit in seconds,
