@@ -22,6 +22,8 @@ def _constant_slope(node: NodeView, layout: ChannelLayout, constants: Constants)
 def _starts_at_zero(node: NodeView, constants: Constants) -> bool:
     """Return whether the lower bound of a Clip is a constant that is not negative."""
     bound = node.input(1)
+    if node.is_parametric:
+        return False
     if bound is None:
         # An attribute below opset 11.
         return float(node.attribute("min", -1.0)) >= 0

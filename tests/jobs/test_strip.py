@@ -10,7 +10,9 @@ from onnx import TensorProto, helper, numpy_helper
 from support.small import conv_model, make_model, run
 
 from qdqtool.errors import ModelError
+from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
+from qdqtool.insertion.strip import strip_from
 from qdqtool.jobs.insert import InsertOptions, insert_plan
 from qdqtool.jobs.strip import StripReport, strip_model
 
@@ -249,3 +251,24 @@ def test_a_pair_behind_a_pair_may_be_an_output(tmp_path: Path) -> None:
     (tmp_path / "q.onnx").write_bytes(proto.SerializeToString())
     stripped, _ = strip(tmp_path / "q.onnx")
     assert run(stripped, {"x": X4})[0].tolist() == [0, 0, 0.5, 20]
+
+
+def test_a_clip_whose_bounds_the_caller_of_its_function_gives_may_be_negative() -> None:
+    clip = helper.make_node("Clip", ["a"], ["c"])
+    clip.attribute.add(name="min", type=onnx.AttributeProto.FLOAT, ref_attr_name="low")
+    stored = {"s": np.float32(0.02), "z": np.uint8(0)}
+    nodes = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(v)) for name, v in stored.items()]
+    nodes += [
+        clip,
+        helper.make_node("QuantizeLinear", ["c", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+    ]
+    imports = [helper.make_opsetid("", 10), helper.make_opsetid("com.example", 1)]
+    function = helper.make_function("com.example", "F", ["a"], ["d"], nodes, imports[:1], attributes=["low"])
+    model = make_model(
+        [helper.make_node("F", ["x"], ["y"], domain="com.example", low=-1.0)], {"x": (4,)}, {"y": (4,)}, {}
+    )
+    del model.opset_import[:]
+    model.opset_import.extend(imports)
+    model.functions.append(function)
+    assert [made.op_type for made in strip_from(Model(model)).report.restored] == ["Relu"]

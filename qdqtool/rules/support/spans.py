@@ -80,7 +80,8 @@ class Spans:
             return self._moved(node)
         if known.passes_values:
             return self.of(node.input(0))
-        if known.span is None or index:
+        # An attribute of a local function's caller is not known here.
+        if known.span is None or index or node.is_parametric:
             return None
         spans = [self.of(node.input(each)) for each in range(len(node.proto.input))]
         return known.span(node, spans, lambda each: self._stored.array(node.input(each)))
