@@ -152,3 +152,17 @@ def test_ctrl_c_is_exit_130_and_leaves_nothing(tmp_path):
     assert process.returncode == 130
     assert "Traceback" not in said
     assert files(tmp_path) == ["m.onnx", "site"]
+
+
+def test_a_builder_that_dies_is_exit_1_and_tells_programs(tmp_path):
+    done = build(tmp_path, conv(), "--skip-validate", "--timeout", "0.01", "--output-format", "json")
+    assert done.code == 1
+    assert "was stopped after 0.01 s" in json.loads(done.out)["error"]["message"]
+    assert [each.name for each in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_refusal_is_told_once_to_programs(tmp_path):
+    done = build(tmp_path, refused(), "--skip-validate", "--output-format", "json")
+    assert done.code == 1
+    assert json.loads(done.out)["schema_version"] == 1
+    assert done.err.startswith("error: TensorRT for RTX refuses")
