@@ -66,15 +66,21 @@ SpanRule = Callable[[NodeView, Sequence[Span | None], Arrays], Span | None]
 """The values of the first output, given those of each input; None where nothing is known."""
 
 
-def within(low: float, high: float) -> SpanRule:
+def within(low: float, high: float, steepest: float = math.inf) -> SpanRule:
     """Return the rule of a function with values between these, whatever it reads.
 
-    It does not matter how far apart the values that it reads are: for such a function tools choose the whole range.
+    Args:
+        low: Its smallest value.
+        high: Its greatest value.
+        steepest: The most that it rises for a step of 1; infinity for a function of more than single values.
     """
 
     def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span:
-        del node, spans, arrays
-        return Span(low, high)
+        del node, arrays
+        span = spans[0]
+        if span is None:
+            return Span(low, high)
+        return Span(low, high, _product(span.width, steepest), span.axis, span.source)
 
     return rule
 

@@ -86,7 +86,7 @@ def _softplus(node: NodeView, value: float) -> float:
 TRAITS = {
     "Clip": Traits(span=_clipped, keeps_channels=True, nonnegative_if=_starts_at_zero, fused_behind_products=True),
     "Elu": Traits(span=_elu_span, keeps_channels=True, lacks_int8=True),
-    "Erf": Traits(span=within(-1, 1), bound=1.0, keeps_channels=True),
+    "Erf": Traits(span=within(-1, 1, 1.13), bound=1.0, keeps_channels=True),
     "Gelu": Traits(span=rising(_relu, -0.1701, 1.13), keeps_channels=True, lacks_int8=True),
     "HardSigmoid": Traits(span=within(0, 1), nonnegative=True, bound=1.0, keeps_channels=True),
     "HardSwish": Traits(span=rising(_relu, -0.3751, 1.5), keeps_channels=True),
@@ -102,9 +102,9 @@ TRAITS = {
     ),
     "Selu": Traits(lacks_int8=True),
     "Sigmoid": Traits(
-        span=within(0, 1), nonnegative=True, bound=1.0, keeps_channels=True, is_layer=True, lacks_int8=True
+        span=within(0, 1, 0.25), nonnegative=True, bound=1.0, keeps_channels=True, is_layer=True, lacks_int8=True
     ),
     "Softplus": Traits(span=rising(_softplus), nonnegative=True, lacks_int8=True),
     "Swish": Traits(keeps_channels=True),
-    "Tanh": Traits(span=within(-1, 1), bound=1.0, keeps_channels=True, is_layer=True, lacks_int8=True),
+    "Tanh": Traits(span=within(-1, 1, 1), bound=1.0, keeps_channels=True, is_layer=True, lacks_int8=True),
 }

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from qdqtool import ops
 from qdqtool.findings import Extent
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.ops import Span
@@ -121,6 +122,10 @@ def _compared(spans: Spans, entry: QdqNode) -> _Compared | None:
     values, given = spans.of(entry.data), spans.range_of(entry)
     if values is None or given is None or not 0 < values.width < math.inf:
         return None
+    producer = entry.data.producer if entry.data is not None else None
+    if producer is not None and ops.traits(producer).bound is not None:
+        # Behind a Sigmoid or Softmax tools choose all values that it can make, not those that it makes here.
+        values = Span(values.low, values.high, source=values.source)
     return _Compared(entry, given, values, given.width / values.width)
 
 
