@@ -5,6 +5,7 @@ of the DQ can show it. The values that the Q reads can: a scale that is far too 
 far too small puts every value at an end of the range. Both leave an error as large as the values.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -87,30 +88,38 @@ class PairError:
             ArgumentError: The scale does not fit the shape.
         """
         granularity = granularity_of(self.entry, scale)
-        made = codes.astype(self.fmt.dtype)
-        y = dequantize(made, scale, granularity, zero_point, output_dtype=FLOAT32).astype(FLOAT64)
-        values = np.clip(x.astype(FLOAT64), self.bounds.low, self.bounds.high)
-        step = np.abs(expand(scale, x.shape, granularity).astype(FLOAT64))
-        kept = _kept(x.astype(FLOAT64))
-        values, y = np.where(kept, values, 0.0), np.where(kept, y, 0.0)
-        difference = values - y
-        last_step = float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt))
-        # Rounding is never off by more than half of the widest step; the rest is for the roundings of the arithmetic.
-        outside = np.abs(difference) > step * last_step * (0.5 + 2.0**-10)
-        self.elements += int(np.count_nonzero(kept))
-        self.clipped += int(np.count_nonzero(outside))
-        self.vanished += int(np.count_nonzero((values != 0) & (y == 0)))
+        made = codes.astype(self.fmt.dtype, copy=False)
+        y = dequantize(made, scale, granularity, zero_point, output_dtype=FLOAT32)
+        # float32 suffices for the difference of two float32 numbers; large weights would take much memory in float64.
+        work = FLOAT32 if x.dtype.kind == "V" or x.dtype.itemsize <= FLOAT32.itemsize else FLOAT64
+        values = np.clip(x.astype(work, copy=False), work.type(self.bounds.low), work.type(self.bounds.high))
+        kept = _kept(x)
+        if not kept.all():
+            values, y = np.where(kept, values, work.type(0)), np.where(kept, y, FLOAT32.type(0))
+        step = np.abs(expand(scale, x.shape, granularity).astype(work))
         axis = normalize_axis(granularity.axis, x.ndim) if isinstance(granularity, PerAxis) else None
+        difference = values - y
+        self._count(values, y, np.abs(difference) > step * work.type(self._outside()), kept)
         over = tuple(each for each in range(x.ndim) if each != axis)
         self.low = np.minimum(self.low, np.min(values, over, initial=np.inf, where=kept).reshape(-1))
         self.high = np.maximum(self.high, np.max(values, over, initial=-np.inf, where=kept).reshape(-1))
-        self.signal = self.signal + np.sum(values * values, over).reshape(-1)
-        self.noise = self.noise + np.sum(difference * difference, over).reshape(-1)
-        self.scale = np.maximum(
-            self.scale, np.max(step, initial=0.0) if step.ndim == x.ndim and axis is None else step.reshape(-1)
-        )
+        self.signal = self.signal + _power(values, axis)
+        self.noise = self.noise + _power(difference, axis)
+        self.scale = np.maximum(self.scale, _scales(step, axis))
         self.is_symmetric &= self.fmt.low < 0 and (zero_point is None or not zero_point.astype(FLOAT64).any())
         self._count_codes(made)
+
+    def _outside(self) -> float:
+        """Return the error in scales that only clipping explains: rounding is off by half of the widest step at most.
+
+        The rest is for roundings of the arithmetic.
+        """
+        return float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) * (0.5 + 2.0**-6)
+
+    def _count(self, values: Array, y: Array, outside: Array, kept: Array) -> None:
+        self.elements += int(np.count_nonzero(kept))
+        self.clipped += int(np.count_nonzero(outside))
+        self.vanished += int(np.count_nonzero((values != 0) & (y == 0)))
 
     def _count_codes(self, codes: Array) -> None:
         if self.fmt.bits <= COUNTED_BITS and codes.dtype.itemsize == 1:
@@ -197,3 +206,19 @@ def _kept(values: Array) -> Array:
     kept = np.isfinite(values)
     masks = kept & (values <= MASK)
     return kept & ~masks if masks.any() and (kept & ~masks).any() else np.asarray(kept)
+
+
+def _power(values: Array, axis: int | None) -> Array:
+    """Return the sum of squares in float64, of shape ``[1]``, or ``[channels]`` for an axis."""
+    if axis is None:
+        return np.asarray(np.einsum("i,i->", values.reshape(-1), values.reshape(-1), dtype=FLOAT64)).reshape(1)
+    channels = values.shape[axis]
+    flat = values.reshape(math.prod(values.shape[:axis]), channels, math.prod(values.shape[axis + 1 :]))
+    return np.asarray(np.einsum("ijk,ijk->j", flat, flat, dtype=FLOAT64))
+
+
+def _scales(step: Array, axis: int | None) -> Array:
+    """Return the scale of each channel, float64; the largest one where there is no axis."""
+    return (
+        step.reshape(-1).astype(FLOAT64) if axis is not None else np.max(step, initial=0.0).reshape(1).astype(FLOAT64)
+    )
