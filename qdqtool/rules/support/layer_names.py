@@ -21,6 +21,9 @@ NO_LAYER = frozenset({"Constant", "Dropout", "Size"})
 READS_WEIGHTS = frozenset({"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization"})
 """Operators that hold their constants themselves: those are no layers."""
 
+MAX_DEPTH = 64
+"""Calls of functions in functions, and bodies in bodies, that are followed; a hostile file may have thousands."""
+
 
 @dataclass(frozen=True, slots=True)
 class TakenName:
@@ -60,24 +63,24 @@ class _Import:
     def run(self) -> Iterator[TakenName]:
         return self._scope(self._context.view.main)
 
-    def _scope(self, scope: Scope) -> Iterator[TakenName]:
-        for node in scope.nodes:
+    def _scope(self, scope: Scope, depth: int = 0) -> Iterator[TakenName]:
+        for node in scope.nodes if depth < MAX_DEPTH else ():
             function = self._context.functions.get((node.proto.domain, node.op_type, node.proto.overload))
             if node.op_type in RENAMED:
                 # A local function of that name is taken for the operator (QT407).
                 yield from self._renamed(node)
             elif function is not None:
-                yield from self._call(function)
+                yield from self._call(function, depth + 1)
             else:
                 for body in self._bodies[node]:
-                    yield from self._scope(body)
+                    yield from self._scope(body, depth + 1)
                 self._other(node)
 
-    def _call(self, function: Scope) -> Iterator[TakenName]:
+    def _call(self, function: Scope, depth: int) -> Iterator[TakenName]:
         self._calls[function] += 1
         # A third call tells nothing new. This also ends the walk where functions call themselves.
         if self._calls[function] <= 2:
-            yield from self._scope(function)
+            yield from self._scope(function, depth)
 
     def _renamed(self, node: NodeView) -> Iterator[TakenName]:
         for index in (0, 1):
