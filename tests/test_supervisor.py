@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import onnx
 import pytest
 
 HEAD = """
@@ -147,3 +148,42 @@ def test_without_fork_or_with_threads_the_work_is_done_in_place(tmp_path: Path):
         process.communicate(timeout=30)
         assert process.returncode == 7
         assert int((tmp_path / "pid").read_text()) == process.pid
+
+
+ENDLESS_LOOP = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[4] x) => (float[4] y) <int64 n = {4611686018427387904}, bool c = {1}> {
+  y = Loop (n, c, x) <body = b (int64 i, bool ci, float[4] a) => (bool co, float[4] o) {
+    co = Identity (ci)
+    o = Add (a, x)
+  }>
+}
+"""
+ENDLESS_INFERENCE = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[2,2] x) => (float[n] y) { y = Einsum <equation = "...i...->i"> (x) }
+"""
+AS_ONNX_DOES = "from qdqtool.graph.index import inference; inference.is_endless = lambda node: False; "
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("text", "words", "before"),
+    [
+        (ENDLESS_LOOP, ["check", "m.onnx"], ""),
+        (ENDLESS_INFERENCE, ["strip", "m.onnx", "-o", "s.onnx"], AS_ONNX_DOES),
+    ],
+    ids=["a Loop in ONNX Runtime", "shape inference of onnx"],
+)
+def test_libraries_that_do_not_return(tmp_path: Path, text: str, words: list[str], before: str, number: int):
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    code = f"import sys; sys.argv[1:] = {words!r}; {before}from qdqtool.__main__ import console; console()"
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=4)
+    begun = time.monotonic()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert time.monotonic() - begun < 8
+    assert (process.returncode, err.strip()) == (130, "interrupted; nothing was left behind")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]

@@ -288,7 +288,8 @@ def test_samples_that_change_between_checking_and_running_are_named(folder, tmp_
         "    global passes\n"
         "    passes += 1\n"
         "    for i in range(20):\n"
-        "        yield {'x': np.full((1, 3, 8, 8), i + (passes if i == 17 else 0), np.float32)}\n"
+        "        last = i + (passes if i == 17 else 0)\n"
+        "        yield {'x': np.linspace(-1, last, 192, dtype=np.float32).reshape(1, 3, 8, 8)}\n"
     )
     with pytest.raises(UsageError, match="gave another sample 17 than when it was checked"):
         calibrate(folder / "m.onnx", script)
