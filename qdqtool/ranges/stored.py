@@ -43,9 +43,10 @@ def _require_whole(path: Path, ranges: Ranges) -> None:
     if not part.is_whole:
         raise UsageError(
             f"ranges {path} are of an interrupted calibration, with {held}",
-            hint="run the same calibration again, which goes on where it stopped; `--force` takes them all the same",
+            hint="run the same calibration again, which goes on where it stopped; quantizing with `--force` takes them "
+            "all the same",
         )
     raise UsageError(
         f"ranges {path} are those of a shard, with {held}",
-        hint="join all shards: `qdqtool merge SHARD... -o RANGES`; `--force` takes them all the same",
+        hint="join all shards: `qdqtool merge SHARD... -o RANGES`; quantizing with `--force` takes them all the same",
     )

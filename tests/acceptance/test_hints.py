@@ -103,7 +103,7 @@ CASES = {
     ),
     "a shard as ranges": Case(
         "quantize float.onnx --calibration-cache shard1.json -o q2.onnx",
-        "join all shards: `qdqtool merge SHARD... -o RANGES`; `--force` takes them",
+        "join all shards: `qdqtool merge SHARD... -o RANGES`; quantizing with `--force`",
         fills={"SHARD...": "shard1.json shard2.json", "RANGES": "r3.json"},
     ),
     "too many shards": Case(
@@ -181,7 +181,7 @@ CASES = {
     "random inputs that do not fit": Case(
         "check picky.onnx",
         "the inputs were random; give real ones with `--data DATA`",
-        code=1,
+        code=2,
         fills={"DATA": "picky.npz"},
     ),
     "random calibration that does not fit": Case(

@@ -111,7 +111,7 @@ def test_missing_shapes_are_exit_2_with_the_option_spelled_out(tmp_path):
     done = build(tmp_path, dynamic)
     assert done.code == 2
     assert "[batch, 16, height, width]" in done.err
-    option = done.err.split("for example: ")[1].split(" (and")[0].split(" ")
+    option = done.err.split("for example: `")[1].split("`")[0].split(" ")
     assert option == ["--opt-shapes", "x:1x16x224x224"]
     assert "input x: 1x16x224x224" in build(tmp_path, dynamic, *option).out
 

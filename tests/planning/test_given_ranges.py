@@ -97,7 +97,7 @@ def test_ranges_of_an_equalised_model_are_not_exported(tmp_path, data):
     calibrate_to_file(tmp_path / "uneven.onnx", data, tmp_path / "r.json")
     with pytest.raises(UsageError, match="are of the model after equalization, which rescaled its tensors") as caught:
         convert_ranges(tmp_path / "r.json", tmp_path / "r.npz", "npz")
-    assert caught.value.hint == "calibrate again with --no-equalize --smoothquant off, then convert"
+    assert caught.value.hint == "calibrate again with `--no-equalize --smoothquant off`, then convert"
     assert not (tmp_path / "r.npz").exists()
     calibrate_to_file(tmp_path / "uneven.onnx", data, tmp_path / "r.json", Recipe(preparation=AS_IT_IS))
     assert convert_ranges(tmp_path / "r.json", tmp_path / "r.npz", "npz").tensors == 2
@@ -155,9 +155,8 @@ def test_ranges_of_a_shard_are_not_converted_and_the_hint_names_what_can_be_done
     calibrate_to_file(model, tmp_path / "many.npz", tmp_path / "s.json", Recipe(), shard=Shard(1, 2))
     with pytest.raises(UsageError, match="are those of a shard, with 16 of 32 samples") as caught:
         convert_ranges(tmp_path / "s.json", tmp_path / "r.npz", "npz")
-    assert (
-        caught.value.hint == "join all shards with `qdqtool merge`; `qdqtool quantize --force` takes them all the same"
-    )
+    join, force = "`qdqtool merge SHARD... -o RANGES`", "quantizing with `--force` takes them all the same"
+    assert caught.value.hint == f"join all shards: {join}; {force}"
 
 
 def test_a_file_without_ranges_is_not_converted(tmp_path):
