@@ -114,6 +114,7 @@ def settings_of(options: dict[str, Any]) -> "Settings":
         UsageError: The file cannot be read, or options contradict each other.
     """
     from qdqtool.errors import UsageError
+    from qdqtool.linting.parser_word import PARSER_TARGET
     from qdqtool.linting.settings import Config, settle
 
     if options["baseline"] is not None and options["write_baseline"] is not None:
@@ -133,7 +134,10 @@ def settings_of(options: dict[str, Any]) -> "Settings":
         parser=options["parser"],
         baseline=str(options["baseline"]) if options["baseline"] is not None else None,
     )
-    return settle(given, isolated=options["isolated"])
+    settings = settle(given, isolated=options["isolated"])
+    if options["parser"] and PARSER_TARGET not in settings.policy.targets:
+        raise UsageError(f"--parser asks for target {PARSER_TARGET} only", hint=f"--target {PARSER_TARGET}")
+    return settings
 
 
 def refuse_with_fixes(options: dict[str, Any]) -> None:

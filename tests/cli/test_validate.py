@@ -207,3 +207,21 @@ def test_the_gpus_that_lack_a_type_are_named(tmp_path: Path):
     assert unnamed.code == 0
     assert wrong.code == 2
     assert "'ampere' is no compute capability" in wrong.err
+
+
+def test_the_parser_is_demanded_for_its_own_target_only(good: Path):
+    done = qdqtool("validate", good, "--parser")
+
+    assert done.code == 2
+    assert "--target tensorrt-rtx" in done.err
+
+
+@pytest.mark.builder
+def test_the_report_says_whether_the_parser_was_asked(good: Path):
+    pytest.importorskip("tensorrt_rtx")
+    words = ("validate", good, "--target", "tensorrt-rtx", "--output-format", "json")
+    asked, off = (json.loads(qdqtool(*words, *more).out)["models"][0]["targets"][0] for more in ((), ("--no-parser",)))
+
+    assert (asked["parser"], asked["parser_messages"]) == ("asked", [])
+    assert asked["parser_note"].startswith("TensorRT for RTX 1.")
+    assert off["parser"] == "off"
