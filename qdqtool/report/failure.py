@@ -1,7 +1,7 @@
 """A command that ended without a report, for people on stderr and for programs on stdout."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 from rich.text import Text
@@ -50,4 +50,5 @@ def tell_programs(failure: Failure) -> None:
     """Print a failure on stdout as JSON, which is never empty there."""
     from qdqtool.report import json
 
-    click.echo(json.render(FailureReport(failure)))
+    plain = replace(failure, message=failure.message.removeprefix("error: "))
+    click.echo(json.render(FailureReport(plain)))
