@@ -16,6 +16,7 @@ from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.metrics import max_steps
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.own_nodes import granularity_of
+from qdqtool.running.variation import Variation
 
 FLOATS = "fcV"
 """Kinds of arrays of floats; V stands for the types that NumPy lacks."""
@@ -71,6 +72,7 @@ class Deviation:
         max_steps: Largest distance in steps of the DQ.
         error: The accumulated error; without elements for strings.
         agreement: The equal elements of what are no floats.
+        variation: How floats vary over the samples.
     """
 
     maker: QdqNode | None
@@ -78,11 +80,13 @@ class Deviation:
     max_steps: float | None = None
     error: AccumulatedError = field(default_factory=AccumulatedError)
     agreement: Agreement = field(default_factory=Agreement)
+    variation: Variation = field(default_factory=Variation)
 
     def add(self, expected: Array, found: Array) -> None:
         """Count one sample."""
-        if expected.shape == found.shape and expected.dtype.kind not in FLOATS:
-            self.agreement.add(expected, found)
+        if expected.shape == found.shape:
+            counted = self.variation if expected.dtype.kind in FLOATS else self.agreement
+            counted.add(expected, found)
         if expected.dtype.kind not in NUMBERS:
             self.error.other_shapes += expected.shape != found.shape
             return

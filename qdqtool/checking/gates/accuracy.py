@@ -19,6 +19,16 @@ STEP = 2.0**-8
 """An output with a known bound passes with an error below this share of the bound: one step of 8 bits. Scores may all
 be near 0 on some data."""
 
+CONSTANT_DB = 6.0
+"""An output below this SQNR, where the error is half of it, is lost if a constant would be closer to the reference."""
+
+VARIES_DB = 30.0
+"""A reference varies where its SQNR against what changes with the sample is below this. Above it, an output that is
+quantized to 8 bits may be the same in all samples."""
+
+LEAST_ERROR = 2.0**-20
+"""Outputs that are off by no more than this may be constant: a reference near 0 may be the rounding of float32."""
+
 LEAST_OF_ONE_VALUE = 0.5
 """Share that must agree where the reference has one value everywhere, and chance says nothing."""
 
@@ -66,7 +76,26 @@ def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> s
     if bound is not None and result.max_abs is not None and result.max_abs <= bound * STEP:
         return ""
     fault = distance_fault(result, LEAST_DB)
-    return f"{fault}: the error is larger than the output itself" if fault and not result.zero_reference else fault
+    if result.zero_reference:
+        return fault
+    return f"{fault}: the error is larger than the output itself" if fault else _no_variation(result, deviation)
+
+
+def _no_variation(result: OutputResult, deviation: Deviation) -> str:
+    """Return why an output does not depend on the samples as its reference does; empty where it does."""
+    variation, error = deviation.variation, deviation.error
+    if error.max_abs <= LEAST_ERROR:
+        return ""
+    if variation.is_zero:
+        return f"it is 0 everywhere, and the reference is up to {error.max_abs:.3g}"
+    varying, varying_db = variation.reference, variation.reference_db
+    if not varying or varying_db is None:
+        return ""
+    if variation.is_constant and varying_db < VARIES_DB:
+        return f"it is the same in all {variation.samples} samples, and the reference is not"
+    if result.sqnr_db is not None and result.sqnr_db < CONSTANT_DB and error.noise >= varying:
+        return f"found {result.sqnr_db:.6g} dB: an output that is the same in all samples could have a smaller error"
+    return ""
 
 
 def _no_agreement(share: float, deviation: Deviation) -> str:

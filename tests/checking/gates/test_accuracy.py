@@ -127,3 +127,42 @@ def test_scores_near_zero_may_have_an_error_of_one_step_of_8_bits(data: Path) ->
     assert near.outputs[0].sqnr_db < -20
     assert accuracy(near).passed
     assert not accuracy(check_model(scores(2), baseline=scores(15), data=data)).passed
+
+
+def biased(weights: np.ndarray, offset: float) -> Model:
+    """x -> MatMul -> Add -> y."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Add", ["t", "o"], ["y"])]
+    constants = {"w": weights.astype(np.float32), "o": np.full(1, offset, np.float32)}
+    return Model(make_model(nodes, {"x": ("N", 8)}, {"y": ("N", CLASSES)}, constants))
+
+
+@pytest.mark.parametrize("offset", [0, 3, 30])
+def test_an_output_that_is_the_same_in_all_samples_is_lost(offset: float, data: Path) -> None:
+    """A large bias hides it: the SQNR is 0.0, 4 and 22 dB."""
+    report = check_model(biased(0 * W, offset), baseline=biased(W, offset), data=data)
+    assert report.outputs[0].sqnr_db is not None
+    assert report.outputs[0].sqnr_db >= 0
+    assert [gate.name for gate in report.gates if not gate.passed] == ["accuracy"]
+    reason = "it is the same in all 200 samples, and the reference is not" if offset else "it is 0 everywhere"
+    assert reason in accuracy(report).failures[0]
+    noisy = W + np.random.default_rng(6).normal(size=W.shape) * 0.1
+    assert check_model(biased(noisy, offset), baseline=biased(W, offset), data=data).passed
+
+
+def test_equal_probabilities_for_all_classes_are_lost(data: Path) -> None:
+    flat, sharp = (network(factor * W, ("Softmax", {})) for factor in (1e-3, 8))
+    report = check_model(flat, baseline=sharp, data=data)
+    assert report.outputs[0].sqnr_db == pytest.approx(0.7, abs=0.3)
+    assert "an output that is the same in all samples could have a smaller error" in accuracy(report).failures[0]
+
+
+def test_an_output_may_be_constant_where_its_reference_hardly_varies(data: Path) -> None:
+    assert check_model(biased(0 * W, 1000), baseline=biased(W, 1000), data=data).passed
+    assert check_model(biased(0 * W, 0), baseline=biased(1e-8 * W, 0), data=data).passed
+
+
+def test_one_sample_shows_an_output_of_zeros_and_no_constant(tmp_path: Path) -> None:
+    np.savez(tmp_path / "one.npz", x=X[:1])
+    zeros = check_model(biased(0 * W, 0), baseline=biased(W, 0), data=tmp_path / "one.npz")
+    assert "it is 0 everywhere" in accuracy(zeros).failures[0]
+    assert check_model(biased(0 * W, 30), baseline=biased(W, 30), data=tmp_path / "one.npz").passed
