@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import onnx
 
 from qdqtool.graph.edits.edit import (
@@ -171,7 +172,7 @@ class StripEdits:
             return
         tensor = self._float_tensor(entry, stored)
         if tensor is None:
-            self._keep(entry, "its scale or zero point is not constant, or does not fit its input")
+            self._keep(entry, "its scale or zero point is not constant, not finite, or does not fit its input")
             return
         self.edits.append(AddInitializer(entry.node.scope.path, tensor))
         self._replace(entry, output, tensor.name, None)
@@ -187,6 +188,8 @@ class StripEdits:
         if granularity is None or scale is None or (entry.zero_point is not None and zero_point is None):
             return None
         if scale.shape not in {granularity.scale_shape(tuple(stored.dims)), (1,), ()}:
+            return None
+        if not np.isfinite(scale.astype(FLOAT32)).all():
             return None
         # A DQ returns the type of its scale, but none returns float8e8m0.
         default = FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype

@@ -272,3 +272,14 @@ def test_a_clip_whose_bounds_the_caller_of_its_function_gives_may_be_negative() 
     model.opset_import.extend(imports)
     model.functions.append(function)
     assert [made.op_type for made in strip_from(Model(model)).report.restored] == ["Relu"]
+
+
+def test_a_weight_whose_scale_is_nan_keeps_its_dq() -> None:
+    nodes = [
+        helper.make_node("DequantizeLinear", ["codes", "scales"], ["w"], name="dq", axis=1),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    constants = {"codes": np.ones((4, 2), np.int8), "scales": np.array([0.5, np.nan], np.float32)}
+    result = strip_from(Model(make_model(nodes, {"x": ("N", 4)}, {"y": ("N", 2)}, constants)))
+    assert result.report.removed == ()
+    assert [(kept.node, "not finite" in kept.reason) for kept in result.report.kept] == [("dq", True)]

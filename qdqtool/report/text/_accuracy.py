@@ -11,6 +11,9 @@ SHOWN = 20
 POOR_DB = 10.0
 """Below this noise is more than a tenth of the signal's power: no task survives it, so the line stands out."""
 
+LOST_DB = 0.0
+"""Below this the gate `accuracy` of `check` fails."""
+
 
 def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = "float model") -> None:
     """Print what an output lost against the baseline, in dB, and the tensors that lost most by their own pair."""
@@ -56,4 +59,7 @@ def _verdict(output: OutputAccuracy) -> Text:
         return Text(f"  output     {name}: not compared", "yellow")
     if output.sqnr_db is None:
         return Text(f"  output     {name}: the float output is zero everywhere, and this one is not", "yellow")
-    return Text(f"  output     {name}: {output.sqnr_db:.1f} dB", "yellow" if output.sqnr_db < POOR_DB else "")
+    line = f"  output     {name}: {output.sqnr_db:.1f} dB"
+    if output.sqnr_db < LOST_DB:
+        return Text(f"{line}, LOST: the error is larger than the output itself", "bold red")
+    return Text(f"{line}, POOR", "yellow") if output.sqnr_db < POOR_DB else Text(line)

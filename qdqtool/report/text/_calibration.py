@@ -23,6 +23,12 @@ def print_repeated(samples: int, repeated: int, console: Console) -> None:
         console.print(f"REPEATED {share} equal an earlier one: the data has {samples - repeated}", style="yellow")
 
 
+def print_single(samples: int, repeated: int, console: Console) -> None:
+    """Print that all ranges come from one sample, if so: the accuracy that is measured on it is not that on others."""
+    if samples - repeated == 1:
+        console.print("ONE sample: what lies outside its ranges in other samples is clipped", style="yellow")
+
+
 def print_preparation(reports: Sequence[PreparationReport], console: Console) -> None:
     """Print what became of each step that found something to do."""
     for report in reports:

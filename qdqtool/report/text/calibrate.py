@@ -5,7 +5,7 @@ from rich.text import Text
 
 from qdqtool.jobs.calibrate_report import CalibrateReport
 from qdqtool.report.terminal import escape, plural
-from qdqtool.report.text._calibration import SHOWN, print_preparation, print_repeated
+from qdqtool.report.text._calibration import SHOWN, print_preparation, print_repeated, print_single
 from qdqtool.report.text._rest import limit, print_rest
 
 
@@ -24,6 +24,7 @@ def render(report: CalibrateReport, console: Console) -> None:
         console.print("RANDOM calibration: the ranges say nothing about real inputs", style="yellow")
     print_preparation(report.preparation, console)
     print_repeated(report.data.samples, report.data.repeated, console)
+    print_single(report.data.samples, report.data.repeated, console)
     for tensor in report.unseen[: limit(console, SHOWN)]:
         scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
         console.print(f"UNSEEN   {escape(tensor.tensor)}{scope}: {escape(tensor.reason)}", style="yellow")

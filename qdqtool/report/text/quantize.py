@@ -8,7 +8,14 @@ from qdqtool.planning import modes
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.report.terminal import escape, plural
 from qdqtool.report.text._accuracy import print_accuracy
-from qdqtool.report.text._calibration import SHOWN, print_given, print_preparation, print_repeated, print_skipped
+from qdqtool.report.text._calibration import (
+    SHOWN,
+    print_given,
+    print_preparation,
+    print_repeated,
+    print_single,
+    print_skipped,
+)
 from qdqtool.report.text._high_precision import print_high_precision
 from qdqtool.report.text._pairs import print_counts, print_files, print_opset, print_pairs
 from qdqtool.report.text._rest import limit, print_rest
@@ -58,6 +65,8 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
     data = f"{plural(used.samples, 'sample')} of {escape(used.source)}"
     console.print(_WITHOUT_RANGES.get(used.method, f"calibrated with {used.method} over ") + data)
     print_repeated(used.samples, used.repeated, console)
+    if used.method not in _WITHOUT_RANGES:
+        print_single(used.samples, used.repeated, console)
     if used.random:
         console.print(
             f"RANDOM calibration, seed {used.seed}: it says nothing about real inputs",

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.small import make_model
 
 from qdqtool.checking.report import GateResult
 from qdqtool.graph.model import Model
@@ -55,3 +56,19 @@ def test_nan_that_the_baseline_does_not_have_fails_though_it_has_others(data) ->
 
 def test_a_finite_baseline_excuses_nothing(data) -> None:
     assert not finite(shifted_log(-1.0), shifted_log(0.0), data).passed
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_scale_fails_though_a_relu_hides_what_it_makes(bad: float) -> None:
+    nodes = [
+        helper.make_node("DequantizeLinear", ["codes", "scales"], ["w"], name="dq", axis=1),
+        helper.make_node("MatMul", ["x", "w"], ["t"]),
+        helper.make_node("Relu", ["t"], ["r"]),
+        helper.make_node("IsNaN", ["r"], ["n"]),
+        helper.make_node("Where", ["n", "zero", "r"], ["y"]),
+    ]
+    scales = np.array([0.5, bad, 0.5], np.float32)
+    constants = {"codes": np.zeros((4, 3), np.int8), "scales": scales, "zero": np.zeros(1, np.float32)}
+    report = check_model(Model(make_model(nodes, {"x": ("N", 4)}, {"y": ("N", 3)}, constants)))
+    gate = next(gate for gate in report.gates if gate.name == "finite")
+    assert gate.failures == ("DequantizeLinear 'dq': 1 of 3 scales are NaN or infinite",)

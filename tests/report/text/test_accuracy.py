@@ -29,6 +29,8 @@ def test_a_problem_is_said_and_escaped():
     ("found", "words"),
     [
         (output(), "31.2 dB"),
+        (output(9.9), "9.9 dB, POOR"),
+        (output(-0.5), "-0.5 dB, LOST: the error is larger than the output itself"),
         (output(None, exact=True), "equal"),
         (output(None, finite=False), "NaN or infinity where the float model has none"),
         (output(None), "the float output is zero everywhere, and this one is not"),

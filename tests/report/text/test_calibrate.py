@@ -58,3 +58,7 @@ def test_strings_of_model_and_data_are_escaped():
     text = "\n".join(lines(model=HOSTILE, output=HOSTILE, data=data, unseen=(unseen,)))
 
     assert text.count(ESCAPED) == 6
+
+
+def test_ranges_of_one_sample_are_said_to_be_that():
+    assert lines(data=DataDescription("images", 1, None, {}), samples=1)[1].startswith("ONE sample: what lies outside")
