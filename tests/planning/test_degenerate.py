@@ -8,6 +8,7 @@ import pytest
 from onnx import helper
 from support.small import make_model, run
 
+from qdqtool.data.request import FileData
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.planning.recipe import Recipe
 
@@ -27,11 +28,12 @@ def network(weight: np.ndarray) -> onnx.ModelProto:
     return make_model(nodes, {"x": ("N", 64)}, {"y": ("N", 32)}, weights)
 
 
-def quantized(weight: np.ndarray, x: np.ndarray, folder: Path, method: str = "auto"):
+def quantized(weight: np.ndarray, x: np.ndarray, folder: Path, method: str = "auto", *, constant: bool = False):
     onnx.save(network(weight), folder / "m.onnx")
     np.savez(folder / "data.npz", x=x.astype(np.float32))
     options = QuantizeOptions(recipe=Recipe(method=method))
-    return quantize_model(folder / "m.onnx", folder / "data.npz", folder / "q.onnx", options)
+    data = FileData(path=folder / "data.npz", allow_constant=constant)
+    return quantize_model(folder / "m.onnx", data, folder / "q.onnx", options)
 
 
 def sqnr(folder: Path, x: np.ndarray) -> float:
@@ -103,14 +105,14 @@ def test_an_outlier_too_far_away_to_tell_the_others_apart_is_named_with_what_to_
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_input_that_is_always_zero_is_named(method, weight, x, tmp_path):
-    report = quantized(weight, np.zeros_like(x), tmp_path, method)
+    report = quantized(weight, np.zeros_like(x), tmp_path, method, constant=True)
     assert conditions(report)["x"] == "zeros"
     assert sqnr(tmp_path, np.zeros((4, 64))) > 30
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_constant_tensor_is_named_and_keeps_its_value(method, weight, x, tmp_path):
-    report = quantized(weight, np.full_like(x, -0.37), tmp_path, method)
+    report = quantized(weight, np.full_like(x, -0.37), tmp_path, method, constant=True)
     assert conditions(report)["x"] == "constant"
     (quantize,) = (node for node in onnx.load(tmp_path / "q.onnx").graph.node if node.input[0] == "x")
     scale = next(t for t in onnx.load(tmp_path / "q.onnx").graph.initializer if t.name == quantize.input[1])

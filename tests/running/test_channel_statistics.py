@@ -12,6 +12,9 @@ from qdqtool.graph.model import Model
 from qdqtool.running.channel_statistics import MAX_SAMPLES, MIN_SAMPLES, SHARE, ChannelData
 from qdqtool.running.float_runs import FloatRuns
 
+CHANNELS = np.arange(1, 7, dtype=np.float32)
+"""The value of each of six channels. They differ: a sample with a single value would be refused."""
+
 
 def feeds_of(model: onnx.ModelProto, folder, **arrays: np.ndarray):
     np.savez(folder / "data.npz", **arrays)
@@ -61,30 +64,31 @@ def test_a_large_model_is_looked_at_on_fewer_samples(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("count", [3, MIN_SAMPLES + 1, SHARE * (MIN_SAMPLES + 3), SHARE * MAX_SAMPLES * 2])
 def test_only_a_share_of_the_samples_is_looked_at(count, tmp_path):
-    x = np.arange(count, dtype=np.float32)[:, np.newaxis, np.newaxis] * np.ones((1, 4, 6), np.float32)
+    signs = np.resize(np.float32([1, -1]), (1, 4, 6))
+    x = np.arange(1, count + 1, dtype=np.float32)[:, np.newaxis, np.newaxis] * signs
     found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(ModelIndex.of(Model(products())))
     looked_at = min(count, max(count // SHARE, MIN_SAMPLES), MAX_SAMPLES)
-    assert next(iter(found.values())).peak.tolist() == [looked_at - 1] * 6
+    assert next(iter(found.values())).peak.tolist() == [looked_at] * 6
 
 
 def test_the_model_runs_once_however_often_it_is_asked(tmp_path, monkeypatch):
-    x = np.ones((2, 4, 6), np.float32)
+    x = np.broadcast_to(CHANNELS, (2, 4, 6))
     data = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns())
     first = data.of(ModelIndex.of(Model(products())))
     monkeypatch.setattr(FloatRuns, "run", lambda *_: pytest.fail("it ran again"))
     data.rescale({((), "x"): np.array([2.0, 1.0, 1.0, 1.0, 1.0, 4.0]), ((), "unknown"): np.ones(1)})
-    assert next(iter(first.values())).peak.tolist() == [1.0] * 6
+    assert next(iter(first.values())).peak.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     again = next(iter(data.of(ModelIndex.of(Model(products()))).values()))
-    assert again.peak.tolist() == [0.5, 1.0, 1.0, 1.0, 1.0, 0.25]
-    assert data.means(Model(products()))[(), "x"].tolist() == [0.5, 1.0, 1.0, 1.0, 1.0, 0.25]
-    assert again.mean_square.tolist() == [0.25, 1.0, 1.0, 1.0, 1.0, 0.0625]
+    assert again.peak.tolist() == [0.5, 2.0, 3.0, 4.0, 5.0, 1.5]
+    assert data.means(Model(products()))[(), "x"].tolist() == [0.5, 2.0, 3.0, 4.0, 5.0, 1.5]
+    assert again.mean_square.tolist() == [0.25, 4.0, 9.0, 16.0, 25.0, 2.25]
 
 
 def test_a_tensor_that_is_not_finite_is_left_out(tmp_path):
     nodes = [helper.make_node("Div", ["x", "zero"], ["d"]), helper.make_node("MatMul", ["d", "w"], ["y"])]
     weights = {"zero": np.zeros(1, np.float32), "w": np.ones((6, 4), np.float32)}
     proto = make_model(nodes, {"x": ("N", 6)}, {"y": ("N", 4)}, weights)
-    data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)), FloatRuns())
+    data = ChannelData(feeds_of(proto, tmp_path, x=np.broadcast_to(CHANNELS, (2, 6))), FloatRuns())
     assert data.of(ModelIndex.of(Model(proto))) == {}
 
 
@@ -96,7 +100,7 @@ def test_a_branch_that_never_runs_has_no_statistics(tmp_path):
     other = helper.make_graph([twice, helper.make_node("MatMul", ["outer", "w"], ["b"])], "else", [], outputs[1:])
     node = helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other)
     proto = make_model([node], {"x": ("N", 6)}, {"y": ("N", 4)}, weights)
-    data = ChannelData(feeds_of(proto, tmp_path, x=np.ones((2, 6), np.float32)), FloatRuns())
+    data = ChannelData(feeds_of(proto, tmp_path, x=np.broadcast_to(CHANNELS, (2, 6))), FloatRuns())
     assert {value.name: found.peak.tolist() for value, found in data.of(ModelIndex.of(Model(proto))).items()} == {
-        "outer": [2.0] * 6
+        "outer": [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]
     }

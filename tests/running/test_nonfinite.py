@@ -84,11 +84,11 @@ g (float[1,16] x) => (float[1,16] y) <float[16,16] w = {%s}, float gone = {-inf}
 
 
 def calibrated(tmp_path, text, samples, **more):
-    """Ranges of a model in text form, whose weight w is filled in, on rows of samples."""
+    """Calibrate a model in text form, its weight ``w`` filled in; a row grows from the value given to 1.5 times it."""
     identity = ", ".join(str(value) for value in np.eye(16, dtype=np.float32).ravel())
     model = onnx.parser.parse_model(HEADER + text % identity)
     onnx.save(model, tmp_path / "m.onnx")
-    np.savez(tmp_path / "d.npz", x=np.array(samples, np.float32)[:, None].repeat(16, axis=1), **more)
+    np.savez(tmp_path / "d.npz", x=np.outer(samples, np.linspace(1, 1.5, 16)).astype(np.float32), **more)
     return qdq.calibrate(tmp_path / "m.onnx", tmp_path / "d.npz")
 
 
