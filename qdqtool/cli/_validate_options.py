@@ -136,7 +136,7 @@ def settings_of(options: dict[str, Any]) -> "Settings":
     )
     settings = settle(given, isolated=options["isolated"])
     if options["parser"] and PARSER_TARGET not in settings.policy.targets:
-        raise UsageError(f"--parser asks for target {PARSER_TARGET} only", hint=f"--target {PARSER_TARGET}")
+        raise UsageError(f"--parser asks for target {PARSER_TARGET} only", hint=f"add `--target {PARSER_TARGET}`")
     return settings
 
 

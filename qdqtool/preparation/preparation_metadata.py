@@ -42,7 +42,7 @@ def prepared_like(quantized: Model, baseline: Model) -> Prepared:
     be compared. A note that is malformed, or does not fit the baseline, is ignored. Local functions that quantizing
     inlined are inlined first.
     """
-    baseline = inline_like(quantized, baseline)
+    baseline = inline_like(quantized, baseline).model
     text = read_metadata(quantized, PREPARATION_KEY)
     if text is None or len(text) > MAX_NOTE_BYTES:
         return Prepared(baseline)

@@ -61,13 +61,19 @@ def inline_repeated(
     return Transformed(inlined, tuple(_describe(found)))
 
 
-def inline_like(quantized: Model, baseline: Model) -> Model:
-    """Inline the functions of a baseline that its quantized form no longer has, so that their tensors match."""
+def inline_like(quantized: Model, baseline: Model) -> Transformed[tuple[InlinedFunction, ...]]:
+    """Inline the functions of a baseline that its quantized form no longer has, so that their tensors match.
+
+    Args:
+        quantized: The quantized model.
+        baseline: The float model; it is not changed.
+    """
     kept = {function_path(function) for function in quantized.proto.functions}
     gone = [function_path(function) for function in baseline.proto.functions if function_path(function) not in kept]
     counts = call_counts(GraphView(baseline)) if gone else {}
-    known = [path for path in gone if 0 < counts[path] < MANY]
-    return (_inlined(baseline, known) if known else None) or baseline
+    found = {path: counts[path] for path in gone if 0 < counts[path] < MANY}
+    inlined = _inlined(baseline, found) if found else None
+    return Transformed(baseline, ()) if inlined is None else Transformed(inlined, tuple(_describe(found)))
 
 
 def _reaching(view: GraphView, is_quantizable: Callable[[NodeView], bool]) -> set[ScopePath]:

@@ -84,6 +84,9 @@ CASES = {
     "a model that is quantized already": Case(
         "quantize q.onnx --calib-data data.npz -o q2.onnx", "`--existing keep` quantizes only what is float in it"
     ),
+    "a target without a parser": Case(
+        "validate q.onnx --parser", "add `--target {}`", then=(0, 1), needs="tensorrt_rtx"
+    ),
     "a plan that is none": Case("insert float.onnx --plan broken.toml -o q2.onnx", "`qdqtool explain plan` shows"),
     "a plan of another model": Case(
         "insert float.onnx --plan other.toml -o q2.onnx", "`qdqtool inspect --tensors MODEL` lists the tensors"

@@ -15,7 +15,7 @@ from qdqtool.data import input_specs, random_feeds, with_shapes
 from qdqtool.data.request import DataRequest
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import ShapeOptions
-from qdqtool.errors import UsageError
+from qdqtool.errors import GateError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
@@ -102,7 +102,7 @@ def test_it_builds_wherever_the_float_model_does(case: Case, tmp_path: Path) -> 
     options = BuildOptions(shapes=ShapeOptions(opt=case.shapes))
     if case.source.stem in REFUSED_AS_FLOAT:
         for path in (case.source, case.packed):
-            with pytest.raises(UsageError, match="internal error in the control flow") as caught:
+            with pytest.raises(GateError, match="internal error in the control flow") as caught:
                 build_engine(path, tmp_path / "e", backend="tensorrt-rtx", options=options)
             assert "--input-shapes" in str(caught.value.hint)
         options = BuildOptions(shapes=ShapeOptions(fixed=case.shapes))

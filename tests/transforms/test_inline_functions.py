@@ -130,7 +130,7 @@ def test_a_baseline_with_the_function_is_compared_tensor_by_tensor(data: Path) -
     assert report.passed
     assert len(report.boundaries) == 3
     baseline = Model(block_model())
-    assert inline_like(baseline, baseline) is baseline
+    assert inline_like(baseline, baseline).model is baseline
 
 
 def test_a_call_that_does_not_fit_its_function_is_left_alone() -> None:
@@ -139,7 +139,7 @@ def test_a_call_that_does_not_fit_its_function_is_left_alone() -> None:
     assert inline(model) == (model, ())
     float_model = block_model()
     float_model.graph.node[-1].input.append("x")
-    assert inline_like(Model(onnx.ModelProto()), Model(float_model)).proto is float_model
+    assert inline_like(Model(onnx.ModelProto()), Model(float_model)).model.proto is float_model
 
 
 def test_functions_that_would_multiply_without_bound_are_left_alone() -> None:
