@@ -175,11 +175,17 @@ def _print_verdict(report: CheckReport, console: Console) -> None:
     count = f"{report.qdq.checked} of {plural(report.qdq.total, 'Q/DQ node')} checked{own}{skipped}"
     worst = f"; {_worst(report)}" if report.baseline is not None else ""
     if report.passed:
-        held = f"{plural(len(report.gates), 'gate')} held"
+        held = f"{plural(len(report.gates), 'gate')} held{_doubts(report)}"
         console.print(Text.assemble(("PASSED", "bold green"), f"   {held}{worst}; {count}"))
     else:
         missed = ", ".join(gate.name for gate in report.gates if not gate.passed)
         console.print(Text.assemble(("FAILED", "bold red"), f"   missed {missed}{worst}; {count}"))
+
+
+def _doubts(report: CheckReport) -> str:
+    """Return how many gates warn of what fails on real data, in words; empty where none does."""
+    doubtful = sum(bool(gate.warnings) for gate in report.gates)
+    return f", {doubtful} of them only since the inputs were random" if doubtful else ""
 
 
 def _worst(report: CheckReport) -> str:

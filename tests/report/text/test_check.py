@@ -93,6 +93,14 @@ def test_each_gate_has_a_row_and_the_verdict_counts_them():
     assert lines()[-1] == "PASSED   1 gate held; 3 of 3 Q/DQ nodes checked"
 
 
+def test_the_verdict_says_what_random_inputs_excused():
+    doubtful = replace(FINITE, name="accuracy", requires="0 dB", detail="1 of 1 are lost", warnings=("y has -40 dB",))
+    text = lines(gates=(FINITE, doubtful), warnings=doubtful.warnings)
+
+    assert ["accuracy", "WARN", "0 dB", "1 of 1 are lost"] in cells("\n".join(text))
+    assert text[-1].startswith("PASSED   2 gates held, 1 of them only since the inputs were random; ")
+
+
 def test_outputs_are_compared_with_the_baseline_only_where_there_is_one():
     exact = replace(OUTPUT, name="z", exact=True, max_steps=0)
     compared = cells("\n".join(lines(baseline="f.onnx", outputs=(OUTPUT, exact))))
