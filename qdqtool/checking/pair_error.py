@@ -20,9 +20,10 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ops.support.imposed_bounds import NO_BOUNDS, Bounds
 from qdqtool.running.own_nodes import granularity_of
 
-MASK = -1e4
-"""Values from here down represent minus infinity in front of a Softmax, where other values are present. Networks use
--10000, -1e9 and the smallest float16 and float32. They are left out: one such value would be the whole signal."""
+MASK = -5e3
+"""Values from here down represent minus infinity in front of a Softmax, where other values are present. Networks add
+-10000, -1e9 or the smallest float16 or float32 to scores, which may bring -10000 up again. They are left out: one such
+value would be the whole signal."""
 
 LEAST_DB = {2: 0.25, 4: 3.0, 6: 3.0}
 """Lowest SQNR in dB of a pair that fits its tensor, by the bits of the format. Normal values with the largest of 3,000

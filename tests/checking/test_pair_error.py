@@ -94,7 +94,7 @@ def test_dead_channels_are_not_judged_by_themselves() -> None:
 def test_masks_and_what_is_not_finite_are_left_out() -> None:
     x = X.copy()
     x[0, :100], x[1, 0], x[1, 1], x[1, 2] = -1e9, np.nan, np.inf, -np.inf
-    kept = np.isfinite(x) & (x > -1e4)
+    kept = np.isfinite(x) & (x > -5e3)
     found = error_of(x, 0.03)
     assert found.elements == np.count_nonzero(kept)
     y = np.clip(np.rint(x[kept] / np.float32(0.03)), -128, 127) * np.float32(0.03)
@@ -135,3 +135,13 @@ def test_scales_that_fit_normal_values_are_far_above_the_limit_of_the_format(kin
     assert found.lowest_db is not None
     assert math.isfinite(found.lowest_db)
     assert found.lowest_db > found.least_db
+
+
+def test_scores_that_a_mask_of_10000_was_added_to_are_left_out() -> None:
+    """-10000 + 3.5 lies above -10000."""
+    scores = np.random.default_rng(0).normal(size=200).astype(np.float32)
+    scores[::4] -= 10000
+    error = error_of(scores.reshape(1, -1), 0.03)
+    assert error.elements == 150
+    assert error.sqnr_db is not None
+    assert error.sqnr_db > 30

@@ -58,10 +58,17 @@ def _faults(
 ) -> list[str]:
     found = []
     for result, (value, deviation) in zip(outputs, places, strict=True):
-        fault = _fault(result, deviation, bound_of(evidence.job.index, value))
+        fault = _no_reference(deviation) or _fault(result, deviation, bound_of(evidence.job.index, value))
         if fault:
             found.append(f"{what} '{result.name}': {fault}")
     return found
+
+
+def _no_reference(deviation: Deviation) -> str:
+    error = deviation.error
+    if error.elements and error.nonfinite == error.elements:
+        return "its reference is NaN or infinite everywhere, so that nothing was compared"
+    return ""
 
 
 def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> str:

@@ -166,3 +166,19 @@ def test_one_sample_shows_an_output_of_zeros_and_no_constant(tmp_path: Path) -> 
     zeros = check_model(biased(0 * W, 0), baseline=biased(W, 0), data=tmp_path / "one.npz")
     assert "it is 0 everywhere" in accuracy(zeros).failures[0]
     assert check_model(biased(0 * W, 30), baseline=biased(W, 30), data=tmp_path / "one.npz").passed
+
+
+def test_a_reference_of_nan_proves_nothing(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=-np.abs(X))
+
+    def root(hidden: bool) -> Model:
+        """y = sqrt(x), which is NaN; hidden: 0 in its place, as a Q would make it."""
+        nodes = [helper.make_node("Sqrt", ["x"], ["r"]), helper.make_node("IsNaN", ["r"], ["n"])]
+        nodes.append(helper.make_node("Where", ["n", "o" if hidden else "r", "r"], ["y"]))
+        return Model(make_model(nodes, {"x": ("N", 8)}, {"y": ("N", 8)}, {"o": np.zeros(1, np.float32)}))
+
+    for hidden in (True, False):
+        report = check_model(root(hidden), baseline=root(False), data=tmp_path / "d.npz")
+        assert accuracy(report).failures == (
+            "output 'y': its reference is NaN or infinite everywhere, so that nothing was compared",
+        )
