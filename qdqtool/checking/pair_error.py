@@ -51,6 +51,7 @@ class PairError:
         bounds: What the Q does besides rounding, in place of a Relu or Clip that a quantizer removed: it is done to the
             values before they are compared.
         elements: Values that were compared; NaN, infinities and masks are left out.
+        nans: Values that are NaN.
         clipped: Values outside the range of the format.
         vanished: Values other than 0 that became 0.
         low: Smallest value, by channel where the scale is per-axis: of shape ``[channels]``, else ``[1]``.
@@ -66,6 +67,7 @@ class PairError:
     fmt: NumberFormat
     bounds: Bounds = NO_BOUNDS
     elements: int = 0
+    nans: int = 0
     clipped: int = 0
     vanished: int = 0
     low: Array = field(default_factory=lambda: np.full(1, np.inf))
@@ -95,6 +97,7 @@ class PairError:
         work = FLOAT32 if x.dtype.kind == "V" or x.dtype.itemsize <= FLOAT32.itemsize else FLOAT64
         values = np.clip(x.astype(work, copy=False), work.type(self.bounds.low), work.type(self.bounds.high))
         kept = _kept(x)
+        self.nans += int(np.count_nonzero(np.isnan(x))) if not kept.all() else 0
         if not kept.all():
             values, y = np.where(kept, values, work.type(0)), np.where(kept, y, FLOAT32.type(0))
         step = np.abs(expand(scale, x.shape, granularity).astype(work))

@@ -24,18 +24,23 @@ FITS = 2.0
 def results(evidence: Evidence) -> Iterator[GateResult]:
     """Judge every Q of a tensor that is not constant; active where one ran."""
     index = evidence.job.index
-    judged = [each for each in evidence.job.pair_errors.values() if each.elements and not is_constant(index, each)]
+    errors = evidence.job.pair_errors.values()
+    judged = [each for each in errors if (each.elements or each.nans) and not is_constant(index, each)]
     if not judged:
         return
     low = [each for each in judged if misses(each) and not _is_near_zero(index, each)]
     destroyed = [each for each in low if not evidence.is_random or not above(each, RANDOM_LEAST_DB)]
+    # A Q to integers makes a code of NaN, and nothing behind it shows that there was one.
+    hidden = [_nan_line(each) for each in judged if each.nans and each.fmt.kind == "integer"]
+    suspect = [_line(each) for each in low if each not in destroyed] + (hidden if evidence.is_random else [])
+    failures = [*map(_line, destroyed), *(hidden if not evidence.is_random else [])]
     yield GateResult.of(
         name=NAME,
         requires="every scale fits what its Q reads: 6 dB SQNR, 3 dB with 4 bits"
         + (f"; on random inputs {RANDOM_LEAST_DB:g} dB" if evidence.is_random else ""),
-        failures=map(_line, destroyed),
-        detail=_worst(judged) if not destroyed else f"{len(destroyed)} of {len(judged)} do not",
-        warnings=(f"{_line(each)}; the inputs were random" for each in low if each not in destroyed),
+        failures=failures,
+        detail=_worst(judged) if not failures else f"{len(failures)} of {len(judged)} do not",
+        warnings=(f"{line}; the inputs were random" for line in suspect),
     )
 
 
@@ -75,6 +80,15 @@ def _tensor(error: PairError) -> str:
 
 
 def _line(error: PairError) -> str:
+    return f"{_place(error)}: {error.describe()}"
+
+
+def _nan_line(error: PairError) -> str:
+    share = error.nans / (error.elements + error.nans)
+    return f"{_place(error)}: {share:.1%} of the values are NaN, and become codes like any other"
+
+
+def _place(error: PairError) -> str:
     node = error.entry.node
     scope = f" in {display(node.scope.path)}" if node.scope.path else ""
-    return f"QuantizeLinear '{node.label}'{scope} on '{_tensor(error)}': {error.describe()}"
+    return f"QuantizeLinear '{node.label}'{scope} on '{_tensor(error)}'"

@@ -141,3 +141,19 @@ def test_a_q_that_does_the_work_of_a_relu_is_judged_by_what_it_keeps(
     """ONNX Runtime's quantizer removes a Relu in front of a Q whose zero point is the lowest code."""
     np.savez(tmp_path / "d.npz", x=np.random.default_rng(0).normal(size=(4, 200)).astype(np.float32))
     assert activations(check_model(text_model(FUSED.format(scale=scale)), data=tmp_path / "d.npz")).passed is passed
+
+
+@pytest.mark.parametrize(("kind", "passed"), [(T.INT8, False), (T.FLOAT8E4M3FN, True)])
+def test_a_nan_that_becomes_a_code_fails(kind: int, passed: bool, tmp_path: Path) -> None:
+    """fp8 has NaN itself, and shows it at the output."""
+    model = pair_model(kind)
+    model.proto.graph.node.insert(0, onnx.helper.make_node("Sqrt", ["x"], ["r"]))
+    model.proto.graph.node[1].input[0] = "r"
+    np.savez(tmp_path / "d.npz", x=np.float32([[1.0, 4.0, 9.0, -1.0]]))
+    gate = activations(check_model(model, data=tmp_path / "d.npz"))
+    assert gate.passed is passed
+    if not passed:
+        assert "25.0% of the values are NaN" in gate.failures[0]
+    random = activations(check_model(model, data=DataRequest(input_shapes={"x": (50,)})))
+    assert random.passed
+    assert any("NaN" in warning for warning in random.warnings) is not passed
