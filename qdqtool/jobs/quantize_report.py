@@ -60,7 +60,8 @@ class QuantizeReport:
         skipped: Every operator that could be quantized and was not, with the reason.
         degenerate: Tensors and weights that no scale serves well, with what was done.
         high_precision: What became of what stays float; None where it stays in the type of the model.
-        findings: What ``validate`` says of the output: warnings and advice, never errors.
+        findings: What ``validate`` says of the output: warnings and advice. The only error is QN504, at a tensor that
+            ``degenerate`` names as ``strays``.
         accuracy: What quantizing cost on a few of the samples; None where there is no data.
         ranges_file: The ranges file written, if any.
         plan_file: The plan file written, if any.

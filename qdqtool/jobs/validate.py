@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 
 from qdqtool import targets as _targets
@@ -100,19 +100,28 @@ def _judged(
         )
 
 
-def require_valid(quantized: Model, source: Model, target: str) -> tuple[Finding, ...]:
-    """Find what the linter says of a quantized model, which is no error.
+def require_valid(
+    quantized: Model, source: Model, target: str, lossy: Container[tuple[str, str]] = ()
+) -> tuple[Finding, ...]:
+    """Find what the linter says of a quantized model, and refuse one with errors.
 
     Args:
         quantized: The model.
         source: The float model that it was made of: a fault that it has already is named as such.
         target: What the model is for.
+        lossy: Scope and name of each tensor of which the caller reports that most of its values are lost. Where an
+            outlier was clipped, the tensor behind it cannot fill the range that calibration saw, which QN504 reports:
+            that error alone is returned as a finding.
 
     Raises:
-        GateError: There is an error; the message has the first.
+        GateError: There is another error; the message has the first.
     """
     findings = validate_model(quantized, [target]).findings
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = [
+        finding
+        for finding in findings
+        if finding.severity == "error" and not (finding.code == "QN504" and (finding.graph, finding.tensor) in lossy)
+    ]
     if not errors:
         return findings
     first = errors[0]

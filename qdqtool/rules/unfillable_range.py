@@ -32,7 +32,9 @@ class UnfillableRange(Rule):
     An integer range of which every channel can take fewer than four codes is an error.
 
     What no bound can say needs data: a range of an input of the model that is too large, one behind a
-    LayerNormalization, one that clips most values of its tensor. `check` compares each Q with what it sees.
+    LayerNormalization, one that clips most values of its tensor. The gate `activations` of `check` compares the range
+    of each Q with the values that it sees, and with `--baseline` the gate `weights` compares each stored weight with
+    that of the float model, which finds a wrong scale of a weight.
 
     Bad: a scale of 33 behind a Relu, for values up to 2.
 
@@ -42,7 +44,10 @@ class UnfillableRange(Rule):
     code = "QN504"
     name = "numbers.unfillable-range"
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
-    remedy = "calibrate again, or find the scale that is in another unit; `check` with data measures every Q"
+    remedy = (
+        "calibrate again, or find the scale that is in another unit: the gate `activations` of `check` measures every "
+        "Q, and with `--baseline` the gate `weights` finds a wrong scale of stored weights"
+    )
     VALID = (
         Example(
             "a product that can fill the range behind it",
@@ -92,10 +97,11 @@ class UnfillableRange(Rule):
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare each range with the values that can come in."""
         del target
-        if not context.qdq.nodes:
+        entries = [*_activations(context)]
+        if not entries:
             return
         spans = Spans(context)
-        judged = {entry: found for entry in _activations(context) if (found := _compared(spans, entry)) is not None}
+        judged = {entry: found for entry in entries if (found := _compared(spans, entry)) is not None}
         for entry, found in judged.items():
             if found.times > MOST_UNUSED and not _is_filled_beside(context, entry, judged):
                 yield _fault(context, found)

@@ -11,13 +11,13 @@ from support.generated_plan import write_generated_plan
 
 import qdqtool
 from qdqtool import rules, targets
-from qdqtool.errors import ArgumentError, ModelError
+from qdqtool.errors import ArgumentError, GateError, ModelError
 from qdqtool.findings import Finding
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.insert import InsertOptions, insert_plan
-from qdqtool.jobs.validate import validate_files, validate_model, validate_models
+from qdqtool.jobs.validate import require_valid, validate_files, validate_model, validate_models
 from qdqtool.linting.policy import Policy
 from qdqtool.report import json as json_report
 
@@ -267,8 +267,8 @@ def test_what_insert_writes_is_clean_everywhere(real_model: Path, weights: Weigh
     plan = write_generated_plan(load_model(real_model), tmp_path)
     insert_plan(real_model, plan, tmp_path / "q.onnx", InsertOptions(weights=weights))
 
-    # float weights are asked for, and the plan takes layers that are too small to gain
-    assert not validate_model(tmp_path / "q.onnx", EVERY, ignore=["QM603", "QL308"]).findings
+    # Float weights are asked for, the plan takes layers that are too small to gain, and its ranges are made up.
+    assert not validate_model(tmp_path / "q.onnx", EVERY, ignore=["QM603", "QL308", "QN504"]).findings
 
 
 @pytest.mark.parametrize(("side", "reported"), [(600, True), (100, False)])
@@ -342,3 +342,20 @@ def test_the_parser_is_asked_about_many_files_and_rules_are_not_repeated(float_m
 def test_the_parser_reads_files_only():
     with pytest.raises(ArgumentError, match="save the model first"):
         validate_model(parse(CLEAN), ["tensorrt-rtx"], parser=True)
+
+
+@pytest.mark.parametrize("lossy", [set(), {("", "x")}, {("body", "r")}])
+def test_an_unfillable_range_is_refused_unless_its_tensor_is_known_to_be_lost(lossy: set[tuple[str, str]]):
+    model = Model(rules.get("QN504").INVALID[0].model())
+
+    with pytest.raises(GateError, match="QN504"):
+        require_valid(model, model, "tensorrt", lossy)
+    assert "QN504" in {each.code for each in require_valid(model, model, "tensorrt", {*lossy, ("", "r")})}
+
+
+def test_a_tensor_that_is_known_to_be_lost_may_have_no_other_error():
+    model = Model(rules.get("QP101").INVALID[0].model())
+    tensors = {("", name) for node in model.proto.graph.node for name in (*node.input, *node.output)}
+
+    with pytest.raises(GateError, match="QP101"):
+        require_valid(model, model, "tensorrt", tensors)

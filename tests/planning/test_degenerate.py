@@ -10,6 +10,7 @@ from support.small import make_model, run
 
 from qdqtool.data.request import FileData
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.jobs.validate import validate_model
 from qdqtool.planning.recipe import Recipe
 
 METHODS = ["max", "auto", "mse", "entropy", "percentile"]
@@ -90,9 +91,13 @@ def test_whatever_the_method_a_tensor_of_which_nothing_else_is_left_is_named(met
 def test_what_an_outlier_makes_of_other_tensors_is_named_too(weight, x, tmp_path):
     """One row of 256 is all outliers behind the first layer: too many to be clipped, so most others become 0."""
     x[100, 7] = 1e4
-    found = {entry.tensor: entry for entry in quantized(weight, x, tmp_path).degenerate}
+    report = quantized(weight, x, tmp_path)
+    found = {entry.tensor: entry for entry in report.degenerate}
     assert found["a"].condition == "strays"
     assert found["a"].action.startswith("NOT clipped: 99.6")
+    # The clipped input cannot fill the range behind it: an error for validate, which the report has too.
+    assert [(each.code, each.tensor) for each in report.findings if each.severity == "error"] == [("QN504", "a")]
+    assert any(each.severity == "error" for each in validate_model(tmp_path / "q.onnx", ["tensorrt"]).findings)
 
 
 def test_an_outlier_too_far_away_to_tell_the_others_apart_is_named_with_what_to_do(weight, x, tmp_path):

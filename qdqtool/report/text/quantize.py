@@ -1,5 +1,7 @@
 """The quantize report for a terminal."""
 
+from collections import Counter
+
 from rich.console import Console
 from rich.text import Text
 
@@ -107,15 +109,14 @@ def _print_degenerate(report: QuantizeReport, console: Console) -> None:
 
 
 def _print_verdict(report: QuantizeReport, console: Console) -> None:
-    counts = (
-        plural(sum(finding.severity == severity for finding in report.findings), severity)
-        for severity in ("warning", "info")
-    )
-    console.print(
-        Text.assemble("validate for ", report.target, ": ", ("pass", "bold green"), f" ({', '.join(counts)})")
-    )
-    warnings = [finding for finding in report.findings if finding.severity == "warning"]
-    for finding in warnings[: limit(console, SHOWN)]:
+    by_severity = Counter[str](finding.severity for finding in report.findings)
+    verdict = ("fail", "bold red") if by_severity["error"] else ("pass", "bold green")
+    severities = ("error", "warning", "info") if by_severity["error"] else ("warning", "info")
+    counts = (plural(by_severity[severity], severity) for severity in severities)
+    console.print(Text.assemble("validate for ", report.target, ": ", verdict, f" ({', '.join(counts)})"))
+    shown = [finding for level in ("error", "warning") for finding in report.findings if finding.severity == level]
+    for finding in shown[: limit(console, SHOWN)]:
         where = f" {escape(finding.node)}:" if finding.node else ""
-        console.print(Text.assemble("  ", (finding.code, "yellow"), f"{where} {escape(finding.message)}"))
-    print_rest(len(warnings), SHOWN, console)
+        color = "red" if finding.severity == "error" else "yellow"
+        console.print(Text.assemble("  ", (finding.code, color), f"{where} {escape(finding.message)}"))
+    print_rest(len(shown), SHOWN, console)

@@ -14,7 +14,7 @@ from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.ops import ProductOp, Span, constant_span, same_span, summed_span
 from qdqtool.rules.support.rule_context import Bounds, RuleContext
 from qdqtool.rules.support.stored_values import StoredValues
-from qdqtool.rules.support.words import format_of
+from qdqtool.rules.support.words import format_of, has_its_inputs
 
 NO_ZERO_POINT = Bounds(0.0, 0.0)
 
@@ -33,7 +33,8 @@ class Spans:
         for node in context.nodes:
             for index in range(len(node.proto.output)):
                 value = node.output(index)
-                if value is not None and value not in self._known:
+                # A constant is read when somebody asks for it: the weight of a product is not.
+                if value is not None and value not in self._known and not self._stored.is_constant(value):
                     self._known[value] = self._made(node, index)
 
     def of(self, value: Value | None) -> Span | None:
@@ -41,7 +42,7 @@ class Spans:
         if value is None:
             return None
         if value not in self._known:
-            # An initializer, or an input of the graph.
+            # A constant, an input of the graph, or a tensor that a node before its producer reads.
             self._known[value] = self._constant(value)
         return self._known[value]
 
@@ -65,9 +66,7 @@ class Spans:
         return constant_span(array) if array is not None else None
 
     def _made(self, node: NodeView, index: int) -> Span | None:
-        value, entry, product = node.output(index), self._context.qdq.get(node), ops.product(node)
-        if value is not None and self._stored.is_constant(value):
-            return self._constant(value)
+        entry, product = self._context.qdq.get(node), ops.product(node)
         if entry is not None:
             return None if entry.is_quantize else self.range_of(entry)
         return self._product(node, product) if product is not None else self._followed(node, index)
@@ -81,7 +80,7 @@ class Spans:
         if known.passes_values:
             return self.of(node.input(0))
         # An attribute of a local function's caller is not known here.
-        if known.span is None or index or node.is_parametric:
+        if known.span is None or index or node.is_parametric or not has_its_inputs(node):
             return None
         spans = [self.of(node.input(each)) for each in range(len(node.proto.input))]
         return known.span(node, spans, lambda each: self._stored.array(node.input(each)))
@@ -104,13 +103,15 @@ class Spans:
             return self._of_two(node, product)
         # A convolution reads zeros beyond the edge.
         data = data.on(axis).including(0) if product.is_convolution else data.on(axis)
-        canonical = layout.canonical(weight.astype(np.float32, copy=False))
-        total, magnitudes = (each.sum(axis=(2, 3), dtype=np.float64) for each in (canonical, np.abs(canonical)))
-        rising, falling = (magnitudes + total) / 2, (total - magnitudes) / 2
-        if not math.isfinite(data.low) or not math.isfinite(data.high):
+        with np.errstate(all="ignore"):
+            canonical = layout.canonical(weight.astype(np.float32, copy=False))
+            total, magnitudes = (np.add.reduce(each, (2, 3), np.float64) for each in (canonical, np.abs(canonical)))
+        most = float(magnitudes.max())
+        if not all(map(math.isfinite, (most, data.low, data.high))):
             return None
+        rising, falling = (magnitudes + total) / 2, (total - magnitudes) / 2
         low, high = rising * data.low + falling * data.high, rising * data.high + falling * data.low
-        width = float(magnitudes.max()) * data.width
+        width = most * data.width
         span = Span(float(low.min()), float(high.max()), width, axis, data.source)
         return self._biased(node, product, span.times(float(node.attribute("alpha", 1.0))))
 

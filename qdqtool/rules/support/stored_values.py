@@ -37,14 +37,7 @@ class StoredValues:
 
     def is_constant(self, value: Value) -> bool:
         """Return whether a tensor is constant, or made of a constant by Q, DQ and nodes that only move values."""
-        source: Value | None = value
-        for _ in range(MAX_STEPS):
-            if source is None or source.producer is None:
-                break
-            entry = self._context.qdq.get(source.producer)
-            if entry is None and not ops.traits(source.producer).reorders_axes:
-                break
-            source = source.producer.input(0)
+        source, _ = self._traced(value)
         return source is not None and self._context.constants.is_constant(source)
 
     def array(self, value: Value | None) -> Array | None:
@@ -56,19 +49,44 @@ class StoredValues:
         found = None
         # Other rules report what cannot be read.
         with contextlib.suppress(ModelError, ArgumentError, ValueError):
-            found = self._read(value)
+            found = self._computed(value)
         if found is None or found.size <= MOST_KEPT:
             self._arrays[value] = found
         return found
 
+    def _traced(self, value: Value) -> tuple[Value | None, list[NodeView]]:
+        """Return the tensor that a tensor is made of by Q, DQ and nodes that only move values, and these nodes.
+
+        They are followed for a few steps only: a damaged model may have a cycle, and a hostile one a chain of any
+        length.
+        """
+        source: Value | None = value
+        nodes: list[NodeView] = []
+        while source is not None and source.producer is not None and len(nodes) < MAX_STEPS:
+            node = source.producer
+            if self._context.qdq.get(node) is None and not ops.traits(node).reorders_axes:
+                break
+            nodes.append(node)
+            source = node.input(0)
+        return source, nodes[::-1]
+
+    def _computed(self, value: Value) -> Array | None:
+        source, nodes = self._traced(value)
+        found, are_codes = self._read(source) if source is not None else None, True
+        for node in nodes:
+            if found is None:
+                return None
+            entry = self._context.qdq.get(node)
+            if entry is None:
+                found = _reordered(node, found)
+                continue
+            # The rounding of a Q changes no bound: behind one the values stay what they are.
+            if are_codes and not entry.is_quantize:
+                found = self._dequantized(entry, found)
+            are_codes = False
+        return found
+
     def _read(self, value: Value) -> Array | None:
-        entry = self._context.qdq.maker(value)
-        if entry is not None:
-            # The rounding of a Q changes no bound.
-            return self.array(entry.data) if entry.is_quantize else self._dequantized(entry)
-        producer = value.producer
-        if producer is not None and ops.traits(producer).reorders_axes:
-            return self._reordered(producer)
         if not self._context.constants.is_constant(value):
             return None
         stored = self._context.constants.direct(value)
@@ -79,27 +97,25 @@ class StoredValues:
         found = self._context.constants.array(value)
         return found if found is not None and found.dtype.kind in "fiuV" else None
 
-    def _reordered(self, node: NodeView) -> Array | None:
-        inner = self.array(node.input(0))
-        if inner is None:
-            return None
-        order = [ops.source_axis(node, axis, inner.ndim) for axis in range(inner.ndim)]
-        return np.transpose(inner, [axis for axis in order if axis is not None])
-
-    def _dequantized(self, entry: QdqNode) -> Array | None:
-        data = self.array(entry.data)
-        if data is None or self._context.qdq.maker(entry.data) is not None:
-            return data
+    def _dequantized(self, entry: QdqNode, data: Array) -> Array | None:
         scale, zero = self._context.array(entry.scale), self._context.array(entry.zero_point)
         fmt, granularity = format_of(entry.quantized_type), entry.granularity
         if scale is None or granularity is None or (zero is None and entry.zero_point is not None):
             return None
         if fmt is None:
             # int32: a bias, whose codes are exact.
-            return as_reals(data) * as_reals(scale) if data.ndim <= 1 and zero is None else None
+            is_bias = data.ndim <= 1 and zero is None and scale.size in {1, data.size}
+            return as_reals(data) * as_reals(scale) if is_bias else None
         axis = self._context.axis(entry)
         # Most weights: the general function takes five times as long for small ones.
         if not isinstance(granularity, Blocked) and axis is not None and (zero is None or not zero.any()):
+            if axis >= data.ndim or scale.size not in {1, data.shape[axis]}:
+                return None
             steps = scale.astype(np.float32).reshape([-1 if each == axis else 1 for each in range(data.ndim)])
             return np.multiply(data, steps, dtype=np.float32)
         return dequantize(data, scale, granularity, zero, output_dtype="float32")
+
+
+def _reordered(node: NodeView, array: Array) -> Array | None:
+    order = [axis for each in range(array.ndim) if (axis := ops.source_axis(node, each, array.ndim)) is not None]
+    return np.transpose(array, order)

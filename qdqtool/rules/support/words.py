@@ -1,6 +1,7 @@
 """The words of messages, so that all rules use the same ones."""
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -50,6 +51,21 @@ def _accepts(op_type: str, opset: int, index: int, name: str) -> bool:
     except (onnx.defs.SchemaError, TypeError):
         return True
     return not formal or f"tensor({name})" in formal[min(index, len(formal) - 1)].types
+
+
+def has_its_inputs(node: NodeView) -> bool:
+    """Return whether a node has as many inputs as ONNX defines for its operator; True where it is not known."""
+    fewest, most = _input_counts(node.op_type, node.scope.opset)
+    return fewest <= len(node.proto.input) <= most
+
+
+@functools.lru_cache(maxsize=1024)
+def _input_counts(op_type: str, opset: int) -> tuple[int, float]:
+    try:
+        schema = onnx.defs.get_schema(op_type, opset)
+    except (onnx.defs.SchemaError, TypeError):
+        return 0, math.inf
+    return schema.min_input, schema.max_input
 
 
 @functools.lru_cache(maxsize=1024)

@@ -55,7 +55,8 @@ def report_of(folder: Path):
 
 
 def assert_runs_as_planned(folder: Path, planned: int, number_format: str) -> None:
-    assert validate_model(folder / "placed.onnx", ["tensorrt", "tensorrt-rtx"]).findings == ()
+    # QN504: every activation here has the same made-up range, which no Softmax fills.
+    assert validate_model(folder / "placed.onnx", ["tensorrt", "tensorrt-rtx"], ignore=["QN504"]).findings == ()
     report = report_of(folder)
     assert [node for node in report.nodes if node.reason is not None] == []
     assert report.achieved == report.planned == {number_format: planned}

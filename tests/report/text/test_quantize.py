@@ -140,3 +140,12 @@ def test_strings_of_model_and_data_are_escaped():
     )
 
     assert text.count("evil") == text.count(ESCAPED) == 6
+
+
+def test_an_error_of_the_output_is_no_pass_and_comes_first():
+    error = Finding(code="QN504", name="n", severity="error", effect="silent", message="nothing fills it", node="a")
+
+    shown = lines(findings=(WARNING, error))
+
+    first = shown.index("validate for tensorrt: fail (1 error, 1 warning, 0 infos)")
+    assert shown[first + 1 : first + 3] == ["  QN504 a: nothing fills it", "  QP302 q: slow"]

@@ -10,6 +10,7 @@ from onnx import TensorProto as T
 from support.corpus._case import graph_model, node, tensor
 
 from qdqtool.graph.model import Model
+from qdqtool.ops import Span
 from qdqtool.rules import RuleContext
 from qdqtool.rules.support import stored_values
 from qdqtool.rules.support.spans import Spans
@@ -114,3 +115,45 @@ def test_of_large_constants_nothing_is_known(monkeypatch: pytest.MonkeyPatch):
 
     assert spans.of(context.view.scopes[0].values["xd"]) is not None
     assert spans.of(context.view.scopes[0].values["a"]) is None
+
+
+def spans_of(nodes: list[onnx.NodeProto], *names: str) -> list[Span | None]:
+    """The spans of tensors behind a pair from -1.28 to 1.27."""
+    pair = [node("QuantizeLinear", ["x", "s", "z"], "q"), node("DequantizeLinear", ["q", "s", "z"], "d")]
+    stored = [tensor("s", 0.01), tensor("z", 0, T.INT8), tensor("bad", [[np.inf, -np.inf], [np.nan, 1]])]
+    model = graph_model([*pair, *nodes], [("x", T.FLOAT, [1, 2])], [(names[-1], T.FLOAT, None)], stored)
+    spans = Spans(context := RuleContext(Model(model)))
+    return [spans.of(context.view.scopes[0].values[name]) for name in names]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        node("Add", ["d"], "y"),
+        node("Add", ["d", "d", "d"], "y"),
+        node("Relu", [], "y"),
+        node("Relu", ["y"], "y"),
+        node("Add", ["d", "y"], "y"),
+        node("Conv", ["d", "y"], "y"),
+        node("MatMul", ["d"], "y"),
+        node("MatMul", ["d", "nowhere"], "y"),
+        node("BatchNormalization", ["d"], "y"),
+    ],
+)
+def test_of_a_damaged_node_nothing_is_known(broken: onnx.NodeProto):
+    assert spans_of([broken], "y") == [None]
+
+
+@pytest.mark.filterwarnings("error")
+def test_of_a_product_with_weights_that_are_not_finite_nothing_is_known():
+    assert spans_of([node("MatMul", ["d", "bad"], "y")], "y") == [None]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_chain_of_any_length_is_followed_without_recursion(backwards: bool):
+    nodes = [node("Relu", [f"t{index}" if index else "d"], f"t{index + 1}") for index in range(20_000)]
+
+    found = spans_of(nodes[::-1] if backwards else nodes, "t1", "t20000")
+
+    # Nodes in another order than that of the data are a finding of their own (QM617), and not followed.
+    assert [span and (span.low, round(span.high, 4)) for span in found] == [None if backwards else (0, 1.27)] * 2
