@@ -9,6 +9,7 @@ from typing import Self
 from qdqtool.data import Feeds
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.soundness import require_sound
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
@@ -74,11 +75,12 @@ class FloatRuns:
 
         Raises:
             CapabilityError: ONNX Runtime is not installed or cannot run the model.
-            ModelError: ONNX Runtime refuses the model.
+            ModelError: The model is not sound, or ONNX Runtime refuses it.
         """
         wanted = [value for value in values if not is_fed(value)]
         if self._open is None or self._open.model is not model or not self._open.has(wanted):
             index = self.index_of(model)
+            require_sound(index.view)
             self.close()
             self._open = _Open(model, index, [*_outputs(index), *self._read(index), *wanted])
         return self._open.observer

@@ -11,6 +11,7 @@ from support.small import make_model
 
 from qdqtool.data import Feeds
 from qdqtool.data.request import open_feeds
+from qdqtool.errors import ModelError
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.running.float_runs import KEPT, FloatRuns
@@ -71,3 +72,10 @@ def test_what_ran_does_not_run_again(runs: FloatRuns, feeds: Feeds, monkeypatch:
 def test_kept_outputs_hold_no_memory_of_the_session(runs: FloatRuns, feeds: Feeds) -> None:
     kept = runs.first(Model(doubled_then_squared()), feeds)
     assert all(outputs["y"].flags.owndata for outputs in kept)
+
+
+def test_a_model_with_an_output_that_nothing_makes_is_refused(runs: FloatRuns) -> None:
+    model = doubled_then_squared()
+    model.graph.output[0].name = "absent"
+    with pytest.raises(ModelError, match="'absent' is an output that nothing makes"):
+        runs.observer(Model(model), ())
