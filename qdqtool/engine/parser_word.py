@@ -64,9 +64,11 @@ def _demand(word: ParserWord) -> ParserWord:
 
 def _ask(builder: EngineBuilder, process: ParserProcess, path: Path, demanded: bool) -> ParserWord:
     try:
-        # Before the parser may open the file: this refuses external data outside the folder, which the parser reads.
-        size = model_bytes(load_model(path))
-    except ModelError:
+        size = path.stat().st_size
+        if size <= MOST_BYTES or demanded:
+            # Before the parser may open the file: this refuses external data outside the folder, which it reads.
+            size = model_bytes(load_model(path))
+    except (ModelError, OSError):
         return ParserWord(status="off", note="the model cannot be read")
     if size > MOST_BYTES and not demanded:
         return ParserWord(status="off", note=f"{size / 1e9:.1f} GB; --parser asks all the same")

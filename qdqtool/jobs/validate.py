@@ -6,7 +6,6 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 
 from qdqtool import targets as _targets
-from qdqtool.engine.parser_word import asked_about
 from qdqtool.errors import ArgumentError, GateError
 from qdqtool.findings import Finding
 from qdqtool.graph.io.load import load_model
@@ -90,9 +89,12 @@ def _judged(
     paths: list[Path], linter: Linter, parser: bool | None, lint: Callable[[], list[ModelReport]]
 ) -> ValidateReport:
     """Return what ``lint`` says of the files, with what TensorRT's parser says meanwhile."""
-    to_ask = [path for path in paths if linter.hears_parser(path)] if parser is not False else []
+    to_ask = dict.fromkeys(path for path in paths if parser is not False and linter.hears_parser(path))
     if not to_ask:
         return validate_report(lint())
+    # Imported here, so that most runs do not load the engine's modules.
+    from qdqtool.engine.parser_word import asked_about
+
     with asked_about(to_ask, demanded=parser is True) as answer:
         return validate_report(
             linter.with_parser(report, answer(path)) if path in to_ask else report
