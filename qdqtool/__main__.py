@@ -54,8 +54,8 @@ class _Stdout(io.FileIO):
 
 def console() -> None:
     """Run the command line of this process in a child, which signals end in every phase."""
-    supervise(_lost)
     _open_missing_streams()
+    supervise(_lost)
     raw = io.BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False))
     sys.stdout = io.TextIOWrapper(
         raw, sys.stdout.encoding, sys.stdout.errors, line_buffering=bool(sys.stdout.line_buffering)
@@ -175,9 +175,13 @@ def _wants_json(words: Sequence[str]) -> bool:
 
 def _open_missing_streams() -> None:
     # A shell may have closed them (>&-). The next file that is opened would get the number, and what is printed.
-    for name in ("stdin", "stdout", "stderr"):
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(handle, True)
+    os.close(handle)
+    for handle, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115, PTH123
+            # The number stays open when this object goes, because another one may print to it.
+            setattr(sys, name, open(handle, "r" if name == "stdin" else "w", closefd=False))  # noqa: SIM115
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The shell around the commands: instant start, help everywhere, exit codes, no traceback, nothing unescaped."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -177,6 +178,25 @@ def test_closed_streams_are_no_error(tmp_path: Path, closed: str) -> None:
     done = shell(f"qdqtool strip m.onnx -o s.onnx {closed}", tmp_path)
     assert done.returncode == 0, done.stderr
     onnx.checker.check_model(onnx.load(tmp_path / "s.onnx"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not tell what is open")
+@pytest.mark.parametrize("closed", ["0<&-", ">&-", "2>&-", "0<&- >&- 2>&-"])
+def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path, closed: str) -> None:
+    # What is printed would be written into that file.
+    code = (
+        "import os, sys\nfrom qdqtool import __main__ as entry\n"
+        "def main():\n"
+        "    streams = [stream.fileno() for stream in (sys.stdin, sys.stdout, sys.stderr)]\n"
+        "    open('seen', 'w').write(repr([(each, os.readlink(f'/proc/self/fd/{each}')) for each in streams]))\n"
+        "entry.main = main\nentry.console()"
+    )
+    (tmp_path / "main.py").write_text(code)
+    shell(f"'{sys.executable}' main.py {closed}", tmp_path)
+    seen = dict(ast.literal_eval((tmp_path / "seen").read_text()))
+    assert list(seen) == [0, 1, 2]
+    numbers = {"0<&-": [0], ">&-": [1], "2>&-": [2]}.get(closed, [0, 1, 2])
+    assert [seen[number] for number in numbers] == ["/dev/null"] * len(numbers)
 
 
 @pytest.mark.parametrize(
