@@ -1,6 +1,7 @@
 # Everything a newcomer needs; each target sets up its own virtual environment first.
 #   make demo   the main job on a sample model      make test   the tests
 #   make lint   format, style, types, layers        make check  lint and test
+#   make properties  what must hold of every job, each on 10,000 new random models; EXAMPLES=500 for fewer
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
 PYTHON ?= python3
 VENV   ?= .venv
@@ -13,7 +14,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench corpus peers gpu-test clean
+.PHONY: setup demo test lint format check bench properties corpus peers gpu-test clean
 
 setup: $(READY)
 
@@ -46,6 +47,9 @@ check: lint test
 
 bench: $(READY)
 	for file in $(filter-out benchmarks/corpus.py benchmarks/peers.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+
+properties: $(READY)
+	QDQTOOL_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -n auto --dist worksteal tests/properties tests/support $(ARGS)
 
 # ARGS=--nodes: ONNX's node tests alone; see benchmarks/corpus.py
 corpus: $(READY)

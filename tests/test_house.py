@@ -24,6 +24,7 @@ ELSEWHERE = {
     "benchmarks": "the scripts in benchmarks/",
     "gpu": "engines that run on a GPU",
     "integrations": "pre-commit and the GitHub action",
+    "properties": "every job on random models",
     "sample_models": "the scripts in sample_models/",
     "support": "what tests themselves stand on",
 }

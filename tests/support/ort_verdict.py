@@ -4,6 +4,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+Arrays = dict[str, np.ndarray]
+
 FLOAT8 = range(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ + 1)
 
 
@@ -20,6 +22,12 @@ def ort_run(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
     """The first output for ``x``, the first input."""
     session = _session(model)
     return session.run(None, {session.get_inputs()[0].name: x})[0]
+
+
+def ort_outputs(model: onnx.ModelProto, feeds: Arrays) -> Arrays:
+    """Every output by its name, for these inputs."""
+    names = [output.name for output in model.graph.output]
+    return dict(zip(names, _session(model).run(names, feeds), strict=True))
 
 
 def _session(model: onnx.ModelProto) -> object:

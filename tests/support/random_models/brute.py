@@ -1,0 +1,114 @@
+"""What a model says, read without the package: node by node, name by name."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from qdqtool.graph.io.tensors import make_tensor
+
+Limits = tuple[float | None, float | None]
+
+QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+
+
+def all_graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    """The main graph and every body in it."""
+    waiting = [proto.graph]
+    while waiting:
+        graph = waiting.pop()
+        yield graph
+        waiting += [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
+
+
+def all_nodes(proto: onnx.ModelProto) -> list[onnx.NodeProto]:
+    return [node for graph in all_graphs(proto) for node in graph.node]
+
+
+def counts(proto: onnx.ModelProto) -> Counter[str]:
+    """How often each operator occurs."""
+    return Counter(node.op_type for node in all_nodes(proto))
+
+
+def producers(proto: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
+    """The node of each tensor. Names in drawn models are unique across bodies."""
+    return {name: node for node in all_nodes(proto) for name in node.output if name}
+
+
+def readers(proto: onnx.ModelProto) -> dict[str, list[onnx.NodeProto]]:
+    """The nodes that read each tensor, once for each input."""
+    found: dict[str, list[onnx.NodeProto]] = {}
+    for node in all_nodes(proto):
+        for name in filter(None, node.input):
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def returned(proto: onnx.ModelProto) -> set[str]:
+    """The names of outputs, of bodies too."""
+    return {value.name for graph in all_graphs(proto) for value in graph.output}
+
+
+def constants(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """Every stored tensor: initializers, and the values of Constant nodes."""
+    found = {each.name: numpy_helper.to_array(each) for graph in all_graphs(proto) for each in graph.initializer}
+    for node in all_nodes(proto):
+        if node.op_type == "Constant":
+            found[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+    return found
+
+
+def pairs(proto: onnx.ModelProto) -> list[tuple[onnx.NodeProto, onnx.NodeProto]]:
+    """Every Q with each DQ that reads its codes directly."""
+    made_by = producers(proto)
+    found = [(made_by.get(node.input[0]), node) for node in all_nodes(proto) if node.op_type == DEQUANTIZE]
+    return [(made, node) for made, node in found if made is not None and made.op_type == QUANTIZE]
+
+
+def attribute(node: onnx.NodeProto, name: str, default: int = 0) -> int:
+    return next((each.i for each in node.attribute if each.name == name), default)
+
+
+def dims(info: onnx.ValueInfoProto) -> list[onnx.TensorShapeProto.Dimension]:
+    return [*info.type.tensor_type.shape.dim]
+
+
+def copied(proto: onnx.ModelProto) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    return copy
+
+
+def without_pairs(proto: onnx.ModelProto, bounds: Mapping[str, Limits]) -> onnx.ModelProto:
+    """The same model with an Identity for every DQ behind a Q, or with a Clip.
+
+    Args:
+        proto: The model.
+        bounds: For the codes of a Q, the least and the largest value that a Clip passes; None for no bound.
+    """
+    copy, types = copied(proto), elem_types(proto)
+    for quantize, dequantize in pairs(copy):
+        source, codes = quantize.input[0], quantize.output[0]
+        limits = bounds.get(codes)
+        dequantize.op_type = "Clip" if limits else "Identity"
+        dequantize.ClearField("attribute")
+        dequantize.ClearField("input")
+        dequantize.input.append(source)
+        for limit in limits or ():
+            name = "" if limit is None else f"{codes}_limit_{len(copy.graph.initializer)}"
+            dequantize.input.append(name)
+            if name:
+                copy.graph.initializer.append(make_tensor(name, np.array(limit), types[source]))
+    return copy
+
+
+def elem_types(proto: onnx.ModelProto) -> dict[str, int]:
+    """The element type of every tensor, as onnx infers it."""
+    found = {}
+    for graph in all_graphs(onnx.shape_inference.infer_shapes(proto)):
+        for info in (*graph.input, *graph.output, *graph.value_info):
+            found[info.name] = info.type.tensor_type.elem_type
+        found |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    return found
