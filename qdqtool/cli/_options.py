@@ -214,6 +214,6 @@ def sample_progress() -> Iterator[Callable[[int, int], None]]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=is_quiet() or not console.is_terminal) as bar:
+    with Progress(console=console, transient=True, disable=is_quiet() or not console.is_interactive) as bar:
         task = bar.add_task("samples", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -22,7 +22,7 @@ LAYOUT = Layout(
     sections={
         "What to judge": ("targets", "sm", "parser", "select", "extend_select", "ignore"),
         "What counts": ("fail_on", "baseline", "write_baseline"),
-        "Report": (*REPORT, "reports", "show_context", "statistics"),
+        "Report": ("reports", "show_context", "statistics", *REPORT),
         "Fixes": ("fix", "unsafe_fixes", "diff", "output", "in_place", "data", "allow_constant_data", "input_shapes"),
         "Run": ("jobs", "isolated", "show_settings"),
     },

@@ -12,6 +12,7 @@ from qdqtool.diff.parameters import Change, changes, form, granularity_name, kin
 from qdqtool.diff.readings import Passed, computes, reading
 from qdqtool.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
 from qdqtool.diff.sites import Side, Site, Step, sites
+from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Scope
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
@@ -71,7 +72,7 @@ class Comparison:
             pairs_before=pairs,
             pairs_after=_count(self._after),
             preserved=pairs > 0 and not (lost or self._changed or disturbed),
-            same=len({step.first for step in self._same}),
+            same=len({step.first for step in self._same} - self._different()),
             removed=tuple(map(_info, lost)),
             changed=tuple(ChangedPair(_info(each), each.changes) for each in self._changed.values()),
             moved=tuple(MovedPair(_info(removed[old]), _info(added[new])) for old, new in moves.items()),
@@ -83,6 +84,11 @@ class Comparison:
                 for node in self._before.index.view.nodes()
             ),
         )
+
+    def _different(self) -> set[QdqNode]:
+        """Return the first nodes of the steps that any reader has lost, or has otherwise than before."""
+        removed, changed = (step for _, step in self._removed), (step for step, _ in self._changed)
+        return {step.first for step in (*removed, *changed)}
 
     def _disturbed(self, lost: set[Step]) -> Iterator[DisturbedReader]:
         """Yield the readers that get other values than before, for another reason than a lost or changed pair."""

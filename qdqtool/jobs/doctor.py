@@ -4,7 +4,7 @@ import importlib.metadata
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -93,18 +93,32 @@ class DoctorReport:
 class _Package:
     module: str
     distributions: tuple[str, ...]
-    needed_for: tuple[str, ...]
     install: str
+    needed_for: str = ""
+    """In words, where the list of commands would not say it."""
 
 
 _PACKAGES = (
-    _Package("onnx", ("onnx",), ("every command",), "`pip install onnx`"),
-    _Package("onnx_graphsurgeon", ("onnx-graphsurgeon",), ("insert", "strip"), "`pip install onnx-graphsurgeon`"),
-    _Package("onnxruntime", ("onnxruntime-gpu", "onnxruntime"), ("check",), INSTALL_ORT),
-    _Package("tensorrt_rtx", ("tensorrt-rtx", "tensorrt_rtx"), ("build --backend tensorrt-rtx",), INSTALL_RTX),
-    _Package("tensorrt", ("tensorrt", "tensorrt-cu13", "tensorrt-cu12"), ("build --backend tensorrt",), INSTALL_TRT),
-    _Package("numba", ("numba",), ("faster kernels; optional",), "`pip install numba`"),
+    _Package("onnx", ("onnx",), "`pip install onnx`", "every command"),
+    _Package("onnx_graphsurgeon", ("onnx-graphsurgeon",), "`pip install onnx-graphsurgeon`"),
+    _Package("onnxruntime", ("onnxruntime-gpu", "onnxruntime"), INSTALL_ORT),
+    _Package("tensorrt_rtx", ("tensorrt-rtx", "tensorrt_rtx"), INSTALL_RTX),
+    _Package("tensorrt", ("tensorrt", "tensorrt-cu13", "tensorrt-cu12"), INSTALL_TRT),
+    _Package("numba", ("numba",), "`pip install numba`", "faster kernels; optional"),
 )
+
+_READS = ("inspect", "validate", "diff", "merge", "convert-ranges", "rules", "explain", "doctor")
+_EDITS = ("insert", "strip")
+_RUNS = ("normalize", "validate --fix", "calibrate", "quantize")
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(_READS, ("onnx",)),
+    **dict.fromkeys(_EDITS, ("onnx", "onnx_graphsurgeon")),
+    **dict.fromkeys(_RUNS, ("onnx", "onnx_graphsurgeon", "onnxruntime")),
+    "check": ("onnx", "onnxruntime"),
+    "build --backend tensorrt-rtx": ("onnx", "tensorrt_rtx"),
+    "build --backend tensorrt": ("onnx", "tensorrt"),
+}
+"""The modules that each command imports."""
 
 
 def examine() -> DoctorReport:
@@ -132,7 +146,9 @@ def _component(package: _Package) -> Component:
     error = _import_error(package.module) if version else ""
     state: State = "missing" if version is None else "broken" if error else "ok"
     note = error or (package.install if version is None else "")
-    return Component(name=name, state=state, version=version, note=note, needed_for=package.needed_for)
+    commands = tuple(command for command, modules in _NEEDS.items() if package.module in modules)
+    needed_for = (package.needed_for,) if package.needed_for else commands
+    return Component(name=name, state=state, version=version, note=note, needed_for=needed_for)
 
 
 def _version(distribution: str) -> str | None:
@@ -156,22 +172,11 @@ def _import_error(module: str) -> str:
     return f"import fails: {last[-1]}" if last else f"import ends with code {done.returncode}"
 
 
-def _commands(components: dict[str, Component]) -> list[CommandState]:
-    def state(command: str, *modules: str) -> CommandState:
+def _commands(components: dict[str, Component]) -> Iterator[CommandState]:
+    for command, modules in _NEEDS.items():
         lacking = [components[module] for module in modules if components[module].state != "ok"]
         reason = "; ".join(f"{part.name} is {part.state}: {part.note}" for part in lacking)
-        return CommandState(command=command, works=not lacking, reason=reason)
-
-    base = ("inspect", "validate", "diff", "rules", "explain", "doctor")
-    running = ("normalize", "validate --fix", "calibrate", "quantize")
-    return [
-        *(state(command, "onnx") for command in base),
-        *(state(command, "onnx", "onnx_graphsurgeon") for command in ("insert", "strip")),
-        *(state(command, "onnx", "onnx_graphsurgeon", "onnxruntime") for command in running),
-        state("check", "onnx", "onnxruntime"),
-        state("build --backend tensorrt-rtx", "onnx", "tensorrt_rtx"),
-        state("build --backend tensorrt", "onnx", "tensorrt"),
-    ]
+        yield CommandState(command=command, works=not lacking, reason=reason)
 
 
 def _targets() -> Iterator[KnownTarget]:

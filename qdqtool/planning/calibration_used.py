@@ -23,6 +23,7 @@ class CalibrationUsed:
         forced_for: What they do not match: ``model``, ``data`` (that of the measurement), ``samples`` (their number).
         given: The use that was made of a range file of another tool; None for any other source.
         repeated: How many samples were equal to an earlier one; 0 where the samples were not read.
+        from_file: Whether ``source`` is a ranges file that `calibrate` wrote, and ``samples`` were run then.
     """
 
     source: str
@@ -34,6 +35,7 @@ class CalibrationUsed:
     forced_for: tuple[str, ...] = ()
     given: GivenReport | None = None
     repeated: int = 0
+    from_file: bool = False
 
 
 def used_ranges(

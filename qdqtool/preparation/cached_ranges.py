@@ -68,7 +68,8 @@ def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> From
         forced.append("model")
     feeds = None if cache.data is None else _open_checked(model, cache, cache.data, ranges.record, forced)
     record = replace(ranges.record, samples=ranges.samples)
-    return FromCache(Calibrated(prepared, ranges, feeds), used_ranges(str(cache.path), record, recipe, tuple(forced)))
+    used = replace(used_ranges(str(cache.path), record, recipe, tuple(forced)), from_file=True)
+    return FromCache(Calibrated(prepared, ranges, feeds), used)
 
 
 def _open_checked(

@@ -18,6 +18,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.repair.places import Place, changed_places
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.transforms.taps import TensorKey, tap_tensors
+from qdqtool.wording import plural
 
 MIN_SAMPLES = 2
 """Fewer samples cannot show whether an output varies."""
@@ -74,9 +75,7 @@ class Proof:
         """
         if self.problem is not None:
             return f"outputs are bit-equal on {samples}, but {self.place or NOTHING_VARIES}"
-        tensors = (
-            f" and {self.places} tensor{'' if self.places == 1 else 's'} next to the change" if self.places else ""
-        )
+        tensors = f" and {plural(self.places, 'tensor')} next to the change" if self.places else ""
         return f"outputs{tensors} are bit-equal on {samples}"
 
 

@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 from qdqtool.findings import SEVERITIES, Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
+from qdqtool.wording import plural
 
 
 def repository_path(path: str) -> str:

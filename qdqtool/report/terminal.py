@@ -77,9 +77,19 @@ def _broken(text: Text, console: Console) -> Iterator[Text]:
             yield Text(" " * (indent + (_HANGING if index else 0))).append_text(part)
 
 
-def plural(count: int, noun: str) -> str:
-    """``count`` with its noun: ``1 weight``, ``2 weights``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def print_unbroken(what: str | FittedTable, console: Console) -> None:
+    """Print lines that a program may read, such as ``grep``: only on a terminal are they broken to fit.
+
+    Args:
+        what: A text, or a table whose rows become one line each.
+        console: Where to print. In a pipe its width, that of COLUMNS, is left aside.
+    """
+    width = console.width
+    if not console.is_terminal:
+        # rich takes no width beyond that of its console as an option of print.
+        console.width = PIPE_WIDTH
+    console.print(what)
+    console.width = width
 
 
 def human_bytes(count: int) -> str:

@@ -7,6 +7,7 @@ from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import short
 from qdqtool.targets import Target
+from qdqtool.wording import plural
 
 
 class MalformedNode(Rule):
@@ -72,7 +73,7 @@ class MalformedNode(Rule):
 def _problem(entry: QdqNode) -> str | None:
     inputs, outputs = entry.node.proto.input, entry.node.proto.output
     if len(inputs) < 2:
-        return f"{len(inputs)} input{'' if len(inputs) == 1 else 's'}"
+        return plural(len(inputs), "input")
     if not inputs[0]:
         return "no data"
     if not inputs[1]:

@@ -26,9 +26,9 @@ class ScaleValue(Rule):
 
     Bad: a channel whose weights are all zero was given scale 0; a calibrator divided by zero.
 
-    Good: give such a channel any positive scale, say 1; its codes are 0 all the same. That can be fixed; scales that
-    are negative, infinite or no number tell nothing of what they should be. Blocks that have negative scales, for a
-    target that takes none: quantize the float model again for that target.
+    Good: give such a channel any positive scale, say 1; its codes are 0 all the same. That can be fixed; the right
+    scale cannot be inferred from one that is negative, infinite or NaN. Where blocks have negative scales and the
+    target takes none, quantize the float model again for that target.
     """
 
     code = "QP101"

@@ -52,6 +52,17 @@ def is_clean(report: DiffReport) -> bool:
     return report.preserved == (report.pairs_before > 0) and not differences
 
 
+def test_a_pair_that_one_of_its_readers_has_lost_is_not_counted_as_equal():
+    shared = (
+        "agraph (float[4] x) => (float[4] y, float[4] z) <float s = {0.5}, int8 o = {0}> {"
+        " q = QuantizeLinear (x, s, o) d = DequantizeLinear (q, s, o) [a] y = Neg (d) [b] z = Abs (%s) }"
+    )
+    report = diff_models(parse(shared % "d"), parse(shared % "x"))
+
+    assert [pair.readers for pair in report.removed] == [("b",)]
+    assert (report.pairs_before, report.pairs_after, report.same) == (1, 1, 0)
+
+
 def test_a_model_is_equal_to_itself():
     report = diff_models(parse(NETWORK), parse(NETWORK))
 

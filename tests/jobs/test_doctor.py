@@ -1,5 +1,7 @@
 """What doctor says of targets and commands."""
 
+import pytest
+
 from qdqtool import targets
 from qdqtool.cli import command
 from qdqtool.jobs import doctor
@@ -38,4 +40,20 @@ def test_commands_work_where_their_packages_load():
         "validate --fix",
     }
     assert not any(states("onnx").values())
-    assert {name.split()[0] for name in states("")} <= set(command.list_commands(None))
+    assert {name.split()[0] for name in states("")} == set(command.list_commands(None))
+
+
+def test_a_package_names_the_commands_that_fail_without_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(doctor, "_version", lambda _: None)
+    parts = {package.module: doctor._component(package) for package in doctor._PACKAGES}
+
+    assert parts["onnx_graphsurgeon"].needed_for == (
+        "insert",
+        "strip",
+        "normalize",
+        "validate --fix",
+        "calibrate",
+        "quantize",
+    )
+    assert parts["onnxruntime"].needed_for == ("normalize", "validate --fix", "calibrate", "quantize", "check")
+    assert parts["onnx"].needed_for == ("every command",)

@@ -14,7 +14,6 @@ from qdqtool.report.terminal import (
     is_unsafe,
     make_console,
     make_table,
-    plural,
     sizes_line,
 )
 
@@ -78,11 +77,6 @@ def test_a_long_line_is_broken_between_words_and_what_follows_is_indented():
         "",
         "end",
     ]
-
-
-@pytest.mark.parametrize(("count", "text"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")])
-def test_a_noun_has_its_number(count: int, text: str):
-    assert plural(count, "node") == text
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from qdqtool.checking.gates.distances import distance_fault
 from qdqtool.checking.outputs import Deviation
 from qdqtool.checking.report import GateResult, OutputResult
 from qdqtool.graph.index.view import Value
+from qdqtool.wording import plural
 
 LEAST_DB = 0.0
 
@@ -118,12 +119,12 @@ def _no_agreement(share: float, deviation: Deviation) -> str:
 def _gate(name: str, outputs: Sequence[OutputResult], faults: list[str], *, is_random: bool) -> GateResult:
     compared = sum(result.exact is not None for result in outputs)
     missing = len(outputs) - compared
-    found = f"{len(faults)} of {compared} are lost" if faults else f"{compared} output{'' if compared == 1 else 's'}"
+    found = f"{len(faults)} of {compared} outputs lost" if faults else plural(compared, "output")
     nothing = [] if compared or not outputs else ["no output could be compared"]
     failures = nothing if is_random else [*faults, *nothing]
     return GateResult.of(
         name=name,
-        requires="something is left of every output: 0 dB SQNR, or more agreement than by chance",
+        requires="every output has at least 0 dB SQNR, or agrees more than by chance",
         failures=failures,
         detail=f"{found}, {missing} SKIPPED" if missing else found,
         warnings=[f"{fault}; the inputs were random" for fault in faults] if is_random else (),

@@ -10,6 +10,7 @@ from qdqtool.checking.pair_error import PairError
 from qdqtool.checking.report import GateResult
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.scope import display
+from qdqtool.wording import plural
 
 NAME = "activations"
 
@@ -36,10 +37,10 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     failures = [*map(_line, destroyed), *(hidden if not evidence.is_random else [])]
     yield GateResult.of(
         name=NAME,
-        requires="every scale fits what its Q reads: 6 dB SQNR, 3 dB with 4 bits"
-        + (f"; on random inputs {RANDOM_LEAST_DB:g} dB" if evidence.is_random else ""),
+        requires="every scale fits what its Q reads: at least 6 dB SQNR, 3 dB for 4-bit codes"
+        + (f"; {RANDOM_LEAST_DB:g} dB on random inputs" if evidence.is_random else ""),
         failures=failures,
-        detail=_worst(judged) if not failures else f"{len(failures)} of {len(judged)} do not",
+        detail=_worst(judged) if not failures else f"{len(failures)} of {len(judged)} pairs do not fit",
         warnings=(f"{line}; the inputs were random" for line in suspect),
     )
 
@@ -67,7 +68,7 @@ def _is_near_zero(index: ModelIndex, error: PairError) -> bool:
 
 
 def _worst(judged: list[PairError]) -> str:
-    count = f"{len(judged)} pair{'s' * (len(judged) > 1)}"
+    count = plural(len(judged), "pair")
     known = [each for each in judged if each.lowest_db is not None]
     if not known:
         return f"{count}, all exact"

@@ -9,6 +9,7 @@ from qdqtool.checking.evidence import Evidence
 from qdqtool.checking.outputs import nonfinite_count
 from qdqtool.checking.report import GateResult
 from qdqtool.graph.scope import display
+from qdqtool.wording import plural
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
@@ -24,7 +25,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
             *(f"output '{each.value.name}' has {each.nonfinite} NaN or infinite elements{origin}" for each in bad),
             *_scale_failures(evidence),
         ],
-        detail=f"{len(bad)} of {len(job.outputs)} outputs have them" if bad else f"{len(job.outputs)} outputs",
+        detail=f"{len(bad)} of {len(job.outputs)} outputs have them" if bad else plural(len(job.outputs), "output"),
     )
 
 

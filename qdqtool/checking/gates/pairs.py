@@ -11,6 +11,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqPair
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.wording import plural
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
@@ -27,7 +28,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
             f"DequantizeLinear '{pair.dequantize.node.label}' does not undo '{pair.quantize.node.label}': {fault}"
             for pair, fault in faults
         ),
-        detail=f"{len(faults)} of {len(pairs)} do not" if faults else f"{len(pairs)} pairs",
+        detail=f"{len(faults)} of {len(pairs)} pairs differ" if faults else plural(len(pairs), "pair"),
     )
 
 

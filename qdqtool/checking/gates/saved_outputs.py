@@ -6,6 +6,7 @@ from qdqtool.checking.evidence import Evidence
 from qdqtool.checking.gates.accuracy import saved_results
 from qdqtool.checking.gates.distances import Compared, distance_gates
 from qdqtool.checking.report import GateResult
+from qdqtool.wording import plural
 
 WHAT = "saved output"
 
@@ -21,7 +22,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         name="outputs-finite",
         requires="no saved output has NaN or infinities where the reference has none",
         failures=(f"{WHAT} '{each.name}' has {each.nonfinite} NaN or infinite elements" for each in bad),
-        detail=f"{len(bad)} of {len(outputs)} outputs have them" if bad else f"{len(outputs)} outputs",
+        detail=f"{len(bad)} of {len(outputs)} outputs have them" if bad else plural(len(outputs), "output"),
     )
     yield from saved_results(evidence)
     yield from distance_gates(Compared(outputs, WHAT), job.gates)

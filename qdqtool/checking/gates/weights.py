@@ -9,6 +9,7 @@ from qdqtool.checking.gates.activations import is_constant, misses
 from qdqtool.checking.pair_error import PairError
 from qdqtool.checking.report import GateResult
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.wording import plural
 
 FEW_BITS = 4
 """Largest number of bits of formats for which quantizers often choose codes by the error of products (GPTQ)."""
@@ -85,9 +86,8 @@ def _requires(weights: _Weights, limit: float | None) -> str:
 
 
 def _detail(weights: _Weights, failures: int) -> str:
-    count = len(weights.quantized) + len(weights.packed)
-    known = f"{count} weight{'' if count == 1 else 's'}"
-    found = f"{failures} fault{'' if failures == 1 else 's'} in {known}" if failures else known
+    known = plural(len(weights.quantized) + len(weights.packed), "weight")
+    found = f"{plural(failures, 'fault')} in {known}" if failures else known
     if weights.unmatched:
         found += f", {len(weights.unmatched)} without a counterpart SKIPPED"
     by_data = sum(boundary.is_judged_by_data for boundary in weights.packed)

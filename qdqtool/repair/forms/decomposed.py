@@ -28,7 +28,7 @@ def find(context: RuleContext) -> Iterator[Proposal]:
         scale = (
             f"{float(as_reals(chain.scale).reshape(())):.6g}" if chain.scale.size == 1 else f"{chain.scale.size} scales"
         )
-        words = f"writes Round and its neighbours as a {chain.format} Q/DQ pair with scale {scale}"
+        words = f"writes Round and its neighbours as a Q/DQ pair of {chain.format} with scale {scale}"
         yield Proposal(code="decomposed", node=chain.round, fixes=(Fix(PAIR, words, partial(_write, chain)),))
 
 

@@ -4,8 +4,9 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.checking.accuracy import Accuracy, OutputAccuracy
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.wording import plural
 
 SHOWN = 20
 POOR_DB = 10.0

@@ -9,8 +9,9 @@ from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.preparation.steps import known_steps
 from qdqtool.ranges.types import Trial
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.wording import plural
 
 SHOWN = 20
 SHOWN_NODES = 4
@@ -84,7 +85,8 @@ def print_given(given: GivenReport, console: Console) -> None:
     if given.unknown:
         named = ", ".join(escape(name) for name in given.unknown[:SHOWN_NODES])
         more = ", …" if len(given.unknown) > SHOWN_NODES else ""
-        console.print(f"note     the model has no {named}{more} ({len(given.unknown)} in all)", style="yellow")
+        lost = f"{plural(len(given.unknown), 'tensor')} of the file"
+        console.print(f"note     {lost} not found in the model: {named}{more}", style="yellow")
     for note in given.notes:
         console.print(f"note     {escape(note)}")
 

@@ -5,10 +5,11 @@ from itertools import groupby
 from rich.console import Console
 
 from qdqtool.planning.high_precision import HighPrecisionReport
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._calibration import SHOWN, SHOWN_NODES
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.transforms.float16 import Float32Node
+from qdqtool.wording import plural
 
 
 def print_high_precision(report: HighPrecisionReport | None, console: Console) -> None:

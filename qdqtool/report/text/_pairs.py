@@ -7,8 +7,9 @@ from rich.text import Text
 
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
-from qdqtool.report.terminal import escape, plural, sizes_line
+from qdqtool.report.terminal import escape, sizes_line
 from qdqtool.report.text._rest import lists_all
+from qdqtool.wording import plural
 
 
 def print_counts(pairs: Sequence[QuantizedTensor], model: str, console: Console) -> None:

@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.repair.report import Change, OutputChange, RefusedFix, Repaired
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import lists_all
+from qdqtool.wording import plural
 
 SHOWN = 4
 """Nodes that are named where several have the same change."""
@@ -27,7 +28,7 @@ def print_repaired(repaired: Repaired, console: Console) -> None:
         console.print(_change(changes))
     if repaired.removed:
         names = ", ".join(escape(name) for name in repaired.removed)
-        console.print(Text(f"  taken out, since nothing reads it any more: {names}", "dim"))
+        console.print(Text(f"  removed, because nothing reads it any more: {names}", "dim"))
     for refusals in _grouped(repaired.refused, console):
         console.print(_refusal(refusals))
     if repaired.unproven and (repaired.changes or repaired.refused):

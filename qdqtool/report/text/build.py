@@ -10,9 +10,10 @@ from qdqtool.data.input_shapes import spell_shape
 from qdqtool.engine.builder import InputProfile, NodePrecision
 from qdqtool.engine.report import EngineReport
 from qdqtool.report.table import FittedTable
-from qdqtool.report.terminal import escape, human_bytes, make_table, plural
+from qdqtool.report.terminal import escape, human_bytes, make_table
 from qdqtool.report.text._rest import limit, lists_all, print_rest
 from qdqtool.transforms.specialize import Specialized
+from qdqtool.wording import plural
 
 SHOWN = 20
 SHOWN_NODES = 4

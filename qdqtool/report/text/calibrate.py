@@ -4,9 +4,10 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.jobs.calibrate_report import CalibrateReport
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._calibration import SHOWN, print_preparation, print_repeated, print_single
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.wording import plural
 
 
 def render(report: CalibrateReport, console: Console) -> None:
@@ -15,7 +16,7 @@ def render(report: CalibrateReport, console: Console) -> None:
     console.print(
         Text.assemble(
             (f"ranges of {plural(report.tensors, 'tensor')}", "bold"),
-            f" of {escape(report.model)}, {report.method} over {_samples(report)} of {source}",
+            f" of {escape(report.model)}, calibrated with {report.method} over {_samples(report)} of {source}",
         )
     )
     if report.resumed:

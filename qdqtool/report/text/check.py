@@ -7,9 +7,10 @@ from rich.text import Text
 
 from qdqtool.checking.report import BoundaryResult, CheckReport, MetricResult, OutputResult
 from qdqtool.data.input_shapes import spell_shape
-from qdqtool.report.terminal import escape, make_table, plural
+from qdqtool.report.terminal import escape, make_table
 from qdqtool.report.text._calibration import print_repeated
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.wording import plural
 
 SHOWN = 10
 

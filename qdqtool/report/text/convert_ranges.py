@@ -4,7 +4,8 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.jobs.convert_ranges import ConvertReport
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
+from qdqtool.wording import plural
 
 
 def render(report: ConvertReport, console: Console) -> None:

@@ -8,8 +8,9 @@ from rich.text import Text
 
 from qdqtool.diff.parameters import Change
 from qdqtool.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.wording import plural
 
 SHOWN = 50
 """Pairs of one kind that are printed; the rest is counted."""

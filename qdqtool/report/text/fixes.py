@@ -5,9 +5,10 @@ from rich.text import Text
 
 from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.repair.report import FixedModel, FixReport
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text import findings
 from qdqtool.report.text._repaired import print_repaired
+from qdqtool.wording import plural
 
 
 def render(report: FixReport, console: Console) -> None:

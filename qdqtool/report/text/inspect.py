@@ -6,7 +6,8 @@ from rich.text import Text
 from qdqtool.graph.index.types import Shape
 from qdqtool.jobs.inspect_report import InspectReport, TensorInfo
 from qdqtool.report.table import FittedTable
-from qdqtool.report.terminal import escape, human_bytes, make_table, plural
+from qdqtool.report.terminal import escape, human_bytes, make_table
+from qdqtool.wording import plural
 
 
 def render(report: InspectReport, console: Console) -> None:
@@ -31,7 +32,8 @@ def _head(report: InspectReport, console: Console) -> None:
         files = ", ".join(map(escape, report.missing_data))
         console.print(f"  external data is missing: {files}; scales stored there are not known", style="yellow")
     console.print(f"  opset {opsets}; IR version {report.ir_version}; producer {escape(report.producer) or 'unknown'}")
-    console.print(f"  {plural(report.nodes, 'node')}, {plural(report.scopes, 'body or function scope')}")
+    scopes = f", {plural(report.scopes, 'body or function scope')}" if report.scopes else ""
+    console.print(f"  {plural(report.nodes, 'node')}{scopes}")
     for kind, tensors in (("input", report.inputs), ("output", report.outputs)):
         for tensor in tensors:
             console.print(f"  {kind} {escape(tensor.name)}: {tensor.type}{shape_text(tensor.shape)}")

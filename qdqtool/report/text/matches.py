@@ -4,8 +4,9 @@ from rich.console import Console
 
 from qdqtool.jobs.matches import MatchesReport
 from qdqtool.planning.placement import PatternMatch
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._calibration import print_skipped
+from qdqtool.wording import plural
 
 
 def render(report: MatchesReport, console: Console) -> None:

@@ -4,8 +4,9 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.repair.report import NormalizeReport
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._repaired import print_repaired
+from qdqtool.wording import plural
 
 
 def render(report: NormalizeReport, console: Console) -> None:

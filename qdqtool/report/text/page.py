@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from qdqtool.jobs.pages import Page
+from qdqtool.report.terminal import print_unbroken
 
 
 def render(report: Page, console: Console) -> None:
@@ -11,4 +12,4 @@ def render(report: Page, console: Console) -> None:
     if console.is_terminal:
         console.print(Markdown(report.text, hyperlinks=False), soft_wrap=False)
     else:
-        console.print(report.text.rstrip())
+        print_unbroken(report.text.rstrip(), console)

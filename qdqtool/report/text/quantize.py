@@ -8,7 +8,7 @@ from rich.text import Text
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning import modes
 from qdqtool.planning.calibration_used import CalibrationUsed
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
 from qdqtool.report.text._accuracy import print_accuracy
 from qdqtool.report.text._calibration import (
     SHOWN,
@@ -21,6 +21,7 @@ from qdqtool.report.text._calibration import (
 from qdqtool.report.text._high_precision import print_high_precision
 from qdqtool.report.text._pairs import print_counts, print_files, print_opset, print_pairs
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.wording import plural
 
 
 def render(report: QuantizeReport, console: Console) -> None:
@@ -37,7 +38,9 @@ def render(report: QuantizeReport, console: Console) -> None:
         _print_calibration(report.calibration, console)
     print_preparation(report.preparation, console)
     for found in report.inlined:
-        console.print(f"function {escape(found.function)} inlined: its {found.calls} calls have ranges of their own")
+        console.print(
+            f"function {escape(found.function)} inlined: {plural(found.calls, 'call')} with ranges of their own"
+        )
     if report.corrected:
         console.print(f"biases corrected behind {plural(len(report.corrected), 'weight')}")
     if report.separated:
@@ -64,8 +67,13 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
     if used.given is not None:
         print_given(used.given, console)
         return
-    data = f"{plural(used.samples, 'sample')} of {escape(used.source)}"
-    console.print(_WITHOUT_RANGES.get(used.method, f"calibrated with {used.method} over ") + data)
+    source = "random inputs" if used.source == "random" else escape(used.source)
+    data = f"{plural(used.samples, 'sample')} of {source}"
+    if used.from_file:
+        samples = plural(used.samples, "sample")
+        console.print(f"ranges from {source}, calibrated with {used.method} over {samples}")
+    else:
+        console.print(_WITHOUT_RANGES.get(used.method, f"calibrated with {used.method} over ") + data)
     print_repeated(used.samples, used.repeated, console)
     if used.method not in _WITHOUT_RANGES:
         print_single(used.samples, used.repeated, console)

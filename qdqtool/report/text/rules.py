@@ -4,18 +4,19 @@ from rich.console import Console
 
 from qdqtool import targets
 from qdqtool.jobs.catalogue import Catalogue, RuleCard
-from qdqtool.report.terminal import PIPE_WIDTH, make_table, plural
+from qdqtool.report.terminal import make_table, print_unbroken
+from qdqtool.wording import plural
 
 
 def render(report: Catalogue, console: Console) -> None:
-    """Print a row for each rule; outside a terminal always one line, whatever the width."""
+    """Print a row for each rule; outside a terminal always one line, whatever COLUMNS says."""
     table = make_table("code", "name", "severity", "effect", "targets", "rule", optional=("targets", "effect", "name"))
     for card in report.rules:
         worst = card.impacts[0] if len({impact.severity for impact in card.impacts}) == 1 else None
         severities = worst.severity if worst else "/".join(dict.fromkeys(impact.severity for impact in card.impacts))
         effects = "/".join(dict.fromkeys(impact.effect for impact in card.impacts))
         table.add_row(card.code, card.name, severities, effects, _targets(card), card.summary)
-    console.print(table, width=None if console.is_terminal else PIPE_WIDTH)
+    print_unbroken(table, console)
     console.print(f"{plural(len(report.rules), 'rule')}; qdqtool explain CODE shows one in full")
     console.print(f"targets: {targets.legal()}")
 

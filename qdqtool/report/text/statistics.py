@@ -3,7 +3,8 @@
 from rich.console import Console
 
 from qdqtool.linting.rule_counts import Statistics
-from qdqtool.report.terminal import make_table, plural
+from qdqtool.report.terminal import make_table
+from qdqtool.wording import plural
 
 
 def render(report: Statistics, console: Console) -> None:

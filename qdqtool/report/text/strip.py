@@ -7,15 +7,17 @@ from rich.text import Text
 
 from qdqtool.insertion.strip import RestoredNode
 from qdqtool.jobs.strip import StripReport
-from qdqtool.report.terminal import escape, plural, sizes_line
+from qdqtool.report.terminal import escape, sizes_line
+from qdqtool.wording import plural
 
 
 def render(report: StripReport, console: Console) -> None:
     """Print what was taken out, what stays and why, how large the files are and where the output is."""
     pairs = sum(done.kind == "pair" for done in report.removed)
     weights = len(report.removed) - pairs
-    done = f"{plural(pairs, 'pair')} bypassed and {plural(weights, 'weight')} made float again"
-    what = done if report.removed else "nothing that can be taken out"
+    done = [f"{plural(pairs, 'pair')} bypassed"] if pairs else []
+    done += [f"{plural(weights, 'weight')} made float again"] if weights else []
+    what = " and ".join(done) or "no pair or weight to take out"
     console.print(Text.assemble((what, "bold"), f" in {escape(report.model)}"))
     for operator, count in Counter(map(_operator, report.restored)).items():
         times = "" if count == 1 else f" {count} times"

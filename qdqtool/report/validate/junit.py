@@ -8,7 +8,8 @@ from qdqtool.findings import Finding
 from qdqtool.jobs.catalogue import catalogue
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
 from qdqtool.report.finding_words import repository_path, sentence
-from qdqtool.report.terminal import escape, plural
+from qdqtool.report.terminal import escape
+from qdqtool.wording import plural
 
 
 def render(report: ValidateReport) -> str:

@@ -51,7 +51,7 @@ def test_another_scale_fails_however_near(factor: float) -> None:
     gate = pairs(with_own_constant(1, (scale * np.float32(factor)).astype(np.float32)))
     assert not gate.passed
     assert "its scale is" in gate.failures[0]
-    assert gate.detail == "1 of 1 do not"
+    assert gate.detail == "1 of 1 pairs differ"
 
 
 def test_another_zero_point_fails() -> None:

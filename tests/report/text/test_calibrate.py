@@ -28,7 +28,10 @@ def lines(**changes: object) -> list[str]:
 
 
 def test_method_data_and_file_are_named():
-    assert lines() == ["ranges of 3 tensors of m.onnx, entropy over 8 samples of images", "wrote r.json"]
+    assert lines() == [
+        "ranges of 3 tensors of m.onnx, calibrated with entropy over 8 samples of images",
+        "wrote r.json",
+    ]
 
 
 def test_a_shard_is_set_against_all_samples():

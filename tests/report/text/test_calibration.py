@@ -85,7 +85,7 @@ def test_what_given_ranges_name_in_vain_is_shown_in_part_and_counted():
 
     assert printed(print_given, given).splitlines()[1:] == [
         "scales of 1 weight are those of the file",
-        f"note     the model has no {ESCAPED}, b, c, d, … (5 in all)",
+        f"note     5 tensors of the file not found in the model: {ESCAPED}, b, c, d, …",
         f"note     {ESCAPED}",
     ]
 

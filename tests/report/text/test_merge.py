@@ -12,7 +12,7 @@ def lines(unseen: int, output: str = "r.json") -> list[str]:
 
 
 def test_method_samples_and_shards_are_named():
-    assert lines(0) == ["ranges of 1 tensor, max over 8 samples, from 2 shards", "wrote r.json"]
+    assert lines(0) == ["ranges of 1 tensor from 2 shards, calibrated with max over 8 samples", "wrote r.json"]
 
 
 def test_tensors_that_no_shard_saw_are_counted():

@@ -2,6 +2,7 @@
 
 import io
 
+import pytest
 from support.printed import printed
 
 from qdqtool.jobs.pages import Page
@@ -11,7 +12,9 @@ from qdqtool.report.text.page import render
 PAGE = Page("plan", "Plan files", "# Plan files\n\nSome *words* in a line that is longer than the terminal is wide.\n")
 
 
-def test_a_pipe_gets_the_page_as_it_is():
+@pytest.mark.parametrize("columns", ["", "40"])
+def test_a_pipe_gets_the_page_as_it_is(columns: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", columns)
     assert printed(render, PAGE) == PAGE.text
 
 

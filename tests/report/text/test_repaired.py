@@ -54,7 +54,7 @@ def test_a_refused_fix_has_its_reason():
 
 
 def test_removed_values_are_listed():
-    assert lines(removed=("a", HOSTILE)) == [f"  taken out, since nothing reads it any more: a, {ESCAPED}"]
+    assert lines(removed=("a", HOSTILE)) == [f"  removed, because nothing reads it any more: a, {ESCAPED}"]
 
 
 def test_bit_equal_outputs_share_one_line():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from support.printed import cells, printed
 
 from qdqtool.jobs.catalogue import Catalogue, RuleCard, TargetImpact, catalogue
@@ -25,6 +26,15 @@ def test_a_rule_with_several_severities_names_all():
     several = (TargetImpact("onnx", "error", "refused"), TargetImpact("ort-cpu", "warning", "refused"))
 
     assert row(*several)[2:4] == ["error/warning", "refused"]
+
+
+def test_a_pipe_gets_a_line_for_each_rule_whatever_the_width(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    found = catalogue()
+    lines = printed(render, found).splitlines()
+
+    assert [line.split()[0] for line in lines[1 : len(found.rules) + 1]] == [card.code for card in found.rules]
+    assert all(line.endswith(card.summary) for line, card in zip(lines[1:], found.rules, strict=False))
 
 
 def test_the_last_lines_count_the_rules_and_list_the_targets():

@@ -51,4 +51,4 @@ def test_a_float_model_is_said_to_have_nothing_to_take_out():
         sizes=Sizes(before=1000, after=1000),
     )
 
-    assert printed(render, report).startswith("nothing that can be taken out in m.onnx\n")
+    assert printed(render, report).startswith("no pair or weight to take out in m.onnx\n")
