@@ -52,11 +52,21 @@ def test_a_finding_names_everything_and_the_fix(bad: Path):
 
 
 @pytest.mark.parametrize(
-    ("fail_on", "model", "code"),
-    [("error", "bad", 1), ("never", "bad", 0), ("error", "doubtful", 0), ("warning", "doubtful", 1)],
+    ("fail_on", "model", "code", "counts"),
+    [
+        ("error", "bad", 1, "1 error, 0 warnings"),
+        ("never", "bad", 0, "1 error, 0 warnings"),
+        ("error", "doubtful", 0, "0 errors, 1 warning"),
+        ("warning", "doubtful", 1, "0 errors, 1 warning"),
+    ],
 )
-def test_fail_on_is_inclusive(fail_on: str, model: str, code: int, request: pytest.FixtureRequest):
-    assert qdqtool("validate", request.getfixturevalue(model), "--fail-on", fail_on).code == code
+def test_fail_on_is_inclusive_and_hides_nothing(
+    fail_on: str, model: str, code: int, counts: str, request: pytest.FixtureRequest
+):
+    done = qdqtool("validate", request.getfixturevalue(model), "--fail-on", fail_on)
+
+    assert (done.code, done.err) == (code, "")
+    assert f"1 model, {counts}, " in done.out
 
 
 def test_many_models_and_targets_with_one_unreadable(bad: Path, good: Path, tmp_path: Path):
@@ -103,9 +113,15 @@ def test_json_is_alone_on_stdout(bad: Path):
 
 
 def test_select_and_ignore_take_prefixes_with_commas(bad: Path):
-    assert qdqtool("validate", bad, "--select", "QS,QA").code == 0
-    assert qdqtool("validate", bad, "--ignore", "QP1,QA").code == 0
-    assert qdqtool("validate", bad, "--select", "ALL", "--ignore", "QS").code == 1
+    unselected, ignored, found = (
+        qdqtool("validate", bad, *words)
+        for words in (("--select", "QS,QA"), ("--ignore", "QP1,QA"), ("--select", "ALL", "--ignore", "QS"))
+    )
+
+    assert (unselected.code, ignored.code, found.code) == (0, 0, 1)
+    assert "QP101" not in unselected.out
+    assert f"{bad} for tensorrt: pass (1 ignored: QP101)\n" in ignored.out
+    assert "error QP101" in found.out
 
 
 @pytest.mark.parametrize(
@@ -124,7 +140,10 @@ def test_wrong_usage(words: list[str], said: str, good: Path):
 
 
 def test_no_model_is_wrong_usage():
-    assert qdqtool("validate").code == 2
+    done = qdqtool("validate")
+
+    assert (done.code, done.out) == (2, "")
+    assert "Missing argument 'MODEL...'" in done.err
 
 
 def test_long_lists_are_cut_and_counted(tmp_path: Path):

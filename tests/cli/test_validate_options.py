@@ -26,10 +26,14 @@ def test_settings_are_found_from_the_working_directory(project: Path):
     (project / "pyproject.toml").write_text('[tool.qdqtool]\nselect = ["QP101", "QL302"]\nfail-on = "warning"\n')
     here = project / "models"
 
-    assert qdqtool("validate", "doubtful.onnx", cwd=here).code == 1
-    assert qdqtool("validate", "doubtful.onnx", "--isolated", cwd=here).code == 0
-    assert qdqtool("validate", "doubtful.onnx", "--fail-on", "error", cwd=here).code == 0
-    assert qdqtool("validate", "doubtful.onnx", "--select", "QP", cwd=here).code == 0
+    found, isolated, mild, unselected = (
+        qdqtool("validate", "doubtful.onnx", *words, cwd=here)
+        for words in ((), ("--isolated",), ("--fail-on", "error"), ("--select", "QP"))
+    )
+
+    assert (found.code, isolated.code, mild.code, unselected.code) == (1, 0, 0, 0)
+    assert all("warning QL302" in done.out for done in (found, isolated, mild))
+    assert "QL302" not in unselected.out
 
 
 def test_a_severity_of_the_settings_changes_the_verdict(project: Path):

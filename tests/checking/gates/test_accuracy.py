@@ -44,10 +44,16 @@ def accuracy(report: CheckReport) -> GateResult:
     return next(gate for gate in report.gates if gate.name == "accuracy")
 
 
-@pytest.mark.parametrize(("factor", "passed"), [(1.0, True), (0.2, True), (1.9, True), (2.1, False), (-1.0, False)])
-def test_an_error_larger_than_the_output_fails(factor: float, passed: bool, data: Path) -> None:
+@pytest.mark.parametrize(
+    ("factor", "found"), [(1.0, None), (0.2, None), (1.9, None), (2.1, "-0.827853"), (-1.0, "-6.0206")]
+)
+def test_an_error_larger_than_the_output_fails(factor: float, found: str | None, data: Path) -> None:
     report = check_model(network(W * factor), baseline=network(W), data=data)
-    assert accuracy(report).passed is report.passed is passed
+    gate = accuracy(report)
+    assert gate.passed is report.passed is (found is None)
+    told = (f"output 'y': found {found} dB: the error is larger than the output itself",)
+    assert gate.failures == report.failures == (() if found is None else told)
+    assert gate.detail == ("1 output" if found is None else "1 of 1 outputs lost")
 
 
 def test_with_random_inputs_it_warns() -> None:
@@ -102,7 +108,9 @@ def test_a_reference_of_one_value_is_no_chance(data: Path) -> None:
         return Model(model)
 
     assert accuracy(check_model(mask(2.5), baseline=mask(100), data=data)).passed
-    assert not accuracy(check_model(mask(-2.5), baseline=mask(100), data=data)).passed
+    (failure,) = accuracy(check_model(mask(-2.5), baseline=mask(100), data=data)).failures
+    share = np.mean(X <= -2.5)  # where both masks are empty
+    assert failure == f"output 'y': {share:.1%} of the elements agree, of a reference with one value"
 
 
 @pytest.mark.parametrize(("offset", "passed"), [(0.9, True), (1.1, False)])
@@ -114,6 +122,8 @@ def test_an_output_whose_reference_is_zero_is_judged_by_its_error(offset: float,
 
     report = check_model(constant(offset), baseline=constant(0), data=data)
     assert accuracy(report).passed is passed
+    told = (f"output 'y': the reference is 0 everywhere, and the error {offset:g} exceeds 1",)
+    assert accuracy(report).failures == (() if passed else told)
     assert report.outputs[0].zero_reference
 
 
@@ -126,7 +136,8 @@ def test_scores_near_zero_may_have_an_error_of_one_step_of_8_bits(data: Path) ->
     assert near.outputs[0].sqnr_db is not None
     assert near.outputs[0].sqnr_db < -20
     assert accuracy(near).passed
-    assert not accuracy(check_model(scores(2), baseline=scores(15), data=data)).passed
+    (failure,) = accuracy(check_model(scores(2), baseline=scores(15), data=data)).failures
+    assert failure.endswith("dB: the error is larger than the output itself")
 
 
 def biased(weights: np.ndarray, offset: float) -> Model:

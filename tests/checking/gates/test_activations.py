@@ -78,7 +78,9 @@ def test_with_random_inputs_only_a_destroyed_tensor_fails(tmp_path: Path) -> Non
     (warning,) = gate.warnings
     assert "the inputs were random" in warning
     np.savez(tmp_path / "d.npz", x=np.random.default_rng(0).normal(size=(4, 200)).astype(np.float32))
-    assert not activations(check_model(model, data=tmp_path / "d.npz")).passed
+    (failure,) = activations(check_model(model, data=tmp_path / "d.npz")).failures
+    assert "on 'n': 1.9 dB SQNR: 82.0% of the values are clipped, 0.0% become 0" in failure
+    assert failure.endswith("the scale is 0.002, and 0.0307 would fit")
 
 
 NORMALIZED = """
@@ -108,12 +110,15 @@ g (float[1,200] x) => (float[1,200] y)
 
 
 @pytest.mark.parametrize(
-    ("op", "scale", "passed"), [("Sigmoid", 1 / 255, True), ("Sigmoid", 4.0, False), ("Exp", 1 / 255, False)]
+    ("op", "scale", "become_zero"), [("Sigmoid", 1 / 255, None), ("Sigmoid", 4.0, "1.2%"), ("Exp", 1 / 255, "100.0%")]
 )
 def test_scores_near_zero_are_no_fault_of_the_scale_that_the_operator_gives(
-    op: str, scale: float, passed: bool
+    op: str, scale: float, become_zero: str | None
 ) -> None:
-    assert activations(check_model(text_model(SCORES.format(op=op, scale=scale)))).passed is passed
+    gate = activations(check_model(text_model(SCORES.format(op=op, scale=scale))))
+    assert gate.passed is (become_zero is None)
+    for failure in gate.failures:
+        assert f"on 'p': 0.0 dB SQNR: 0.0% of the values are clipped, {become_zero} become 0" in failure
 
 
 def test_zeros_prove_nothing_and_fail_nothing(tmp_path: Path) -> None:
@@ -134,13 +139,18 @@ g (float[1,200] x) => (float[1,200] y)
 """
 
 
-@pytest.mark.parametrize(("scale", "passed"), [(3 / 255, True), (30.0, False), (3e-5, False)])
-def test_a_q_that_does_the_work_of_a_relu_is_judged_by_what_it_keeps(
-    scale: float, passed: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("scale", "fault"),
+    [(3 / 255, ""), (30.0, "0.0% of the values are clipped"), (3e-5, "51.5% of the values are clipped")],
+)
+def test_a_q_that_does_the_work_of_a_relu_is_judged_by_what_it_keeps(scale: float, fault: str, tmp_path: Path) -> None:
     """ONNX Runtime's quantizer removes a Relu in front of a Q whose zero point is the lowest code."""
     np.savez(tmp_path / "d.npz", x=np.random.default_rng(0).normal(size=(4, 200)).astype(np.float32))
-    assert activations(check_model(text_model(FUSED.format(scale=scale)), data=tmp_path / "d.npz")).passed is passed
+    gate = activations(check_model(text_model(FUSED.format(scale=scale)), data=tmp_path / "d.npz"))
+    assert gate.passed is (not fault)
+    for failure in gate.failures:
+        assert f"on 'n': 0.{int(scale < 1)} dB SQNR: {fault}" in failure
+        assert f"the values lie in [0, 3.899], the scale is {scale:.4g}, and 0.01529 would fit" in failure
 
 
 @pytest.mark.parametrize(("kind", "passed"), [(T.INT8, False), (T.FLOAT8E4M3FN, True)])

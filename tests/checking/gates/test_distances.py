@@ -88,10 +88,17 @@ def test_floats_and_integers_of_one_model_have_a_gate_each() -> None:
 
 
 @pytest.mark.parametrize("limit", [{"min_sqnr": 30}, {"min_cosine": 0.9}, {"min_agreement": 0.9}])
-@pytest.mark.parametrize("outputs", [[], [output("y", exact=None)], [output("y", exact=None, other_shapes=2)]])
-def test_a_limit_that_no_output_was_held_to_fails(outputs: list[OutputResult], limit: dict) -> None:
+@pytest.mark.parametrize(
+    ("outputs", "reason"),
+    [
+        ([], "there is no output that it could judge"),
+        ([output("y", exact=None)], "output 'y' has no elements that could be compared"),
+        ([output("y", exact=None, other_shapes=2)], "output 'y' has another shape in 2 samples: not compared"),
+    ],
+)
+def test_a_limit_that_no_output_was_held_to_fails(outputs: list[OutputResult], reason: str, limit: dict) -> None:
     (gate,) = judge(outputs, Gates(**limit))
-    assert not gate.passed
+    assert gate.failures == (f"{next(iter(limit)).replace('_', '-')}: {reason}",)
 
 
 def test_a_limit_fails_where_some_samples_of_an_output_were_not_compared() -> None:
