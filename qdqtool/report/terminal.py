@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.report.table import MOST_LINES, FittedTable
+from qdqtool.wording import plural
 
 PIPE_WIDTH = 1 << 20
 """In a pipe a row of a table is one line, which ``grep`` finds as a whole, unless COLUMNS asks for a width."""
@@ -97,7 +98,7 @@ def human_bytes(count: int) -> str:
     size = float(count)
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
-            return f"{count} bytes" if unit == "bytes" else f"{size:.3g} {unit}"
+            return plural(count, "byte") if unit == "bytes" else f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} GB"
 

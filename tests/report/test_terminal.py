@@ -83,6 +83,7 @@ def test_a_long_line_is_broken_between_words_and_what_follows_is_indented():
     ("count", "text"),
     [
         (0, "0 bytes"),
+        (1, "1 byte"),
         (999, "999 bytes"),
         (1000, "1 kB"),
         (1_500_000, "1.5 MB"),

@@ -200,6 +200,77 @@ spelled (float[2,4] x) => (float[2,4] y, float[2,4] z)
 }
 """
 
+_CHANNELS = """
+<ir_version: 10, opset_import: ["": 21]>
+channels (float[2,4] x) => (float[2,4] y)
+<float[2] s = {0.02, 0.02}, uint8[2] z = {0, 128}, float two = {2}> {
+  [double] a = Mul (x, two)
+  [quant] q = QuantizeLinear <axis = 0> (a, s, z)
+  [dequant] d = DequantizeLinear <axis = 0> (q, s, z)
+  [negate] y = Neg (d)
+}
+"""
+
+_BEFORE = """
+<ir_version: 10, opset_import: ["": 21]>
+before (float[2,4] x) => (float[4,2] y, float[2,4] z) <float s = {0.05}, float t = {0.1}, int8 o = {0}> {
+  [quant] q = QuantizeLinear (x, s, o)
+  [dequant] d = DequantizeLinear (q, s, o)
+  [turn] e = Transpose <perm = [1, 0]> (d)
+  [negate] y = Neg (e)
+  [magnitude] f = Abs (x)
+  [root] g = Sqrt (f)
+  [quant2] r = QuantizeLinear (g, t, o)
+  [dequant2] h = DequantizeLinear (r, t, o)
+  [sine] z = Sin (h)
+}
+"""
+_AFTER = """
+<ir_version: 10, opset_import: ["": 21]>
+after (float[2,4] x) => (float[4,2] y, float[2,4] z) <float s = {0.05}, float t = {0.1}, int8 o = {0}> {
+  [turn] d = Transpose <perm = [1, 0]> (x)
+  [quant] q = QuantizeLinear (d, s, o)
+  [dequant] e = DequantizeLinear (q, s, o)
+  [negate] y = Neg (e)
+  [magnitude] f = Abs (x)
+  [quant2] r = QuantizeLinear (f, t, o)
+  [dequant2] g = DequantizeLinear (r, t, o)
+  [root] h = Sqrt (g)
+  [quant3] p = QuantizeLinear (h, s, o)
+  [dequant3] i = DequantizeLinear (p, s, o)
+  [sine] z = Sin (i)
+}
+"""
+
+_BRANCHES = """
+<ir_version: 10, opset_import: ["": 21]>
+branches (float[1,3] x, bool taken) => (float[1,3] y)
+<float[3,3] w = {1, 0, 0, 0, 2, 0, 0, 0, 3}, float s = {0.5}, int8 z = {0}> {
+  [choose] y = If (taken) <
+    then_branch = yes () => (float[1,3] a) {
+      [quant_then] q = QuantizeLinear (x, s, z)
+      [dequant_then] a = DequantizeLinear (q, s, z)
+    },
+    else_branch = no () => (float[1,3] b) {
+      [negate] n = Neg (x)
+      [quant_else] r = QuantizeLinear (n, s, z)
+      [dequant_else] m = DequantizeLinear (r, s, z)
+      [product] b = MatMul (m, w)
+    }
+  >
+}
+"""
+
+_NEGATIVE_LOG = """
+<ir_version: 10, opset_import: ["": 21]>
+logarithm (float[1,8] x) => (float[1,8] y) <float s = {0.05}, int8 z = {0}> {
+  [quant] q = QuantizeLinear (x, s, z)
+  [dequant] d = DequantizeLinear (q, s, z)
+  [log] l = Log (d)
+  [square] y = Mul (l, l)
+}
+"""
+
 _DYNAMIC = """
 <ir_version: 10, opset_import: ["": 21]>
 dynamic (float[batch, rows, 4] x) => (float[batch, rows, 4] y) <float s = {0.05}, int8 z = {0}> {
@@ -237,6 +308,13 @@ FILES: Mapping[str, Maker] = {
     "codes.onnx": _model(_CODES),
     "spelled.onnx": _model(_SPELLED),
     "dynamic.onnx": _model(_DYNAMIC),
+    "channels.onnx": _model(_CHANNELS),
+    "before.onnx": _model(_BEFORE),
+    "after.onnx": _model(_AFTER),
+    "branches.onnx": _model(_BRANCHES),
+    "logarithm.onnx": _model(_NEGATIVE_LOG),
+    "taken.npz": lambda path: np.savez(path, x=np.float32([[1, -2, 3]]), taken=np.array([True])),
+    "known.json": _command("validate", "faulty.onnx", "--write-baseline", "@"),
     "damaged.onnx": _text("this is no model"),
 }
 """How each file is made."""

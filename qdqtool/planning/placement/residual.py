@@ -4,14 +4,14 @@ The branch that comes straight from a Conv gets none: that pair would be between
 it. Where the skip branch is the tensor that the block's first Conv reads, it shares the pair of that Conv.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from qdqtool import ops
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.scope import ScopePath
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.planning.placement.claims import Claim, Decision
-from qdqtool.planning.placement.context import MISSING_OPERAND, PlacementContext
+from qdqtool.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
 from qdqtool.planning.placement.masks import adds_mask, carried_mask, feeds_softmax
 from qdqtool.planning.placement.reason import Reason
 
@@ -60,7 +60,7 @@ class Residuals:
             return _SUM_OF_LAYERS if _joins_a_product(node) else _NOTHING_TO_FUSE
         joined = [index for index, conv in convs.items() if conv in self._quantized]
         if not joined:
-            return Reason("joined-conv-in-float", "the Conv that it joins stays float")
+            return _without_joined(node, convs)
         # In a downsampling block both inputs come from a Conv. The skip branch is the one behind fewer products: with
         # pairs on both, the sums of the Conv would be rounded before the Add.
         if len(joined) == 2:
@@ -76,6 +76,23 @@ class Residuals:
         if path not in self._depths:
             self._depths[path] = _depths(value.scope)
         return self._depths[path].get(value.name, 0)
+
+
+def _without_joined(node: NodeView, convs: Mapping[int, NodeView]) -> Reason:
+    """Return why an Add stays as it is where no Conv in front of it is quantized now."""
+    quantized = [index for index, conv in convs.items() if _has_pair(conv, 0)]
+    if not quantized:
+        return Reason("joined-conv-in-float", "the Conv that it joins stays float")
+    if any(_has_pair(node, 1 - index) for index in quantized):
+        return QUANTIZED_ALREADY
+    return Reason(
+        "quantized-already", "the Conv that it joins is quantized already; `--existing replace` quantizes both anew"
+    )
+
+
+def _has_pair(node: NodeView, index: int) -> bool:
+    value = node.input(index)
+    return value is not None and value.producer is not None and value.producer.op_type == "DequantizeLinear"
 
 
 def _obstacle(node: NodeView, context: PlacementContext) -> Reason | None:

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from qdqtool.jobs.quantize_report import LeftInFloat
 from qdqtool.planning.given_ranges import GivenReport
+from qdqtool.planning.placement.context import QUANTIZED_ALREADY
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.preparation.steps import known_steps
 from qdqtool.ranges.types import Trial
@@ -92,10 +93,11 @@ def print_given(given: GivenReport, console: Console) -> None:
 
 
 def print_skipped(skipped: Sequence[LeftInFloat], console: Console) -> None:
-    """Print the quantizable nodes that stay float, those with the same reason together."""
-    if not skipped:
-        return
-    console.print(f"{plural(len(skipped), 'node')} left in float", style="bold")
+    """Print the quantizable nodes that get no pair, those with the same reason together."""
+    already = sum(node.reason == QUANTIZED_ALREADY.text for node in skipped)
+    counted = ((already, "quantized already"), (len(skipped) - already, "left in float"))
+    if told := ", ".join(f"{plural(count, 'node')} {what}" for count, what in counted if count):
+        console.print(told, style="bold")
     by_reason: dict[tuple[str, str], list[str]] = {}
     for node in skipped:
         label = f"{node.graph}/{node.node}" if node.graph else node.node

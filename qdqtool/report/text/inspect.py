@@ -46,7 +46,7 @@ def _inventory(report: InspectReport) -> FittedTable:
     for group in report.groups:
         scales = "not known" if report.missing_data else "not constant"
         if group.scale_min is not None and group.scale_max is not None:
-            scales = f"{group.scale_min:.4g} to {group.scale_max:.4g}"
+            scales = " to ".join(dict.fromkeys(f"{scale:.4g}" for scale in (group.scale_min, group.scale_max)))
         table.add_row(group.kind, group.format, group.granularity, group.op_type, str(group.count), scales)
     return table
 

@@ -97,6 +97,17 @@ def test_an_add_whose_conv_stays_float_stays_float():
     assert slots(model, nodes_to_exclude=("c2",))["r0"] == ("per-tensor", ["c1"])
 
 
+@pytest.mark.parametrize("skip_too", [False, True])
+def test_an_add_whose_conv_is_quantized_already_is_not_said_to_join_a_float_conv(skip_too):
+    net = Net(17)
+    net.op("Conv", [net.activation("x"), net.weight("w", (16, 16, 1, 1), axis=0)], "c")
+    net.op("Relu", ["x_d"], "s")
+    net.op("Add", ["c", net.activation("s") if skip_too else "s"], "a")
+    reason = skipped(net.model(IMAGE, "a"))["a.Add"]
+    other = "the Conv that it joins is quantized already; `--existing replace` quantizes both anew"
+    assert reason == ("it is quantized already" if skip_too else other)
+
+
 def conv_read_twice(net):
     net.op("Relu", ["c2"], "also")
 

@@ -90,6 +90,17 @@ def test_what_given_ranges_name_in_vain_is_shown_in_part_and_counted():
     ]
 
 
+def test_nodes_that_are_quantized_already_are_not_counted_as_float():
+    already = "it is quantized already"
+
+    assert skipped(left("a", already), left("b", already), left("c", "no range")) == [
+        "2 nodes quantized already, 1 node left in float",
+        "  Conv a, b: it is quantized already",
+        "  Conv c: no range",
+    ]
+    assert skipped(left("a", already))[0] == "1 node quantized already"
+
+
 def test_skipped_nodes_with_the_same_reason_share_a_line():
     assert skipped(left("a"), left("c", "no weight"), left("b", graph="then")) == [
         "3 nodes left in float",
