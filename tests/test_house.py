@@ -25,6 +25,7 @@ ELSEWHERE = {
     "gpu": "engines that run on a GPU",
     "integrations": "pre-commit and the GitHub action",
     "properties": "every job on random models",
+    "mutation": "the tests of tests",
     "sample_models": "the scripts in sample_models/",
     "support": "what tests themselves stand on",
 }

@@ -1,0 +1,92 @@
+"""What a run found, for people and for programs."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mutation.equivalent import Equivalent
+from mutation.mutants import Mutant
+from mutation.results import Result
+from mutation.trials import NO_PYTHON
+
+COUNTED = ("killed", "alive", "equivalent")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A mutant and what came of it.
+
+    Attributes:
+        module: Its module, from the project's folder.
+        line: Number of the first changed line.
+        before: The changed lines without the fault, joined; empty for one that was killed.
+        after: The same with the fault.
+        state: ``killed``, ``alive``, ``equivalent``, or ``invalid`` for what is no Python.
+        result: The tests that were asked.
+        reason: Why it is equivalent.
+    """
+
+    module: str
+    line: int
+    before: str
+    after: str
+    state: str
+    result: Result
+    reason: str = ""
+
+    @classmethod
+    def of(cls, mutant: Mutant, result: Result, source: str, entries: Sequence[Equivalent]) -> "Judged":
+        """The mutant with its state; only of one that is alive the change is looked at, which takes time."""
+        if result.killer is not None:
+            state = "invalid" if result.killer == NO_PYTHON else "killed"
+            return cls(mutant.path, mutant.lines[0], "", "", state, result)
+        before, after = mutant.change(source)
+        for entry in entries:
+            if (entry.module, entry.line, entry.mutant) == (mutant.path, before, after):
+                return cls(mutant.path, mutant.lines[0], before, after, "equivalent", result, entry.reason)
+        return cls(mutant.path, mutant.lines[0], before, after, "alive", result)
+
+
+def printed(judged: Sequence[Judged], room_of: Callable[[str], str]) -> str:
+    """Those that are alive, line by line, then the table of rooms."""
+    lines = [
+        f"{each.module}:{each.line}: {each.before}\n{'':8}-> {each.after}  [{each.result.asked} of "
+        f"{each.result.reaching} tests]"
+        for each in judged
+        if each.state == "alive"
+    ]
+    if lines:
+        lines.append("")
+    lines.append(f"{'room':<18}{'mutants':>8}{'killed':>8}{'alive':>8}{'equivalent':>12}{'score':>8}")
+    for room, counts in _counts(judged, room_of).items():
+        total = sum(counts[state] for state in COUNTED)
+        figures = "".join(f"{counts[state]:>{width}}" for state, width in zip(COUNTED, (8, 8, 12), strict=True))
+        lines.append(f"{room:<18}{total:>8}{figures}{_score(counts):>8}")
+    return "\n".join(lines)
+
+
+def as_json(judged: Sequence[Judged], room_of: Callable[[str], str]) -> Mapping[str, Any]:
+    """Everything: rooms, mutants, and how many each test was the first to kill."""
+    killers = Counter(each.result.killer for each in judged if each.state == "killed")
+    return {
+        "schema_version": 1,
+        "rooms": {
+            room: {**{state: counts[state] for state in COUNTED}, "score": _score(counts)}
+            for room, counts in _counts(judged, room_of).items()
+        },
+        "mutants": [asdict(each) for each in judged],
+        "killers": dict(killers.most_common()),
+    }
+
+
+def _counts(judged: Iterable[Judged], room_of: Callable[[str], str]) -> Mapping[str, Counter[str]]:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for each in judged:
+        counts[room_of(each.module)][each.state] += 1
+    return counts
+
+
+def _score(counts: Counter[str]) -> str:
+    judged = counts["killed"] + counts["alive"]
+    return f"{100 * counts['killed'] / judged:.1f} %" if judged else "-"
