@@ -30,6 +30,7 @@ SCENES: Mapping[str, str] = {
     "build_unknown_shape": "build dynamic.onnx -o dynamic.engine --backend tensorrt-rtx",
     "calibrate": "calibrate net.onnx --calib-data samples.npz -o out.json",
     "calibrate_constant_data": "calibrate net.onnx --calib-data zeros.npz -o out.json",
+    "calibrate_not_run": "calibrate branches.onnx --calib-data taken.npz --existing replace -o out.json",
     "calibrate_random": "calibrate net.onnx --random-calibration --samples 1 -o out.json",
     "calibrate_shard": "calibrate net.onnx --calib-data samples.npz --shard 1/2 -o out.json",
     "check": "check int8.onnx --baseline net.onnx --data samples.npz",
@@ -67,6 +68,7 @@ SCENES: Mapping[str, str] = {
     "merge": "merge part1.json part2.json -o out.json",
     "merge_missing": "merge part1.json -o out.json",
     "normalize": "normalize spelled.onnx -o out.onnx",
+    "normalize_damaged": "normalize damaged.onnx -o out.onnx",
     "normalize_nothing": "normalize net.onnx -o out.onnx",
     "quantize": "quantize net.onnx --calib-data samples.npz -o out.onnx",
     "quantize_constant_data": "quantize net.onnx --calib-data zeros.npz -o out.onnx",
@@ -76,6 +78,8 @@ SCENES: Mapping[str, str] = {
     "quantize_quantized": "quantize int8.onnx --calib-data samples.npz -o out.onnx",
     "quantize_no_data_file": "quantize net.onnx --calib-data sample.npz -o out.onnx",
     "quantize_no_output": "quantize net.onnx --calib-data samples.npz",
+    "quantize_not_run": "quantize branches.onnx --calib-data taken.npz --existing replace -o out.onnx",
+    "quantize_one_sample": "quantize uneven.onnx --calib-data samples.npz --samples 1 --no-equalize -o out.onnx",
     "quantize_uneven": "quantize uneven.onnx --calib-data samples.npz -o out.onnx",
     "quantize_random": "quantize net.onnx --random-calibration --samples 4 -o out.onnx",
     "quantize_verbose": "quantize net.onnx --calib-data samples.npz --verbose -o out.onnx",
@@ -106,5 +110,5 @@ SCENES: Mapping[str, str] = {
 }
 """The words of each scene, by its name."""
 
-NEED_BUILDER = {"build", "build_gate_missed", "validate_builder"}
+NEED_BUILDER = {"build", "build_gate_missed", "build_invalid", "build_unknown_shape", "validate_builder"}
 """Scenes that TensorRT for RTX has a part in."""

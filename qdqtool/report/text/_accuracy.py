@@ -24,11 +24,8 @@ def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = 
     if accuracy.problem:
         console.print(Text(f"accuracy NOT measured: {escape(accuracy.problem)}", "yellow"))
         return
-    console.print(
-        Text.assemble(
-            ("SQNR", "bold"), f" against the {baseline}, on the first {plural(accuracy.samples, 'sample')} of the data"
-        )
-    )
+    samples = "sample" if accuracy.samples == 1 else f"{accuracy.samples} samples"
+    console.print(Text.assemble(("SQNR", "bold"), f" against the {baseline}, on the first {samples} of the data"))
     if not accuracy.outputs:
         console.print("  no output has float values to compare", style="yellow")
     for output in accuracy.outputs[: limit(console, SHOWN)]:

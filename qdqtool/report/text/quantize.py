@@ -110,8 +110,9 @@ def _print_degenerate(report: QuantizeReport, console: Console) -> None:
     parts = "blocks" if modes.get(report.mode).blocks else "channels"
     for found in report.degenerate[: limit(console, SHOWN)]:
         scope = f" in {escape(found.graph)}" if found.graph else ""
-        who = f"{found.scales} of {found.of} {parts} hold" if found.of > 1 else "holds"
-        what = f"{who} {_CONDITIONS[found.condition]}; {escape(found.action)}"
+        who = f"{found.scales} of {found.of} {parts} " if found.of > 1 else ""
+        verb = "holds" if found.of == 1 or found.scales == 1 else "hold"
+        what = f"{who}{verb} {_CONDITIONS[found.condition]}; {escape(found.action)}"
         console.print(f"note     {found.kind} {escape(found.tensor)}{scope}: {what}")
     print_rest(len(report.degenerate), SHOWN, console)
 

@@ -107,7 +107,7 @@ def test_tensors_that_no_scale_serves_are_noted():
 
     assert lines(degenerate=(ZEROS, channels))[-2:] == [
         "note     activation t: holds nothing but zeros; scale is 1",
-        "note     weight t in then: 1 of 2 channels hold only tiny values; scale is 1",
+        "note     weight t in then: 1 of 2 channels holds only tiny values; scale is 1",
     ]
 
 
