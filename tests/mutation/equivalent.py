@@ -1,11 +1,12 @@
 """The reviewed list of mutants that do the same as the package, so that no test can tell them apart."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FILE = Path(__file__).with_name("equivalent.toml")
+FOLDER = Path(__file__).with_name("equivalents")
+"""One file for each room, with a list of entries for each module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +26,15 @@ class Equivalent:
     reason: str
 
 
-def listed(file: Path = FILE) -> Sequence[Equivalent]:
-    """All entries of the list."""
+def listed(folder: Path = FOLDER) -> Sequence[Equivalent]:
+    """All entries of the list.
+
+    Args:
+        folder: Where its files are.
+    """
     return [
         Equivalent(module, entry["line"], entry["mutant"], entry["reason"])
+        for file in sorted(folder.glob("*.toml"))
         for module, entries in tomllib.loads(file.read_text()).items()
         for entry in entries
     ]
-
-
-def by_change(entries: Sequence[Equivalent], module: str) -> Mapping[tuple[str, str], Equivalent]:
-    """The entries of a module by the lines without and with the fault."""
-    return {(entry.line, entry.mutant): entry for entry in entries if entry.module == module}
