@@ -200,26 +200,26 @@ def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path, closed: str
 
 
 @pytest.mark.parametrize(
-    ("line", "code"),
+    ("line", "code", "message"),
     [
-        ("inspect absent.onnx", 3),
-        ("validate m.onnx --target nonsense", 2),
-        ("validate m.onnx --no-such-option", 2),
-        ("quantize m.onnx -o q.onnx", 2),
-        ("nonsense", 2),
-        ("check m.onnx --data absent.npz", 2),
-        ("build absent.onnx -o e.engine", 3),
-        ("diff m.onnx absent.onnx", 3),
+        ("inspect absent.onnx", 3, "absent.onnx: no such file"),
+        ("validate m.onnx --target nonsense", 2, "target 'nonsense' is unknown; legal: onnx, ort-cpu"),
+        ("validate m.onnx --no-such-option", 2, "No such option '--no-such-option'"),
+        ("quantize m.onnx -o q.onnx", 2, "no calibration data is given"),
+        ("nonsense", 2, "No such command 'nonsense'"),
+        ("check m.onnx --data absent.npz", 2, "data absent.npz: no such file or folder"),
+        ("build absent.onnx -o e.engine", 3, "absent.onnx: no such file"),
+        ("diff m.onnx absent.onnx", 3, "absent.onnx: no such file"),
     ],
 )
-def test_json_is_never_empty(tmp_path: Path, line: str, code: int) -> None:
+def test_json_is_never_empty(tmp_path: Path, line: str, code: int, message: str) -> None:
     onnx.save(conv_model(), tmp_path / "m.onnx")
     done = qdqtool(*line.split(), "--output-format", "json", cwd=tmp_path)
     assert done.code == code
     found = json.loads(done.out)
     assert found["schema_version"] == 1
     assert found["error"]["exit_code"] == code
-    assert not found["error"]["message"].startswith("error: ")
+    assert found["error"]["message"].startswith(message)
     assert found["error"]["message"].splitlines()[0] in done.err
 
 

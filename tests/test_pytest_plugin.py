@@ -86,6 +86,8 @@ def test_settings_and_baseline_of_the_project_count(project: Path):
     passed = {line.split("::")[1] for line in out.splitlines() if line.startswith("PASSED")}
 
     assert passed == {"test_bad"}
+    assert "warning QL302" in out
+    assert "QP101" not in out
 
 
 def test_it_costs_nothing_until_it_is_used(tmp_path: Path):

@@ -40,7 +40,7 @@ def test_inputs_that_are_usually_constant_beside_others_are_no_reason():
     """A first state of a recurrent network, a mask of a sentence without padding, a rate."""
     extra = {"state": np.zeros((2, 1, 4), np.float32), "mask": np.ones((1, 8), np.int64), "rate": np.int64(16000)}
     survey({"x": IMAGE, **extra}).refuse_constant(Path("d"))
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="d: 1 of 1 samples hold a single value: sample 0 is "):
         survey(extra).refuse_constant(Path("d"))
     survey({"rate": np.int64(16000), "one": np.zeros((1, 1), np.float32)}).refuse_constant(Path("d"))
     survey({"x": np.zeros((0, 4), np.float32)}).refuse_constant(Path("d"))

@@ -70,7 +70,7 @@ def test_a_refusal_of_the_builder(rtx, tmp_path):
 
 @BUILDER
 def test_the_whole_log_is_kept_when_asked_for_even_of_a_crash(rtx, tmp_path):
-    with pytest.raises(BuilderFailedError):
+    with pytest.raises(BuilderFailedError, match="crashed"):
         rtx.build(request(crashing(), tmp_path, verbose_log=tmp_path / "log.txt"))
     assert "[VERBOSE]" in (tmp_path / "log.txt").read_text(encoding="utf-8")
 
