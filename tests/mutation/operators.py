@@ -34,9 +34,8 @@ PAIRS = (
     *(("issubset", "issuperset"), ("zeros_like", "ones_like"), ("amin", "amax"), ("nanmin", "nanmax")),
 )
 COUNTERPARTS = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
-EXITS = ("return_stmt", "raise_stmt", "keyword")
-"""Statements that leave a suite; ``break``, ``continue`` and a bare ``return`` are keywords."""
-NEVER_JUDGED = ("decorator", "assert_stmt", "tfpdef", "annassign", "import_from", "import_name")
+EXITS = ("return", "raise", "break", "continue")
+NEVER_JUDGED = ("decorator", "assert_stmt", "tfpdef", "import_from", "import_name")
 EXAMPLES = ("VALID", "INVALID")
 ASSERTING = ("strict", "slots", "frozen", "kw_only")
 
@@ -80,18 +79,22 @@ def judged(node: NodeOrLeaf) -> bool:
     """Whether tests can judge what stands here."""
     inside, parent = node, node.parent
     while parent is not None:
-        if parent.type in NEVER_JUDGED and not (parent.type == "annassign" and inside in parent.children[2:]):
-            return False
-        if parent.type == "param" and inside is parent.annotation:
-            return False
-        if parent.type == "funcdef" and inside is parent.annotation:
-            return False
-        if parent.type == "argument" and parent.children[0].get_code().strip() in ASSERTING:
-            return False
-        if parent.type == "expr_stmt" and parent.children[0].get_code().strip() in EXAMPLES:
+        if _is_left_alone(inside, parent):
             return False
         inside, parent = parent, parent.parent
     return True
+
+
+def _is_left_alone(inside: NodeOrLeaf, parent: Any) -> bool:
+    if parent.type == "annassign":
+        return inside not in parent.children[2:]
+    if parent.type == "funcdef":
+        return inside is parent.annotation
+    if parent.type == "parameters":
+        return inside.type == "operator"
+    if parent.type in ("argument", "expr_stmt"):
+        return parent.children[0].get_code().strip() in (ASSERTING if parent.type == "argument" else EXAMPLES)
+    return parent.type in NEVER_JUDGED
 
 
 class _Fault(Operator):
@@ -235,7 +238,7 @@ def _leaves(suite: Any) -> bool:
     """Whether what is done under a condition ends with leaving a function or a loop."""
     last = suite.children[-1] if suite.type == "suite" else suite
     statement = last.children[0] if last.type == "simple_stmt" else last
-    return statement.type in EXITS
+    return statement.get_first_leaf().value in EXITS
 
 
 def _is_called(name: Name) -> bool:

@@ -89,7 +89,7 @@ class _Part:
 
     @functools.lru_cache(maxsize=4)  # noqa: B019
     def _then(self, path: str) -> Mapping[int, int]:
-        return _lines_then(self._sources.get(path, ""), (self._root / path).read_text())
+        return lines_then(self._sources.get(path, ""), (self._root / path).read_text())
 
 
 def refresh(folder: Path, root: Path, below: str, rooms: Collection[str], jobs: int) -> None:
@@ -195,7 +195,7 @@ def _merge(folder: Path, root: Path) -> None:
     (folder / "seconds.json").write_text(json.dumps(seconds))
 
 
-def _lines_then(before: str, now: str) -> Mapping[int, int]:
+def lines_then(before: str, now: str) -> Mapping[int, int]:
     """For each line of a text the line of an earlier one; for a new line the last one above it that was there."""
     if before == now:
         return {}

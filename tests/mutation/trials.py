@@ -164,7 +164,8 @@ def loaded_anew(trials: Iterable[Trial], root: Path, limits: Limits) -> Iterator
                 return {"killer": NO_PYTHON}
             StandIn(".".join(Path(trial.mutant.path).with_suffix("").parts), str(file), text).install()
             watch = _Watch()
-            words = [*WORDS, "-x", f"--basetemp={folder}/{trial.mutant.identity}", *trial.tests]
+            # pytest would load the package by itself, to rewrite assertions as in every plugin.
+            words = [*WORDS, "-x", "--assert=plain", f"--basetemp={folder}/{trial.mutant.identity}", *trial.tests]
             code = pytest.main(words, plugins=[watch])
             # A module that cannot be imported fails no test, but nothing is collected.
             return {"killer": watch.failed or (None if code == pytest.ExitCode.OK else NO_IMPORT)}

@@ -1,0 +1,84 @@
+"""The whole command on a small project: what tests notice is killed, the rest is shown."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.paths import ROOT
+
+MODULE = """\
+LIMIT = 3
+
+
+def clipped(value, low):
+    if value < low:
+        return low
+    return min(value, LIMIT)
+
+
+def unused(a):
+    return a + 1
+"""
+TESTS = """\
+from qdqtool.small import clipped
+
+
+def test_low():
+    assert clipped(0, 1) == 1
+
+
+def test_high():
+    assert clipped(9, 1) == 3
+
+
+def test_flaky(request):
+    # It fails without a fault too, where it runs alone.
+    assert request.session.testscollected != 1 or request.node.nodeid == ""
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, text in {
+        "qdqtool/__init__.py": "",
+        "qdqtool/pytest_plugin.py": "",
+        "qdqtool/small.py": MODULE,
+        "tests/test_small.py": TESTS,
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def mutants(project: Path, *words: str) -> str:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(project), str(ROOT / "tests")])}
+    command = [sys.executable, "-m", "mutation", "qdqtool/small.py", "--jobs", "1", *words]
+    done = subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_no_test_notices_is_shown(project: Path):
+    printed = mutants(project, "--json", "out.json")
+    found = json.loads((project / "out.json").read_text())
+    alive = {(each["line"], each["after"]) for each in found["mutants"] if each["state"] == "alive"}
+    assert alive == {(5, "if value <= low:"), (11, "return a - 1"), (11, "return a + 2")}
+    assert found["rooms"] == {"small.py": {"killed": 3, "alive": 3, "equivalent": 0, "score": "50.0 %"}}
+    killers = {(each["line"], each["result"]["killer"]) for each in found["mutants"] if each["state"] == "killed"}
+    assert killers == {
+        (1, "tests/test_small.py::test_high"),
+        (5, "tests/test_small.py::test_low"),
+        (7, "tests/test_small.py::test_high"),
+    }
+    assert printed.splitlines()[-1].split() == ["small.py", "6", "3", "3", "0", "50.0", "%"]
+
+    # A new test is asked about what was alive; what was killed is not tried again.
+    with (project / "tests/test_small.py").open("a") as file:
+        file.write("\n\ndef test_unused():\n    from qdqtool.small import unused\n    assert unused(1) == 2\n")
+    assert mutants(project).splitlines()[-1].split() == ["small.py", "6", "5", "1", "0", "83.3", "%"]

@@ -1,0 +1,34 @@
+"""Tests are found that reach a line, the nearest first."""
+
+import pytest
+
+from mutation.reach import distance, lines_then
+
+
+@pytest.mark.parametrize(
+    ("test", "far"),
+    [
+        ("tests/rules/fixes/test_pair.py::test_a[1]", 0),
+        ("tests/rules/fixes/test_other.py::test_a", 2),
+        ("tests/rules/test_pair.py::test_a", 3),
+        ("tests/graph/test_pair.py::test_a", 4),
+        ("tests/test_pair.py::test_a", 4),
+    ],
+)
+def test_a_test_in_its_place_is_nearest(test: str, far: int):
+    assert distance("qdqtool/rules/fixes/pair.py", test) == far
+
+
+def test_lines_of_a_file_that_did_not_change_are_the_same():
+    assert lines_then("a\nb\n", "a\nb\n") == {}
+
+
+def test_lines_are_found_again_where_others_were_added_and_removed():
+    then = lines_then("a\nb\nc\nd\n", "new\na\nb\nd\n")
+    assert [then[number] for number in (2, 3, 4)] == [1, 2, 4]
+
+
+def test_a_changed_line_is_taken_for_the_one_in_its_place():
+    assert lines_then("a\nb\nc\n", "a\nB\nc\n") == {1: 1, 2: 2, 3: 3}
+    # An added line is reached by what reaches the line before it.
+    assert lines_then("a\nb\n", "a\nx\ny\nb\n") == {1: 1, 2: 1, 3: 1, 4: 2}
