@@ -174,8 +174,9 @@ def _try_all(run: Run, wanted: Mapping[str, Sequence[Mutant]], tests: str) -> No
 
 
 def _rooms(modules: Iterable[str]) -> set[str]:
-    """Folders of tests whose files are measured again: of everything, or of the rooms of a few modules."""
-    return {f"tests/{module.split('/')[1]}/" for module in modules}
+    """How the paths of tests begin that are measured again where they have changed: those of the same rooms."""
+    places = [Path(module).parts[1] for module in modules]
+    return {f"tests/test_{place}" if place.endswith(".py") else f"tests/{place}/" for place in places}
 
 
 def _controls(run: Run, known: reach.Reach, killers: Iterable[str]) -> Iterator[str]:

@@ -99,7 +99,7 @@ def refresh(folder: Path, root: Path, below: str, rooms: Collection[str], jobs: 
         folder: Where measurements are kept.
         root: The folder of the project.
         below: The folder of the tests, from the project's.
-        rooms: Folders whose tests are measured again.
+        rooms: How the paths of tests begin that are measured again.
         jobs: Processes side by side.
     """
     there = {
