@@ -5,10 +5,14 @@ The files in data/ are what TensorRT for RTX 1.7.1 printed for the models of the
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from qdqtool.engine.builder import Kernel
 from qdqtool.engine.layer_dump import onnx_type, read_dump, read_inspector
 
 DATA = Path(__file__).parent / "data"
@@ -48,6 +52,97 @@ def test_nodes_of_a_branch_carry_their_call_path():
     nodes = [node for kernel in read_dump(dump("branches")) for node in kernel.nodes]
     assert "then.then_y.MatMul | then (then_branch) | y.If (If)" in nodes
     assert "node_of_else_y | else (else_branch) | y.If (If)" in nodes
+
+
+TYPES = {
+    "Float": "float32",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Bf16": "bfloat16",
+    "FP8": "float8e4m3fn",
+    "FP8_E4M3": "float8e4m3fn",
+    "FP4E2M1": "float4e2m1",
+    "E8M0": "float8e8m0",
+    "Int4": "int4",
+    "Int8": "int8",
+    "UInt8": "uint8",
+    "Int32": "int32",
+    "Int64": "int64",
+    "Bool": "bool",
+}
+FLOATS = ("Float", "Half", "BFloat16", "Bf16")
+
+Tensors = Sequence[tuple[str, list[int]]]
+
+
+def tensors(listed: Tensors) -> str:
+    """Tensors as TensorRT for RTX 1.7.1 prints them."""
+    inner = ", ".join(
+        f"{{ Name: t{number}, Dimensions: {json.dumps(dims, separators=(',', ':'))}, Strides: [1,-1],"
+        f" StrideOrder: [1,0], Datatype: {kind}, Format: (Linear) Row major linear format }}"
+        for number, (kind, dims) in enumerate(listed)
+    )
+    return f"[ {inner}]" if inner else "[]"
+
+
+words = st.text("abNFc_. []{}|:(),", max_size=12)
+listed = st.lists(
+    st.tuples(st.sampled_from(sorted(TYPES)), st.lists(st.sampled_from([-1, 1, 1, 2, 16]), max_size=4)), max_size=3
+)
+
+
+@st.composite
+def records(draw):
+    """A line of the dump, and the kernel that it is about."""
+    name, layer_type, tactic = (
+        draw(words),
+        draw(st.sampled_from(["gemm", "kgen", "branch, JumpTargetThen: 4"])),
+        draw(words),
+    )
+    inputs, outputs, constants = draw(listed), draw(listed), draw(st.none() | listed)
+    nodes = draw(st.lists(words, max_size=3))
+    given_constants = "" if constants is None else f", Constants: {tensors(constants)}"
+    metadata = draw(st.sampled_from("\x1e\x1f")).join(f"[ONNX Layer: {node}]" for node in nodes)
+    text = (
+        f"Name: {name}, LayerType: {layer_type}, Inputs: {tensors(inputs)}{given_constants},"
+        f" Outputs: {tensors(outputs)}, TacticName: {tactic}, StreamId: 0, Metadata: {metadata}"
+    )
+    multiplied = [
+        TYPES[kind]
+        for kind, dims in constants or []
+        if len(dims) >= 2 and (kind not in FLOATS or len([dim for dim in dims if dim != 1]) >= 2)
+    ]
+    return text, Kernel(
+        name=name,
+        layer_type=layer_type,
+        inputs=tuple(TYPES[kind] for kind, _ in inputs),
+        constants=tuple(multiplied),
+        outputs=tuple(TYPES[kind] for kind, _ in outputs),
+        tactic=tactic,
+        nodes=tuple(nodes),
+    )
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.lists(records(), max_size=4))
+def test_what_was_written_is_read(lines):
+    text = "\n".join(["Layers:", *(text for text, _ in lines)]) + "\n\nI/O Tensors:\n Name: x, LayerType: none"
+    assert read_dump(text) == tuple(kernel for _, kernel in lines)
+
+
+@pytest.mark.parametrize("missing", [", LayerType: ", ", Inputs: ", ", Outputs: ", ", TacticName: ", ", StreamId: "])
+def test_a_line_without_one_of_its_fields_is_left_out(missing):
+    line = "Name: a, LayerType: gemm, Inputs: [], Outputs: [], TacticName: t, StreamId: 0, Metadata: "
+    assert len(read_dump(f"Layers:\n{line}")) == 1
+    assert read_dump(f"Layers:\n{line.replace(missing, ', ')}") == ()
+    assert [kernel.tactic for kernel in read_dump(f"{line.replace(missing, ', ')}\n{line}")] == ["t"]
+
+
+@pytest.mark.parametrize(("between", "found"), [("", 1), ("A: [1], B: [], C: [-1], D: [2], ", 1), ("A: [1], " * 5, 0)])
+def test_fields_between_dimensions_and_type(between, found):
+    tensor = f"{{ Name: x, Dimensions: [8,64], {between}Datatype: Int8, Format: f }}"
+    line = f"Name: a, LayerType: gemm, Inputs: [ {tensor}], Outputs: [], TacticName: t, StreamId: 0, Metadata: "
+    assert read_dump(line)[0].inputs == ("int8",) * found
 
 
 @pytest.mark.parametrize("text", ["", "Layers:", "Layers:\nName: x, LayerType: gemm", "\0" * 99, "Name: " * 50])
@@ -110,6 +205,42 @@ def test_inspector_json_of_version_10():
 def test_inspector_json_of_version_11():
     (kernel,) = read_inspector(json.dumps(INSPECTOR_11))
     assert (kernel.inputs, kernel.constants, kernel.outputs) == (("float8e4m3fn",), ("float8e4m3fn",), ("float16",))
+
+
+WEIGHTS = {"Dimensions": [64, 32], "Datatype": "FP8"}
+
+
+@pytest.mark.parametrize(
+    ("layer", "kernel"),
+    [
+        ({}, Kernel(name="", layer_type="")),
+        ({"Constants": None, "Inputs": None, "Weights": None}, Kernel(name="", layer_type="")),
+        (
+            {"Name": "n", "LayerType": "gemm", "TacticName": "t", "Metadata": "[ONNX Layer: a]\x1fno[ONNX Layer: b]"},
+            Kernel(name="n", layer_type="gemm", tactic="t", nodes=("a",)),
+        ),
+        ({"Constants": [{"Dimensions": [64], "Datatype": "FP8"}, {}]}, Kernel(name="", layer_type="")),
+        (
+            {"Constants": [WEIGHTS], "Weights": {"Type": "Half", "Count": 4}},
+            Kernel(name="", layer_type="", constants=("float8e4m3fn", "float16")),
+        ),
+        ({"Weights": {"Count": 4}}, Kernel(name="", layer_type="")),
+        (
+            {"Inputs": [{"DataType": "BF16"}, "odd", {}], "Outputs": [{"Format/Datatype": "Channel major BOOL"}]},
+            Kernel(name="", layer_type="", inputs=("bfloat16", "unknown"), outputs=("bool",)),
+        ),
+        (
+            {"Inputs": [{"Format/Datatype": "FP32x"}, {"Format/Datatype": "wide int4, FP16"}]},
+            Kernel(name="", layer_type="", inputs=("unknown", "int4")),
+        ),
+        (
+            {"Inputs": [{"Datatype": "Int8", "DataType": "Half", "Format/Datatype": "FP32"}]},
+            Kernel(name="", layer_type="", inputs=("int8",)),
+        ),
+    ],
+)
+def test_each_field_of_the_inspector(layer, kernel):
+    assert read_inspector(json.dumps({"Layers": [layer]})) == (kernel,)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 from support.engine_models import (
     FP8,
     IMAGE,
@@ -17,10 +18,10 @@ from support.engine_models import (
 )
 
 from qdqtool.engine.backends.tensorrt_rtx import BUILDER
-from qdqtool.engine.builder import Built, EngineRequest
+from qdqtool.engine.builder import Built, EngineRequest, Kernel
 from qdqtool.engine.layer_dump import read_dump
 from qdqtool.engine.planned_types import planned_nodes
-from qdqtool.engine.precision import compare
+from qdqtool.engine.precision import compare, computes_in, engine_name
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 
@@ -129,6 +130,272 @@ def hostile():
         -1
     ].name = "evil]\n[ONNX Layer: x], Outputs: [ { Datatype: Float }] \x1b[31m\x1f\u202e, LayerType: "
     return model
+
+
+def of_kernels(model, *kernels, evidence="aot-dump"):
+    """What is said of the one planned node of a model whose engine has these kernels."""
+    engine = Built(
+        version="0",
+        evidence=evidence,
+        kernels=kernels,
+        layer_dump="",
+        warnings=(),
+        parse_seconds=0,
+        build_seconds=0,
+    )
+    (found,) = compare(planned_nodes(Model(model)), engine)
+    return found
+
+
+INT8_KERNEL = {"inputs": ("int8",), "constants": ("int8",), "outputs": ("float32",)}
+FLOAT_KERNEL = {"inputs": ("float32",), "constants": ("float32",), "outputs": ("float32",)}
+
+FAULTS = {
+    "one quantized activation": (
+        lambda: matmul(w=False),
+        "only one of its two operands is quantized; quantize the other one too",
+    ),
+    "one quantized activation of a conv": (
+        lambda: conv(quantize_w=False),
+        "only one of its two operands is quantized; quantize the other one too",
+    ),
+    "weight of a conv": (
+        lambda: conv(quantize_x=False),
+        "only its weight is quantized, and it has no weight-only kernel; quantize its activation too",
+    ),
+    "int8 weight of a product": (
+        lambda: matmul(x_kind=None),
+        "its weight is dequantized by a kernel of its own, and the product is computed in float",
+    ),
+    "int4 weight in blocks": (
+        lambda: matmul(kind=INT4, x_kind=None, axis=0, block=16),
+        "its weight is dequantized by a kernel of its own, and the product is computed in float",
+    ),
+    "int4 weight with an axis": (
+        lambda: matmul(kind=INT4, x_kind=None),
+        "int4 weights stay packed only with block scales; the weight is dequantized before a float kernel",
+    ),
+    "deconvolution": (lambda: conv(op_type="ConvTranspose"), "ConvTranspose runs in float whatever its Q/DQ"),
+    "axis of inputs": (
+        lambda: conv(axis=1, x_axis=1),
+        "its weight has scales along axis 1, which is not the output-channel axis",
+    ),
+    "activation with an axis": (
+        lambda: conv(x_axis=1),
+        "its activation has more than one scale; kernels take per-tensor activations",
+    ),
+    "cast": (through_cast, "a Cast stands between a DequantizeLinear and the node"),
+    "nothing": (conv, "the builder chose a float kernel"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_fallback_is_explained_by_what_is_wrong_in_the_model(case):
+    make, reason = FAULTS[case]
+    model = make()
+    name = model.graph.node[-1].name
+    found = of_kernels(model, Kernel(name=f"{name}_myl0", layer_type="gemm", nodes=(name,), **FLOAT_KERNEL))
+    assert (found.actual, found.reason) == ("float32", reason)
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_nothing_is_said_where_no_kernel_or_no_evidence_is_there(case):
+    found = of_kernels(FAULTS[case][0]())
+    assert (found.actual, found.kernel) == ("unknown", None)
+    assert found.reason == "no kernel names this node: it was folded away or merged into another one"
+    found = of_kernels(FAULTS[case][0](), evidence="none")
+    assert (found.actual, found.reason) == ("unknown", "the builder gave no layer information")
+
+
+def test_a_node_that_runs_as_planned_needs_no_reason():
+    found = of_kernels(conv(), Kernel(name="y.Conv_myl0", layer_type="correlation", nodes=("y.Conv",), **INT8_KERNEL))
+    assert (found.name, found.op_type, found.graph) == ("y.Conv", "Conv", "")
+    assert (found.planned, found.actual, found.kernel, found.reason) == ("int8", "int8", "y.Conv_myl0", None)
+
+
+def test_two_formats_may_be_brought_to_one():
+    model = matmul(kind=INT4, axis=0, block=64)
+    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
+    assert (found.planned, found.actual) == ("int8 x int4", "int8")
+    assert found.reason == "both operands are brought to int8 before an int8 kernel"
+    as_planned = {"inputs": ("int8",), "constants": ("int4",)}
+    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **as_planned))
+    assert (found.actual, found.reason) == ("int8 x int4", None)
+    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **FLOAT_KERNEL))
+    assert (found.actual, found.reason) == ("float32", "the builder chose a float kernel")
+
+
+def test_a_type_that_nobody_planned_is_not_explained_by_two_formats():
+    kinds = {"inputs": ("float8e4m3fn",), "constants": ("float8e4m3fn",)}
+    found = of_kernels(conv(), Kernel(name="k", layer_type="gemm", nodes=("y.Conv",), **kinds))
+    assert found.reason == "the kernel reads quantized data but dequantizes it before it multiplies"
+
+
+@pytest.mark.parametrize(
+    ("layer_type", "inputs", "constants", "reads"),
+    [
+        ("gemm", ("int8", "float32"), (), True),
+        ("gemm", ("float16",), ("int8", "float16"), True),
+        ("gemm", ("float32", "bool", "int32"), ("int64",), False),
+        ("kgen", ("int8",), ("int8",), False),
+    ],
+)
+def test_a_kernel_that_dequantizes_itself_is_told_from_a_float_one(layer_type, inputs, constants, reads):
+    kernel = Kernel(name="k", layer_type=layer_type, nodes=("y.Conv",), inputs=inputs, constants=constants)
+    reason = of_kernels(conv(), kernel).reason
+    assert reason == (
+        "the kernel reads quantized data but dequantizes it before it multiplies"
+        if reads
+        else "the builder chose a float kernel"
+    )
+
+
+ROW = ("float32", "float16", "bfloat16", "bool", "int32", "int64")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "constants", "outputs", "computed"),
+    [
+        (("int8",), ("int8",), ("float32",), "int8"),
+        (("int8", "int8"), (), ("float32",), "int8"),
+        (("int8", "float32"), (), ("float32",), "float32"),
+        (("int8",), (), ("float16",), "float16"),
+        (("int8",), (), ("int8",), "unknown"),
+        (("float8e4m3fn",), ("int4",), (), "float8e4m3fn x int4"),
+        (("float16",), ("int4",), ("float16",), "int4-weight-only"),
+        (("bfloat16",), ("float32", "int8"), (), "int8-weight-only"),
+        (("float16", "int8"), ("float32",), (), "float16"),
+        (("float16",), ("float32",), ("float32",), "float16"),
+        ((), ("float32",), ("bfloat16",), "bfloat16"),
+        (("int32", "bool", "int64"), ("int64",), (), "unknown"),
+        (("int8", "bool"), ("int32",), ("float32",), "float32"),
+        (ROW, (), (), "float32"),
+        (("bool", "int8"), ("int8", "int8"), (), "int8"),
+        (("float4e2m1", "float8e8m0"), ("float4e2m1",), (), "float4e2m1 x float8e8m0"),
+    ],
+)
+def test_the_type_that_a_kernel_multiplies(inputs, constants, outputs, computed):
+    types = {"inputs": inputs, "constants": constants, "outputs": outputs}
+    assert computes_in(Kernel(name="k", layer_type="gemm", **types)) == computed
+
+
+@pytest.mark.parametrize(
+    ("name", "layer_type", "multiplies"),
+    [
+        *(("k", kind, True) for kind in ("correlation", "GEMM", "CaskConvolution", "runtime_fusion", "attention")),
+        *(("k", kind, True) for kind in ("fused_mha", "MatMul", "MatrixMultiply", "FullyConnected")),
+        ("_gemm_mha_v2_0", "kgen", True),
+        ("_GEMM_0", "kgen", True),
+        ("x_MHA", "kgen", True),
+        ("b.gemm", "kgen", False),
+        ("__myl_Mul", "kgen", False),
+        ("y.Conv", "Reformat", False),
+    ],
+)
+def test_kernels_that_multiply_by_their_kind_or_name(name, layer_type, multiplies):
+    kernel = Kernel(name=name, layer_type=layer_type, **INT8_KERNEL)
+    assert computes_in(kernel) == ("int8" if multiplies else "float32")
+
+
+@pytest.mark.parametrize(
+    ("name", "layer_type", "computed"),
+    [
+        ("__myl_CastMulCastFc_0", "runtime_fusion", "float32"),
+        ("__myl_CastMulAddCorr_0", "runtime_fusion", "float32"),
+        ("__myl_MulRounCastFcCastMul_0", "runtime_fusion", "int8"),
+        ("__myl_FcCastMulFc_0", "runtime_fusion", "int8"),
+        ("__myl_CastMulAdd_0", "runtime_fusion", "int8"),
+        ("__myl_CastMulCastFc_0", "gemm", "int8"),
+        ("__myl_CastMulDeco_0", "runtime_fusion", "float32"),
+    ],
+)
+def test_a_fused_kernel_that_dequantizes_before_its_product_computes_in_float(name, layer_type, computed):
+    assert computes_in(Kernel(name=name, layer_type=layer_type, **INT8_KERNEL)) == computed
+
+
+def test_a_fused_kernel_with_one_packed_constant_is_weight_only_though_it_dequantizes():
+    types = {"inputs": ("float32",), "constants": ("int8",), "outputs": ("float32",)}
+    kernel = Kernel(name="__myl_CastMulCastFc_0", layer_type="runtime_fusion", **types)
+    assert computes_in(kernel) == "int8-weight-only"
+
+
+def test_of_several_kernels_that_name_a_node_its_own_product_counts():
+    scale = Kernel(name="__myl_Mul_y.Conv", layer_type="kgen", nodes=("y.Conv",), **FLOAT_KERNEL)
+    other = Kernel(name="z.Conv_myl0", layer_type="correlation", nodes=("z.Conv", "y.Conv"), **FLOAT_KERNEL)
+    own = Kernel(name="y.Conv_myl0", layer_type="correlation", nodes=("r.Relu", "y.Conv"), **INT8_KERNEL)
+    foreign = Kernel(name="y.Conv_else", layer_type="correlation", nodes=("y.Conv2",), **FLOAT_KERNEL)
+    assert of_kernels(conv(), foreign, scale, other, own).kernel == "y.Conv_myl0"
+    assert of_kernels(conv(), foreign, scale, other).kernel == "z.Conv_myl0"
+    assert of_kernels(conv(), foreign, scale).kernel == "__myl_Mul_y.Conv"
+    assert of_kernels(conv(), foreign).kernel is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        ("b.MatMul | call (layer)", True),
+        ("b.MatMul | inner (layer) | call (outer)", True),
+        ("b.MatMul", False),
+        ("b.MatMul | call (other)", False),
+        ("b.MatMul | call (other) | outer (layer)", False),
+        ("x | b.MatMul | call (layer)", False),
+        ("b.MatMul2 | call (layer)", False),
+        ("b.MatMul | call(layer)", False),
+    ],
+)
+def test_a_node_of_a_local_function_is_named_with_its_call(entry, found):
+    kernel = Kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL)
+    assert of_kernels(in_a_function(), kernel).actual == ("int8" if found else "unknown")
+
+
+def around(model, op_type, name, *bodies, outputs=("out",)):
+    """The nodes of a model as the first body of one node, with the given others."""
+    inner = helper.make_graph(list(model.graph.node), "in\tside", [], [*model.graph.output])
+    attributes = dict(zip(bodies, [inner, helper.make_graph([], "none", [], [])], strict=False))
+    node = helper.make_node(op_type, ["flag"], [*outputs], name, **attributes)
+    graph = helper.make_graph([node], "main", [*model.graph.input], [], [*model.graph.initializer])
+    graph.output.append(helper.make_tensor_value_info("out", TensorProto.FLOAT, None))
+    graph.input.append(helper.make_tensor_value_info("flag", TensorProto.BOOL, []))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.parametrize(("name", "spelled"), [("if\n1", "if 1"), ("", "node_of_out")])
+def test_a_node_of_a_branch_is_named_with_its_branch(name, spelled):
+    model = around(matmul(), "If", name, "then_branch", "else_branch")
+    entry = f"y.MatMul | in side (then_branch) | {spelled} (If)"
+    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL))
+    assert found.actual == "int8"
+    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
+    assert found.actual == "unknown"
+
+
+def test_a_branch_in_a_branch_is_named_from_the_inside_out():
+    inner = around(matmul(), "If", "a", "then_branch", "else_branch")
+    inner.graph.name = "middle"
+    inner.graph.output[0].name = inner.graph.node[0].output[0] = "mid"
+    outer = around(inner, "If", "b", "else_branch", "then_branch")
+    entry = "y.MatMul | in side (then_branch) | a (If) | in side (else_branch) | b (If)"
+    found = of_kernels(outer, Kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL))
+    assert found.actual == "int8"
+
+
+def test_a_node_of_a_loop_has_its_own_name_alone():
+    model = around(matmul(), "Loop", "loop", "body")
+    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
+    assert found.actual == "int8"
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs", "spelled"),
+    [("a\tb", ["o"], "a b"), ("", ["o\n", "p"], "node_of_o "), ("", [], "node_of_")],
+)
+def test_the_parser_names_a_node_by_its_first_output_where_it_has_no_name(name, outputs, spelled):
+    model = conv()
+    model.graph.node[-1].name = name
+    del model.graph.node[-1].output[:]
+    model.graph.node[-1].output.extend(outputs)
+    (node,) = planned_nodes(Model(model))
+    assert engine_name(node.node) == spelled
 
 
 CASES = {
