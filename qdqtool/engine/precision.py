@@ -102,7 +102,7 @@ def computes_in(kernel: Kernel) -> str:
     A kernel that reads one packed constant, unpacks it itself and multiplies floats is ``…-weight-only``.
     """
     low = [kind for kind in (*kernel.inputs, *kernel.constants) if _is_quantized(kind)]
-    if not _is_math(kernel) or not low:
+    if not _is_math(kernel):
         return _float_type(kernel)
     if len(low) >= 2 and not _dequantizes_first(kernel):
         return " x ".join(dict.fromkeys(low))
@@ -171,7 +171,8 @@ def _weight_only_reason(entry: PlannedNode) -> str:
 
 
 def _fault_of_the_kernel(entry: PlannedNode, kernel: Kernel) -> str:
-    if len(set(entry.formats)) > 1 and computes_in(kernel) in entry.formats:
+    # Both operands are quantized here; if they had one format, the kernel would run as planned.
+    if computes_in(kernel) in entry.formats:
         return f"both operands are brought to {computes_in(kernel)} before an {computes_in(kernel)} kernel"
     if _is_math(kernel) and any(map(_is_quantized, (*kernel.inputs, *kernel.constants))):
         return "the kernel reads quantized data but dequantizes it before it multiplies"

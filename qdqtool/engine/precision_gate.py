@@ -62,9 +62,10 @@ def achieved_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
 
 def gate_result(gate: PrecisionGate, nodes: Sequence[NodePrecision]) -> GateResult:
     """Judge whether the engine meets a gate. A model that plans no node for the type misses it."""
-    planned, achieved = planned_counts(nodes).get(gate.type, 0), achieved_counts(nodes).get(gate.type, 0)
+    planned = planned_counts(nodes).get(gate.type, 0)
     if not planned:
         return GateResult(gate=str(gate), passed=False, found=f"the model plans no node for {gate.type}")
+    achieved = achieved_counts(nodes)[gate.type]
     share = 100 * achieved / planned
     return GateResult(
         gate=str(gate), passed=share >= gate.percent, found=f"{achieved} of {planned} nodes ({share:.1f} %)"

@@ -151,6 +151,13 @@ def test_an_activation_whose_granularity_is_not_known_is_not_blamed() -> None:
     assert not node.per_axis_activation
 
 
+def test_an_operand_that_is_not_there_is_float() -> None:
+    net = Net()
+    net.op("MatMul", [net.activation("x"), ""], "y")
+    (node,) = planned(net)
+    assert ([each.format for each in node.operands], node.one_sided) == (["int8", None], True)
+
+
 def test_a_bias_is_no_operand() -> None:
     net = Net()
     net.initializers.append(helper.make_tensor("bias", TensorProto.INT32, [16], bytes(64), raw=True))
