@@ -77,5 +77,7 @@ def _range(entry: QdqNode, index: ModelIndex) -> InputRange | None:
     if fmt is None or scale is None or zero_point is None or entry.scale_shape is None or not scale.size:
         return None
     step, zero = np.abs(scale.astype(FLOAT64)).max(), zero_point.astype(FLOAT64).reshape(-1)[:1].sum()
+    if not np.isfinite(step):
+        return None
     low, high = (fmt.low - zero) * step, (fmt.high - zero) * step
     return InputRange(float(low), float(high)) if SMALLEST <= high - low <= LARGEST else None

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 from support.qdq import text_model
 
 from qdqtool.data import input_specs, random_feeds
@@ -40,6 +41,15 @@ def test_floats_fill_the_range_and_stay_inside_it(scale: float, zero: int, kind:
 @pytest.mark.parametrize("scale", [1e-12, 1e6])
 def test_scales_that_no_input_has_are_not_followed(scale: float) -> None:
     assert range_of("x", index_of(scale)) is None
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("zero", [0, 3])
+def test_a_scale_that_is_not_finite_is_not_followed(bad: float, zero: int) -> None:
+    model = text_model(MODEL.format(scale=1.0, zero=zero, kind="uint8", between="m = Identity (t)"))
+    stored = next(tensor for tensor in model.proto.graph.initializer if tensor.name == "s")
+    stored.CopyFrom(numpy_helper.from_array(np.float32(bad), "s"))
+    assert range_of("x", ModelIndex.of(model)) is None
 
 
 def test_what_computes_hides_the_range() -> None:

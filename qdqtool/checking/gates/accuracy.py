@@ -10,7 +10,10 @@ from qdqtool.checking.bounds import bound_of
 from qdqtool.checking.evidence import Evidence
 from qdqtool.checking.gates.distances import distance_fault
 from qdqtool.checking.outputs import Deviation
+from qdqtool.checking.reference_run import CheckJob
 from qdqtool.checking.report import GateResult, OutputResult
+from qdqtool.checking.saved_outputs import SavedCheck
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.wording import plural
 
@@ -40,26 +43,23 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     if job.baseline is None:
         return
     places = [(check.value, check.deviation) for check in job.outputs]
-    faults = _faults(evidence, evidence.outputs, places, "output")
+    faults = _faults(job.index, evidence.outputs, places, "output")
     yield _gate("accuracy", evidence.outputs, faults, is_random=evidence.is_random)
 
 
-def saved_results(evidence: Evidence) -> Iterator[GateResult]:
+def saved_result(job: CheckJob, saved: SavedCheck, outputs: Sequence[OutputResult]) -> GateResult:
     """Judge saved outputs against those of the reference."""
-    job, saved = evidence.job, evidence.job.sinks.saved
-    if saved is None or evidence.saved is None:
-        return
     places = [(check.value, saved.deviation(check.value.name)) for check in job.outputs]
-    faults = _faults(evidence, evidence.saved.outputs, places, "saved output")
-    yield _gate("outputs-accuracy", evidence.saved.outputs, faults, is_random=False)
+    faults = _faults(job.index, outputs, places, "saved output")
+    return _gate("outputs-accuracy", outputs, faults, is_random=False)
 
 
 def _faults(
-    evidence: Evidence, outputs: Sequence[OutputResult], places: Sequence[tuple[Value, Deviation]], what: str
+    index: ModelIndex, outputs: Sequence[OutputResult], places: Sequence[tuple[Value, Deviation]], what: str
 ) -> list[str]:
     found = []
     for result, (value, deviation) in zip(outputs, places, strict=True):
-        fault = _no_reference(deviation) or _fault(result, deviation, bound_of(evidence.job.index, value))
+        fault = _no_reference(deviation) or _fault(result, deviation, bound_of(index, value))
         if fault:
             found.append(f"{what} '{result.name}': {fault}")
     return found
@@ -74,12 +74,10 @@ def _no_reference(deviation: Deviation) -> str:
 
 def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> str:
     """Return why nothing is left of an output; empty where something is, or where nothing was compared."""
-    if result.exact is None or result.exact:
-        return ""
     if result.agreement is not None:
         return _no_agreement(result.agreement, deviation)
     if result.sqnr_db is None and not result.zero_reference:
-        # Only NaN and infinities differ; the gate on them judges those.
+        # Nothing differs, or only NaN and infinities do; the gate on them judges those.
         return ""
     if bound is not None and result.max_abs is not None and result.max_abs <= bound * STEP:
         return ""

@@ -69,11 +69,11 @@ def _is_near_zero(index: ModelIndex, error: PairError) -> bool:
 
 def _worst(judged: list[PairError]) -> str:
     count = plural(len(judged), "pair")
-    known = [each for each in judged if each.lowest_db is not None]
+    known = [(ratio, _tensor(each)) for each in judged if (ratio := each.lowest_db) is not None]
     if not known:
         return f"{count}, all exact"
-    worst = min(known, key=lambda each: each.lowest_db or 0.0)
-    return f"{count}, worst {worst.lowest_db:.1f} dB at '{_tensor(worst)}'"
+    ratio, tensor = min(known)
+    return f"{count}, worst {ratio:.1f} dB at '{tensor}'"
 
 
 def _tensor(error: PairError) -> str:

@@ -32,8 +32,9 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 def _scale_failures(evidence: Evidence) -> Iterator[str]:
     for entry in evidence.job.checks:
         scale = evidence.job.index.constant(entry.scale) if entry.scale is not None else None
-        count = nonfinite_count(scale) if scale is not None else 0
-        if count and scale is not None:
+        if scale is None:
+            continue
+        if count := nonfinite_count(scale):
             where = f" in {display(entry.node.scope.path)}" if entry.node.scope.path else ""
             yield (
                 f"{entry.node.op_type} '{entry.node.label}'{where}: {count} of {scale.size} scales are NaN or infinite"

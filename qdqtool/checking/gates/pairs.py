@@ -51,7 +51,7 @@ def _constant(index: ModelIndex, value: Value | None) -> Array | None:
 
 def _zero_if_absent(zero: Array | None, pair: QdqPair, other: Array | None) -> Array | None:
     absent = pair.quantize.zero_point is None or pair.dequantize.zero_point is None
-    return np.zeros_like(other, FLOAT64) if zero is None and absent and other is not None else zero
+    return np.zeros_like(other, FLOAT64) if absent and other is not None else zero
 
 
 def _same(left: Array, right: Array) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.checking.evidence import Evidence
-from qdqtool.checking.gates.accuracy import saved_results
+from qdqtool.checking.gates.accuracy import saved_result
 from qdqtool.checking.gates.distances import Compared, distance_gates
 from qdqtool.checking.report import GateResult
 from qdqtool.wording import plural
@@ -24,5 +24,5 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         failures=(f"{WHAT} '{each.name}' has {each.nonfinite} NaN or infinite elements" for each in bad),
         detail=f"{len(bad)} of {len(outputs)} outputs have them" if bad else plural(len(outputs), "output"),
     )
-    yield from saved_results(evidence)
+    yield saved_result(job, saved, outputs)
     yield from distance_gates(Compared(outputs, WHAT), job.gates)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto as T
 from onnx import helper
+from support.evidence import evidence_of
 from support.small import make_model
 
+from qdqtool.checking.gates.accuracy import results
 from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.report import CheckReport, GateResult
@@ -193,3 +195,100 @@ def test_a_reference_of_nan_proves_nothing(tmp_path: Path) -> None:
         assert accuracy(report).failures == (
             "output 'y': its reference is NaN or infinite everywhere, so that nothing was compared",
         )
+
+
+def judged(op_type: str, *samples: tuple[object, object], elem_type: int = T.FLOAT, is_random: bool = False):
+    """The gate on samples of ``(found, expected)`` at the output of one operator."""
+    nodes = [helper.make_node(op_type, ["x"], ["y"], **({"to": elem_type} if op_type == "Cast" else {}))]
+    model = make_model(nodes, {"x": (None,)}, {"y": (None,)}, {})
+    model.graph.output[0].type.tensor_type.elem_type = elem_type
+    kind = helper.tensor_dtype_to_np_dtype(elem_type)
+    pairs = [({"y": np.array(found, kind)}, {"y": np.array(expected, kind)}) for found, expected in samples]
+    (gate,) = results(evidence_of(model, pairs, is_random=is_random))
+    return gate
+
+
+@pytest.mark.parametrize(("off", "passed"), [(2.0**-8, True), (2.0**-8 + 2.0**-20, False)])
+def test_a_score_may_be_off_by_exactly_one_step_of_8_bits(off: float, passed: bool) -> None:
+    tiny = 2.0**-20
+    assert judged("Sigmoid", ([tiny + off], [tiny])).passed is passed
+    assert not judged("Exp", ([tiny + off], [tiny])).passed
+
+
+@pytest.mark.parametrize(("size", "fault"), [(2.0**-20, ()), (2.0**-19, "it is 0 everywhere")])
+def test_zeros_in_place_of_values_as_small_as_roundings_pass(size: float, fault: str | tuple[()]) -> None:
+    gate = judged("Neg", ([0.0], [size]), ([0.0], [-size]))
+    assert gate.failures == (fault and (f"output 'y': {fault}, and the reference is up to {size:.3g}",))
+
+
+@pytest.mark.parametrize(("part", "lost"), [(31, False), (30, True)])
+def test_a_constant_output_is_lost_where_the_reference_varies_by_more_than_30_db(part: int, lost: bool) -> None:
+    """31² + 6² + 1² + 1² + 1² is 1000 times the power of what varies: 30 dB."""
+    constant = np.float32([part, 6, 1, 1])
+    change = np.float32([1, 0, 0, 0])
+    gate = judged("Neg", (constant, constant + change), (constant, constant - change))
+    told = "output 'y': it is the same in all 2 samples, and the reference is not"
+    assert gate.failures == ((told,) if lost else ())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ([1, -1], "found 0 dB: an output that is the same in all samples could have a smaller error"),
+        ([0, -1], None),
+        ([0, 0], None),
+    ],
+)
+def test_an_output_is_lost_where_a_constant_has_no_larger_error(wrong: list[float], told: str | None) -> None:
+    """The mean of both samples is 0, and has a squared error of 4 as ``[1, -1]`` has; the others have 1 and 2."""
+    gate = judged("Neg", ([1, 1], [1, 1]), (wrong, [-1, -1]))
+    assert gate.failures == (() if told is None else (f"output 'y': {told}",))
+
+
+@pytest.mark.parametrize(("found", "share"), [([0, 0, 1, 1], "50.0%"), ([0, 0, 0, 0], "50.0%")])
+def test_a_share_that_chance_gives_exactly_is_no_more_than_chance(found: list[int], share: str) -> None:
+    gate = judged("Cast", (found, [0, 1, 0, 1]), elem_type=T.INT64)
+    assert gate.failures == (f"output 'y': {share} of the elements agree, no more than by chance (50.0%)",)
+
+
+@pytest.mark.parametrize(("found", "passed"), [([7, 7, 1, 2], True), ([7, 3, 1, 2], False), ([7, 7, 7, 7], True)])
+def test_half_of_a_reference_with_one_value_must_agree(found: list[int], passed: bool) -> None:
+    assert judged("Cast", (found, [7, 7, 7, 7]), elem_type=T.INT64).passed is passed
+
+
+def test_outputs_of_other_shapes_show_nothing_and_fail() -> None:
+    for is_random in (True, False):
+        gate = judged("Neg", ([1.0], [1.0, 2.0]), is_random=is_random)
+        assert gate.failures == ("no output could be compared",)
+        assert gate.detail == "0 outputs, 1 SKIPPED"
+
+
+def test_an_output_without_elements_is_neither_lost_nor_nan() -> None:
+    assert judged("Neg", ([], [])).failures == ("no output could be compared",)
+
+
+def test_a_model_without_outputs_has_none_to_lose() -> None:
+    (gate,) = results(evidence_of(make_model([], {"x": (1,)}, {}, {}), [({}, {})]))
+    assert (gate.passed, gate.detail) == (True, "0 outputs")
+
+
+def test_only_nan_that_differ_are_for_another_gate() -> None:
+    assert judged("Neg", ([1.0, np.nan], [1.0, 2.0])).passed
+    assert not judged("Neg", ([np.nan, 1.0], [np.nan, -1.0])).passed
+
+
+def test_equal_outputs_pass_whatever_they_are() -> None:
+    for elem_type, values in ((T.INT64, [3, 3, 3]), (T.INT64, [1, 2, 3]), (T.FLOAT, [0, 0]), (T.FLOAT, [1, 2])):
+        assert judged("Cast", (values, values), elem_type=elem_type).passed
+
+
+def test_without_a_baseline_there_is_no_gate() -> None:
+    model = make_model([helper.make_node("Neg", ["x"], ["y"])], {"x": (1,)}, {"y": (1,)}, {})
+    assert list(results(evidence_of(model, [({"y": np.zeros(1, np.float32)}, None)]))) == []
+
+
+def test_with_random_inputs_every_fault_is_a_warning() -> None:
+    gate = judged("Neg", ([0.0], [5.0]), is_random=True)
+    assert (gate.passed, gate.detail) == (True, "1 of 1 outputs lost")
+    assert gate.warnings == ("output 'y': it is 0 everywhere, and the reference is up to 5; the inputs were random",)
+    assert judged("Neg", ([0.0], [5.0])).warnings == ()

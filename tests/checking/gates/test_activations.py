@@ -1,16 +1,23 @@
 """The gate on activations: a scale that does not fit fails, at whatever pair and without any baseline."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 from support.paths import ROOT
-from support.qdq import pair_model, text_model
+from support.qdq import LOOP_AND_BRANCHES, pair_model, text_model
 
+from qdqtool import formats
+from qdqtool.checking.gates import activations as gate
+from qdqtool.checking.pair_error import PairError
 from qdqtool.checking.report import CheckReport, GateResult
 from qdqtool.data.request import DataRequest
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import quantize_model
@@ -167,3 +174,109 @@ def test_a_nan_that_becomes_a_code_fails(kind: int, passed: bool, tmp_path: Path
     random = activations(check_model(model, data=DataRequest(input_shapes={"x": (50,)})))
     assert random.passed
     assert any("NaN" in warning for warning in random.warnings) is not passed
+
+
+MOVED = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[4] x) => (float[4] y)
+<float s = {{1.0}}, {kind} z = {{0}}, float[4] w = {{1, 2, 3, 4}}>
+{{
+  t = {op} (x)
+  q = QuantizeLinear (t, s, z)
+  y = DequantizeLinear (q, s, z)
+  u = QuantizeLinear (w, s, z)
+  v = DequantizeLinear (u, s, z)
+}}
+"""
+
+
+def errors_of(op: str = "Neg", kind: str = "int8") -> tuple[ModelIndex, PairError, PairError]:
+    """An activation's and a weight's error, both without data."""
+    index = ModelIndex.of(text_model(MOVED.format(op=op, kind=kind)))
+    fmt = formats.get(kind)
+    of_data, of_weight = (PairError(entry, fmt) for entry in index.qdq.nodes if entry.is_quantize)
+    return index, of_data, of_weight
+
+
+def judged(index: ModelIndex, *errors: PairError, is_random: bool = False) -> list[GateResult]:
+    job = SimpleNamespace(index=index, pair_errors=dict(enumerate(errors)))
+    return list(gate.results(SimpleNamespace(job=job, is_random=is_random)))
+
+
+def counted(error: PairError, db: float, **more: object) -> PairError:
+    """The error with one value and this SQNR."""
+    return replace(error, elements=1, signal=np.float64([10 ** (db / 10)]), noise=np.ones(1), **more)
+
+
+def test_pairs_that_did_not_run_and_weights_have_no_gate() -> None:
+    index, of_data, of_weight = errors_of()
+    assert judged(index, of_data, counted(of_weight, 0.0)) == []
+    (found,) = judged(index, counted(of_data, 40.0), counted(of_weight, 0.0))
+    assert (found.passed, found.detail) == (True, "1 pair, worst 40.0 dB at 't'")
+
+
+def test_a_tensor_of_nan_alone_is_judged() -> None:
+    index, of_data, _ = errors_of()
+    (found,) = judged(index, replace(of_data, nans=4))
+    assert found.failures == (
+        "QuantizeLinear 'QuantizeLinear -> q' on 't': 100.0% of the values are NaN, and become codes like any other",
+    )
+
+
+@pytest.mark.parametrize("is_random", [True, False])
+def test_the_condition_names_the_limit_that_applies(is_random: bool) -> None:
+    index, of_data, _ = errors_of()
+    (found,) = judged(index, counted(of_data, 3.0), is_random=is_random)
+    told = "every scale fits what its Q reads: at least 6 dB SQNR, 3 dB for 4-bit codes"
+    assert found.requires == (f"{told}; 1 dB on random inputs" if is_random else told)
+    assert found.passed is is_random
+    assert len(found.warnings) == is_random
+    assert found.detail == ("1 pair, worst 3.0 dB at 't'" if is_random else "1 of 1 pairs do not fit")
+
+
+def test_a_pair_that_reaches_a_limit_exactly_is_above_it() -> None:
+    _, of_data, _ = errors_of()
+    error = counted(of_data, 12.5)
+    assert error.lowest_db is not None
+    assert gate.above(error, error.lowest_db)
+    assert not gate.above(error, math.nextafter(error.lowest_db, math.inf))
+    assert gate.above(of_data, 1e9)
+    assert not gate.above(counted(of_data, math.nan), 0.0)
+
+
+def test_the_worst_pair_is_told() -> None:
+    index, of_data, _ = errors_of()
+    entries = [of_data, replace(of_data), replace(of_data)]
+    errors = [counted(error, db) for error, db in zip(entries, (30.0, 12.0, 50.0), strict=True)]
+    assert judged(index, *errors)[0].detail == "3 pairs, worst 12.0 dB at 't'"
+
+
+@pytest.mark.parametrize(
+    ("kind", "symmetric", "steps"),
+    [("int8", True, 127), ("int8", False, 255), ("uint8", False, 255), ("int4", True, 7)],
+)
+@pytest.mark.parametrize(("bound", "fits"), [(0.499, False), (0.5, True), (1.0, True), (2.0, True), (2.01, False)])
+def test_a_range_of_half_to_twice_what_a_sigmoid_gives_fits_it(
+    kind: str, symmetric: bool, steps: int, bound: float, fits: bool
+) -> None:
+    index, of_data, _ = errors_of("Sigmoid", kind)
+    scale = np.float64([bound / steps])
+    assert float(scale[0]) * steps == pytest.approx(bound, rel=1e-15)
+    error = counted(of_data, 0.0, scale=scale, is_symmetric=symmetric)
+    assert judged(index, error)[0].passed is fits
+    assert not judged(index, replace(error, clipped=1))[0].passed
+    other, unbound, _ = errors_of("Exp", kind)
+    assert not judged(other, counted(unbound, 0.0, scale=scale, is_symmetric=symmetric))[0].passed
+
+
+def test_the_largest_scale_of_the_channels_is_the_range() -> None:
+    index, of_data, _ = errors_of("Sigmoid", "uint8")
+    error = counted(of_data, 0.0, scale=np.float64([1e-3, 1]) / 255, is_symmetric=False)
+    assert judged(index, error)[0].passed
+
+
+def test_a_pair_in_a_body_is_named_with_its_graph() -> None:
+    index = ModelIndex.of(text_model(LOOP_AND_BRANCHES))
+    entry = next(each for each in index.qdq.nodes if each.node.scope.path)
+    (found,) = judged(index, counted(PairError(entry, formats.get("int8")), 0.0))
+    assert found.failures[0].startswith("QuantizeLinear 'QuantizeLinear -> tq' in y.then_branch on 'x': 0.0 dB SQNR: ")

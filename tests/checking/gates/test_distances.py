@@ -146,3 +146,63 @@ def test_saved_outputs_have_gates_of_their_own_name() -> None:
     gates = judge(found, Gates(min_sqnr=30, min_cosine=0.9, max_steps=1), what="saved output")
     assert [gate.name for gate in gates] == ["outputs-min-sqnr", "outputs-min-cosine", "outputs-max-steps"]
     assert all(gate.failures[0].startswith("saved output 'y'") for gate in gates)
+
+
+@pytest.mark.parametrize("limit", [{"min_sqnr": 30}, {"min_cosine": 0.9}])
+def test_a_float_that_was_not_compared_fails_beside_integers_that_agree(limit: dict) -> None:
+    gates = judge([output("label", agreement=1.0), output("y", exact=None)], Gates(**limit))
+    reason = "output 'y' has no elements that could be compared"
+    name = next(iter(limit)).replace("_", "-")
+    assert [gate.failures for gate in gates] == [(f"{name}: {reason}",), (f"min-agreement: {reason}",)]
+
+
+def test_integers_alone_have_no_gate_for_floats_and_none_without_a_limit() -> None:
+    label = output("label", agreement=0.0)
+    assert [gate.name for gate in judge([label], Gates(min_sqnr=30, min_cosine=0.5))] == ["min-agreement"]
+    assert [gate.name for gate in judge([label], Gates(max_steps=2))] == ["max-steps"]
+
+
+def test_the_share_that_agrees_least_is_named() -> None:
+    labels = [output("a", agreement=0.75), output("b", agreement=0.0), output("c", agreement=0.95)]
+    (gate,) = judge(labels, Gates(min_agreement=0.9))
+    assert gate.detail == "worst 0 at 'b'"
+    assert gate.failures == (
+        "output 'a': min-agreement is 0.9, found 0.75",
+        "output 'b': min-agreement is 0.9, found 0",
+    )
+    assert gate.requires == "0.9 of the elements of every integer, boolean and string output agree"
+
+
+def test_the_cosine_of_an_exact_output_is_one() -> None:
+    (gate,) = judge([output("y", exact=True), output("z", cosine=0.5)], Gates(min_cosine=0.9))
+    assert (gate.detail, gate.failures) == ("worst 0.5 at 'z'", ("output 'z': min-cosine is 0.9, found 0.5",))
+    assert judge([output("y", exact=True)], Gates(min_cosine=0.9))[0].detail == "worst 1 at 'y'"
+
+
+def test_gates_on_floats_say_what_they_require() -> None:
+    gates = judge(
+        [output("y", sqnr_db=50.0, cosine=1.0, max_steps=0.0)], Gates(min_sqnr=30, min_cosine=0.9, max_steps=1)
+    )
+    assert [(gate.requires, gate.detail) for gate in gates] == [
+        ("at least 30 dB at every float output", "worst 50 dB at 'y'"),
+        ("at least 0.9 at every float output", "worst 1 at 'y'"),
+        ("no quantized tensor is further than 1 steps off", "worst 0 at output 'y'"),
+    ]
+
+
+def test_a_reference_of_zeros_has_no_worst_ratio() -> None:
+    (gate,) = judge([output("y", zero_reference=True, max_abs=1.0)], Gates(min_sqnr=20))
+    assert gate.detail == "no output with an error"
+    assert gate.failures == (
+        "output 'y': min-sqnr is 20 dB, the reference is 0 everywhere, and the error 1 exceeds 0.1",
+    )
+
+
+def test_the_furthest_of_outputs_and_boundaries_is_named() -> None:
+    outputs = [output("a", max_steps=1.0), output("b", max_steps=7.0), output("c", max_steps=None)]
+    (gate,) = judge(outputs, Gates(max_steps=3), boundaries=[boundary(5.0)])
+    assert gate.detail == "worst 7 at output 'b'"
+    assert gate.failures == (
+        "output 'b' is 7 steps off; max-steps is 3",
+        "activation 't' at 'Q1' is 5 steps off; max-steps is 3",
+    )

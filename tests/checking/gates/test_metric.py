@@ -51,3 +51,8 @@ def test_saved_outputs_are_compared_with_the_model() -> None:
     assert (of_model.passed, of_saved.passed) == (True, False)
     assert of_saved.name == "outputs-max-metric-loss"
     assert of_saved.failures == ("outputs-max-metric-loss is 1 points: top-1 is worse than the model by 1.5 points",)
+
+
+def test_without_a_metric_there_is_no_gate() -> None:
+    evidence = SimpleNamespace(metric=None, job=SimpleNamespace(gates=Gates(max_metric_loss=0.5)))
+    assert list(metric.results(evidence)) == []

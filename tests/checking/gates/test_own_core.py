@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import onnx
 import pytest
 from onnx import TensorProto
-from support.qdq import pair_model
+from support.qdq import LOOP_AND_BRANCHES, pair_model, text_model
 
 from qdqtool.checking.gates import own_core
 from qdqtool.checking.qdq_reference import NodeCheck
@@ -54,3 +54,14 @@ def test_what_only_our_core_evaluated_is_counted_apart(nodes) -> None:
 
 def test_a_model_without_q_and_dq_says_so() -> None:
     assert result().detail == "the model has no Q or DQ"
+
+
+def test_a_node_in_a_body_is_named_with_its_graph() -> None:
+    entry = next(each for each in ModelIndex.of(text_model(LOOP_AND_BRANCHES)).qdq.nodes if each.node.scope.path)
+    (failure,) = result(NodeCheck(entry, elements=8, different=1)).failures
+    assert failure.startswith("QuantizeLinear 'QuantizeLinear -> tq' in y.then_branch: 1 of 8 elements differ")
+
+
+def test_a_node_of_the_main_graph_is_named_alone(nodes) -> None:
+    (failure,) = result(NodeCheck(nodes[0], elements=4, different=2, max_steps=1.5, example="e")).failures
+    assert failure == "QuantizeLinear 'quant': 2 of 4 elements differ from our core, by up to 1.5 steps; e"

@@ -3,8 +3,9 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, numpy_helper
-from support.qdq import pair_model
+from onnx import TensorProto, helper, numpy_helper
+from support.qdq import pair_model, text_model
+from support.small import make_model
 
 from qdqtool.checking.report import GateResult
 from qdqtool.data.request import DataRequest
@@ -71,3 +72,89 @@ def test_a_zero_point_that_is_left_out_is_zero() -> None:
     dequantize = next(node for node in proto.graph.node if node.op_type == "DequantizeLinear")
     del dequantize.input[2:]
     assert pairs(Model(proto)).passed
+
+
+BROKEN = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[4] x, float one) => (float[4] y)
+<float s = {0.5}, float other = {%s}, uint8 z = {%d}, uint8 two = {2}>
+{
+  d = Mul (s, one)
+  c = Cast <to = 2> (one)
+  m = Mul (c, two)
+  q = QuantizeLinear (%s)
+  y = DequantizeLinear (%s)
+}
+"""
+
+
+def gate_of(tmp_path, quantize: str, dequantize: str, *, other: float = 0.5, zero: int = 2) -> GateResult | None:
+    """The gate on a pair with these inputs: ``s`` is 0.5, ``d`` is too but not constant, ``m`` and ``two`` are 2."""
+    np.savez(tmp_path / "d.npz", x=np.float32([[0, 1, 2, 3]]), one=np.ones(1, np.float32))
+    report = check_model(text_model(BROKEN % (other, zero, quantize, dequantize)), data=tmp_path / "d.npz")
+    return next((gate for gate in report.gates if gate.name == "pairs"), None)
+
+
+@pytest.mark.parametrize(
+    ("quantize", "dequantize"),
+    [
+        ("x, s, two", "q, other, z"),
+        ("x, d, two", "q, s, two"),
+        ("x, s, two", "q, d, two"),
+        ("x, s, m", "q, s, two"),
+        ("x, s, two", "q, s, m"),
+        ("x, s", "q, s"),
+        ("x, d, m", "q, d, m"),
+    ],
+)
+def test_equal_values_pass_whether_constant_or_not(quantize: str, dequantize: str, tmp_path) -> None:
+    gate = gate_of(tmp_path, quantize, dequantize)
+    assert (gate.passed, gate.detail, gate.failures) == (True, "1 pair", ())
+
+
+@pytest.mark.parametrize(
+    ("quantize", "dequantize", "fault"),
+    [
+        ("x, d, two", "q, other, two", "3 elements differ; at [1] it gives 0.5, the Q's own constants give 1.0"),
+        ("x, s, m", "q, s, z", "4 elements differ; at [0] it gives -0.5, the Q's own constants give 0.0"),
+        ("x, s", "q, s, m", "4 elements differ; at [0] it gives -1.0, the Q's own constants give 0.0"),
+        ("x, s, m", "q, s", "4 elements differ; at [0] it gives 1.0, the Q's own constants give 0.0"),
+        ("x, s", "q, s, z", "its zero_point is 3, that of the Q is 0"),
+        ("x, s, z", "q, s", "its zero_point is 0, that of the Q is 3"),
+        ("x, s, z", "q, other, two", "its scale is 0.25, that of the Q is 0.5"),
+    ],
+)
+def test_other_values_fail_by_constant_or_by_what_they_give(
+    quantize: str, dequantize: str, fault: str, tmp_path
+) -> None:
+    gate = gate_of(tmp_path, quantize, dequantize, other=0.25, zero=3)
+    (failure,) = gate.failures
+    assert failure.removeprefix("DequantizeLinear 'DequantizeLinear -> y' ") == (
+        f"does not undo 'QuantizeLinear -> q': {fault}"
+    )
+
+
+def test_a_model_without_pairs_has_no_gate() -> None:
+    model = make_model([helper.make_node("Neg", ["x"], ["y"])], {"x": (64,)}, {"y": (64,)}, {})
+    assert pairs(Model(model)) is None
+
+
+@pytest.mark.parametrize(("at", "axis"), [(1, 0), (2, 0)])
+def test_vectors_are_told_with_their_first_value_and_length(at: int, axis: int) -> None:
+    constants = {
+        "s": np.float32([0.5, 0.25]),
+        "z": np.uint8([1, 2]),
+        "t": np.float32([0.5, 0.125]),
+        "w": np.uint8([1, 3]),
+    }
+    inputs = ["q", "s", "z"]
+    inputs[at] = ["", "t", "w"][at]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=axis),
+        helper.make_node("DequantizeLinear", inputs, ["y"], axis=axis),
+    ]
+    model = make_model(nodes, {"x": (2, 3)}, {"y": (2, 3)}, constants, opset=21, ir_version=10)
+    (failure,) = next(gate for gate in check_model(Model(model)).gates if gate.name == "pairs").failures
+    told = ["", "its scale is 0.5, … (2 values), that of the Q is 0.5, … (2 values)"]
+    told.append("its zero_point is 1, … (2 values), that of the Q is 1, … (2 values)")
+    assert failure.endswith(told[at])
