@@ -1,11 +1,8 @@
 # Everything a newcomer needs; each target sets up its own virtual environment first.
 #   make demo   the main job on a sample model      make test   the tests
 #   make lint   format, style, types, layers        make check  lint and test
-<<<<<<< HEAD
 #   make properties  what must hold of every job, each on 10,000 new random models; EXAMPLES=500 for fewer
-=======
-#   make mutants puts small faults into the package, and shows those that no test notices
->>>>>>> 97114d5 (Ask the tests about small faults: make mutants)
+#   make mutants     small faults are put into the package; those that no test notices are shown
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
 PYTHON ?= python3
 VENV   ?= .venv
@@ -18,11 +15,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-<<<<<<< HEAD
-.PHONY: setup demo test lint format check bench properties corpus peers gpu-test clean
-=======
-.PHONY: setup demo test lint format check bench mutants corpus peers gpu-test clean
->>>>>>> 97114d5 (Ask the tests about small faults: make mutants)
+.PHONY: setup demo test lint format check bench properties mutants corpus peers gpu-test clean
 
 setup: $(READY)
 
@@ -56,14 +49,12 @@ check: lint test
 bench: $(READY)
 	for file in $(filter-out benchmarks/corpus.py benchmarks/peers.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
 
-<<<<<<< HEAD
 properties: $(READY)
 	QDQTOOL_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -n auto --dist worksteal tests/properties tests/support $(ARGS)
-=======
-# ONLY="rules qdqtool/plan.py": some rooms or modules; CHANGED=main~20: the lines that changed since; ARGS=--help
+
+# ONLY="diff qdqtool/plan.py": some rooms or modules; CHANGED=main~20: lines that changed since; ARGS=--help: more
 mutants: $(READY)
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m mutation $(ONLY) $(if $(CHANGED),--changed $(CHANGED)) $(ARGS)
->>>>>>> 97114d5 (Ask the tests about small faults: make mutants)
 
 # ARGS=--nodes: ONNX's node tests alone; see benchmarks/corpus.py
 corpus: $(READY)
@@ -78,4 +69,4 @@ gpu-test: $(READY)
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants

@@ -31,10 +31,10 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "checking": ["qdqtool/checking"],
     "repair": ["qdqtool/repair"],
     "diff": ["qdqtool/diff"],
-    "engine precision": [
+    "engine-precision": [
         f"qdqtool/engine/{name}.py" for name in ("precision", "planned_types", "layer_dump", "precision_gate")
     ],
-    "graph index": ["qdqtool/graph/index"],
+    "graph-index": ["qdqtool/graph/index"],
     "transforms": ["qdqtool/transforms"],
     "rules": ["qdqtool/rules"],
 }
@@ -71,6 +71,7 @@ class Run:
 @click.option("--again", is_flag=True, help="Try mutants again that were alive.")
 @click.option("--stored", is_flag=True, help="Show what is known, and try nothing.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write all results to this file.")
+@click.option("--idle", type=click.IntRange(0), default=0, help="Show the slowest tests that noticed nothing first.")
 @click.option("--folder", type=click.Path(path_type=Path), default=Path(".mutants"), show_default=True)
 def main(  # noqa: PLR0917  one for each option
     where: Sequence[str],
@@ -80,6 +81,7 @@ def main(  # noqa: PLR0917  one for each option
     again: bool,
     stored: bool,
     json_file: Path | None,
+    idle: int,
     folder: Path,
 ) -> None:
     """Put small faults into modules, and see whether their tests fail.
@@ -100,6 +102,8 @@ def main(  # noqa: PLR0917  one for each option
             _try_uncompiled(run, compiled)
     judged = list(_judge(run, wanted))
     click.echo(printed(judged, _room_of))
+    for test, seconds in _idle(run, judged)[:idle]:
+        click.echo(f"{seconds:7.2f} s  {test}")
     if json_file:
         json_file.write_text(json.dumps(as_json(judged, _room_of), indent=1) + "\n")
 
@@ -271,6 +275,14 @@ def _judge(run: Run, wanted: Mapping[str, Sequence[Mutant]]) -> Iterator[Judged]
         for mutant in mutants:
             if (result := known.get(mutant.identity)) is not None:
                 yield Judged.of(mutant, result, source, entries)
+
+
+def _idle(run: Run, judged: Iterable[Judged]) -> Sequence[tuple[str, float]]:
+    """Tests that were the first to fail on no mutant, the slowest first. Another test may have been asked before."""
+    folders = [run.folder / "reach", run.folder / "reach-uncompiled"]
+    seconds = {test: took for folder in folders for test, took in reach.Reach(folder, run.root).seconds.items()}
+    busy = {each.result.killer for each in judged}
+    return sorted(((test, took) for test, took in seconds.items() if test not in busy), key=lambda each: -each[1])
 
 
 def _room_of(module: str) -> str:

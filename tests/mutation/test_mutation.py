@@ -65,7 +65,7 @@ def mutants(project: Path, *words: str) -> str:
 
 
 def test_what_no_test_notices_is_shown(project: Path):
-    printed = mutants(project, "--json", "out.json")
+    printed = mutants(project, "--json", "out.json", "--idle", "9")
     found = json.loads((project / "out.json").read_text())
     alive = {(each["line"], each["after"]) for each in found["mutants"] if each["state"] == "alive"}
     assert alive == {(5, "if value <= low:"), (11, "return a - 1"), (11, "return a + 2")}
@@ -76,7 +76,9 @@ def test_what_no_test_notices_is_shown(project: Path):
         (5, "tests/test_small.py::test_low"),
         (7, "tests/test_small.py::test_high"),
     }
-    assert printed.splitlines()[-1].split() == ["small.py", "6", "3", "3", "0", "50.0", "%"]
+    *_, table, idle = printed.splitlines()
+    assert table.split() == ["small.py", "6", "3", "3", "0", "50.0", "%"]
+    assert idle.split()[-1] == "tests/test_small.py::test_flaky"
 
     # A new test is asked about what was alive; what was killed is not tried again.
     with (project / "tests/test_small.py").open("a") as file:

@@ -101,6 +101,9 @@ class _Session:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try all mutants instead of running the tests."""
         self._items = {item.nodeid: item for item in session.items}
+        # The package imports much only where it needs it, which each child would do again.
+        for name in (*HEAVY, *sorted({_module(trial.mutant.path) for trial in self._trials if trial.mutant.path})):
+            importlib.import_module(name)
         self._functions = live_functions()
         with tempfile.TemporaryDirectory() as folder:
             self._folder = Path(folder)
@@ -133,6 +136,11 @@ class _Session:
         return {"state": "survived"}
 
 
+def _module(path: str) -> str:
+    """The name of a module in a file, without ``__init__``, which only packages without code have."""
+    return ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
+
+
 def _use_folder(config: pytest.Config, folder: Path) -> None:
     """Let the tests of a child have their temporary folders where the parent removes them."""
     folder.mkdir()
@@ -162,7 +170,7 @@ def loaded_anew(trials: Iterable[Trial], root: Path, limits: Limits) -> Iterator
                 compile(text, str(file), "exec")
             except SyntaxError:
                 return {"killer": NO_PYTHON}
-            StandIn(".".join(Path(trial.mutant.path).with_suffix("").parts), str(file), text).install()
+            StandIn(_module(trial.mutant.path), str(file), text).install()
             watch = _Watch()
             # pytest would load the package by itself, to rewrite assertions as in every plugin.
             words = [*WORDS, "-x", "--assert=plain", f"--basetemp={folder}/{trial.mutant.identity}", *trial.tests]

@@ -1,11 +1,16 @@
 """The pages of the rule catalogue."""
 
+from functools import cache
 from pathlib import Path
 
 from support.paths import ROOT
 
 from qdqtool import rules
-from qdqtool.report.markdown.rules import pages, write
+from qdqtool.report.markdown import rules as markdown
+from qdqtool.report.markdown.rules import write
+
+pages = cache(markdown.pages)
+"""Making them validates and fixes every example, which takes seconds."""
 
 
 def test_there_is_an_index_and_a_page_for_each_rule():
