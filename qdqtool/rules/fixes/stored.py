@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from qdqtool.errors import ArgumentError
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.io.tensors import read_array
 from qdqtool.numerics.affine import dequantize, quantize
@@ -77,8 +78,14 @@ class Stored:
         return dequantize(self.codes(), given.scale, given.granularity, given.zero_point, output_dtype=dtype)
 
     def write_codes(self, draft: Draft, params: QuantParams) -> str:
-        """Quantize the values with other parameters and store them; return the name of the initializer."""
+        """Quantize the values with other parameters and store them; return the name of the initializer.
+
+        Raises:
+            UnfitError: Nothing is quantized to the format, as to int32.
+        """
         fmt = params.scheme.format
+        if fmt.first_opset.quantize is None:
+            raise UnfitError(f"nothing is quantized to {fmt}")
         like = shaped(self.tensor, fmt.onnx_type)
 
         def make() -> Array:
@@ -105,10 +112,18 @@ def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
         raise UnfitError("its scale or zero point is not constant, or has a shape without a meaning")
     shape = context.data_shape(entry)
     extents = tuple(dim for dim in shape or () if isinstance(dim, int))
-    fits = shape is not None and len(extents) == len(shape) and scale.shape == granularity.scale_shape(extents)
+    fits = shape is not None and len(extents) == len(shape) and _is_scale_shape(scale.shape, granularity, extents)
     if (scale.size != 1 and not fits) or (zero is not None and zero.size != scale.size):
         raise UnfitError("its scale or zero point does not fit the shape of the data")
     return Parameters(scale, zero.reshape(scale.shape) if zero is not None else None, granularity)
+
+
+def _is_scale_shape(found: tuple[int, ...], granularity: Granularity, extents: tuple[int, ...]) -> bool:
+    try:
+        return found == granularity.scale_shape(extents)
+    except ArgumentError:
+        # The model is broken: its axis is one that the data has not.
+        return False
 
 
 def stored(context: RuleContext, entry: QdqNode) -> Stored:
