@@ -17,7 +17,7 @@ from qdqtool.graph.model import Model
 from qdqtool.insertion.strip import Stripped, strip_from
 
 
-@tried_on(60)
+@tried_on(30)
 @given(quantized_models())
 def test_the_float_model_computes_what_the_quantized_one_does_without_its_pairs(model):
     stripped = strip_from(model)
@@ -29,7 +29,7 @@ def test_the_float_model_computes_what_the_quantized_one_does_without_its_pairs(
         assert_same_outputs(proto, expected, feeds)
 
 
-@tried_on(60)
+@tried_on(30)
 @given(quantized_models())
 def test_what_is_left_is_what_the_report_names(model):
     stripped = strip_from(model)
@@ -52,7 +52,7 @@ def test_what_is_left_is_what_the_report_names(model):
     }
 
 
-@tried_on(60)
+@tried_on(30)
 @given(quantized_models())
 def test_the_interface_stays(model):
     stripped = strip_from(model).model.proto.graph
@@ -60,7 +60,7 @@ def test_the_interface_stays(model):
     assert list(stripped.output) == list(model.proto.graph.output)
 
 
-@tried_on(40)
+@tried_on(20)
 @given(float_models())
 def test_a_float_model_stays_as_it_is(model):
     stripped = strip_from(model)

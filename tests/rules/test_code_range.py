@@ -137,3 +137,14 @@ def test_a_mask_whose_zero_point_is_at_an_end_is_a_binary_weight():
     mask = np.where(np.tril(np.ones((32, 32))) > 0, 255, 0)
 
     assert findings(stored(mask, 0.1, T.UINT8, 255)) == []
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_zero_points_that_do_not_fit_one_scale_are_left_to_their_own_rule(is_stored: bool):
+    weight = np.arange(8.0).reshape(2, 4)
+    model = stored(weight, 0.1) if is_stored else as_float(weight, 0.1)
+    for each in model.graph.node:
+        if each.op_type in {"QuantizeLinear", "DequantizeLinear"}:
+            each.input[:] = [*each.input[:2], "two"]
+    model.graph.initializer.append(tensor("two", np.ones(2), T.INT8))
+    assert findings(model) == []

@@ -1,6 +1,6 @@
 """The same model with every tensor and node renamed, or its nodes in another order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import onnx
 
@@ -37,7 +37,7 @@ def reordered(proto: onnx.ModelProto) -> onnx.ModelProto:
     waiting = list(result.graph.node)
     order: list[onnx.NodeProto] = []
     while waiting:
-        needed = {name for node in waiting for name in node.input}
+        needed = {name for node in waiting for name in _read_by(node)}
         last = next(node for node in waiting if not set(node.output) & needed)
         waiting.remove(last)
         order.insert(0, last)
@@ -45,3 +45,11 @@ def reordered(proto: onnx.ModelProto) -> onnx.ModelProto:
     del result.graph.node[:]
     result.graph.node.extend(copies)
     return result
+
+
+def _read_by(node: onnx.NodeProto) -> Iterator[str]:
+    """What a node reads, with what its bodies read."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            yield from _read_by(inner)

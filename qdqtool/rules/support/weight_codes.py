@@ -155,7 +155,8 @@ def _spread(
     if given is None or not given.size:
         return None
     if entry.granularity == PerTensor():
-        return np.broadcast_to(as_reals(given).reshape(()), places.shape)
+        # The scale decides the granularity: the zero point may still have another number of elements.
+        return np.broadcast_to(as_reals(given).reshape(()), places.shape) if given.size == 1 else None
     if axis is None:
         return None
     at = list(np.unravel_index(places, shape))

@@ -10,4 +10,6 @@ from support.random_models.models import drawn_feeds as drawn_feeds
 from support.random_models.models import float_models as float_models
 from support.random_models.models import quantized_models as quantized_models
 from support.random_models.models import whole as whole
+from support.random_models.plans import inserted as inserted
+from support.random_models.plans import plans as plans
 from support.random_models.trying import tried_on as tried_on

@@ -51,13 +51,15 @@ def returned(proto: onnx.ModelProto) -> set[str]:
     return {value.name for graph in all_graphs(proto) for value in graph.output}
 
 
-def constants(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
+def stored(proto: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
     """Every stored tensor: initializers, and the values of Constant nodes."""
-    found = {each.name: numpy_helper.to_array(each) for graph in all_graphs(proto) for each in graph.initializer}
-    for node in all_nodes(proto):
-        if node.op_type == "Constant":
-            found[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
-    return found
+    found = {tensor.name: tensor for graph in all_graphs(proto) for tensor in graph.initializer}
+    return found | {node.output[0]: node.attribute[0].t for node in all_nodes(proto) if node.op_type == "Constant"}
+
+
+def constants(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """The values of every stored tensor."""
+    return {name: numpy_helper.to_array(tensor) for name, tensor in stored(proto).items()}
 
 
 def pairs(proto: onnx.ModelProto) -> list[tuple[onnx.NodeProto, onnx.NodeProto]]:
@@ -65,6 +67,19 @@ def pairs(proto: onnx.ModelProto) -> list[tuple[onnx.NodeProto, onnx.NodeProto]]
     made_by = producers(proto)
     found = [(made_by.get(node.input[0]), node) for node in all_nodes(proto) if node.op_type == DEQUANTIZE]
     return [(made, node) for made, node in found if made is not None and made.op_type == QUANTIZE]
+
+
+def is_qdq(node: onnx.NodeProto) -> bool:
+    return node.op_type in {QUANTIZE, DEQUANTIZE}
+
+
+def reaches_a_reader(proto: onnx.ModelProto, node: onnx.NodeProto) -> bool:
+    """Whether an output, or an operator other than Q and DQ, reads a Q or DQ, be it through others."""
+    made = node.output[0]
+    if made in returned(proto):
+        return True
+    read_as_data = [each for each in readers(proto).get(made, ()) if not is_qdq(each) or each.input[0] == made]
+    return any(not is_qdq(each) or reaches_a_reader(proto, each) for each in read_as_data)
 
 
 def attribute(node: onnx.NodeProto, name: str, default: int = 0) -> int:
@@ -112,3 +127,24 @@ def elem_types(proto: onnx.ModelProto) -> dict[str, int]:
             found[info.name] = info.type.tensor_type.elem_type
         found |= {tensor.name: tensor.data_type for tensor in graph.initializer}
     return found
+
+
+def returning(proto: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
+    """The same model with these tensors of the main graph as outputs, where they are floats that Python can hold."""
+    copy, types = copied(proto), elem_types(proto)
+    del copy.graph.output[:]
+    for name in names:
+        if types.get(name) in {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16}:
+            copy.graph.output.append(onnx.helper.make_tensor_value_info(name, types[name], None))
+    return copy
+
+
+def folded(proto: onnx.ModelProto, name: str) -> np.ndarray | None:
+    """The value of a scale in a drawn model; None where it depends on an input."""
+    node, known = producers(proto).get(name), constants(proto)
+    if name in known:
+        return known[name]
+    if node is None or node.op_type not in {"Mul", DEQUANTIZE} or not set(node.input) <= known.keys():
+        return None
+    left, right = (known[each] for each in node.input)
+    return left.astype(right.dtype) * right

@@ -1,0 +1,119 @@
+"""Validate on random models, sound and damaged: its verdict is that of onnx's checker, ONNX Runtime and TensorRT."""
+
+from collections.abc import Callable
+
+import onnx
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+from support.ort_verdict import ort_refuses
+from support.random_models import brute, float_models, quantized_models, tried_on
+
+from qdqtool.graph.model import Model
+from qdqtool.jobs.validate import validate_model
+
+NEVER_CHECKED_BY_ONNX = {"QA203", "QA205", "QA206", "QA207", "QA208", "QS003", "QS011"}
+"""Rules of the specification's text about shapes and numbers, which onnx's checker does not look at."""
+
+
+@tried_on(30)
+@given(quantized_models() | float_models())
+def test_sound_models_are_refused_nowhere(model):
+    for target in ("onnx", "ort-cpu"):
+        assert refused(model, target) == set()
+
+
+@tried_on(50)
+@given(st.data(), quantized_models())
+def test_damaged_models_are_refused_by_those_who_really_refuse_them(data, model):
+    damaged = damage(data, model)
+    broken, failed = checker_refuses(damaged.proto), ort_refuses(damaged.proto)
+    said = refused(damaged, "onnx")
+    assert said if broken else said <= NEVER_CHECKED_BY_ONNX, broken
+    assert bool(refused(damaged, "ort-cpu")) == (failed is not None), failed
+    refused(damaged, "tensorrt")
+
+
+def damage(data: st.DataObject, model: Model) -> Model:
+    """Damage one Q or DQ of the main graph: those of branches are not run."""
+    proto = brute.copied(model.proto)
+    nodes = [node for node in proto.graph.node if brute.is_qdq(node)]
+    assume(nodes and not any(dim.dim_param for info in proto.graph.input for dim in brute.dims(info)))
+    node = nodes[data.draw(st.integers(0, len(nodes) - 1))]
+    data.draw(st.sampled_from(DAMAGES))(data, proto, node)
+    return Model(proto)
+
+
+def _other_axis(data: st.DataObject, proto: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    _set(node, "axis", data.draw(st.integers(-5, 5)))
+
+
+def _other_block_size(data: st.DataObject, proto: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    _set(node, "block_size", data.draw(st.integers(-1, 4)))
+
+
+def _other_scale(data: st.DataObject, proto: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    _replace(proto, node, 1, data.draw(CONSTANTS))
+
+
+def _other_zero_point(data: st.DataObject, proto: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    _replace(proto, node, 2, data.draw(CONSTANTS))
+
+
+def _no_zero_point(data: st.DataObject, proto: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    del node.input[2:]
+
+
+def _no_scale(data: st.DataObject, proto: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    node.input[1] = ""
+
+
+def _other_data(data: st.DataObject, proto: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    node.input[0] = data.draw(st.sampled_from(["", "nowhere", *node.output]))
+
+
+def _other_opset(data: st.DataObject, proto: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    proto.opset_import[0].version = data.draw(st.sampled_from([13, 19, 21, 23]))
+
+
+CONSTANTS = st.builds(
+    lambda elem_type, shape: helper.make_tensor("damage", elem_type, shape, [1] * (shape[0] if shape else 1)),
+    st.sampled_from([TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32]),
+    st.sampled_from([(), (1,), (2,), (4,), (7,)]),
+)
+
+DAMAGES: tuple[Callable[[st.DataObject, onnx.ModelProto, onnx.NodeProto], None], ...] = (
+    _other_axis,
+    _other_block_size,
+    _other_scale,
+    _other_zero_point,
+    _no_zero_point,
+    _no_scale,
+    _other_data,
+    _other_opset,
+)
+
+
+def _set(node: onnx.NodeProto, name: str, value: int) -> None:
+    kept = [each for each in node.attribute if each.name != name]
+    del node.attribute[:]
+    node.attribute.extend([*kept, helper.make_attribute(name, value)])
+
+
+def _replace(proto: onnx.ModelProto, node: onnx.NodeProto, position: int, tensor: onnx.TensorProto) -> None:
+    proto.graph.initializer.append(tensor)
+    while len(node.input) <= position:
+        node.input.append("")
+    node.input[position] = tensor.name
+
+
+def refused(model: Model, target: str) -> set[str]:
+    return {finding.code for finding in validate_model(model, [target]).findings if finding.effect == "refused"}
+
+
+def checker_refuses(proto: onnx.ModelProto) -> str | None:
+    try:
+        onnx.checker.check_model(proto, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        return str(error)
+    return None
