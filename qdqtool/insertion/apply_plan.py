@@ -103,10 +103,10 @@ def _describe(
 ) -> QuantizedTensor:
     slot, params = placement.slot, placement.params
     value = builder.index.value(slot)
-    uses = value.uses if slot.uses is None else None
-    readers = (
-        [use.node.label for use in uses] if uses is not None else [labels[u.scope, u.node] for u in slot.uses or ()]
-    )
+    if slot.uses is None:
+        readers = [use.node.label for use in value.uses]
+    else:
+        readers = [labels[use.scope, use.node] for use in slot.uses]
     constant = builder.index.constants.is_constant(value)
     return QuantizedTensor(
         tensor=slot.tensor,

@@ -278,3 +278,24 @@ def test_names_that_are_taken_get_a_number() -> None:
     model = applied(product(more, outputs=("x_scale",)), ("x", plain()))
     assert told(model)[0][:2] == ("QuantizeLinear", "x,x_scale_1,x_zero_point")
     assert model.graph.node[0].name == "x_QuantizeLinear_1"
+
+
+def test_a_zero_point_that_is_given_is_written_where_scales_are_quantized_too() -> None:
+    outer = QuantParams(scheme("float8e4m3fn", PerTensor()), np.asarray(np.float32(0.25)))
+    of_weight = scheme("float4e2m1", Blocked(0, 2), outer.scheme)
+    zero = np.zeros((1, 2), ml_dtypes.float4_e2m1fn)
+    params = QuantParams(of_weight, np.ones((1, 2), np.float32), zero, outer)
+    model = applied(product(), ("w", params), storage=QDQ)
+    assert ("QuantizeLinear", "w,w_scale,w_zero_point") in [node[:2] for node in told(model)]
+    assert [node[3] for node in told(model) if node[0] == "QuantizeLinear"] == [{"axis": 0, "block_size": 2}]
+
+
+def test_a_tensor_of_an_unknown_type_is_float32() -> None:
+    outer = QuantParams(scheme("float8e4m3fn", PerTensor()), np.asarray(np.float32(0.25)))
+    params = QuantParams(scheme("float4e2m1", Blocked(0, 2), outer.scheme), np.ones((1, 2), np.float32), None, outer)
+    nodes = [helper.make_node("Mystery", ["x"], ["a"], domain="other"), helper.make_node("Exp", ["a"], ["y"])]
+    model = make_model(nodes, {"x": (2, 2)}, {"y": (2, 2)}, {}, opset=23, ir_version=11)
+    model.opset_import.append(helper.make_opsetid("other", 1))
+    plan = QuantPlan((Placement(Slot((), "a"), params, "a test"),))
+    result = apply_plan(Model(model), plan).model.proto
+    assert [node[3] for node in told(result) if node[0] == "DequantizeLinear"] == [{}, {"axis": 0, "block_size": 2}]

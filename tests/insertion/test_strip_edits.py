@@ -10,6 +10,7 @@ from support.ort_verdict import ort_outputs
 from support.qdq import constant, text_model
 from support.random_models import assert_same_outputs, brute, drawn_feeds, whole
 
+from qdqtool.errors import ModelError
 from qdqtool.graph.model import Model
 from qdqtool.insertion.strip import KeptNode, RemovedNode, RestoredNode, Stripped, strip_from
 
@@ -260,6 +261,30 @@ SCENES = {
         [("weight", "w_1")],
         [("v", NOT_STORED), ("s", "the scales that it makes are still read")],
     ),
+    "scales of what stays, then scales of what goes": Scene(
+        """g (float[2,2] x, int8[2,2] c) => (float[2,2] y, float[2,2] v)
+            <float t = {0.5}, int8[2] u = {1, 2}, int8[2] k = {3, 4}, int8[2,2] w = {1, -2, 3, -4}> {
+            r = DequantizeLinear(k, t)  s = DequantizeLinear(u, t)
+            d = DequantizeLinear<axis = 0>(w, s)  y = Mul(x, d)  v = DequantizeLinear<axis = 0>(c, r) }""",
+        ["r = DequantizeLinear(k,t)", "v = DequantizeLinear(c,r)", "y = Mul(x,w_1)"],
+        [("weight", "w_1"), ("scale", "s")],
+        [("v", NOT_STORED), ("r", "the scales that it makes are still read")],
+    ),
+    "a Q that stays, then a Q that goes": Scene(
+        f"""g (float[4] x) => (float[4] y, int8[4] q) {SCALE} {{
+            q = QuantizeLinear(x, s, z)  n = Neg(x)  p = QuantizeLinear(n, s, z)  d = DequantizeLinear(p, s, z)
+            y = Exp(d) }}""",
+        ["n = Neg(x)", "q = QuantizeLinear(x,s,z)", "y = Exp(n)"],
+        [("pair", "n")],
+        [("q", UNREAD)],
+    ),
+    "a zero point that is left out by an empty name": Scene(
+        """g (float[4] x) => (float[4] y) <float s = {0.5}, int8 z = {0}, int8[4] w = {1, -2, 3, -4}> {
+            q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, "")  e = DequantizeLinear(w, s, "")
+            y = Mul(d, e) }""",
+        ["y = Mul(x,w_1)"],
+        [("pair", "x"), ("weight", "w_1")],
+    ),
     "a DQ of another type": Scene(
         """g (float[4] x) => (float16[4] y) <float s = {0.5}, int8 z = {0}> {
             q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, h, z)  y = Exp(d) }""",
@@ -444,6 +469,13 @@ BOUNDED = {
         ["n = Neg(x)", "q = QuantizeLinear(n,s,z)", "y = Relu(n)"],
         ["y"],
     ),
+    "a second Q without bounds makes another output": (
+        """g (float[4] x) => (float[4] e, float[4] y) <float s = {0.02}, uint8 z = {0}, float t = {0.5}, int8 o = {0}> {
+            n = Neg(x)  q = QuantizeLinear(n, s, z)  e = DequantizeLinear(q, s, z)
+            p = QuantizeLinear(n, t, o)  y = DequantizeLinear(p, t, o) }""",
+        ["e = Relu(n)", "n = Neg(x)", "y = Identity(n)"],
+        ["e"],
+    ),
     "a pair behind a pair": (
         f"""g (float[4] x) => (float[4] y) {RELU} {{
             n = Neg(x)  q = QuantizeLinear(n, s, z)  d = DequantizeLinear(q, s, z)
@@ -520,3 +552,70 @@ def test_a_clip_of_an_unknown_type_cannot_be_put_back() -> None:
     assert warning.endswith("be put back: it does the work of a Clip, and the type of its input is not known")
     relu = strip_from(text_model(text.replace("0.023529412", "0.02"))).report
     assert [made.op_type for made in relu.restored] == ["Relu"]
+
+
+def test_a_relu_in_front_of_an_output_of_another_type_is_cast() -> None:
+    text = """g (float[4] x) => (float16[4] y) <float s = {0.02}, uint8 z = {0}> {
+        n = Neg(x)  q = QuantizeLinear(n, s, z)  y = DequantizeLinear(q, h, z) }"""
+    proto = whole(strip_from(text_model(HEADER + text, constant("h", 0.02, TensorProto.FLOAT16))).model)
+    onnx.checker.check_model(proto, full_check=True)
+    assert told(proto) == [
+        "n = Neg(x)",
+        "n_Relu_Output = Relu(n)",
+        "n_cast = Cast(n_Relu_Output)",
+        "y = Identity(n_cast)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = other.Mystery(x)  q = QuantizeLinear(n, s, z)  d = DequantizeLinear(q, s, z)",
+        "n = Neg(x)  t = other.Mystery(s)  q = QuantizeLinear(n, s, z)  d = DequantizeLinear(q, t, z)",
+    ],
+)
+def test_no_cast_is_written_between_types_that_are_not_known(body: str) -> None:
+    header = '<ir_version: 10, opset_import: ["": 21, "other": 1]>'
+    result = strip_from(text_model(f"{header} g (float[2] x) => (float[2] y) {SCALE} {{ {body}  y = Exp(d) }}"))
+    assert "y = Exp(n)" in told(result.model.proto)
+    assert (result.report.warnings, result.report.kept) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (
+            'q = QuantizeLinear("", s, z)  d = DequantizeLinear(q, s, z)  y = Exp(d)',
+            [("DequantizeLinear", "its Q has no input"), ("QuantizeLinear", UNREAD)],
+        ),
+        (
+            'q = QuantizeLinear(x, s, z)  "" = DequantizeLinear(q, s, z)  y = Exp(x)',
+            [("DequantizeLinear", "its Q has no input"), ("QuantizeLinear", UNREAD)],
+        ),
+        ('"" = QuantizeLinear(x, s, z)  y = Exp(x)', [("QuantizeLinear", UNREAD)]),
+        ('"" = DequantizeLinear(w, s, z)  y = Exp(x)', [("DequantizeLinear", NOT_STORED)]),
+    ],
+)
+def test_nodes_that_lack_what_they_need_stay(body: str, kept: list[tuple[str, str]]) -> None:
+    text = (
+        f"g (float[4] x) => (float[4] y) <float s = {{0.5}}, int8 z = {{0}}, int8[4] w = {{1, 2, 3, 4}}> {{ {body} }}"
+    )
+    model = text_model(HEADER + text)
+    result = strip_from(model)
+    assert told(result.model.proto) == told(model.proto)
+    assert [(each.op_type, each.reason) for each in result.report.kept] == kept
+
+
+def test_the_bytes_of_a_weight_are_as_many_as_were_told() -> None:
+    text = HEADER + WEIGHT % ("axis = 1", ", s")
+    model = strip_from(text_model(text, constant("w", CODES, TensorProto.INT4), constant("s", 0.5))).model
+    assert [(payload.nbytes, len(payload.make())) for payload in model.payloads.values()] == [(32, 32)]
+
+
+def test_a_model_that_is_not_valid_is_refused() -> None:
+    twice = f"{HEADER} g (float[4] x) => (float[4] y) {{ y = Exp(x)  y = Neg(x) }}"
+    with pytest.raises(ModelError, match="the model is not valid: tensor 'y' is defined more than once"):
+        strip_from(text_model(twice))
+    newer = '<ir_version: 10, opset_import: ["": 9999]> g (float[4] x) => (float[4] y) { y = Exp(x) }'
+    with pytest.raises(ModelError, match="the model imports opset 9999"):
+        strip_from(text_model(newer))
