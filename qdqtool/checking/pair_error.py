@@ -163,18 +163,16 @@ class PairError:
         channel = self.worst_channel
         whole = self.sqnr_db
         by_channel = channel is not None and (whole is None or channel[1] < whole)
-        place = channel[0] if channel is not None and by_channel else 0
         ratio = channel[1] if channel is not None and by_channel else whole
+        place = channel[0] if channel is not None and by_channel else slice(None)
         where = f" in channel {place} of {self.signal.size}" if by_channel else ""
-        low, high, scale = (float(np.broadcast_to(each, self.signal.shape)[place]) for each in self._range())
+        scale = float(np.max(self.scale[place]))
+        low, high = float(np.min(self.low[place])), float(np.max(self.high[place]))
         fits = self._fitting_scale(low, high)
         return (
             f"{'no' if ratio is None else f'{ratio:.1f} dB'} SQNR{where}: {self._explanation()}; the values lie in "
             f"[{low:.4g}, {high:.4g}], the scale is {scale:.4g}{f', and {fits:.4g} would fit' if fits else ''}"
         )
-
-    def _range(self) -> tuple[Array, Array, Array]:
-        return self.low, self.high, self.scale
 
     def _explanation(self) -> str:
         shares = [f"{self.clipped_share:.1%} of the values are clipped", f"{self.vanished_share:.1%} become 0"]

@@ -1,9 +1,16 @@
 """The error of a Q on its own input is the one that plain NumPy finds, in total, by channel and in its shares."""
 
 import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from onnx import TensorProto, helper
 from support.qdq import pair_model
 
@@ -14,7 +21,9 @@ from qdqtool.graph.model import Model
 from qdqtool.numerics import metrics
 from qdqtool.numerics.derive import scale_from_tensor
 from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.ops.support.imposed_bounds import NO_BOUNDS, Bounds
 
 X = np.random.default_rng(0).normal(size=(6, 500)).astype(np.float32)
 
@@ -145,3 +154,230 @@ def test_scores_that_a_mask_of_10000_was_added_to_are_left_out() -> None:
     assert error.elements == 150
     assert error.sqnr_db is not None
     assert error.sqnr_db > 30
+
+
+# --- against a reading of every element by plain Python ---
+
+AXES = {"per-tensor": None, "per-axis 0": 0, "per-axis 1": 1, "per-axis -1": -1, "blocked": None}
+SHAPE = (2, 4)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arrays for one Q: values in eighths of a step, so that float32 computes with them exactly."""
+
+    kind: str
+    granularity: str
+    scale: np.ndarray
+    zero: int | None
+    samples: list[tuple[np.ndarray, np.ndarray]]
+    bounds: Bounds
+
+    @property
+    def fmt(self) -> NumberFormat:
+        return formats.get(self.kind)
+
+    @property
+    def axis(self) -> int | None:
+        axis = AXES[self.granularity]
+        return None if axis is None else axis % 2
+
+    def scale_at(self, row: int, column: int) -> float:
+        if self.axis is not None:
+            return float(self.scale[(row, column)[self.axis]])
+        return float(self.scale[row, column // 2]) if self.granularity == "blocked" else float(self.scale)
+
+    def error(self) -> PairError:
+        model = pair_model(self.fmt.onnx_type)
+        quantize = model.proto.graph.node[0]
+        if self.granularity == "blocked":
+            quantize.attribute.extend([helper.make_attribute("axis", 1), helper.make_attribute("block_size", 2)])
+        elif self.axis is not None:
+            quantize.attribute.append(helper.make_attribute("axis", AXES[self.granularity]))
+        (entry, *_) = ModelIndex.of(Model(model.proto)).qdq.nodes
+        found = PairError(entry, self.fmt, self.bounds)
+        zero = None if self.zero is None else np.full(self.scale.shape, self.zero, self.fmt.dtype)
+        for x, codes in self.samples:
+            found.add(x, codes, self.scale, zero)
+        return found
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    kind = draw(st.sampled_from(["int8", "uint8", "int4", "uint4", "float8e4m3fn"]))
+    granularity = draw(st.sampled_from(list(AXES)))
+    fmt, axis = formats.get(kind), AXES[granularity]
+    shape = (2, 2) if granularity == "blocked" else () if axis is None else (SHAPE[axis],)
+    powers = draw(arrays(np.int64, shape, elements=st.integers(-3, 4)))
+    sign = draw(st.sampled_from([1, 1, -1])) if granularity == "per-tensor" else 1
+    scale = (sign * 2.0**powers).astype(np.float32)
+    zero = draw(st.sampled_from([None, 0, 3])) if fmt.kind == "integer" else draw(st.sampled_from([None, 0]))
+    special = st.sampled_from([np.nan, np.inf, -np.inf, -5000.0, -4999.0, -1e9, 0.0])
+    number = st.integers(-2400, 2400).map(lambda eighths: eighths / 8)
+    x_type = draw(st.sampled_from([np.float32, np.float64, np.float16, ml_dtypes.bfloat16]))
+    samples = []
+    for _ in range(draw(st.integers(1, 3))):
+        values = draw(arrays(np.float64, SHAPE, elements=st.one_of(number, number, number, special)))
+        codes = draw(arrays(np.int64, SHAPE, elements=st.integers(int(max(fmt.low, -8)), 7)))
+        with np.errstate(over="ignore"):
+            samples.append((values.astype(x_type), codes.astype(fmt.dtype)))
+    bounds = draw(st.sampled_from([NO_BOUNDS, NO_BOUNDS, Bounds(0.0, math.inf), Bounds(-2.0, 6.0)]))
+    return Case(kind, granularity, scale, zero, samples, bounds)
+
+
+def elements(case: Case) -> Iterator[tuple[int, float, float, float, bool]]:
+    """Channel, value, dequantized code, step, and whether the element is compared."""
+    for x, codes in case.samples:
+        numbers = x.astype(np.float64)
+        finite = [float(v) for v in numbers.flat if math.isfinite(v)]
+        masked = any(v > -5e3 for v in finite)
+        for (row, column), value in np.ndenumerate(numbers):
+            step = case.scale_at(row, column)
+            y = (float(codes[row, column]) - (case.zero or 0)) * step
+            kept = math.isfinite(value) and not (masked and value <= -5e3)
+            channel = 0 if case.axis is None else (row, column)[case.axis]
+            yield channel, min(max(value, case.bounds.low), case.bounds.high), y, abs(step), kept
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_every_count_and_sum_is_that_of_a_loop_over_the_elements(case: Case) -> None:
+    found, fmt = case.error(), case.fmt
+    every = list(elements(case))
+    kept = [(channel, x, y, step) for channel, x, y, step, is_kept in every if is_kept]
+    channels = 1 if case.axis is None else SHAPE[case.axis]
+    widest = 32 if case.kind == "float8e4m3fn" else 1
+    assert found.elements == len(kept)
+    assert found.nans == sum(np.count_nonzero(np.isnan(x.astype(np.float64))) for x, _ in case.samples)
+    assert found.clipped == sum(abs(x - y) > (0.5 + 1 / 64) * widest * step for _, x, y, step in kept)
+    assert found.vanished == sum(x != 0 and y == 0 for _, x, y, _ in kept)
+    for channel in range(channels):
+        mine = [(x, y) for where, x, y, _ in kept if where == channel]
+        assert found.low[channel] == min([x for x, _ in mine], default=math.inf)
+        assert found.high[channel] == max([x for x, _ in mine], default=-math.inf)
+        assert found.signal[channel] == sum(x * x for x, _ in mine)
+        assert found.noise[channel] == sum((x - y) ** 2 for x, y in mine)
+    assert found.low.shape == found.high.shape == found.signal.shape == found.noise.shape == (channels,)
+    spread = np.abs(case.scale).astype(np.float64)
+    assert np.array_equal(found.scale, spread if case.axis is not None else [spread.max()])
+    assert found.is_symmetric is bool(fmt.low < 0 and not case.zero)
+    counts = Counter(code.tobytes()[0] for _, codes in case.samples for code in codes.reshape(-1))
+    assert {code: count for code, count in enumerate(found.codes.tolist()) if count} == counts
+    assert found.one_code_share == max(counts.values()) / sum(counts.values())
+    assert found.clipped_share == found.clipped / max(1, len(kept))
+    assert found.vanished_share == found.vanished / max(1, len(kept))
+
+
+def ratio(signal: float, noise: float) -> float | None:
+    return 10 * math.log10(signal / noise) if signal and noise else None
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_the_lowest_ratio_is_that_of_all_or_of_the_worst_channel_that_counts(case: Case) -> None:
+    found = case.error()
+    signal, noise = found.signal.tolist(), found.noise.tolist()
+    whole = ratio(sum(signal), sum(noise))
+    assert found.sqnr_db == (None if whole is None else pytest.approx(whole))
+    least = 1e-4 * sum(signal) / len(signal)
+    counted = [
+        (db, channel)
+        for channel, (a, b) in enumerate(zip(signal, noise, strict=True))
+        if a >= least and (db := ratio(a, b)) is not None
+    ]
+    worst = min(counted, default=None) if len(signal) > 1 else None
+    if worst is None:
+        assert found.worst_channel is None
+    else:
+        assert found.worst_channel is not None
+        assert found.worst_channel[1] == pytest.approx(worst[0])
+        assert counted[[channel for _, channel in counted].index(found.worst_channel[0])][0] == pytest.approx(worst[0])
+    known = [db for db in (whole, worst[0] if worst else None) if db is not None]
+    assert found.lowest_db == (pytest.approx(min(known)) if known else None)
+
+
+def told(**found: object) -> str:
+    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
+    kind = formats.get(str(found.pop("kind", "int8")))
+    vectors = {name: np.float64(value) if isinstance(value, list) else value for name, value in found.items()}
+    return PairError(entry, kind, **vectors).describe()
+
+
+def test_the_worst_channel_is_told_with_its_own_range_and_scale() -> None:
+    line = told(
+        elements=8, clipped=2, vanished=4, low=[-1, -254], high=[3, 127], signal=[10, 10], noise=[0.1, 1], scale=[0.5, 4],
+        codes=[6, 2],
+    )  # fmt: skip
+    assert line == (
+        "10.0 dB SQNR in channel 1 of 2: 25.0% of the values are clipped, 50.0% become 0, 75.0% of the codes are equal; "
+        "the values lie in [-254, 127], the scale is 4, and 2 would fit"
+    )
+
+
+def test_all_channels_are_told_where_none_is_worse_than_the_whole() -> None:
+    """Channel 0 has an error and no signal: it is not judged by itself, and is in the whole."""
+    line = told(elements=8, low=[0, -2, -1], high=[0, 1, 127], signal=[0, 10, 10], noise=[20, 0, 0], scale=[1, 2, 0.5])
+    assert line == (
+        "0.0 dB SQNR: 0.0% of the values are clipped, 0.0% become 0; the values lie in [-2, 127], the scale is 2, "
+        "and 1 would fit"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "symmetric", "low", "high", "fits"),
+    [
+        ("int8", True, -254, 100, ", and 2 would fit"),
+        ("int8", False, -255, 255, ", and 2 would fit"),
+        ("uint8", False, 10, 255, ", and 1 would fit"),
+        ("uint8", False, -510, -10, ", and 2 would fit"),
+        ("uint8", False, -255, 255, ", and 2 would fit"),
+        ("int8", True, 0, 0, ""),
+    ],
+)
+def test_the_scale_that_fits_spans_the_values_and_zero(
+    kind: str, symmetric: bool, low: float, high: float, fits: str
+) -> None:
+    line = told(kind=kind, elements=1, low=[low], high=[high], signal=[1], noise=[0], scale=[8], is_symmetric=symmetric)
+    assert line == (
+        "no SQNR: 0.0% of the values are clipped, 0.0% become 0; the values lie in "
+        f"[{low:.4g}, {high:.4g}], the scale is 8{fits}"
+    )
+
+
+@pytest.mark.parametrize(("kind", "widest"), [("int8", 1.0), ("float8e4m3fn", 32.0)])
+@pytest.mark.parametrize(("sixtyfourths", "clipped"), [(33, 0), (34, 1)])
+def test_an_error_beyond_half_of_the_widest_step_and_its_roundings_is_clipping(
+    kind: str, widest: float, sixtyfourths: int, clipped: int
+) -> None:
+    fmt = formats.get(kind)
+    (entry, *_) = ModelIndex.of(pair_model(fmt.onnx_type)).qdq.nodes
+    found = PairError(entry, fmt)
+    x = np.float32([fmt.high + widest * sixtyfourths / 64]) * np.float32(0.25)
+    found.add(x, np.array([fmt.high]).astype(fmt.dtype), np.float32(0.25), None)
+    assert found.clipped == clipped
+
+
+def test_float64_is_compared_in_float64_and_what_is_narrower_in_float32() -> None:
+    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
+    for kind, noise in ((np.float64, 2.0**-80), (np.float32, 0.0)):
+        found = PairError(entry, formats.get("int8"))
+        found.add(np.array([1 + 2.0**-40], kind), np.int8([1]), np.float32(1), None)
+        assert float(found.noise[0]) == noise
+
+
+def test_codes_of_more_than_8_bits_are_not_counted() -> None:
+    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT16)).qdq.nodes
+    found = PairError(entry, formats.get("int16"))
+    found.add(np.float32([1, 2]), np.int16([10, 20]), np.float32(0.1), None)
+    assert found.one_code_share is None
+    assert "codes are equal" not in found.describe()
+
+
+def test_channels_count_from_their_share_of_the_mean_power_on() -> None:
+    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
+    mean = (2**20 + 2**20 * 1e-4 * 2) / 3
+    for least, judged in ((mean * 1e-4 * 1.001, 2), (mean * 1e-4 * 0.99, 0)):
+        signal = np.float64([2**20, 0, least])
+        found = PairError(entry, formats.get("int8"), signal=signal, noise=np.float64([1, 0, least * 4]))
+        assert found.worst_channel is not None
+        assert found.worst_channel[0] == judged
