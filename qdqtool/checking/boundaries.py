@@ -112,7 +112,8 @@ class Boundary:
         if self.by_data is not None:
             widths = np.abs(spread.astype(FLOAT64)) * step_widths(found.quotient, self.fmt)
             self.by_data.float_type = x.dtype.name
-            self.by_data.add(real.astype(FLOAT64) - x.astype(FLOAT64), widths, granularity)
+            difference = real.astype(FLOAT64) - x.astype(FLOAT64)
+            self.by_data.add(difference, np.broadcast_to(widths, x.shape), granularity)
         self._add_steps(found, found.quotient + zero)
         if self.fit is not None:
             self.fit.add(x, codes, scale, zero_point)

@@ -47,7 +47,7 @@ class Agreement:
         self.elements += expected.size
         self.equal += int(np.count_nonzero(expected == found))
         for counter, array in ((self.expected, expected), (self.found, found)):
-            values, counts = np.unique(array.reshape(-1), return_counts=True)
+            values, counts = np.unique(array, return_counts=True)
             counter.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
     @property
@@ -178,8 +178,6 @@ class OutputCheck:
 
     def result(self) -> OutputResult:
         """The line of the report."""
-        if self.baseline is None:
-            return OutputResult(name=self.value.name, nonfinite=self.nonfinite)
         return self.deviation.result(self.value.name, self.nonfinite)
 
 

@@ -1,6 +1,7 @@
 """Check against a float baseline: outputs, activations and packed weights, in decibels and in steps."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,14 +9,23 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from onnx import TensorProto, helper
 from support.qdq import constant, pair_model, text_model
 from support.small import conv_model, matmul_model, run
 
+from qdqtool import formats
+from qdqtool.checking.boundaries import Boundary
+from qdqtool.checking.gptq_check import GptqCheck
+from qdqtool.checking.gptq_metadata import NotedRounding
 from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
+from qdqtool.checking.pair_error import PairError
 from qdqtool.checking.report import BoundaryResult, CheckReport
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
@@ -320,3 +330,158 @@ def test_branches_loops_and_functions_have_counterparts_though_insert_renamed_th
     assert boundary(report, "th").elements == boundary(report, "neg").elements == 2 * 4
     # Relu and Neg of x = DQ(Q(x)) are on the grid already, so only the error of x itself is left
     assert boundary(report, "neg").max_steps <= 0.5 + 1e-4
+
+
+# --- one array at a time, against a reading of every element by plain Python ---
+
+
+def boundary_of(kind: str, *, packed: bool = True, axis: int | None = None) -> Boundary:
+    """The boundary of a stored weight, or of an activation, before any array."""
+    model = pair_model(formats.get(kind).onnx_type)
+    for node in model.proto.graph.node if axis is not None else ():
+        node.attribute.append(helper.make_attribute("axis", axis))
+    quantize, dequantize = ModelIndex.of(Model(model.proto)).qdq.nodes
+    assert quantize.output is not None
+    assert quantize.data is not None
+    entry = dequantize if packed else quantize
+    return Boundary(entry, quantize.output, quantize.data, formats.get(kind), is_weight=packed)
+
+
+@st.composite
+def rounded(draw: st.DrawFn) -> tuple[str, np.ndarray, int | None, int | None, list[tuple[np.ndarray, np.ndarray]]]:
+    """Format, scale, zero point, axis and samples of values with their codes, all in eighths of a step."""
+    kind, axis = draw(st.sampled_from(["int8", "uint8", "int4"])), draw(st.sampled_from([None, 0, 1]))
+    fmt, zero = formats.get(kind), draw(st.sampled_from([None, 0, 3]))
+    powers = draw(arrays(np.int64, () if axis is None else (2 + axis,), elements=st.integers(-2, 2)))
+    samples = []
+    for _ in range(draw(st.integers(1, 3))):
+        # Values lie near their codes, or beyond the range.
+        codes = draw(arrays(np.int64, (2, 3), elements=st.integers(int(fmt.low), int(fmt.high))))
+        off = draw(arrays(np.int64, (2, 3), elements=st.sampled_from([0, 1, 3, 4, 5, 8, -4, -5, -12, 40])))
+        spread = 2.0**powers if axis != 0 else 2.0 ** powers[:, None]
+        x = (codes - (zero or 0) + off / 8) * spread
+        samples.append((x.astype(np.float32), codes.astype(fmt.dtype)))
+    return kind, (2.0**powers).astype(np.float32), zero, axis, samples
+
+
+@settings(max_examples=150, deadline=None)
+@given(rounded(), st.booleans(), st.sampled_from([None, 0.5, 0.6, 2.0]))
+def test_every_distance_is_that_of_a_loop_over_the_elements(drawn: tuple, packed: bool, limit: float | None) -> None:
+    kind, scale, zero, axis, samples = drawn
+    fmt, found = formats.get(kind), boundary_of(kind, packed=packed, axis=axis)
+    zero_point = None if zero is None else np.full(scale.shape, zero, fmt.dtype)
+    steps: list[tuple[float, tuple[int, ...]]] = []
+    bad: list[list[tuple[float, tuple[int, ...]]]] = []
+    clipped = 0
+    for x, codes in samples:
+        found.add(codes, scale, zero_point, x, limit)
+        bad.append([])
+        for place in np.ndindex(2, 3):
+            step = float(scale if axis is None else scale[place[axis]])
+            code, position = int(codes[place]), float(x[place]) / step + (zero or 0)
+            steps.append((abs(position - code), place))
+            clipped += not fmt.low - 0.5 <= position <= fmt.high + 0.5
+            lowest = max(fmt.low, -fmt.high)
+            at_end = (code >= fmt.high and position > code) or (code <= lowest and position < code)
+            if packed and limit is not None and abs(position - code) > limit + 1e-3 and not at_end:
+                bad[-1].append((abs(position - code), place))
+    furthest = max(distance for distance, _ in steps)
+    result = found.result()
+    assert result.max_steps == furthest
+    assert result.index == (next(place for distance, place in steps if distance == furthest) if furthest else ())
+    assert result.mean_steps == pytest.approx(sum(distance for distance, _ in steps) / len(steps))
+    assert (result.clipped, result.elements) == (clipped, len(steps))
+    assert (result.kind, result.format, result.tensor) == ("weight" if packed else "activation", kind, "x")
+    assert found.bad_weights == sum(map(len, bad))
+    first = next((each for each in bad if each), None)
+    if first is None:
+        assert found.worst_weight == ""
+    else:
+        worst = max(distance for distance, _ in first)
+        place = next(place for distance, place in first if distance == worst)
+        assert found.worst_weight == f"{worst:.3g} steps at {list(place)}"
+    assert found.is_unexplained is bool(found.bad_weights)
+    assert (found.is_judged_by_data, found.problem, found.data_fault) == (False, "", "")
+
+
+@pytest.mark.parametrize(
+    ("x_type", "x", "is_bad"),
+    [
+        (np.float32, 100.625, True),
+        (np.float16, 100.625, False),
+        (np.float16, 100.75, True),
+        (np.float16, 1.50390625, False),
+        (np.float32, 1.50390625, True),
+        (np.float32, 1.5, False),
+    ],
+)
+def test_a_distance_that_four_roundings_of_the_coarser_type_explain_is_no_fault(
+    x_type: type, x: float, is_bad: bool
+) -> None:
+    for sign in (1, -1):
+        found = boundary_of("int8")
+        code = np.int8([sign * int(x)])
+        found.add(code, np.float32(1), None, np.array([sign * x], x_type), 0.5)
+        assert bool(found.bad_weights) is is_bad
+
+
+def test_a_coarse_scale_rounds_as_a_coarse_weight_does() -> None:
+    found = boundary_of("int8")
+    found.add(np.int8([100]), np.float16(1), None, np.float32([100.625]), 0.5)
+    assert found.bad_weights == 0
+
+
+@pytest.mark.parametrize("x", [0.6, 440.0, -440.0, 463.0])
+def test_steps_of_a_float_format_are_as_wide_as_the_format_is_there(x: float) -> None:
+    found = boundary_of("float8e4m3fn")
+    code = ml_dtypes.float8_e4m3fn(np.float32(np.clip(x, -448, 448)))
+    found.add(np.array([code]), np.float32(1), None, np.float32([x]), 0.5)
+    width = 32 if abs(x) > 256 else 0.0625
+    assert found.max_steps == pytest.approx(abs(x - float(code)) / width)
+    assert (found.clipped, found.bad_weights) == (0, 0)
+    found.add(np.array([code]), np.float32(1), None, np.float32([np.sign(x) * 464.5]), 0.5)
+    assert found.clipped == 1
+
+
+def test_what_is_not_finite_is_no_distance() -> None:
+    found = boundary_of("int8")
+    found.add(np.int8([1, 2, 3]), np.float32(1), None, np.float32([np.nan, np.inf, 3.25]), 0.5)
+    assert (found.max_steps, found.sum_steps, found.index) == (0.25, 0.25, (2,))
+
+
+def test_arrays_that_do_not_fit_are_told_and_not_counted() -> None:
+    found = boundary_of("int8", axis=0)
+    found.add(np.zeros((2, 3), np.int8), np.float32(1), None, np.zeros((3, 2), np.float32), 0.5)
+    assert found.problem == "its shape is [2, 3], the baseline's is [3, 2]"
+    found.add(np.zeros((2, 3), np.int8), np.ones(5, np.float32), None, np.zeros((2, 3), np.float32), 0.5)
+    assert "5" in found.problem
+    assert (found.error.elements, found.result().mean_steps) == (0, 0)
+
+
+def test_codes_that_data_chose_are_judged_by_the_note() -> None:
+    x, codes = np.float32([[0.2, 1.0, 1.6]]), np.int8([[1, 1, 2]])
+    noise = float(np.mean((x - codes) ** 2, dtype=np.float64))
+    for noted, fault in ((noise, ""), (2 * noise, "its mean squared error is ")):
+        found = boundary_of("int8")
+        found.by_data = GptqCheck(NotedRounding("float32", noted))
+        found.add(codes, np.float32(1), None, x, 0.5)
+        assert (found.bad_weights, found.worst_weight) == (1, "0.8 steps at [0, 0]")
+        assert found.is_judged_by_data
+        assert found.result().judged_by_data
+        assert found.is_unexplained is bool(fault)
+        assert found.data_fault.startswith(fault)
+        assert bool(found.data_fault) is bool(fault)
+        assert found.by_data.rms_steps == pytest.approx(math.sqrt(3 * noise / 3))
+        assert found.by_data.float_type == "float32"
+    nearest = boundary_of("int8")
+    nearest.by_data = GptqCheck(NotedRounding("float32", 1e9))
+    nearest.add(np.int8([[0, 1, 2]]), np.float32(1), None, x, 0.5)
+    assert (nearest.is_judged_by_data, nearest.is_unexplained) == (False, False)
+
+
+def test_the_error_of_a_packed_weight_on_its_scale_is_kept() -> None:
+    found = boundary_of("int8")
+    found.fit = PairError(found.entry, found.fmt)
+    found.add(np.int8([1, 0]), np.float32(2), np.int8(0), np.float32([2.5, 0.5]), None)
+    assert (found.fit.elements, found.fit.vanished, float(found.fit.noise[0])) == (2, 1, 0.5)
+    assert (found.bad_weights, found.is_packed) == (0, True)

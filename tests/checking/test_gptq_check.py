@@ -1,6 +1,8 @@
 """Weights whose codes data chose: a check finds them as far off as they were noted, and any damage besides."""
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ from support.paths import ROOT
 from support.small import make_model
 
 from qdqtool import formats
-from qdqtool.checking.gptq_check import MOST_RMS_STEPS
+from qdqtool.checking.gptq_check import MOST_RMS_STEPS, GptqCheck
+from qdqtool.checking.gptq_metadata import NotedRounding
 from qdqtool.data.request import RandomData
 from qdqtool.graph.io.metadata import CALIBRATION_KEY, ROUNDING_KEY
 from qdqtool.graph.io.tensors import make_tensor
@@ -21,12 +24,13 @@ from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.gptq import round_weights
-from qdqtool.numerics.granularity import Blocked
+from qdqtool.numerics.gptq import DAMPING, round_weights
+from qdqtool.numerics.granularity import Blocked, Granularity, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.planning import input_moments
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.running.accumulated_error import AccumulatedError
 
 SAMPLES = ROOT / "sample_models"
 CHANNELS, LAYERS = 128, 6
@@ -346,3 +350,78 @@ def test_the_commands_say_it(made: Path) -> None:
     assert "data chose the codes of w" in qdqtool(*arguments).out
     found = json.loads(qdqtool(*arguments, "--output-format", "json").out)
     assert all(entry["judged_by_data"] for entry in found["boundaries"])
+
+
+# --- the conditions themselves, on numbers ---
+
+
+def noted_check(error: float, *, noted_type: str = "float32", found_type: str = "float32") -> GptqCheck:
+    return replace(GptqCheck(NotedRounding(noted_type, error)), float_type=found_type)
+
+
+def accumulated(noise: float, *, elements: int = 4, signal: float = 64.0) -> AccumulatedError:
+    return AccumulatedError(elements=elements, noise=noise, signal=signal)
+
+
+@pytest.mark.parametrize(
+    ("noted_type", "found_type", "roundoff"),
+    [
+        ("float32", "float32", 2.0**-24),
+        ("float16", "float16", 2.0**-24),
+        ("bfloat16", "bfloat16", 2.0**-24),
+        ("float32", "float16", 2.0**-11),
+        ("float16", "float32", 2.0**-11),
+        ("bfloat16", "float32", 2.0**-8),
+        ("float16", "bfloat16", 2.0**-8),
+        ("float64", "float32", 2.0**-24),
+    ],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_error_is_the_noted_one_up_to_the_roundings_of_the_coarser_of_two_types(
+    noted_type: str, found_type: str, roundoff: float, sign: int
+) -> None:
+    """By hand: for errors e + u w, the mean of squares moves by up to ``2 u sqrt(mean w² mean e²) + u² mean w²``."""
+    unit, mean, power = 3 * roundoff, 0.25, 16.0
+    allowed = 2 * unit * math.sqrt(mean * power) + unit**2 * power
+    for share, agrees in ((0.999, True), (1.001, False)):
+        check = noted_check(mean + sign * share * allowed, noted_type=noted_type, found_type=found_type)
+        assert (check.fault(accumulated(4 * mean), 3) == "") is agrees
+
+
+def test_another_error_is_told_with_both() -> None:
+    told = "its mean squared error is 0.25, and was 0.5 when data chose its codes"
+    assert noted_check(0.5).fault(accumulated(1.0), 4) == told
+    assert "is nan, and was 0.5" in noted_check(0.5).fault(accumulated(math.nan), 4)
+    assert noted_check(0.0).fault(accumulated(0.0, elements=0, signal=0.0), 4) == ""
+
+
+@pytest.mark.parametrize(("rms", "fault"), [(MOST_RMS_STEPS, False), (MOST_RMS_STEPS * 1.001, True), (math.nan, True)])
+def test_a_channel_is_no_further_off_than_gptq_can_explain(rms: float, fault: bool) -> None:
+    check = replace(noted_check(0.25), rms_steps=rms)
+    told = f"an output channel is {rms:.3g} steps off (root mean square), more than GPTQ can explain"
+    assert check.fault(accumulated(1.0), 4) == (told if fault else "")
+
+
+def test_the_bound_is_that_of_the_derivation() -> None:
+    """With 5 % damping: ``sqrt(1.05 / 0.05) / 2``."""
+    assert pytest.approx(math.sqrt((1 + DAMPING) / (4 * DAMPING))) == MOST_RMS_STEPS
+    assert 2.2 < MOST_RMS_STEPS < 2.4
+
+
+@pytest.mark.parametrize(
+    ("granularity", "furthest"),
+    [
+        (Blocked(0, 2), math.sqrt((9 + 1) / (4 + 4))),
+        (Blocked(1, 2), math.sqrt(9 / 4)),
+        (PerTensor(), math.sqrt(11 / 10)),
+    ],
+)
+def test_the_furthest_channel_counts(granularity: Granularity, furthest: float) -> None:
+    check = noted_check(0.0)
+    difference, steps = np.float64([[3, 0], [1, 1]]), np.float64([[2, 0], [2, np.sqrt(2)]])
+    check.add(difference, steps, granularity)
+    assert check.rms_steps == pytest.approx(furthest)
+    check.add(difference / 10, steps, granularity)
+    assert check.rms_steps == pytest.approx(furthest)
+    check.add(np.full((2, 2), np.nan), steps, granularity)
+    assert math.isnan(check.rms_steps)

@@ -88,8 +88,7 @@ def test_an_output_that_could_not_be_read_is_not_counted() -> None:
     check.add(np.array([1], "datetime64[s]"), np.zeros(2, np.float32))
     check.add(np.float32([np.nan]), None)
     assert check.nonfinite == 1
-    assert check.result().exact is None
-    assert check.result().name == "y"
+    assert (check.result().name, check.result().exact, check.result().other_shapes) == ("y", None, 0)
 
 
 def test_floats_have_distances_and_integers_agree() -> None:
@@ -205,10 +204,17 @@ def test_a_dq_whose_scale_is_not_constant_has_no_steps() -> None:
     assert (check.maker is not None, check.scale, check.result().max_steps) == (True, None, None)
 
 
+def test_a_dq_without_a_scale_has_no_steps() -> None:
+    model = pair_model(TensorProto.INT8)
+    model.proto.graph.node[1].input[1] = ""
+    index = ModelIndex.of(model)
+    assert [check.scale for check in output_checks(index, index)] == [None]
+
+
 def test_models_of_other_outputs_are_refused_and_an_order_is_not() -> None:
     def model(*names: str) -> ModelIndex:
         nodes = [helper.make_node("Neg", ["x"], [name]) for name in names]
-        return ModelIndex.of(Model(make_model(nodes, {"x": (1,)}, {name: (1,) for name in names}, {})))
+        return ModelIndex.of(Model(make_model(nodes, {"x": (1,)}, dict.fromkeys(names, (1,)), {})))
 
     checks = output_checks(model("a", "b"), model("b", "a"))
     assert [(each.value.name, each.baseline.name) for each in checks if each.baseline] == [("a", "a"), ("b", "b")]

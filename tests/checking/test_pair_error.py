@@ -304,13 +304,11 @@ def told(**found: object) -> str:
 
 
 def test_the_worst_channel_is_told_with_its_own_range_and_scale() -> None:
-    line = told(
-        elements=8, clipped=2, vanished=4, low=[-1, -254], high=[3, 127], signal=[10, 10], noise=[0.1, 1], scale=[0.5, 4],
-        codes=[6, 2],
-    )  # fmt: skip
+    counts = {"elements": 8, "clipped": 2, "vanished": 4, "codes": [6, 2]}
+    line = told(**counts, low=[-1, -254], high=[3, 127], signal=[10, 10], noise=[0.1, 1], scale=[0.5, 4])
     assert line == (
-        "10.0 dB SQNR in channel 1 of 2: 25.0% of the values are clipped, 50.0% become 0, 75.0% of the codes are equal; "
-        "the values lie in [-254, 127], the scale is 4, and 2 would fit"
+        "10.0 dB SQNR in channel 1 of 2: 25.0% of the values are clipped, 50.0% become 0, 75.0% of the codes are "
+        "equal; the values lie in [-254, 127], the scale is 4, and 2 would fit"
     )
 
 
