@@ -63,8 +63,7 @@ class Constants:
         return self._folded[value]
 
     def _is_missing(self, tensor: TensorProto) -> bool:
-        missing = self._model.missing_data
-        return bool(missing) and is_external(tensor) and external_entry(tensor, "location") in missing
+        return is_external(tensor) and external_entry(tensor, "location") in self._model.missing_data
 
     def _is_constant(self, value: Value, depth: int) -> bool:
         if value not in self._constant:

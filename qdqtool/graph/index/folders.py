@@ -42,7 +42,8 @@ def _axes(node: NodeView, inputs: Inputs) -> tuple[int, ...] | None:
 
 
 def _unsqueeze(node: NodeView, inputs: Inputs) -> Any:
-    return np.expand_dims(inputs[0], _axes(node, inputs) or ())
+    axes: Any = _axes(node, inputs)  # without them, NumPy raises a TypeError
+    return np.expand_dims(inputs[0], axes)
 
 
 def _squeeze(node: NodeView, inputs: Inputs) -> Any:
@@ -60,7 +61,7 @@ def _gather(node: NodeView, inputs: Inputs) -> Any:
 
 
 def _concat(node: NodeView, inputs: Inputs) -> Any:
-    return np.concatenate(inputs, axis=node.attribute("axis", 0))
+    return np.concatenate(inputs, axis=node.attribute("axis", 1))  # the default of opset 1 to 3; required since
 
 
 def _constant_of_shape(node: NodeView, inputs: Inputs) -> Any:
@@ -155,10 +156,13 @@ def _elementwise(function: Callable[..., Any]) -> Callable[[NodeView, Inputs], A
 
 
 def _divide(left: Array, right: Array) -> Any:
+    if left.dtype.kind not in "iu":
+        return np.divide(left, right)
+    if not right.all():
+        raise ValueError("an integer is divided by zero")
     # ONNX truncates integer quotients toward zero (-7 / 2 is -3); NumPy's // rounds down (-4).
-    if left.dtype.kind in "iu":
-        return (np.trunc(left.astype(np.float64) / right.astype(np.float64))).astype(left.dtype)
-    return np.divide(left, right)
+    quotient, rest = np.divmod(left, right)
+    return quotient + ((rest != 0) & (np.less(left, 0) != np.less(right, 0)))
 
 
 # The index folds constants before any room above asks for them, so these stand here and not in ops/: they are what the

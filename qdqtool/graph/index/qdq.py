@@ -231,12 +231,9 @@ def same_constant(left: Value | None, right: Value | None, constants: Constants)
     first, second = constants.array(left), constants.array(right)
     if first is None or second is None:
         return None
-    one_element = first.size == second.size == 1 and max(first.ndim, second.ndim) <= 1
-    return (
-        first.dtype == second.dtype
-        and (first.shape == second.shape or one_element)
-        and first.tobytes() == second.tobytes()
-    )
+    # The same bytes of rank 0 and rank 1 are one element.
+    same_shape = first.shape == second.shape or max(first.ndim, second.ndim) <= 1
+    return first.dtype == second.dtype and same_shape and first.tobytes() == second.tobytes()
 
 
 def consumers(entries: Iterable[QdqNode]) -> Iterator[tuple[QdqNode, Use]]:

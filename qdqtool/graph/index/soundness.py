@@ -80,9 +80,11 @@ def _read_early(scope: Scope) -> list[Unsound]:
     found: dict[tuple[NodeView, NodeView], Unsound] = {}
     for value in scope.values.values():
         maker = value.producer
-        for use in value.uses if maker is not None else ():
-            reader = use.node if use.node.scope is scope else _ancestor_in(scope, use.node)
-            if maker is not None and reader.index <= maker.index and (maker, reader) not in found:
+        if maker is None:
+            continue
+        for use in value.uses:
+            reader = _ancestor_in(scope, use.node)
+            if reader.index <= maker.index and (maker, reader) not in found:
                 problem = f"is read before {maker.label} makes it"
                 found[maker, reader] = Unsound(scope, value.name, problem, reader, use)
     return list(found.values())
@@ -92,7 +94,8 @@ def _definitions(scope: Scope) -> Iterator[str]:
     inputs = scope.input_names()
     yield from inputs
     if isinstance(scope.container, onnx.GraphProto):
-        yield from (tensor.name for tensor in scope.container.initializer if tensor.name not in set(inputs))
+        given = set(inputs)
+        yield from (tensor.name for tensor in scope.container.initializer if tensor.name not in given)
     for node in scope.nodes:
         yield from filter(None, node.proto.output)
 

@@ -3,7 +3,7 @@
 import onnx
 from onnx import helper
 
-from qdqtool.graph.index.calls import MANY, call_counts
+from qdqtool.graph.index.calls import MANY, call_counts, call_sites, function_scopes
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 
@@ -54,3 +54,29 @@ def test_deep_and_wide_nesting_is_counted() -> None:
     assert counts(("F0",), *deep, function("F3000"))["F3000"] == 1
     wide = [function(f"F{number}", f"F{number + 1}", f"F{number + 1}") for number in range(100)]
     assert counts(("F0",), *wide, function("F100"))["F100"] == MANY
+    assert counts(("F0",), *wide[:16], function("F16"))["F16"] == 65536
+    assert counts(("F0", "F1"), *wide[:16], function("F16"))["F16"] == 65536
+    assert counts(("F0",), *wide[:15], function("F15"))["F15"] == 32768
+
+
+def test_a_call_in_a_body_of_a_function_is_one_of_the_function() -> None:
+    body = onnx.GraphProto(name="b", node=[helper.make_node("One", ["t0"], ["z"], domain=DOMAIN)])
+    outer = function("Outer")
+    outer.node.append(helper.make_node("If", ["t0"], ["y"], then_branch=body, else_branch=body))
+    assert counts(("Outer", "Outer", "Outer"), function("One"), outer) == {"Outer": 3, "One": 6}
+    assert counts((), function("One"), outer) == {"Outer": 0, "One": 0}
+
+
+def test_a_call_names_domain_name_and_overload() -> None:
+    functions = [helper.make_function("", "F", ["a"], ["b"], [], []) for _ in range(2)]
+    functions[1].overload = "other"
+    nodes = [
+        helper.make_node("F", ["x"], ["y0"], domain="ai.onnx"),
+        helper.make_node("F", ["x"], ["y1"]),
+        helper.make_node("F", ["x"], ["y2"], overload="other"),
+        helper.make_node("F", ["x"], ["y3"], domain=DOMAIN),
+    ]
+    view = GraphView(Model(helper.make_model(onnx.GraphProto(name="g", node=nodes), functions=functions)))
+    found = {path: [node.key[0] for node in calls] for path, calls in call_sites(view).items()}
+    assert found == {("::F",): ["y0", "y1"], ("::F:other",): ["y2"]}
+    assert function_scopes(view) == {("", "F", ""): ("::F",), ("", "F", "other"): ("::F:other",)}

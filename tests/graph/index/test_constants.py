@@ -1,5 +1,7 @@
 """Constant folding through the chains that exporters write, against onnx's own evaluator."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -8,6 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 from qdqtool.graph.index import constants as constants_module
 from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 
@@ -144,3 +147,150 @@ def test_large_results_are_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     view = GraphView(Model(model))
     assert Constants(view).array(view.main.values["y"]) is None
     assert Constants(view).array(view.main.values["a"]) is not None
+
+
+def links(count: int) -> list[onnx.NodeProto]:
+    """A chain of nodes from ``t0`` to ``y``."""
+    return [node("Identity", f"t{index}", out=f"t{index + 1}" if index + 1 < count else "y") for index in range(count)]
+
+
+def test_a_chain_of_64_nodes_is_folded() -> None:
+    assert np.array_equal(fold(chain(*links(64), t0=A)), A)
+    assert fold(chain(*links(65), t0=A)) is None
+
+
+FUNCTION = """<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[2,3] x) => (float y, int64[2] n) { y, n = my.F <fill = 3> (x) }
+<domain: "my", opset_import: ["": 21]>
+F <fill> (a) => (sum, size) {
+    given = Constant <value: tensor = @fill> ()
+    seven = Constant <value = float {7}> ()
+    flat = Flatten <axis: int = @fill> (seven)
+    fixed = Flatten <axis = 0> (seven)
+    sum = Add (given, seven)
+    size = Shape (a)
+}"""
+
+
+def test_what_a_caller_gives_is_not_constant() -> None:
+    model = Model(onnx.parser.parse_model(FUNCTION))
+    view = GraphView(model)
+    constants = Constants(view, TensorTypes(view))
+    values = view.scope(("my::F",)).values
+    assert {name for name, value in values.items() if constants.is_constant(value)} == {"seven", "fixed"}
+    assert {name for name, value in values.items() if constants.array(value) is not None} == {"seven", "fixed"}
+    assert {name for name, value in values.items() if constants.direct(value) is not None} == {"seven"}
+    values["given"].producer.proto.attribute[0].CopyFrom(helper.make_attribute("value", numpy_helper.from_array(A)))
+    values["given"].producer.proto.attribute[0].ref_attr_name = "fill"
+    assert constants.direct(values["given"]) is None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({"value": numpy_helper.from_array(np.array([1, 2], np.int8))}, np.array([1, 2], np.int8)),
+        ({"value_float": 1.5}, np.float32(1.5)),
+        ({"value_floats": [1.5, 2.5]}, np.float32([1.5, 2.5])),
+        ({"value_int": 3}, np.int64(3)),
+        ({"value_ints": [3, 4]}, np.array([3, 4])),
+        ({"value_string": b"text"}, None),
+        ({}, None),
+    ],
+)
+def test_constant_nodes_have_the_value_of_any_of_their_attributes(
+    attributes: dict, expected: np.ndarray | None
+) -> None:
+    view = GraphView(Model(chain(node("Constant", **attributes))))
+    value = view.main.values["y"]
+    found = Constants(view).array(value)
+    assert (found is None) == (expected is None)
+    if expected is not None:
+        assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
+    assert (Constants(view).direct(value) is not None) == ("value" in attributes)
+
+
+def test_an_attribute_called_value_makes_no_constant() -> None:
+    filled = node("ConstantOfShape", "x", value=numpy_helper.from_array(np.array([2.0], np.float32)))
+    view = GraphView(Model(chain(filled)))
+    assert Constants(view).direct(view.main.values["y"]) is None
+    assert not Constants(view).is_constant(view.main.values["y"])
+
+
+def test_only_what_depends_on_known_names_is_constant() -> None:
+    assert fold(chain(node("Add", "a", "nowhere"), a=A)) is None
+    assert np.array_equal(fold(chain(node("Squeeze", "a", ""), a=A[:1])), A[0])
+    two = helper.make_node("Identity", ["a"], ["y", "second"])
+    assert fold(chain(two, a=A), "second") is None
+    assert np.array_equal(fold(chain(two, a=A)), A)
+
+
+def test_an_optional_input_that_cannot_be_computed_is_not_taken_for_an_absent_one() -> None:
+    far = np.array([99], np.int64)
+    model = chain(node("Gather", "far", "far", out="axes"), node("Squeeze", "a", "axes"), a=A[:1], far=far)
+    view = GraphView(Model(model))
+    assert Constants(view).array(view.main.values["y"]) is None
+
+
+def test_text_is_not_folded() -> None:
+    view = GraphView(Model(chain(node("Identity", "words"), words=np.array(["a", "b"], object))))
+    assert Constants(view).array(view.main.values["y"]) is None
+
+
+@pytest.mark.parametrize(("limit", "folded"), [(6, {"same", "wide"}), (5, set())])
+def test_inputs_and_results_have_a_largest_size(monkeypatch: pytest.MonkeyPatch, limit: int, folded: set[str]) -> None:
+    nodes = [
+        node("Identity", "a", out="same"),
+        node("ReduceSum", "a", out="wide"),
+        node("Expand", "one", "shape", out="y"),
+        node("Identity", "y", out="again"),
+        node("ReduceSum", "again", out="sum"),
+    ]
+    shape = np.array([limit], np.int64)
+    model = chain(*nodes, a=A, one=np.array([1], np.int8), shape=shape)
+    monkeypatch.setattr(constants_module, "MAX_FOLDED_ELEMENTS", limit)
+    view = GraphView(Model(model))
+    values = view.main.values
+    found = {name for name, value in values.items() if Constants(view).array(value) is not None}
+    assert found - {"a", "one", "shape"} == folded | {"y", "again", "sum"}
+    monkeypatch.setattr(constants_module, "MAX_FOLDED_ELEMENTS", limit - 1)
+    found = {name for name, value in values.items() if Constants(view).array(value) is not None}
+    assert found - {"a", "one", "shape"} == set()
+
+
+def external(location: str) -> TensorProto:
+    tensor = TensorProto(name=location, data_type=TensorProto.FLOAT, dims=[1])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    return tensor
+
+
+def test_data_that_is_missing_has_no_value(tmp_path: Path) -> None:
+    (tmp_path / "there").write_bytes(np.float32(2.5).tobytes())
+    model = chain(a=A)
+    model.graph.initializer.extend([external("there"), external("lost")])
+    model.graph.initializer[0].external_data.add(key="location", value="lost")  # inline all the same
+    view = GraphView(Model(model, tmp_path / "m.onnx", missing_data=frozenset({"lost"})))
+    values = view.main.values
+    constants = Constants(view)
+    assert {name for name, value in values.items() if constants.is_constant(value)} == {"a", "there", "lost"}
+    assert constants.array(values["lost"]) is None
+    assert constants.array(values["there"]).tolist() == [2.5]
+    assert np.array_equal(constants.array(values["a"]), A)
+
+
+def test_the_shape_of_what_is_nowhere_is_not_known() -> None:
+    unknown = node("Mystery", "x", out="m", domain="my")
+    model = chain(unknown, node("Shape", "m", out="s"), node("Shape", "nowhere", out="t"), node("Relu", "x"))
+    view = GraphView(Model(model))
+    values = view.main.values
+    constants = Constants(view, TensorTypes(view))
+    assert [name for name, value in values.items() if constants.is_constant(value)] == []
+
+
+def test_extents_of_a_large_input_are_constant_and_read_no_data() -> None:
+    model = chain(node("Shape", "x", out="s"), node("Size", "x"))
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, [1 << 20, 1 << 20]))
+    view = GraphView(Model(model))
+    constants = Constants(view, TensorTypes(view))
+    assert constants.array(view.main.values["s"]).tolist() == [1 << 20, 1 << 20]
+    assert constants.array(view.main.values["y"]) == 1 << 40

@@ -99,3 +99,114 @@ def test_a_wild_vector_behind_a_cast_takes_no_memory():
     types = TensorTypes(GraphView(Model(model)))
 
     assert types.elem_type(types._view.main.values["long"]) == onnx.TensorProto.INT64
+
+
+def graph_types(text: str) -> dict[tuple[tuple[str, ...], str], tuple[int | None, tuple[int | str | None, ...] | None]]:
+    """Type and shape of each tensor of a model, by its scope and name."""
+    view, types = typed(onnx.parser.parse_model(text))
+    return {(value.scope.path, value.name): (types.elem_type(value), types.shape(value)) for value in view.values()}
+
+
+def test_extents_are_numbers_names_or_unknown() -> None:
+    given = value_info("x", F32, [0, "n", 5, None, 7])  # type: ignore[list-item]
+    given.type.tensor_type.shape.dim[4].dim_value = -1
+    wide = helper.make_tensor_value_info("w", F32, None)
+    untyped = onnx.ValueInfoProto(name="u")
+    untyped.type.tensor_type.shape.dim.add(dim_value=2)
+    bare = onnx.ValueInfoProto(name="b")
+    scalar = value_info("s", F16, [])
+    none = helper.make_tensor("none", I64, [0], [])
+    nodes = [helper.make_node("Neg", ["none"], ["empty"])]
+    graph = helper.make_graph(nodes, "g", [given, wide, untyped, bare, scalar], [], [none])
+    view, types = typed(helper.make_model(graph))
+    values = view.main.values
+    assert types.shape(values["x"]) == (None, "n", 5, None, None), "an input of extent 0 takes any"
+    assert (types.shape(values["none"]), types.shape(values["empty"])) == ((0,), (0,))
+    assert (types.elem_type(values["w"]), types.shape(values["w"])) == (F32, None)
+    assert (types.elem_type(values["u"]), types.shape(values["u"])) == (None, (2,))
+    assert (types.elem_type(values["b"]), types.shape(values["b"])) == (None, None)
+    assert (types.elem_type(values["s"]), types.shape(values["s"])) == (F16, ())
+
+
+def test_a_sequence_has_a_type_and_no_element_type_of_its_own() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("SequenceConstruct", ["x"], ["s"])],
+        "g",
+        [value_info("x", F32, [2])],
+        [helper.make_tensor_sequence_value_info("s", F32, None)],
+    )
+    view, types = typed(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    value = view.main.values["s"]
+    kind = types.type_proto(value)
+    assert kind is not None
+    assert kind.HasField("sequence_type")
+    assert (types.elem_type(value), types.shape(value)) == (None, None)
+
+
+def test_stored_tensors_are_typed_where_inference_fails() -> None:
+    constant = helper.make_node("Constant", [], ["c"], value=helper.make_tensor("", F16, [1, 2], [0, 0]))
+    number = helper.make_node("Constant", [], ["f"], value_float=1.0)
+    filled = helper.make_node("ConstantOfShape", ["i"], ["o"], value=helper.make_tensor("", F16, [1], [0]))
+    sparse = helper.make_sparse_tensor(
+        helper.make_tensor("p", F32, [1], [2.0]), helper.make_tensor("", I64, [1], [1]), [3]
+    )
+    graph = helper.make_graph([constant, number, filled], "g", [], [], [helper.make_tensor("i", I64, [1], [4])])
+    graph.sparse_initializer.append(sparse)
+    model = helper.make_model(graph)
+    model.ClearField("opset_import")
+    view, types = typed(model)
+    found = {name: (types.elem_type(value), types.shape(value)) for name, value in view.main.values.items()}
+    assert found == {"i": (I64, (1,)), "p": (None, None), "c": (F16, (1, 2)), "f": (None, None), "o": (None, None)}
+    assert types.type_proto(view.main.values["i"]).tensor_type.elem_type == I64
+
+
+FUNCTIONS = """<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[2,3] x, float16[4] h) => (y, z, t) {
+    lost = your.Unknown (x)
+    a = my.Many (lost)
+    b = my.Many (h)
+    c = my.Many (x)
+    y = my.Optional (x, , h)
+    z = my.Late (x)
+    t = my.Unreached (lost)
+}
+<domain: "my", opset_import: ["": 21]> Many (p) => (q) { q = Relu (p) }
+<domain: "my", opset_import: ["": 21, "my": 1]> Late (p) => (q) { r = my.Many (p) q = Neg (r) }
+<domain: "my", opset_import: ["": 21]> Optional (p, n, m) => (q) { q = Transpose <perm = [1, 0]> (p) k = Abs (m) }
+<domain: "my", opset_import: ["": 21]> Unreached (p) => (q) { q = Relu (p) }
+<domain: "my", opset_import: ["": 21]> Uncalled (p) => (q) { q = Relu (p)  i = Cast <to = 7> (p) }
+"""
+
+
+def test_a_function_has_the_types_of_its_first_call_whose_inputs_are_known() -> None:
+    found = graph_types(FUNCTIONS)
+    told = {(path[0].removeprefix("my::"), name): kind for (path, name), kind in found.items() if path}
+    assert {key: kind for key, kind in told.items() if kind[0] is not None} == {
+        ("Many", "p"): (F16, (4,)),
+        ("Many", "q"): (F16, (4,)),
+        ("Optional", "p"): (F32, (2, 3)),
+        ("Optional", "q"): (F32, (3, 2)),
+        ("Optional", "m"): (F16, (4,)),
+        ("Optional", "k"): (F16, (4,)),
+        ("Late", "p"): (F32, (2, 3)),
+        ("Late", "r"): (F32, (2, 3)),
+        ("Late", "q"): (F32, (2, 3)),
+    }
+
+
+def test_types_that_a_function_declares_are_kept() -> None:
+    model = onnx.parser.parse_model(FUNCTIONS)
+    (function,) = [each for each in model.functions if each.name == "Many"]
+    function.node.append(helper.make_node("Mystery", ["p"], ["m"], domain="your"))
+    function.opset_import.append(helper.make_opsetid("your", 1))
+    function.value_info.extend([value_info("m", I64, [7]), onnx.ValueInfoProto(name="q")])
+    view, types = typed(model)
+    values = view.scope(("my::Many",)).values
+    assert (types.elem_type(values["m"]), types.shape(values["m"])) == (I64, (7,))
+    assert types.elem_type(values["q"]) == F16
+
+
+def test_the_given_model_stays_as_it_is() -> None:
+    model = onnx.parser.parse_model(FUNCTIONS)
+    typed(model)
+    assert model == onnx.parser.parse_model(FUNCTIONS)

@@ -72,6 +72,7 @@ def test_tensors_know_whether_they_are_given_made_stored_or_returned(view):
     assert main["a"].producer.proto.name == "named"
     assert main["w"].initializer.name == "w"
     assert [name for name, value in main.items() if value.is_output] == ["y"]
+    assert [name for name, value in main.items() if value.is_input] == ["x", "c"]
     function = view.scope(FUNCTION)
     assert (function.values["a"].is_input, function.values["b"].is_output) == (True, True)
 
@@ -148,6 +149,7 @@ def test_inputs_and_outputs_that_are_absent_are_none(view):
     assert (node.input(0), node.input(1), node.input(2)) == (None, None, None)
     assert [node.input_name(index) for index in range(3)] == ["", "low", ""]
     assert (node.output(), node.output(1).name, node.output(2)) == (None, "z", None)
+    assert view.scope(ELSE).nodes[0].output().name == "q"
     call = view.scope(ELSE).nodes[0]
     assert (call.input(0).name, call.input(1)) == ("a", None)
 
