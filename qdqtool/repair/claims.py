@@ -9,6 +9,8 @@ from qdqtool.graph.edits.edit import (
     Edit,
     RemoveInitializer,
     RemoveNode,
+    RenameOutput,
+    SetAttribute,
     SetElementType,
     SetInput,
 )
@@ -48,7 +50,7 @@ def _place(edit: Edit) -> tuple[Place, object] | None:
             return (scope, ("tensor", name)), _WHOLE
         case RemoveNode(scope=scope, node=node):
             return (scope, node), _WHOLE
-        case SetInput(scope=scope, node=node, index=index):
-            return (scope, node), index
+        case SetInput(index=aspect) | RenameOutput(index=aspect) | SetAttribute(name=aspect):
+            return (edit.scope, edit.node), (type(edit), aspect)
         case _:
-            return (edit.scope, edit.node), (type(edit).__name__, getattr(edit, "name", ""))
+            return (edit.scope, edit.node), type(edit)
