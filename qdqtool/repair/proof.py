@@ -23,7 +23,9 @@ from qdqtool.wording import plural
 MIN_SAMPLES = 2
 """Fewer samples cannot show whether an output varies."""
 
-NOTHING_VARIES = "nothing that was compared varies over the samples, so nothing is proven; give other ones with --data"
+NOTHING_VARIES = (
+    "nothing that was compared varies over the samples, which proves nothing; give other samples with --data"
+)
 
 Sample = dict[str, Array]
 
@@ -77,11 +79,6 @@ class Proof:
             return f"outputs are bit-equal on {samples}, but {self.place or NOTHING_VARIES}"
         tensors = f" and {plural(self.places, 'tensor')} next to the change" if self.places else ""
         return f"outputs{tensors} are bit-equal on {samples}"
-
-
-NOTHING_VARIES = (
-    "nothing that was compared varies over the samples, which proves nothing; give other samples with --data"
-)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ The pattern: ``Div`` by the scale or ``Mul`` by its reciprocal, ``Round``, optio
 ``Clip`` to the range of codes, optionally two ``Cast``, optionally ``Sub`` of the zero point, ``Mul`` by the scale.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,7 +71,7 @@ def chains(context: RuleContext) -> Iterator[Chain]:
 def _chain(context: RuleContext, node: NodeView) -> Chain:
     divided = _producer(node.input(0), "Div", "Mul")
     source, factor = _operands(context, divided)
-    reciprocal = as_reals(factor) if divided.is_op("Mul") else 1 / _positive(factor)
+    reciprocal = _positive(factor) if divided.is_op("Mul") else 1 / _positive(factor)
     walk = _Walk(context, next_node(node))
     before = walk.take_offset("Add")
     low, fmt = walk.take_range()
@@ -85,18 +85,37 @@ def _chain(context: RuleContext, node: NodeView) -> Chain:
         _require(np.array_equal(zero.reshape(-1), after.reshape(-1)), "the two zero points differ")
     # A reciprocal that is stored in float32 is rounded, so the product with the scale is 1 only to about 1e-7.
     _require(np.allclose(reciprocal.reshape(-1) * as_reals(scale).reshape(-1), 1, rtol=1e-5, atol=0), "two scales")
-    shape = context.shape(source)
-    narrow = low == -fmt.high
-    return Chain(node, source, result, scale, zero, fmt, scale_axis(scale, shape), narrow)
+    _require(is_zero_point(zero, fmt), f"the zero point is no {fmt}")
+    constants = [each for each in (factor, before, after) if each is not None]
+    axis = common_axis(scale, constants, context.shape(source))
+    return Chain(node, source, result, scale, zero, fmt, axis, low == -fmt.high)
 
 
-def scale_axis(scale: Array, shape: tuple[int | str | None, ...] | None) -> int | None:
-    """Return the axis of data along which a scale is broadcast; None for one scale.
+def is_zero_point(array: npt.NDArray[np.float64], fmt: NumberFormat) -> bool:
+    """Return whether real numbers are codes of a format."""
+    return bool(np.all((array >= fmt.low) & (array <= fmt.high) & (array == np.round(array))))
+
+
+def common_axis(scale: Array, others: Iterable[Array], shape: tuple[int | str | None, ...] | None) -> int | None:
+    """Return the axis of data along which a scale is broadcast, and with it other constants; None for one scale.
+
+    Args:
+        scale: The scale.
+        others: What else the operators around it read: one number, or one for each scale.
+        shape: Shape of the data; None where the rank is unknown.
 
     Raises:
-        UnfitError: It is broadcast along several.
+        UnfitError: One is broadcast along several axes, or along another one than the scale, or to a higher rank.
     """
+    axis = _axis_of(scale, shape)
+    for other in others:
+        _require(_axis_of(other, shape) in {None, axis}, "a constant is broadcast along another axis than the scale")
+    return axis
+
+
+def _axis_of(scale: Array, shape: tuple[int | str | None, ...] | None) -> int | None:
     if scale.size == 1:
+        _require(scale.ndim <= (1 if shape is None else len(shape)), "a constant has a higher rank than the data")
         return None
     _require(shape is not None and scale.ndim <= len(shape), "the rank of the data is unknown")
     assert shape is not None
@@ -150,16 +169,11 @@ class _Walk:
 
 def _clip_range(context: RuleContext, node: NodeView) -> tuple[float, float]:
     _require(node.is_op("Clip"), "no Clip follows")
-    # Below opset 11, the bounds of Clip are attributes.
-    if node.scope.opset < FIRST_OPSET_WITH_CLIP_INPUTS:
-        return float(node.attribute("min", -np.inf)), float(node.attribute("max", np.inf))
+    # Inputs, not attributes: both that form of Clip and Round came with opset 11.
     bounds = [context.array(node.input(index)) for index in (1, 2)]
     _require(all(bound is not None and bound.size == 1 for bound in bounds), "the range is not constant")
     low, high = (float(as_reals(bound).reshape(())) for bound in bounds if bound is not None)
     return low, high
-
-
-FIRST_OPSET_WITH_CLIP_INPUTS = 11
 
 
 def _operands(context: RuleContext, node: NodeView) -> tuple[Value, Array]:

@@ -14,7 +14,7 @@ from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.repair.fix_loop import Proposal
-from qdqtool.repair.forms._chain import next_node, scale_axis
+from qdqtool.repair.forms._chain import common_axis, is_zero_point, next_node
 from qdqtool.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
 
 DEQUANTIZED = Offer("safe", "writes Cast, Sub and Mul of stored codes as a DQ")
@@ -50,16 +50,18 @@ def _weight(context: RuleContext, cast: NodeView) -> _Weight:
     tensor = context.constants.direct(codes) if codes is not None else None
     if codes is None or tensor is None or tensor.data_type not in CODES:
         raise UnfitError("no stored codes")
-    zero, node = np.zeros(()), next_node(cast)
+    zero, before, node = np.zeros(()), cast, next_node(cast)
     if node.is_op("Sub"):
-        zero, node = as_reals(_constant(context, node, cast)), next_node(node)
+        zero, before, node = as_reals(_constant(context, node, cast)), node, next_node(node)
     if not node.is_op("Mul"):
         raise UnfitError("no Mul ends the chain")
-    scale = next((array for array in map(context.array, _inputs(node)) if array is not None and _is_scale(array)), None)
+    # What comes before folds to a constant too, which may have the shape of a scale.
+    others = [value for value in _inputs(node) if value is not before.output()]
+    scale = next((array for array in map(context.array, others) if array is not None and _is_scale(array)), None)
     result = node.output()
-    if scale is None or result is None or (zero.size not in {1, scale.size}):
+    if scale is None or result is None:
         raise UnfitError("no constant scale")
-    return _Weight(codes, result, node, scale, zero, scale_axis(scale, tuple(tensor.dims)))
+    return _Weight(codes, result, node, scale, zero, common_axis(scale, [zero], tuple(tensor.dims)))
 
 
 def _inputs(node: NodeView) -> list[Value | None]:
@@ -89,7 +91,7 @@ def _write(weight: _Weight, draft: Draft) -> None:
         raise UnfitError(f"opset {scope.opset} has no such DQ")
     shape = () if weight.axis is None else (weight.scale.size,)
     zero = np.broadcast_to(weight.zero_point.reshape(-1), (weight.scale.size,)).reshape(shape)
-    if np.any((zero < fmt.low) | (zero > fmt.high) | (zero != np.round(zero))):
+    if not is_zero_point(zero, fmt):
         raise UnfitError(f"the zero point is no {fmt}")
     name = weight.codes.name
     float_type = onnx.helper.np_dtype_to_tensor_dtype(weight.scale.dtype)

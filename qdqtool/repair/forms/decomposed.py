@@ -18,7 +18,6 @@ from qdqtool.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
 
 PAIR = Offer("safe", "writes decomposed quantization as a Q/DQ pair")
 
-FIRST_OPSET_WITH_PAIRS = 10
 FIRST_OPSET_WITH_AXIS = 13
 
 
@@ -35,7 +34,7 @@ def find(context: RuleContext) -> Iterator[Proposal]:
 def _write(chain: Chain, draft: Draft) -> None:
     scope, fmt = chain.round.scope, chain.format
     axis = chain.axis
-    first = max(fmt.first_opset.quantize or 0, FIRST_OPSET_WITH_PAIRS if axis is None else FIRST_OPSET_WITH_AXIS)
+    first = max(fmt.first_opset.quantize or 0, 0 if axis is None else FIRST_OPSET_WITH_AXIS)
     if scope.opset < first or draft.context.elem_type(chain.source) not in {TensorProto.FLOAT, None}:
         raise UnfitError(f"opset {scope.opset} has no such pair, or the data is not float32")
     producer = chain.result.producer
