@@ -131,7 +131,7 @@ def _chosen_uses(entry: PlanEntry, value: Value, where: str) -> tuple[Use, ...] 
     for pattern in entry.consumers:
         found = [use for use in value.uses if _is_named(use.node, pattern)]
         if not found:
-            legal = sorted({use.node.label for use in value.uses})
+            legal = sorted({name for use in value.uses for name in _names(use.node)[:1]})
             shown = ", ".join(legal) or "none"
             raise UsageError(f"{where}: tensor '{value.qualified_name}' has no consumer '{pattern}'; it has {shown}")
         chosen += [use for use in found if use not in chosen]
@@ -139,8 +139,13 @@ def _chosen_uses(entry: PlanEntry, value: Value, where: str) -> tuple[Use, ...] 
 
 
 def _is_named(node: NodeView, pattern: str) -> bool:
-    names = [name for name in (node.proto.name, *node.proto.output) if name]
+    names = _names(node)
     return pattern in names or any(fnmatchcase(name, pattern) for name in names)
+
+
+def _names(node: NodeView) -> list[str]:
+    """Return the words that name a node in a plan: its own name, if it has one, and those of its outputs."""
+    return [name for name in (node.proto.name, *node.proto.output) if name]
 
 
 def _without_overridden(matches: list[_Match]) -> list[_Match]:
