@@ -182,7 +182,9 @@ def _open_store(path: Path, key: str) -> tuple[npt.NDArray[np.generic] | None, l
         except SafetensorError as error:
             raise ValueError(str(error)) from error
     # NumPy leaves a file that it opened itself open where it turns out to be damaged.
-    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-        if not isinstance(file, np.lib.npyio.NpzFile):
+    with path.open("rb") as stream:
+        loaded = np.load(stream, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
             raise ValueError("a single array, not an npz")
-        return (np.asarray(file[key]) if key in file.files else None), list(file.files)
+        with loaded as file:
+            return (np.asarray(file[key]) if key in file.files else None), list(file.files)
