@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
+from support.qdq import text_model
 from support.small import make_model
 
 from qdqtool import formats
@@ -78,3 +79,37 @@ def test_a_tensor_without_readers_is_refused():
     plan = QuantPlan((Placement(Slot((), "a", (UseRef((), ("gone",), 0),)), params, "a test"),))
     with pytest.raises(ModelError, match="tensor 'a' has no reader any more once the opset is raised to 11"):
         carry_over(plan, before, after)
+
+
+def carried(before: str, after: str, *uses: tuple[str, int]) -> list[tuple[str, int]]:
+    """The uses of ``a`` in the second graph, of a plan for those in the first: outputs of nodes, and input numbers."""
+    views = [GraphView(text_model(f'<ir_version: 8, opset_import: ["": 13]> {each}')) for each in (before, after)]
+    params = QuantParams(QuantScheme(formats.get("int8"), PerTensor()), np.float32(1))
+    chosen = tuple(UseRef((), (output,), index) for output, index in uses)
+    plan = QuantPlan((Placement(Slot((), "a", chosen), params, "a test"),))
+    (place,) = carry_over(plan, *views)
+    return [(use.node[0], use.index) for use in place.slot.uses or ()]
+
+
+TWO = "g (float[2] x) => (float[2] s, float[2] n) {{ a = Abs(x) {} }}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "uses", "expected"),
+    [
+        ("s = Exp(a) n = Neg(a)", "s = Exp(a) n = Neg(a)", [("n", 0), ("s", 0)], [("n", 0), ("s", 0)]),
+        ("s = Exp(a) n = Neg(a)", "f = Cos(a) s = Exp(f) n = Neg(a)", [("s", 0), ("n", 0)], [("n", 0), ("f", 0)]),
+        ("s = Exp(a) n = Neg(a)", "f = Cos(a) h = Sin(f) s = Exp(h) n = Neg(a)", [("s", 0)], [("f", 0)]),
+        ("s = Exp(a) n = Neg(a)", "f = Cos(a) h = Sin(a) s = Exp(f) n = Neg(h)", [("s", 0)], [("f", 0)]),
+        ("s = Exp(a) n = Neg(a)", "f = Cos(a) h = Sin(a) s = Exp(f) n = Neg(h)", [("n", 0)], [("h", 0)]),
+        ("s = Add(a, a) n = Neg(a)", "f = Cos(a) s = Add(f, a) n = Neg(a)", [("s", 0)], [("f", 0)]),
+        ("s = Add(a, a) n = Neg(a)", "f = Cos(a) s = Add(f, a) n = Neg(a)", [("s", 0), ("s", 1)], [("s", 1), ("f", 0)]),
+        ("n = Neg(a) s = Add(a, n)", "h = Sin(a) n = Neg(h) f = Cos(a) s = Add(f, n)", [("s", 0)], [("f", 0)]),
+        ("s = Exp(a) n = Neg(a)", "f = Cos(a) s = Exp(f) n = Neg(a)", [], []),
+        ("n = Neg(x) s = Exp(a)", "n = Neg(x) f, h = Split(a) k = Add(h, f) s = Exp(k)", [("s", 0)], [("f", 0)]),
+    ],
+)
+def test_the_new_nodes_in_front_of_chosen_readers_and_no_others(
+    before: str, after: str, uses: list[tuple[str, int]], expected: list[tuple[str, int]]
+) -> None:
+    assert carried(TWO.format(before), TWO.format(after), *uses) == expected
