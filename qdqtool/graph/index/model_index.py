@@ -87,8 +87,6 @@ class ModelIndex:
 
     def is_constant(self, value: Value) -> bool:
         """Return whether :meth:`constant` has a value for a tensor: it is stored, or folds within the size limit."""
-        if not self.constants.is_constant(value):
-            return False
         return self.constants.direct(value) is not None or self.constants.array(value) is not None
 
     def constant(self, value: Value) -> Array | None:
@@ -97,4 +95,4 @@ class ModelIndex:
         Raises:
             ModelError: Its data cannot be read.
         """
-        return self.constants.array(value) if self.constants.is_constant(value) else None
+        return self.constants.array(value)

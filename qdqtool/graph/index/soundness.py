@@ -4,7 +4,7 @@ ONNX's checker finds these faults too, but stops at the first and needs the weig
 be sound; the linter reports each fault.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -118,10 +118,10 @@ def _in_cycles(scope: Scope) -> set[NodeView]:
             reader = _ancestor_in(scope, use.node)
             waiting[reader] += 1
             readers.setdefault(value.producer, []).append(reader)
-    ready = deque(node for node in scope.nodes if not waiting[node])
+    ready = [node for node in scope.nodes if not waiting[node]]
     stuck = set(scope.nodes)
     while ready:
-        node = ready.popleft()
+        node = ready.pop()
         stuck.discard(node)
         for reader in readers.get(node, ()):
             waiting[reader] -= 1

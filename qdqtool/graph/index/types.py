@@ -64,7 +64,7 @@ class TensorTypes:
 
     def _tensor_type(self, value: Value) -> onnx.TypeProto.Tensor | None:
         found = self.type_proto(value)
-        return found.tensor_type if found is not None and found.HasField("tensor_type") else None
+        return found.tensor_type if found is not None else None
 
     def _collect(self, proto: onnx.ModelProto, root: ScopePath = ()) -> None:
         for path, container in walk(proto):
@@ -138,7 +138,7 @@ def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
 
 def _stored(value: Value) -> TensorProto | None:
     """Return the stored tensor of an initializer or of a Constant node; None for others."""
-    if value.initializer is not None or value.producer is None or value.producer.op_type != "Constant":
+    if value.producer is None or value.producer.op_type != "Constant":
         return value.initializer
     found = value.producer.attribute("value")
     return found if isinstance(found, TensorProto) else None

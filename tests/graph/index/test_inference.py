@@ -114,6 +114,8 @@ def einsum(equation: str, scope: str = "main") -> onnx.ModelProto:
 def test_inference_ends_on_an_einsum_with_a_second_ellipsis(equation: str, scope: str):
     before = einsum(equation, scope).SerializeToString()
     proto = onnx.load_from_string(before)
+    if scope == "main":
+        assert is_endless(proto.graph.node[0])
     infer_types(proto)
     assert proto.SerializeToString() == before
 
@@ -123,3 +125,21 @@ def test_other_equations_are_inferred(equation: str):
     proto = einsum(equation)
     assert not is_endless(proto.graph.node[0])
     infer_types(proto)
+
+
+def test_other_nodes_are_inferred_beside_an_endless_one():
+    proto = einsum("......ii,...jj->...ij")
+    proto.graph.node.append(helper.make_node("Shape", ["x0"], ["s"]))
+    (found,) = [value for value in infer_types(proto).graph.value_info if value.name == "s"]
+    assert found.type.tensor_type.elem_type == TensorProto.INT64
+
+
+def test_only_an_einsum_is_endless():
+    assert not is_endless(helper.make_node("Other", ["x"], ["y"], domain="my", equation="......ii->i"))
+    assert not is_endless(helper.make_node("Einsum", ["x"], ["y"]))
+
+
+def test_a_type_that_contradicts_its_operator_does_not_hide_the_others():
+    proto = conv_model()
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    assert [value.name for value in infer_types(proto).graph.value_info] == ["c", "r"]

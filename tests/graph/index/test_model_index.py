@@ -204,3 +204,15 @@ def test_a_slot_names_a_tensor_of_its_own_scope():
     assert index.value(Slot(("z.then_branch",), "t")).producer.op_type == "Neg"
     with pytest.raises(KeyError):
         index.value(Slot((), "e"))
+
+
+def test_a_stored_constant_is_one_whether_or_not_its_data_is_there(tmp_path):
+    model = parsed("g (float[1] x) => (y) { copy = Identity (lost)  y = Add (x, lost) }")
+    tensor = model.graph.initializer.add(name="lost", data_type=TensorProto.FLOAT, dims=[1])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="nowhere")
+    index = ModelIndex.of(Model(model, tmp_path / "m.onnx", missing_data=frozenset({"nowhere"})))
+    values = index.view.main.values
+
+    assert (index.is_constant(values["lost"]), index.constant(values["lost"])) == (True, None)
+    assert (index.is_constant(values["copy"]), index.constant(values["copy"])) == (False, None)

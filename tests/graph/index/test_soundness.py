@@ -163,9 +163,13 @@ def test_cycles_and_nodes_out_of_order_are_those_of_a_plain_search(proto: onnx.M
     wanted = {(f"is read before n{maker} makes it", node) for maker, node in edges if node <= maker}
     assert sorted(told) == sorted(each for each in wanted if each[1] not in stuck)
     for found in early:
-        assert found.use.node.proto.input[found.use.index] == found.tensor
+        inputs = list(found.use.node.proto.input)
+        assert inputs.index(found.tensor) == found.use.index, "the first of its uses"
         assert found.tensor in reads(found.node.proto)
-        assert f"n{found.tensor[1:]} makes" in found.problem
+        maker = int(found.tensor[1:])
+        assert f"n{maker} makes" in found.problem
+        read = reads(found.node.proto)
+        assert found.tensor == next(name for name in nodes[maker].output if name in read), "the first of its outputs"
     cycles = [(found.tensor, found.problem, found.node.index) for found in unsound(scope)]
     first = min(stuck, default=None)
     assert cycles == ([(f"t{first}", "depends on itself", first)] if stuck else [])

@@ -152,3 +152,26 @@ def test_of_many_neighbours_the_first_are_named_and_the_others_counted():
 def test_a_node_that_nothing_reads_ends_its_line():
     proto = make_model([helper.make_node("Relu", ["x"], ["a"])], {"x": (4,)}, {}, {})
     assert line(0, proto) == "input x -> Relu a"
+
+
+def test_as_many_neighbours_as_are_named_are_not_counted():
+    readers = [helper.make_node("Relu", ["a"], [f"r{index}"]) for index in range(SHOWN)]
+    outputs = {f"r{index}": (4,) for index in range(SHOWN)}
+    proto = make_model([helper.make_node("Abs", ["x"], ["a"]), *readers], {"x": (4,)}, outputs, {})
+    assert line(0, proto) == "input x -> Abs a -> Relu r0, Relu r1, Relu r2"
+
+
+def test_absent_inputs_and_outputs_are_passed_by():
+    split = helper.make_node("Split", ["x"], ["", "b"])
+    clip = helper.make_node("Clip", ["b", "", "nowhere"], ["y"])
+    proto = make_model([split, clip], {"x": (4,)}, {"y": (4,)}, {})
+    assert line(0, proto) == "input x -> Split b -> Clip y"
+    assert line(1, proto) == "Split b -> Clip y -> output y"
+    assert len(set(hashes(proto))) == 2
+
+
+def test_a_neighbourhood_ends_after_three_steps():
+    changed = chain()
+    changed.graph.node[4].attribute[0].f = 99.0
+    differ = [one != two for one, two in zip(hashes(chain()), hashes(changed), strict=True)]
+    assert differ == [False, True, True, True, True, True, True, True, False, False, False, False]

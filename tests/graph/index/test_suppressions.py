@@ -106,3 +106,10 @@ def test_a_note_that_is_no_text_is_none():
     broken = model.proto.SerializeToString().replace(b"PLACE", b"\xff\xfe:\xff\xff")
     model.proto = onnx.ModelProto.FromString(broken)
     assert read_suppressions(GraphView(model)) == ()
+
+
+def test_a_note_beside_others_is_read():
+    model = text_model(LOOP_AND_BRANCHES)
+    for key, value in (("other", "Q: no"), (KEY, "QA: one"), ("more", "Q: no"), (KEY, "QB: two")):
+        model.proto.graph.metadata_props.add(key=key, value=value)
+    assert [one.prefixes for one in read_suppressions(GraphView(model))] == [("QA",), ("QB",)]

@@ -163,6 +163,9 @@ def test_stored_tensors_are_typed_where_inference_fails() -> None:
 FUNCTIONS = """<ir_version: 10, opset_import: ["": 21, "my": 1]>
 g (float[2,3] x, float16[4] h) => (y, z, t) {
     lost = your.Unknown (x)
+    two = my.Two (h, lost)
+    two2 = my.Two (nowhere, h)
+    two3 = my.Two (h, x)
     a = my.Many (lost)
     b = my.Many (h)
     c = my.Many (x)
@@ -170,6 +173,7 @@ g (float[2,3] x, float16[4] h) => (y, z, t) {
     z = my.Late (x)
     t = my.Unreached (lost)
 }
+<domain: "my", opset_import: ["": 21]> Two (p, o) => (q) { q = Relu (p) }
 <domain: "my", opset_import: ["": 21]> Many (p) => (q) { q = Relu (p) }
 <domain: "my", opset_import: ["": 21, "my": 1]> Late (p) => (q) { r = my.Many (p) q = Neg (r) }
 <domain: "my", opset_import: ["": 21]> Optional (p, n, m) => (q) { q = Transpose <perm = [1, 0]> (p) k = Abs (m) }
@@ -182,6 +186,9 @@ def test_a_function_has_the_types_of_its_first_call_whose_inputs_are_known() -> 
     found = graph_types(FUNCTIONS)
     told = {(path[0].removeprefix("my::"), name): kind for (path, name), kind in found.items() if path}
     assert {key: kind for key, kind in told.items() if kind[0] is not None} == {
+        ("Two", "p"): (F16, (4,)),
+        ("Two", "o"): (F32, (2, 3)),
+        ("Two", "q"): (F16, (4,)),
         ("Many", "p"): (F16, (4,)),
         ("Many", "q"): (F16, (4,)),
         ("Optional", "p"): (F32, (2, 3)),
@@ -210,3 +217,29 @@ def test_the_given_model_stays_as_it_is() -> None:
     model = onnx.parser.parse_model(FUNCTIONS)
     typed(model)
     assert model == onnx.parser.parse_model(FUNCTIONS)
+
+
+def test_a_stored_tensor_is_typed_as_it_is_stored() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Unknown", ["w"], ["u"], domain="your")],
+        "g",
+        [],
+        [],
+        [helper.make_tensor("w", I64, [2], [1, 2])],
+        value_info=[value_info("w", F32, [7])],
+    )
+    view, types = typed(helper.make_model(graph))
+    assert (types.elem_type(view.main.values["w"]), types.shape(view.main.values["w"])) == (I64, (2,))
+
+
+def test_bodies_of_a_function_that_nothing_calls_keep_what_they_declare() -> None:
+    body = helper.make_graph([helper.make_node("Neg", ["p"], ["t"])], "b", [], [value_info("t", F16, [-1, 3])])
+    nodes = [helper.make_node("If", ["c"], ["q"], then_branch=body, else_branch=body)]
+    functions = [
+        helper.make_function("my", "First", ["p"], ["q"], [helper.make_node("Relu", ["p"], ["q"])], []),
+        helper.make_function("my", "Idle", ["c", "p"], ["q"], nodes, []),
+    ]
+    functions[1].value_info.append(value_info("q", F32, [-1, 3]))
+    view, types = typed(helper.make_model(helper.make_graph([], "g", [], []), functions=functions))
+    value = view.scope(("my::Idle", "q.then_branch")).values["t"]
+    assert (types.elem_type(value), types.shape(value)) == (F16, (None, 3))
