@@ -1,5 +1,7 @@
 """The gate on outputs without a limit: an output of which nothing is left fails, a bad one does not."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -292,3 +294,12 @@ def test_with_random_inputs_every_fault_is_a_warning() -> None:
     assert (gate.passed, gate.detail) == (True, "1 of 1 outputs lost")
     assert gate.warnings == ("output 'y': it is 0 everywhere, and the reference is up to 5; the inputs were random",)
     assert judged("Neg", ([0.0], [5.0])).warnings == ()
+
+
+@pytest.mark.parametrize(("db", "lost"), [(6.0, False), (math.nextafter(6.0, 0), True)])
+def test_an_output_from_6_db_on_is_not_held_against_a_constant(db: float, lost: bool) -> None:
+    model = make_model([helper.make_node("Neg", ["x"], ["y"])], {"x": (None,)}, {"y": (None,)}, {})
+    samples = [(np.float32([1, 1]), np.float32([1, 1])), (np.float32([1, -1]), np.float32([-1, -1]))]
+    evidence = evidence_of(model, [({"y": found}, {"y": expected}) for found, expected in samples])
+    (gate,) = results(replace(evidence, outputs=(replace(evidence.outputs[0], sqnr_db=db),)))
+    assert gate.passed is not lost

@@ -158,3 +158,11 @@ def test_vectors_are_told_with_their_first_value_and_length(at: int, axis: int) 
     told = ["", "its scale is 0.5, … (2 values), that of the Q is 0.5, … (2 values)"]
     told.append("its zero_point is 1, … (2 values), that of the Q is 1, … (2 values)")
     assert failure.endswith(told[at])
+
+
+def test_equal_nan_is_no_difference() -> None:
+    nan = np.full((), np.nan, np.float32)
+    model = with_own_constant(1, nan)
+    model.proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(nan, model.proto.graph.initializer[0].name))
+    assert np.isnan(scale_of(model))
+    assert not any("its scale is" in failure for failure in pairs(model).failures)

@@ -64,6 +64,13 @@ def test_perplexity_of_equal_scores_is_the_number_of_classes_and_large_scores_do
     assert math.isnan(value("perplexity", np.full((4, 8), np.nan, np.float32), labels))
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_one_score_that_is_not_finite_makes_the_perplexity_no_number(bad: float) -> None:
+    scores, labels = np.zeros((2, 3), np.float32), np.array([0, 0])
+    scores[1, 2] = bad
+    assert math.isnan(value("perplexity", scores, labels))
+
+
 def test_a_loss_is_in_percentage_points_or_in_percent_of_the_reference() -> None:
     assert task_metrics.get("top-1").loss(98.5, 99.0) == pytest.approx(0.5)
     assert task_metrics.get("perplexity").loss(3.7, 3.5) == pytest.approx(100 * 0.2 / 3.5)
