@@ -1,6 +1,7 @@
 """Check on models that ONNX Runtime cannot run alone: the same gates, and who evaluated what."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ from onnx import TensorProto, helper
 from support.qdq import constant, pair_model
 from support.small import conv_model, make_model
 
+from qdqtool import formats
+from qdqtool.checking.qdq_reference import NodeCheck, compare, differing, qdq_count
 from qdqtool.data.request import DataRequest
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import insert_plan
+from qdqtool.running.ort_cpu_faults import WRAP
 
 T = TensorProto
 LONG = DataRequest(input_shapes={"x": (4000,)}, samples=2)
@@ -99,3 +104,155 @@ def test_a_newer_stamp_changes_no_number() -> None:
     assert report.passed
     assert report.outputs[0].exact
     assert report.evaluated == ()
+
+
+# --- one node at a time, on results that are given ---
+
+
+class Node:
+    """A Q or a DQ of a pair and what its tensors hold."""
+
+    def __init__(
+        self, kind: str, *, second: bool, scale: object = 0.5, zero: int = 0, float_type: int = T.FLOAT
+    ) -> None:
+        self.fmt = formats.get(kind)
+        model = pair_model(self.fmt.onnx_type, float_type=float_type)
+        quantize, dequantize = ModelIndex.of(model).qdq.nodes
+        self.quantizer = quantize if second else None
+        self.check = NodeCheck(dequantize if second else quantize)
+        kind_of_scale = helper.tensor_dtype_to_np_dtype(float_type)
+        self.held = {
+            quantize.scale: np.asarray(scale, kind_of_scale),
+            quantize.zero_point: np.full(np.shape(scale), zero, self.fmt.dtype),
+        }
+
+    def compare(self, data: object, actual: np.ndarray) -> NodeCheck:
+        entry = self.check.entry
+        values = self.held | {entry.data: np.asarray(data)}
+        compare(self.check, actual, values.get, self.quantizer)
+        return self.check
+
+
+X = np.float32([0.0, 1.0, -2.0, 300.0])
+
+
+def test_codes_of_a_q_are_counted_where_they_differ() -> None:
+    check = Node("int8", second=False).compare(X, np.int8([0, 2, -1, 124]))
+    assert (check.elements, check.different, check.max_steps) == (4, 2, 3)
+    assert check.example == "at [2] the reference has -1, our core -4"
+    assert (check.was_checked, check.problem) == (True, "it did not run on this data")
+
+
+def test_the_first_difference_and_the_largest_of_all_samples_are_kept() -> None:
+    node = Node("uint8", second=False, zero=3)
+    node.compare(X, np.uint8([3, 5, 0, 255]))
+    assert (node.check.elements, node.check.different, node.check.example) == (4, 0, "")
+    for actual in ([3, 9, 0, 255], [3, 5, 1, 254], [3, 5, 0, 255]):
+        node.compare(X, np.uint8(actual))
+    assert (node.check.elements, node.check.different, node.check.max_steps) == (16, 3, 4)
+    assert node.check.example == "at [1] the reference has 9, our core 5"
+    told = asdict(node.check.difference())
+    assert told == {
+        "node": "quant",
+        "graph": "",
+        "op_type": "QuantizeLinear",
+        "different": 3,
+        "elements": 16,
+        "max_steps": 4,
+        "example": "at [1] the reference has 9, our core 5",
+    }
+
+
+def test_a_dq_is_counted_in_multiples_of_its_scale_and_negative_zero_is_not_zero() -> None:
+    check = Node("int8", second=True).compare(np.int8([0, 2, -4]), np.float32([-0.0, 1.0, -0.5]))
+    assert (check.elements, check.different, check.max_steps) == (3, 2, 3)
+    assert check.example == "at [0] the reference has -0.0, our core 0.0"
+    assert (check.pair_different, check.pair_example) == (
+        2,
+        "at [0] it gives -0.0, the Q's own constants give 0.0",
+    )
+
+
+def test_a_dq_without_a_q_is_compared_alone() -> None:
+    node = Node("int8", second=True)
+    node.quantizer = None
+    check = node.compare(np.int8([2]), np.float32([7.0]))
+    assert (check.different, check.max_steps, check.pair_different) == (1, 12, 0)
+
+
+def test_a_difference_that_is_no_number_has_no_steps() -> None:
+    check = Node("int8", second=True).compare(np.int8([1, 2]), np.float32([np.nan, 1.5]))
+    assert (check.different, check.max_steps) == (2, 1)
+    check = Node("int8", second=True, scale=np.nan).compare(np.int8([1, 2]), np.float32([np.nan, np.nan]))
+    assert (check.elements, check.different) == (2, 0)
+
+
+def test_a_node_that_our_core_evaluated_is_compared_with_the_constants_of_its_q_alone() -> None:
+    for second, found in ((True, (2, 0, 1)), (False, (2, 0, 0))):
+        node = Node("int8", second=second)
+        node.check.own = "bfloat16"
+        data = np.int8([1, 2]) if second else X[:2]
+        check = node.compare(data, np.float32([0.5, 3.0]))
+        assert (check.elements, check.different, check.pair_different) == found
+
+
+def test_an_input_that_could_not_be_read_leaves_the_node_unchecked() -> None:
+    node = Node("int8", second=False)
+    compare(node.check, np.int8([0]), {}.get, None)
+    assert (node.check.was_checked, node.check.problem) == (False, "one of its inputs could not be observed")
+
+
+def test_what_our_core_refuses_is_a_difference_of_one_element() -> None:
+    node = Node("int8", second=False, scale=[0.5, 0.5, 0.5])
+    for _ in range(2):
+        node.compare(X, np.int8([0, 2, -4, 127]))
+    assert (node.check.elements, node.check.different) == (0, 2)
+    assert node.check.example.startswith("our core refuses what ONNX Runtime accepts: ")
+    assert node.check.was_checked
+
+
+def test_elements_in_which_onnxruntime_is_known_to_be_wrong_are_left_out() -> None:
+    """It wraps infinities of float16 data through a 32-bit integer."""
+    node = Node("int8", second=False, float_type=T.FLOAT16)
+    check = node.compare(np.float16([np.inf, 1.0]), np.int8([-128, 3]))
+    assert (check.elements, check.different, check.max_steps) == (2, 1, 1)
+    assert dict(check.faults) == {WRAP: 1}
+    node.compare(np.float16([np.inf, np.inf]), np.int8([-128, 127]))
+    assert (check.different, dict(check.faults)) == (1, {WRAP: 3})
+
+
+def test_a_q_of_fp8_that_does_not_saturate_is_compared_so() -> None:
+    node = Node("float8e4m3fn", second=False, scale=1.0)
+    x, codes = np.float32([1000.0, 1.0]), formats.get("float8e4m3fn").dtype
+    assert node.compare(x, np.array([448, 1], np.float32).astype(codes)).different == 0
+    node.check.entry.node.proto.attribute.append(helper.make_attribute("saturate", 0))
+    assert node.compare(x, np.array([np.nan, 1], np.float32).astype(codes)).different == 0
+    assert node.compare(x, np.array([448, 1], np.float32).astype(codes)).different == 1
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "unequal"),
+    [
+        (np.float32([0.0, 1, np.nan, np.nan]), np.float32([-0.0, 1, 1, -np.nan]), [True, False, True, False]),
+        (np.int8([1, -1]), np.int8([1, 1]), [False, True]),
+        (np.array([True, False]), np.array([True, True]), [False, True]),
+        (np.uint8([255]), np.uint8([254]), [True]),
+        (np.float16([[1, 2], [3, np.inf]]), np.float16([[1, 2], [3, -np.inf]]), [[False, False], [False, True]]),
+    ],
+)
+def test_arrays_differ_in_bits_and_nan_equals_nan(left: np.ndarray, right: np.ndarray, unequal: list) -> None:
+    assert differing(left, right).tolist() == unequal
+    assert differing(left.T, right.T).T.tolist() == unequal
+    assert not differing(left, left).any()
+
+
+def test_nodes_are_counted_by_what_evaluated_them() -> None:
+    entry = Node("int8", second=False).check.entry
+    checks = [
+        NodeCheck(entry),
+        NodeCheck(entry, own="why"),
+        NodeCheck(entry, elements=2),
+        NodeCheck(entry, different=1),
+    ]
+    count = qdq_count([*checks, NodeCheck(entry, elements=3, own="why")])
+    assert (count.total, count.checked, count.own) == (5, 2, 1)
