@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -137,3 +138,31 @@ def test_the_fix_takes_a_dropout_out_of_training_mode() -> None:
     assert [change.code for change in fixed.report.changes] == ["QN503"]
     assert fixed.report.changes[0].label == "unsafe"
     assert against_itself(fixed.model.proto).passed
+
+
+@pytest.mark.parametrize(("share", "differs"), [(0.9e-3, False), (1.1e-3, True)])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_two_runs_agree_up_to_an_error_of_60_db(share: float, differs: bool, kind: type) -> None:
+    x = np.ones(100, kind)
+    assert differ(x, x * kind(1 + share)) is differs
+
+
+def test_two_runs_at_60_db_exactly_agree() -> None:
+    """1000 against 1001: an error of a thousandth."""
+    assert not differ(np.float64([1000.0]), np.float64([1001.0]))
+    assert differ(np.float64([1000.0]), np.float64([1001.001]))
+
+
+def test_zeros_and_other_values_than_zero_differ() -> None:
+    assert differ(np.zeros(3, np.float32), np.float32([0, 0, 1e-20]))
+    assert differ(np.float32([1, np.inf]), np.float32([1, -np.inf]))
+    assert not differ(np.array(["a"], object), np.array(["a"], object))
+    assert differ(np.array(["a"], object), np.array(["b"], object))
+    x = np.array([1.0, np.nan], ml_dtypes.bfloat16)
+    assert not differ(x, x)
+    assert differ(x, -x)
+
+
+def test_names_that_the_second_run_lacks_are_not_compared() -> None:
+    x = np.ones(2, np.float32)
+    assert differing_names({"a": x, "b": x, "c": -x}, {"b": x, "c": x}) == ["c"]

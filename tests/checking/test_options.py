@@ -1,0 +1,90 @@
+"""Which options of a check fit each other, the baseline and the data."""
+
+from pathlib import Path
+
+import pytest
+
+from qdqtool.checking.limits import Gates
+from qdqtool.checking.options import CheckOptions
+from qdqtool.errors import ArgumentError, UsageError
+
+FILE = Path("o.npz")
+COMPARES = "--min-sqnr, --min-cosine, --min-agreement and --max-steps compare with a baseline or saved outputs"
+LOSS = "--max-metric-loss compares the metric with that of a baseline, or of saved outputs"
+LIMITS = ({"min_sqnr": 30.0}, {"min_cosine": 0.9}, {"max_steps": 1.0}, {"min_agreement": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("options", "has_baseline", "has_data"),
+    [
+        (CheckOptions(), False, False),
+        *((CheckOptions(gates=Gates(**limit)), True, False) for limit in LIMITS),
+        *((CheckOptions(gates=Gates(**limit), outputs=FILE), False, True) for limit in LIMITS),
+        (CheckOptions(gates=Gates(max_weight_steps=2.0)), False, False),
+        (CheckOptions(metric="top-1"), False, True),
+        (CheckOptions(metric="top-1:y", gates=Gates(max_metric_loss=1.0)), True, True),
+        (CheckOptions(metric="top-1", outputs=FILE, gates=Gates(max_metric_loss=1.0)), False, True),
+        (CheckOptions(save_outputs=FILE), False, False),
+    ],
+)
+def test_options_that_fit(options: CheckOptions, has_baseline: bool, has_data: bool) -> None:
+    options.require_sense(has_baseline=has_baseline, has_data=has_data)
+
+
+@pytest.mark.parametrize(
+    ("options", "has_baseline", "has_data", "message", "hint"),
+    [
+        *(
+            (
+                CheckOptions(gates=Gates(**limit)),
+                False,
+                True,
+                COMPARES,
+                "give `--baseline FLOAT.onnx` or `--outputs FILE`",
+            )
+            for limit in LIMITS
+        ),
+        *(
+            (
+                CheckOptions(gates=Gates(max_metric_loss=1.0), metric=metric),
+                has_baseline,
+                True,
+                LOSS,
+                "give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`",
+            )
+            for metric, has_baseline in ((None, True), ("top-1", False), (None, False))
+        ),
+        (
+            CheckOptions(outputs=FILE),
+            True,
+            False,
+            "--outputs needs the data that they were computed from",
+            "give `--data DATA`",
+        ),
+        (
+            CheckOptions(metric="top-1"),
+            True,
+            False,
+            "--metric needs the right answers",
+            "give `--data FILE.npz` with the inputs and an array 'labels'",
+        ),
+        (
+            CheckOptions(gates=Gates(min_sqnr=float("nan"))),
+            True,
+            True,
+            "--min-sqnr is nan; it must be a finite number",
+            None,
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_with_what_is_missing(
+    options: CheckOptions, has_baseline: bool, has_data: bool, message: str, hint: str | None
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        options.require_sense(has_baseline=has_baseline, has_data=has_data)
+    assert (refused.value.message, refused.value.hint) == (message, hint)
+
+
+def test_an_unknown_metric_is_refused_before_anything_runs() -> None:
+    with pytest.raises(ArgumentError, match="metric 'f1' is unknown"):
+        CheckOptions(metric="f1:y").require_sense(has_baseline=False, has_data=True)
