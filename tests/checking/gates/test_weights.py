@@ -1,18 +1,26 @@
 """The gate on weights: scales in another unit fail, whether weights are stored as floats or as codes."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
-from support.qdq import constant
+from support.qdq import constant, text_model
 from support.small import make_model
 
+from qdqtool import formats
+from qdqtool.checking.boundaries import Boundary
+from qdqtool.checking.gates.weights import results
+from qdqtool.checking.gptq_check import GptqCheck
+from qdqtool.checking.gptq_metadata import NotedRounding
 from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
+from qdqtool.checking.pair_error import PairError
 from qdqtool.checking.report import CheckReport, GateResult
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
 from qdqtool.numerics.affine import quantize
@@ -42,8 +50,6 @@ def stored_as_floats(scale: np.ndarray) -> Model:
 
 def stored_as_codes(scale: np.ndarray) -> Model:
     """Codes -> DQ -> MatMul; the codes are the nearest with that scale."""
-    from qdqtool import formats
-
     codes = quantize(W, scale, formats.get("int8"), PerAxis(1))
     nodes = [
         helper.make_node("DequantizeLinear", ["c", "s"], ["d"], axis=1, name="dequantize"),
@@ -92,7 +98,7 @@ def test_float_weights_are_judged_without_a_baseline_and_codes_are_not() -> None
     assert failure.startswith(
         "weight 'w', quantized at 'QuantizeLinear -> c': 0.0 dB SQNR: 0.0% of the values are clipped"
     )
-    assert failure.endswith("the scale is 22.27, and 0.02227 would fit")
+    assert failure.endswith("the scale is 26.17, and 0.02617 would fit")
     assert all(gate.name != "weights" for gate in check_model(stored_as_codes(bad)).gates)
 
 
@@ -118,3 +124,163 @@ def test_codes_of_which_none_has_a_counterpart_fail() -> None:
     assert not gate.passed
     assert "none of the 1 stored weights has a counterpart" in gate.failures[0]
     assert "1 without a counterpart SKIPPED" in gate.detail
+
+
+# --- on findings that are given ---
+
+MIXED = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[3] x) => (float[3] y)
+<float s = {1.0}, int8[3] codes = {1, 2, 3}, float[3] w = {1, 2, 3}>
+{
+  q = QuantizeLinear (x, s)
+  a = DequantizeLinear (q, s)
+  v = QuantizeLinear (w, s)
+  b = DequantizeLinear (v, s)
+  c = DequantizeLinear (codes, s)
+  t = Add (a, b)
+  y = Add (t, c)
+}
+"""
+
+
+class Findings:
+    """What a check has found so far at the nodes of ``MIXED``: nothing."""
+
+    def __init__(self, *, limit: float | None = 0.5, has_baseline: bool = True) -> None:
+        index = ModelIndex.of(text_model(MIXED))
+        quantizers = [entry for entry in index.qdq.nodes if entry.is_quantize]
+        (self.stored,) = (entry for entry in index.qdq.nodes if entry.data is not None and entry.data.name == "codes")
+        fmt = formats.get("int8")
+        self.of_data, self.of_weight = (PairError(entry, fmt) for entry in quantizers)
+        assert self.stored.data is not None
+        value = index.view.main.values["w"]
+        self.packed = Boundary(self.stored, self.stored.data, value, fmt, is_weight=True)
+        self.packed.fit = PairError(self.stored, fmt)
+        self.job = SimpleNamespace(
+            index=index,
+            baseline=index if has_baseline else None,
+            pair_errors=dict(zip(quantizers, (self.of_data, self.of_weight), strict=True)),
+            boundaries=[],
+            lonely=[],
+            gates=Gates(max_weight_steps=limit),
+        )
+
+    def count_weight(self, *, fits: bool = True) -> None:
+        self.of_weight.elements = 3
+        self.of_weight.signal, self.of_weight.noise = np.ones(1), np.full(1, 1e-6 if fits else 1.0)
+        self.of_weight.low, self.of_weight.high = np.ones(1), np.full(1, 3.0)
+
+    def count_packed(self, found: float = 1.0, codes: object = (1, 2, 3)) -> None:
+        self.job.boundaries.append(self.packed)
+        x = np.float32([found, 2, 3])
+        self.packed.add(np.int8(codes), np.float32(1), None, x, self.job.gates.max_weight_steps)
+
+    def gate(self) -> GateResult | None:
+        return next(results(SimpleNamespace(job=self.job)), None)
+
+
+def test_without_weights_there_is_no_gate() -> None:
+    found = Findings()
+    found.of_data.elements, found.of_data.signal, found.of_data.noise = 3, np.ones(1), np.ones(1)
+    assert found.gate() is None
+    found.job.lonely = [found.of_data.entry]
+    assert found.gate() is None
+
+
+def test_stored_codes_without_a_baseline_have_no_gate_and_float_weights_do() -> None:
+    found = Findings(has_baseline=False)
+    found.job.lonely = [found.stored]
+    assert found.gate() is None
+    found.count_weight(fits=False)
+    gate = found.gate()
+    assert gate is not None
+    assert (gate.passed, gate.detail) == (False, "1 fault in 1 weight, 1 without a counterpart SKIPPED")
+    assert gate.failures[0].startswith("weight 'w', quantized at 'QuantizeLinear -> v': 0.0 dB SQNR: ")
+
+
+@pytest.mark.parametrize("limit", [0.5, None])
+def test_a_float_weight_that_fits_is_counted(limit: float | None) -> None:
+    found = Findings(limit=limit)
+    found.count_weight()
+    gate = found.gate()
+    assert gate is not None
+    assert (gate.passed, gate.detail, gate.requires) == (True, "1 weight", "every scale fits its weight")
+
+
+@pytest.mark.parametrize("with_float", [True, False])
+@pytest.mark.parametrize("with_packed", [True, False])
+def test_codes_without_a_counterpart_fail_where_nothing_else_was_compared(with_float: bool, with_packed: bool) -> None:
+    found = Findings()
+    found.job.lonely = [found.stored, found.stored]
+    if with_float:
+        found.count_weight()
+    if with_packed:
+        found.count_packed()
+    gate = found.gate()
+    assert gate is not None
+    told = (
+        "none of the 2 stored weights has a counterpart in the baseline: is it the float model that was quantized?",
+    )
+    assert gate.failures == (() if with_float or with_packed else told)
+    assert gate.detail.endswith(", 2 without a counterpart SKIPPED")
+
+
+def test_codes_whose_counterpart_could_not_be_read_are_without_one() -> None:
+    found = Findings()
+    found.job.boundaries.append(found.packed)
+    gate = found.gate()
+    assert gate is not None
+    assert (gate.passed, gate.detail) == (False, "1 fault in 0 weights, 1 without a counterpart SKIPPED")
+
+
+@pytest.mark.parametrize("limit", [0.5, 3.0, None])
+def test_distant_codes_fail_where_a_limit_applies(limit: float | None) -> None:
+    found = Findings(limit=limit)
+    found.count_packed(2.5)
+    gate = found.gate()
+    assert gate is not None
+    condition = "every scale fits its weight"
+    more = f"; codes that were not clipped are within {limit:g} steps of the baseline" if limit else ""
+    assert gate.requires == condition + more
+    failure = (
+        "weight 'w', packed at 'DequantizeLinear -> c': 1 of 3 elements are further than 0.5 steps from the baseline, "
+        "the worst 1.5 steps at [0]"
+    )
+    assert gate.failures == ((failure,) if limit == 0.5 else ())
+
+
+def test_a_scale_of_codes_that_does_not_fit_fails_without_a_limit() -> None:
+    found = Findings(limit=None)
+    found.count_packed(codes=(0, 0, 0))
+    assert found.packed.fit is not None
+    found.packed.fit.add(np.float32([1, 2, 3]), np.int8([0, 0, 0]), np.float32(1), None)
+    gate = found.gate()
+    assert gate is not None
+    assert gate.failures[0].startswith("weight 'w', packed at 'DequantizeLinear -> c': 0.0 dB SQNR: ")
+
+
+@pytest.mark.parametrize("also_nearest", [True, False])
+def test_codes_that_data_chose_are_told(also_nearest: bool) -> None:
+    found = Findings()
+    noise = 2.25 / 3
+    found.packed.by_data = GptqCheck(NotedRounding("float32", noise))
+    found.count_packed(2.5)
+    if also_nearest:
+        nearest = Findings()
+        nearest.count_packed()
+        found.job.boundaries.append(nearest.packed)
+    gate = found.gate()
+    assert gate is not None
+    assert gate.requires.endswith(" of the baseline, or as far off as when data chose them")
+    assert (gate.passed, gate.detail) == (
+        True,
+        f"{'2 weights' if also_nearest else '1 weight'}; data chose the codes of 1",
+    )
+    found.packed.by_data = GptqCheck(NotedRounding("float32", 2 * noise))
+    found.packed.by_data.float_type = "float32"
+    gate = found.gate()
+    assert gate is not None
+    assert gate.failures[0].endswith(
+        "the worst 1.5 steps at [0]; its mean squared error is 0.75, and was 1.5 when data chose its codes"
+    )
