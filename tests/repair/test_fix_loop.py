@@ -1,6 +1,7 @@
 """Fixes on models of their own: what they change, what they keep, and what they refuse."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import onnx
@@ -19,10 +20,10 @@ from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.jobs.fix import FixRequest, fix_model
 from qdqtool.linting.policy import Linter, Policy
-from qdqtool.repair.fix_loop import Permission, Proposal, Repair
+from qdqtool.repair.fix_loop import NEEDS_UNSAFE, Permission, Proposal, Repair
 from qdqtool.repair.proof import Prover
 from qdqtool.repair.report import Repaired
-from qdqtool.rules import Draft, Fix, Offer, RuleContext
+from qdqtool.rules import Draft, Fix, Offer, RuleContext, UnfitError
 
 POLICY = Policy(targets=("tensorrt",))
 
@@ -399,3 +400,176 @@ class TestRichModel:
         feeds = rich_feeds(flag=flag)
         for before, after in zip(run(faulty.proto, feeds), run(fixed.proto, feeds), strict=True):
             assert before.tobytes() == after.tobytes()
+
+
+KINDS = dict[str, list[tuple[str, float | str]]]
+
+
+class TestAlternatives:
+    """Fixes that multiply a constant: by 1, which changes nothing, by 2, which does, or not at all."""
+
+    @staticmethod
+    def model(*names: str) -> Model:
+        """Multiply ``x`` by each constant."""
+        constants = ", ".join(f"float {name} = {{{index + 3}}}" for index, name in enumerate(names))
+        nodes = " ".join(f"[n{i}] t{i + 1} = Mul(t{i}, {name})" for i, name in enumerate(names))
+        return parsed(f"g (float[4] t0) => (float[4] t{len(names)}) <{constants}> {{ {nodes} }}")
+
+    @staticmethod
+    def source(kinds: KINDS):
+        def proposals(context: RuleContext) -> Iterator[Proposal]:
+            for name, fixes in kinds.items():
+                value = context.view.main.values.get(name)
+                if value is not None and value.uses:
+                    made = tuple(
+                        Fix(
+                            Offer(label, "multiplies"),
+                            f"{name} {label} {what}",
+                            partial(TestAlternatives.write, value, what),
+                        )
+                        for label, what in fixes
+                    )
+                    yield Proposal(code="T1", node=value.uses[0].node, fixes=made)
+
+        return proposals
+
+    @staticmethod
+    def write(value, what: float | str, draft: Draft) -> None:
+        if what == "unfit":
+            raise UnfitError(f"{value.name} is unfit")
+        if what == "edit":
+            draft.edits.append(SetInput((), ("nowhere",), 0, "x"))
+            return
+        if what == "opset":
+            draft.opset = 22
+        array = numpy_helper.to_array(value.initializer) * np.float32(what if isinstance(what, int) else 1)
+        if what == "shape":
+            array = np.ones((2, 3), np.float32)
+        draft.replace(value, draft.constant(value.scope, "fixed", array, TensorProto.FLOAT))
+
+    def repaired(self, kinds: KINDS, permission: Permission, model: Model | None = None) -> Repaired:
+        model = model or self.model(*kinds)
+        return Repair(model, self.source(kinds), Prover(model, DataRequest(samples=3)), permission).run()
+
+    @pytest.mark.parametrize(
+        ("fixes", "permission", "changed", "refused"),
+        [
+            ([("safe", 1)], "SAFE", ("safe", "safe 1"), []),
+            ([("safe", 1)], "UNSAFE", ("safe", "safe 1"), []),
+            ([("safe", 1)], "REWRITE", ("safe", "safe 1"), []),
+            ([("safe", 2)], "SAFE", None, ["safe 2: output 't1' is another one on sample 0"]),
+            ([("safe", 2)], "UNSAFE", None, ["safe 2: output 't1' is another one on sample 0"]),
+            ([("safe", 2)], "REWRITE", ("unsafe", "safe 2"), []),
+            ([("unsafe", 2)], "SAFE", None, [f"unsafe 2: {NEEDS_UNSAFE}"]),
+            ([("unsafe", 2)], "UNSAFE", ("unsafe", "unsafe 2"), []),
+            ([("unsafe", 2)], "REWRITE", ("unsafe", "unsafe 2"), []),
+            ([("unsafe", 1)], "UNSAFE", ("unsafe", "unsafe 1"), []),
+            ([("safe", "unfit")], "SAFE", None, ["safe unfit: k is unfit"]),
+            ([("safe", "unfit"), ("safe", 1)], "SAFE", ("safe", "safe 1"), []),
+            (
+                [("safe", 2), ("safe", 1)],
+                "SAFE",
+                ("safe", "safe 1"),
+                ["safe 2: output 't1' is another one on sample 0"],
+            ),
+            ([("unsafe", 2), ("safe", 1)], "SAFE", None, [f"unsafe 2: {NEEDS_UNSAFE}"]),
+            (
+                [("safe", 2), ("unsafe", 2)],
+                "UNSAFE",
+                ("unsafe", "unsafe 2"),
+                ["safe 2: output 't1' is another one on sample 0"],
+            ),
+            ([("safe", "unfit"), ("unsafe", 2)], "SAFE", None, [f"unsafe 2: {NEEDS_UNSAFE}"]),
+            ([("safe", "unfit"), ("unsafe", 2)], "UNSAFE", ("unsafe", "unsafe 2"), []),
+            ([("unsafe", "unfit")], "UNSAFE", None, ["unsafe unfit: k is unfit"]),
+        ],
+    )
+    def test_one_place(self, fixes: list, permission: str, changed: tuple[str, str] | None, refused: list[str]):
+        done = self.repaired({"k": fixes}, Permission[permission])
+
+        assert [(each.label, each.description) for each in done.changes] == (
+            [(changed[0], f"k {changed[1]}")] if changed else []
+        )
+        assert [f"{each.description}: {each.reason}" for each in done.refused] == [f"k {text}" for text in refused]
+        for each in (*done.changes, *done.refused):
+            assert (each.code, each.node, each.graph) == ("T1", "n0", "")
+        assert done.removed == (("k",) if changed else ())
+        assert done.feeds == "3 samples (random inputs, seed 0)"
+        assert done.unproven is None
+        assert bool(done.outputs) == bool(changed)
+        equal = "outputs and 1 tensor next to the change are bit-equal on 3 samples (random inputs, seed 0)"
+        change = "outputs change on 3 samples (random inputs, seed 0)"
+        assert [each.proof for each in done.changes] == (
+            [change if changed[1].endswith("2") else equal] if changed else []
+        )
+
+    def test_edits_that_cannot_be_carried_out_are_refused(self):
+        done = self.repaired({"k": [("safe", "edit"), ("safe", 1)]}, Permission.SAFE)
+
+        assert [each.description for each in done.changes] == ["k safe 1"]
+        assert [each.description for each in done.refused] == ["k safe edit"]
+        assert "nowhere" in done.refused[0].reason
+
+    @pytest.mark.parametrize("permission", list(Permission))
+    def test_a_result_that_does_not_run_is_refused(self, permission: Permission):
+        label = "safe" if permission is Permission.SAFE else "unsafe"
+        done = self.repaired({"k": [(label, "shape")]}, permission)
+
+        assert not done.changes
+        (refused,) = done.refused
+        assert refused.reason.startswith("ONNX Runtime cannot run the result: ")
+
+    def test_of_many_places_the_faulty_ones_are_refused_and_the_others_fixed(self):
+        kinds: KINDS = {f"k{index}": [("safe", 2 if index in {1, 6} else 1)] for index in range(9)}
+        done = self.repaired(kinds, Permission.SAFE)
+
+        assert sorted(each.description for each in done.changes) == [
+            f"k{i} safe 1" for i in range(9) if i not in {1, 6}
+        ]
+        assert sorted(each.description for each in done.refused) == ["k1 safe 2", "k6 safe 2"]
+
+    def test_safe_fixes_go_before_unsafe_ones(self):
+        done = self.repaired({"k": [("unsafe", 2)], "m": [("safe", 1)]}, Permission.UNSAFE)
+
+        assert [each.description for each in done.changes] == ["m safe 1", "k unsafe 2"]
+
+    def test_a_fix_that_raises_the_opset_goes_alone(self):
+        model = self.model("k", "m")
+        kinds: KINDS = {"k": [("unsafe", 1)], "m": [("unsafe", "opset")]}
+        repair = Repair(model, self.source(kinds), Prover(model, DataRequest(samples=3)), Permission.UNSAFE)
+        done = repair.run()
+
+        assert [each.description for each in done.changes] == ["m unsafe opset", "k unsafe 1"]
+        assert (repair.model.default_opset(), model.default_opset()) == (22, 21)
+
+    def test_a_place_that_is_proposed_twice_is_fixed_once(self):
+        model = self.model("k")
+        once = self.source({"k": [("unsafe", 2)]})
+        prover = Prover(model, DataRequest())
+        done = Repair(model, lambda context: [*once(context), *once(context)], prover, Permission.UNSAFE).run()
+
+        assert len(done.changes) == 1
+        assert not done.refused
+
+    def test_nothing_is_run_where_nothing_is_proposed(self):
+        assert self.repaired({}, Permission.SAFE, self.model("k")) == Repaired()
+
+    @pytest.mark.parametrize("permission", list(Permission))
+    def test_a_model_that_does_not_run_is_fixed_without_a_proof_only_where_that_is_permitted(
+        self, permission: Permission
+    ):
+        model = self.model("k", "m")
+        model.proto.graph.node[1].op_type = "Mystery"
+        done = self.repaired({"k": [("safe", 1)], "m": [("safe", 2)]}, permission, model)
+
+        assert done.unproven is not None
+        assert not done.outputs
+        if permission is Permission.SAFE:
+            assert not done.changes
+            words = f"it cannot be proven: {done.unproven}; --unsafe-fixes applies it unproven"
+            assert [each.reason for each in done.refused] == [words] * 2
+        else:
+            assert [(each.label, each.proof) for each in done.changes] == [
+                ("unsafe", f"not proven: {done.unproven}")
+            ] * 2
+            assert not done.refused

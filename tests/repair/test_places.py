@@ -51,3 +51,43 @@ def test_codes_may_change_between_q_and_dq() -> None:
     moved = "q = QuantizeLinear (a, s, z) n = Transpose (q) d = DequantizeLinear (n, s, z)"
     before = CHAIN.replace("q = QuantizeLinear (a, s, z)\n  d = DequantizeLinear (q, s, z)", moved)
     assert places(before, before.replace("(a, s, z)", "(a, t, z)")) == {"m": ("r",)}
+
+
+TWO = CHAIN.replace("y = Neg (r)", "k = Abs (m) y = Neg (r)")
+
+
+def test_every_reader_of_a_place_is_one_of_its_readers() -> None:
+    assert places(TWO, TWO.replace("MatMul (d, w)", "MatMul (x, w)")) == {"m": ("r", "k")}
+
+
+def test_a_reader_behind_another_pair_is_found_once() -> None:
+    pair = "e = QuantizeLinear (m, s, z) f = DequantizeLinear (e, s, z) r = Mul (f, f)"
+    text = CHAIN.replace("r = Tanh (m)", pair)
+    assert places(text, text.replace("MatMul (d, w)", "MatMul (x, w)")) == {"m": ("r",)}
+
+
+def test_a_changed_constant_node_shows_at_what_reads_it() -> None:
+    text = CHAIN.replace("m = MatMul (d, w)", "v = Constant <value = float[2,2] {1, 2, 3, 4}> () m = MatMul (d, v)")
+    assert places(text, text.replace("{1, 2, 3, 4}> ()", "{1, 2, 3, 5}> ()")) == {"m": ("r",)}
+
+
+def test_codes_and_other_numbers_are_no_places() -> None:
+    text = CHAIN.replace("r = Tanh (m)", "i = Cast <to = 7> (m) j = Neg (i) h = Cast <to = 1> (j) r = Tanh (h)")
+    assert places(text, text.replace("Neg (i)", "Abs (i)")) == {"h": ("r",)}
+
+
+def test_at_most_64_places_are_compared() -> None:
+    lines = " ".join(f"p{number} = Mul (x, s)" for number in range(70))
+    text = CHAIN.replace("a = Relu (x)", f"a = Relu (x) {lines}")
+    assert len(places(text, text.replace("Mul (x, s)", "Mul (x, t)"))) == 64
+
+
+def test_nodes_of_bodies_are_told_apart_by_their_scope() -> None:
+    text = CHAIN.replace("float[2,2] x)", "float[2,2] x, bool c)").replace(
+        "y = Neg (r)",
+        """y = If (c) <
+            then_branch = one () => (float[2,2] u) { u = Mul (r, s) },
+            else_branch = two () => (float[2,2] v) { v = Mul (r, s) }
+        >""",
+    )
+    assert places(text, text.replace("u = Mul (r, s)", "u = Mul (r, t)")) == {"u": (), "y": ()}

@@ -7,10 +7,11 @@ import onnx
 import pytest
 
 from qdqtool.data.request import DataRequest
+from qdqtool.errors import QdqError
 from qdqtool.graph.model import Model
 from qdqtool.jobs.fix import FixRequest, fix_model
 from qdqtool.linting.policy import Policy
-from qdqtool.repair.proof import NOTHING_VARIES, Proof, Prover
+from qdqtool.repair.proof import NOTHING_VARIES, Proof, Prover, Run, equal_bits, reason, same_bits, same_values
 
 SATURATED = """
 <ir_version: 10, opset_import: ["": 21]>
@@ -86,3 +87,147 @@ def test_an_equal_fix_is_refused_where_the_samples_prove_nothing(equal_samples: 
     assert not done.changes
     assert NOTHING_VARIES in {refused.reason for refused in done.refused}
     assert fix_model(exact, FixRequest(policy=policy, data=equal_samples, unsafe=True)).report.changes
+
+
+@pytest.mark.parametrize(
+    ("proof", "holds", "problem", "words"),
+    [
+        (Proof(None, 0), True, None, "outputs are bit-equal on S"),
+        (Proof(None, 1), True, None, "outputs and 1 tensor next to the change are bit-equal on S"),
+        (Proof(None, 2), True, None, "outputs and 2 tensors next to the change are bit-equal on S"),
+        (Proof("o"), False, "o", None),
+        (Proof(None, 1, "p"), False, "the outputs are the same, but p", "outputs are bit-equal on S, but p"),
+        (
+            Proof(None, 1, None, varies=False),
+            False,
+            NOTHING_VARIES,
+            f"outputs are bit-equal on S, but {NOTHING_VARIES}",
+        ),
+        (
+            Proof(None, 1, "p", varies=False),
+            False,
+            "the outputs are the same, but p",
+            "outputs are bit-equal on S, but p",
+        ),
+    ],
+)
+def test_a_proof_says_what_it_proves(proof: Proof, holds: bool, problem: str | None, words: str | None) -> None:
+    assert (proof.holds, proof.problem) == (holds, problem)
+    if words is not None:
+        assert proof.words("S") == words
+
+
+F = np.float32
+NAN, OTHER_NAN = np.frombuffer(b"\0\0\xc0\x7f\1\0\xc0\x7f", F)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "bits", "values"),
+    [
+        (F([1, 2]), F([1, 2]), True, True),
+        (F([1, 2]), F([1, 3]), False, False),
+        (F([0.0]), F([-0.0]), False, True),
+        (F([NAN]), F([NAN]), True, True),
+        (F([NAN]), F([OTHER_NAN]), False, True),
+        (F([[1, 2]]), F([1, 2]), False, False),
+        (F([]), np.zeros((0, 1), F), False, False),
+        (np.array([1], np.int32), np.array([1], np.int64), False, True),
+        (np.array(["a", "b"], object), np.array(["a", "b"], object), True, True),
+        (np.array(["a", "b"], object), np.array(["a", "c"], object), False, False),
+    ],
+)
+def test_bits_and_values_are_compared(left: np.ndarray, right: np.ndarray, bits: bool, values: bool) -> None:
+    first, second = [Run(({"o": F([7])}, {"o": array})) for array in (left, right)]
+    assert equal_bits(left, right) is bits
+    assert same_values(first, second) is values
+    assert same_bits(first, second) == (None if bits else "output 'o' is another one on sample 1")
+
+
+RUNS = """<ir_version: 10, opset_import: ["": 21]>
+g (float[1,4] x) => (float[1,4] y) { y = Relu (x) }"""
+
+
+def relu() -> Model:
+    return Model(onnx.parser.parse_model(RUNS))
+
+
+def test_the_samples_are_named(equal_samples: DataRequest) -> None:
+    assert Prover(relu(), DataRequest(samples=1)).description == "1 sample (random inputs, seed 0)"
+    assert Prover(relu(), DataRequest(samples=3, seed=7)).description == "3 samples (random inputs, seed 7)"
+    assert Prover(relu(), equal_samples).description == f"3 samples ({equal_samples.path})"
+
+
+def test_inputs_that_cannot_be_drawn_are_a_failure_and_data_that_does_not_fit_an_error(tmp_path: Path) -> None:
+    model = relu()
+    model.proto.graph.input[0].CopyFrom(onnx.helper.make_tensor_sequence_value_info("x", 1, [1]))
+    prover = Prover(model, DataRequest())
+    assert prover.description == ""
+    assert prover.run(relu()).samples == ()
+    assert prover.run(relu()).failure
+    with pytest.raises(QdqError):
+        Prover(relu(), DataRequest(path=tmp_path / "nowhere.npz"))
+    with pytest.raises(QdqError):
+        Prover(relu(), DataRequest(input_shapes={"nothing": (1,)}))
+
+
+def test_a_model_runs_whatever_its_nodes_are_called() -> None:
+    model = Model(onnx.parser.parse_model(RUNS.replace("y = Relu (x)", "[n] a = Relu (x) [n] y = Neg (a)")))
+    run = Prover(model, DataRequest(samples=2)).run(model)
+    assert (len(run.samples), run.failure) == (2, None)
+    assert [node.name for node in model.proto.graph.node] == ["n", "n"]
+
+
+def test_a_model_that_does_not_run_says_why() -> None:
+    broken = Model(onnx.parser.parse_model(RUNS.replace("Relu", "Mystery")))
+    failure = Prover(relu(), DataRequest(samples=2)).run(broken).failure
+    assert failure is not None
+    assert "Mystery" in failure
+
+
+def test_an_error_is_told_in_one_line() -> None:
+    assert reason(QdqError("wrong")) == "wrong"
+    assert reason(QdqError("wrong", hint="do this")) == "wrong; do this"
+
+
+def test_outputs_that_differ_are_named_before_anything_else() -> None:
+    other = Model(onnx.parser.parse_model(RUNS.replace("Relu", "Abs")))
+    proof = prove(relu(), other)
+    assert (proof.holds, proof.problem, proof.places) == (False, "output 'y' is another one on sample 0", 0)
+
+
+def test_a_model_without_inputs_has_nothing_to_vary() -> None:
+    constant = Model(
+        onnx.parser.parse_model(
+            """<ir_version: 10, opset_import: ["": 21]>
+            g () => (float[2] y) <float[2] w = {1, -2}> { y = Relu (w) }"""
+        )
+    )
+    assert prove(constant, constant, DataRequest(samples=3)).holds
+
+
+HIDDEN = """<ir_version: 10, opset_import: ["": 21]>
+g (float[1,4] x) => (float[1,4] y) <float s = {%s}, float zero = {0}> {
+  a = Mul (x, s)
+  b = Neg (a)
+  c = Mul (b, zero)
+  y = Abs (c)
+}"""
+
+
+def test_inner_tensors_that_vary_prove_what_equal_outputs_do_not() -> None:
+    model = Model(onnx.parser.parse_model(HIDDEN % 2))
+    same = Model(onnx.parser.parse_model((HIDDEN % 2).replace("s)", "t)").replace("float s", "float t")))
+    proof = prove(model, same)
+    assert (proof.holds, proof.places) == (True, 1)
+    assert not prove(model, model).holds
+    other = Model(onnx.parser.parse_model((HIDDEN % 3).replace("s)", "t)").replace("float s", "float t")))
+    assert prove(model, other).place == "tensor 'a', next to the change, is another one on sample 0"
+
+
+def test_a_difference_that_no_reader_sees_is_no_fault() -> None:
+    """A Relu before or after the pair: the tensor differs, and what reads it does not."""
+    text = HIDDEN % 2
+    moved = text.replace("a = Mul (x, s)", "r = Relu (x) a = Mul (r, s)")
+    before = Model(onnx.parser.parse_model(text.replace("b = Neg (a)", "b = Relu (a)")))
+    after = Model(onnx.parser.parse_model(moved.replace("b = Neg (a)", "b = Relu (a)")))
+    assert prove(before, after).holds
