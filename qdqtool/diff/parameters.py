@@ -44,7 +44,7 @@ def changes(before: Side, first: Step, after: Side, second: Step) -> tuple[Chang
     if first.quantize is not None and second.quantize is not None and not found:
         found += _node_changes(before, first.quantize, after, second.quantize)
     found += _form_changes(before, first, after, second)
-    if not found and is_weight(before, first):
+    if not found:
         found += _code_changes(before, first, after, second)
     return tuple(found)
 
@@ -148,11 +148,9 @@ def form(side: Side, step: Step) -> str:
 
 
 def _code_changes(before: Side, first: Step, after: Side, second: Step) -> Iterator[Change]:
-    if first.quantize is not None and second.quantize is not None:
-        old, new = _array(before, first.source), _array(after, second.source)
-        # Equal weights with equal parameters have equal codes, so that large ones need not be quantized.
-        if old is not None and new is not None and old.dtype == new.dtype and old.tobytes() == new.tobytes():
-            return
+    # Equal weights with equal parameters have equal codes, so that large ones need not be quantized.
+    if _is_same(_array(before, first.source), _array(after, second.source)):
+        return
     codes, others = _codes(before, first), _codes(after, second)
     if codes is None or others is None:
         if (codes is None) != (others is None):
@@ -165,6 +163,12 @@ def _code_changes(before: Side, first: Step, after: Side, second: Step) -> Itera
         count = int(np.count_nonzero(np.ascontiguousarray(codes).view(bits) != np.ascontiguousarray(others).view(bits)))
         if count:
             yield Change("codes", f"{codes.size} codes", f"{count} of them differ")
+
+
+def _is_same(old: Array | None, new: Array | None) -> bool:
+    if old is None or new is None or old.dtype != new.dtype or old.shape != new.shape:
+        return False
+    return old.tobytes() == new.tobytes()
 
 
 def _known(codes: Array | None) -> str:

@@ -43,8 +43,6 @@ class Side:
             quantize = self.index.qdq.quantizer_of(entry)
             steps.append(Step(quantize, entry))
             value = quantize.data if quantize is not None else entry.data
-            if quantize is None:
-                break
         return tuple(steps), value
 
 

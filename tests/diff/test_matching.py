@@ -176,6 +176,97 @@ CASES = {
 }
 
 
+FREE = "(float[2] x, float f) => (float[2] y)"
+
+MISLED = {
+    "a name where what is above agrees counts more than readers": (
+        f"{FREE} {{ a = Abs(x)  b = Abs(x)  c = Exp(a)  d = Tanh(b)  y = Add(c, d) }}",
+        f"{FREE} {{ a = Abs(x)  b = Abs(x)  c = Tanh(a)  d = Exp(b)  y = Add(c, d) }}",
+        {"a": "a", "b": "b", "c": "d", "d": "c", "y": "y"},
+    ),
+    "readers count more than a name elsewhere": (
+        f"{FREE} {{ a = Abs(x)  b = Abs(x)  c = Exp(a)  d = Tanh(b)  y = Sub(c, d) }}",
+        f"{FREE} {{ p = Abs(x)  q = Abs(x)  r = Exp(q)  s = Tanh(p)  y = Sub(r, s)  a = Abs(f) }}",
+        {"a": "q", "b": "p", "c": "r", "d": "s", "y": "y"},
+    ),
+    "what is above counts more than a name elsewhere": (
+        f"{FREE} {{ a = Abs(x)  b = Exp(a)  y = Neg(b) }}",
+        f"{FREE} {{ p = Abs(x)  q = Exp(p)  a = Abs(q)  y = Tanh(a) }}",
+        {"a": "p", "b": "q"},
+    ),
+    "names of nodes count more than the order of twins": (
+        f"{FREE} {{ [one] a = Abs(x)  [two] b = Abs(x)  c = Exp(a)  y = Sin(b) }}",
+        f"{FREE} {{ [two] p = Abs(x)  [one] q = Abs(x)  r = Tanh(q)  y = Cos(p) }}",
+        {"a": "q", "b": "p"},
+    ),
+    "twins with the same readers come before other twins": (
+        f"""{FREE} {{ a = Abs(x)  b = Abs(x)  c = Abs(x)  d = Abs(x)  e = Exp(a)  g = Exp(b)  h = Tanh(c)  i = Tanh(d)
+            y = Neg(x) }}""",
+        f"""{FREE} {{ p = Abs(x)  q = Abs(x)  r = Abs(x)  s = Abs(x)  j = Tanh(p)  k = Tanh(q)  l = Exp(r)  m = Exp(s)
+            y = Neg(x) }}""",
+        {"a": "r", "b": "s", "c": "p", "d": "q", "e": "l", "g": "m", "h": "j", "i": "k", "y": "y"},
+    ),
+    "two steps above": (
+        f"{FREE} {{ a = Abs(x)  n = Neg(x)  b = Exp(a)  e = Exp(n)  y = Cos(x) }}",
+        f"{FREE} {{ p = Neg(x)  q = Abs(x)  r = Exp(p)  s = Exp(q)  y = Cos(x) }}",
+        {"a": "q", "n": "p", "b": "s", "e": "r", "y": "y"},
+    ),
+    "two steps above, through Q and DQ": (
+        f"{FREE} {{ a = Abs(x)  n = Neg(x)  b = Exp(a)  e = Exp(n)  y = Cos(x) }}",
+        f"""{FREE} {{ p = Neg(x)  q = Abs(x)  pq = QuantizeLinear(p, f)  pd = DequantizeLinear(pq, f)
+            qq = QuantizeLinear(q, f)  qd = DequantizeLinear(qq, f)  r = Exp(pd)  s = Exp(qd)  y = Cos(x) }}""",
+        {"a": "q", "n": "p", "b": "s", "e": "r", "y": "y"},
+    ),
+    "shapes of stored nodes": (
+        """(float[2] x) => (float[2] y) <float[2] w = {1, 2}, float[1] v = {1}> { a = Add(x, w)  b = Add(x, v)
+            y = Cos(x) }""",
+        """(float[2] x) => (float[2] y) { v = Constant<value = float[1] {3}>()  w = Constant<value = float[2] {3, 4}>()
+            p = Add(x, v)  q = Add(x, w)  y = Cos(x) }""",
+        {"a": "q", "b": "p", "y": "y"},
+    ),
+    "readers behind an absent input": (
+        f'{FREE} {{ a = Abs(f)  b = Abs(f)  y = Clip(x, "", a) }}',
+        f'{FREE} {{ p = Abs(f)  q = Abs(f)  y = Clip(x, "", q) }}',
+        {"a": "q", "b": "p", "y": "y"},
+    ),
+    "readers behind Q and DQ": (
+        f"{FREE} {{ a = Abs(x)  b = Abs(x)  y = Exp(a) }}",
+        f"""{FREE} {{ p = Abs(x)  q = Abs(x)  r = QuantizeLinear(q, f)  d = DequantizeLinear(r, f)  y = Exp(d) }}""",
+        {"a": "q", "b": "p", "y": "y"},
+    ),
+    "readers of a scale are none of the data": (
+        f"{FREE} {{ a = Abs(f)  b = Abs(f)  c = Exp(b)  y = Exp(x) }}",
+        f"""{FREE} {{ p = Abs(f)  r = Abs(f)  s = Exp(r)  q = QuantizeLinear(x, p)  d = DequantizeLinear(q, p)
+            y = Exp(d) }}""",
+        {"a": "p", "b": "r", "c": "s", "y": "y"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISLED)
+def test_names_and_order_do_not_mislead(name: str) -> None:
+    before, after, expected = MISLED[name]
+    assert matched(before, after) == expected
+
+
+@pytest.mark.parametrize("missing", ["input", "output"])
+def test_a_q_without_inputs_or_outputs_is_no_reason_to_fail(missing: str) -> None:
+    model = text_model(f"{HEADER} g {FREE} {{ a = Abs(x)  q = QuantizeLinear(a, f)  y = Exp(x) }}")
+    model.proto.graph.node[1].ClearField(missing)
+    pairs, _ = match(GraphView(model), GraphView(model))
+    assert [node.key for node in pairs] == [("a",), ("y",)]
+
+
+def test_a_node_that_lost_its_body_is_matched_without_it() -> None:
+    header = '<ir_version: 10, opset_import: ["": 21, "other": 1]> g (float[2] x) => (float[2] y)'
+    body = "body = t () => (float[2] a) { a = Exp(x) }"
+    before, after = (
+        GraphView(text_model(f"{header} {{ y = other.Wrap{attribute}(x) }}")) for attribute in (f"<{body}>", "")
+    )
+    pairs, scopes = match(before, after)
+    assert ([node.key for node in pairs], [scope.path for scope in scopes]) == ([("y",)], [()])
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_matched(name: str) -> None:
     before, after, expected = CASES[name]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.qdq import text_model
 
-from qdqtool.diff.moves import REACH, Move, Moved, pair_moves
+from qdqtool.diff.moves import Move, Moved, pair_moves
 from qdqtool.graph.index.view import GraphView, NodeView
 
 LENGTH = 9
@@ -34,7 +34,7 @@ def moves(gone: Sequence[tuple[str, int]], came: Sequence[tuple[str, int]]) -> l
 @pytest.mark.parametrize("start", [0, 4, LENGTH - 1])
 @pytest.mark.parametrize("end", range(LENGTH))
 def test_a_pair_moves_past_three_nodes_at_most_in_either_direction(start: int, end: int) -> None:
-    assert moves([("a", start)], [("a", end)]) == ([(0, 0)] if abs(start - end) <= REACH else [])
+    assert moves([("a", start)], [("a", end)]) == ([(0, 0)] if abs(start - end) <= 3 else [])
 
 
 def test_a_pair_with_other_constants_is_another() -> None:
@@ -52,7 +52,7 @@ def test_each_takes_the_nearest_that_is_left(gone: list[tuple[str, int]], came: 
     for number, (word, at) in enumerate(gone):
         found = [after for before, after in moves(gone, came) if before == number]
         near = {other: abs(place - at) for other, (kind, place) in left.items() if kind == word}
-        reached = {other: distance for other, distance in near.items() if distance <= REACH}
+        reached = {other: distance for other, distance in near.items() if distance <= 3}
         assert len(found) == bool(reached)
         if found:
             assert near[found[0]] == min(reached.values())
@@ -70,3 +70,11 @@ def test_nodes_without_a_counterpart_are_passed() -> None:
     some = {node: other for node, other in PAIRED.items() if node is not LEFT[4]}
     assert list(pair_moves(first, second, some, lambda old, new: old == new)) == [Move(0, 0)]
     assert list(pair_moves(first, second, {}, lambda old, new: old == new)) == []
+
+
+def test_absent_inputs_are_no_way() -> None:
+    text = CHAIN.replace("t5 = Neg (t4)", 't5 = Clip (t4, "", "")')
+    nodes, others = (list(GraphView(text_model(text)).nodes()) for _ in range(2))
+    paired = dict(zip(nodes, others, strict=True))
+    first, second = [Moved("a", frozenset({nodes[5]}))], [Moved("a", frozenset({others[3]}))]
+    assert list(pair_moves(first, second, paired, lambda old, new: old == new)) == [Move(0, 0)]

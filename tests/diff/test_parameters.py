@@ -32,6 +32,9 @@ def step(
     code_type: int = INT8,
     scale_type: int = FLOAT,
     ranks: bool = True,
+    input_shape: tuple[int, ...] = SHAPE,
+    result_shape: tuple[int, ...] | None = None,
+    missing: bool = False,
     **attributes: int,
 ) -> Found:
     """A Q/DQ step whose result nothing but an output reads.
@@ -45,13 +48,16 @@ def step(
         code_type: Type of the codes.
         scale_type: Type of the scale.
         ranks: Whether the ranks of inputs are known.
+        input_shape: The shape of inputs.
+        result_shape: The shape of the result, where the file says it.
+        missing: Whether the file with the data is not there.
         attributes: Of Q and DQ.
     """
     inputs, stored = [], []
 
     def give(name: str, values: object, elem_type: int) -> str:
         if values is None or values == "input":
-            inputs.append(helper.make_tensor_value_info(name, elem_type, SHAPE if ranks else None))
+            inputs.append(helper.make_tensor_value_info(name, elem_type, input_shape if ranks else None))
         else:
             stored.append(constant(name, values, elem_type))
         return name
@@ -64,9 +70,17 @@ def step(
     dequantizer = helper.make_node("DequantizeLinear", ["w" if storage == "codes" else "q", *rest], ["d"], **attributes)
     nodes = {"codes": [dequantizer], "floats": [quantizer, dequantizer], "q": [quantizer]}[storage]
     made = nodes[-1].output[0]
-    outputs = [onnx.ValueInfoProto(name=made)]
+    outputs = (
+        [helper.make_tensor_value_info(made, FLOAT, result_shape)] if result_shape else [onnx.ValueInfoProto(name=made)]
+    )
+    if missing:
+        (weight,) = (each for each in stored if each.name == "w")
+        weight.ClearField("raw_data")
+        weight.data_location = TensorProto.EXTERNAL
+        weight.external_data.add(key="location", value="w.bin")
     graph = helper.make_graph(nodes, "g", inputs, outputs, stored)
-    side = Side(Model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)))
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    side = Side(Model(proto, missing_data=frozenset({"w.bin"} if missing else ())))
     (found,) = side.steps(side.index.view.main.values[made])[0]
     return side, found
 
@@ -233,6 +247,50 @@ def test_a_negative_axis_of_an_unknown_rank_stays_as_written() -> None:
     one = step(data=None, ranks=False, axis=-1, scale=[1, 2])
     other = step(data=None, ranks=False, axis=1, scale=[1, 2])
     assert differences(one, other) == (Change("axis", "-1", "1"),)
+
+
+def test_the_rank_of_the_result_is_that_of_the_codes() -> None:
+    keys = {"data": None, "ranks": False, "scale": [1, 2, 3, 4], "result_shape": SHAPE}
+    assert differences(step(**keys, axis=-1), step(**keys, axis=1)) == ()
+    keys = {"data": None, "scale": [1, 2, 3, 4]}
+    assert differences(step(**keys, axis=-1), step(**keys, axis=1)) == ()
+
+
+def test_an_axis_outside_is_told_as_written() -> None:
+    one, other = (step(axis=axis, scale=[1, 2, 3, 4]) for axis in (3, 1))
+    assert differences(one, other) == (Change("axis", "3", "1"),)
+
+
+@pytest.mark.parametrize("storage", ["codes", "floats"])
+def test_codes_of_data_that_is_missing_are_unknown(storage: str) -> None:
+    there, gone = step(), step(storage=storage, data=FLOATS if storage == "floats" else CODES, missing=True)
+    assert differences(gone, there) == (Change("codes", "unknown", "8 codes"),)
+    assert differences(there, gone) == (Change("codes", "8 codes", "unknown"),)
+    assert differences(gone, gone) == ()
+
+
+def test_weights_of_the_same_bytes_and_other_shapes_are_different() -> None:
+    """As after a Reshape that was folded."""
+    rows = step(data=FLOATS, storage="floats")
+    columns = step(data=np.reshape(FLOATS, (4, 2)).tolist(), storage="floats")
+    assert differences(rows, columns) == (Change("codes", "shape [2, 4]", "shape [4, 2]"),)
+
+
+def test_a_q_that_reads_a_constant_now_has_codes_that_were_unknown() -> None:
+    computed, stored = step(data=None, storage="q"), step(data=FLOATS, storage="q")
+    assert differences(computed, stored) == (Change("codes", "unknown", "8 codes"),)
+    assert differences(stored, computed) == (Change("codes", "8 codes", "unknown"),)
+
+
+@pytest.mark.parametrize("keys", [{"scale": None, "input_shape": ()}, {"scale": [[0.5, 1, 2, 4]]}])
+def test_codes_of_a_scale_that_cannot_be_used_are_unknown(keys: dict[str, Any]) -> None:
+    floats, codes = step(data=FLOATS, storage="floats", **keys), step(**keys)
+    assert differences(floats, codes) == (Change("codes", "unknown", "8 codes"),)
+
+
+def test_an_empty_scale_has_no_span() -> None:
+    computed, empty = (step(data=None, scale=scale, input_shape=(0,), axis=0) for scale in (None, []))
+    assert differences(computed, empty)[-1] == Change("scale", "computed", "empty")
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)

@@ -3,8 +3,8 @@
 import pytest
 from support.qdq import text_model
 
-from qdqtool.diff.readings import MAX_MOVES, commutes, computes, reading
-from qdqtool.diff.sites import MAX_STEPS, Side, sites
+from qdqtool.diff.readings import commutes, computes, reading
+from qdqtool.diff.sites import Side, sites
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>'
 CONSTANTS = """<float s = {0.5}, float t = {0.25}, float[2] a = {1, 2}, int8[2] o = {0, 0}, int8 z = {0},
@@ -50,7 +50,7 @@ def test_steps_with_the_moves_behind_them(body: str, expected: list[tuple[str, i
     assert told(body) == expected
 
 
-@pytest.mark.parametrize(("moves", "found"), [(MAX_MOVES - 1, 1), (MAX_MOVES, 0)])
+@pytest.mark.parametrize(("moves", "found"), [(63, 1), (64, 0)])
 def test_a_limited_number_of_operators_is_followed(moves: int, found: int) -> None:
     steps = "".join(f" d{n + 1} = Identity (d{n})" for n in range(1, moves + 1))
     assert len(told(f"{pair('x', 1)} {steps} y = Neg (x)", f"d{moves + 1}")) == found
@@ -59,10 +59,15 @@ def test_a_limited_number_of_operators_is_followed(moves: int, found: int) -> No
 def test_a_limited_number_of_steps_is_told() -> None:
     """Each scale differs from the next, with a move in between."""
     body, last = "", "x"
-    for number in range(MAX_STEPS + 2):
+    for number in range(18):
         body += f"i{number} = Identity ({last}) {pair(f'i{number}', number, 'st'[number % 2])}"
         last = f"d{number}"
-    assert len(told(f"{body} y = Identity ({last})")) == MAX_STEPS
+    assert len(told(f"{body} y = Identity ({last})")) == 16
+
+
+def test_steps_in_a_row_are_limited_too() -> None:
+    body = "".join(pair(f"d{number - 1}" if number else "x", number, "st"[number % 2]) for number in range(18))
+    assert len(told(f"{body} y = Identity (d17)")) == 16
 
 
 @pytest.mark.parametrize(
