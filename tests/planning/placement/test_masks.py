@@ -7,10 +7,16 @@ from support.engine_models import Net
 from support.placed import proposal
 from support.small import run
 
+from qdqtool import targets
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate
 from qdqtool.jobs.quantize import quantize_model
+from qdqtool.plan import Slot
+from qdqtool.planning.placement import Selection
+from qdqtool.planning.placement.context import PlacementContext
+from qdqtool.planning.placement.masks import adds_mask, carried_mask, carries_mask, feeds_softmax
 
 LOWEST = float(np.finfo(np.float32).min)
 LENGTH, WIDTH = 16, 64
@@ -176,3 +182,244 @@ def test_a_large_factor_alone_is_no_mask():
     net.op("Add", [net.op("Mul", ["x", "kilo"], "grams"), "x"], "sum")
     net.op("MatMul", ["sum", net.float_weight("w", (LENGTH, 32))], "y")
     assert {entry.slot.tensor for entry in proposal(net.model({"x": (LENGTH, LENGTH)})).slots} == {"sum", "w"}
+
+
+MOST_STEPS = 16
+"""The most operators behind each other that are searched."""
+
+
+def looked_at(net, tensor):
+    """A tensor of a network with square float inputs ``x`` and ``keep`` and integer ones, and its context."""
+    model = net.model({"x": (LENGTH, LENGTH), "keep": (LENGTH, LENGTH)})
+    for name in ("i", "j"):
+        model.graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, (LENGTH, LENGTH)))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("b", onnx.TensorProto.BOOL, (LENGTH, LENGTH)))
+    model.graph.output[0].name = net.nodes[-1].output[0]
+    index = ModelIndex.of(Model(model))
+    return index.value(Slot((), tensor)), PlacementContext(index, targets.get("tensorrt"), Selection())
+
+
+def masked(net, tensor="y"):
+    return carries_mask(*looked_at(net, tensor))
+
+
+def moved(net, tensor, steps):
+    for step in range(steps):
+        tensor = net.op("Transpose", [tensor], f"{tensor}_{step}", perm=[1, 0])
+    return tensor
+
+
+def low_mask(net, low=-1e4):
+    """``(1 - keep) * low``."""
+    net.constant("one", np.float32(1))
+    net.constant("low", np.float32(low))
+    return net.op("Mul", [net.op("Sub", ["one", "keep"], "out"), "low"], "mask")
+
+
+def constant_of(net, low):
+    net.constant("low", np.float32(low))
+    net.op("Add", ["x", "low"], "y")
+
+
+def product_of(net, low):
+    net.op("Add", [low_mask(net, low), "x"], "y")
+
+
+def selection_of(net, low):
+    net.constant("low", np.float32(low))
+    net.op("Where", ["b", "x", "low"], "y")
+
+
+def selection_added(net, low):
+    net.constant("low", np.float32(low))
+    net.op("Add", ["x", net.op("Where", ["b", "keep", "low"], "mask")], "y")
+
+
+def huge_times_flag(net, low):
+    net.constant("high", np.float32(-low))
+    net.constant("one", np.float32(1))
+    net.op("Add", ["x", net.op("Mul", [net.op("Sub", ["keep", "one"], "out"), "high"], "mask")], "y")
+
+
+@pytest.mark.parametrize("form", [constant_of, product_of, selection_of, selection_added, huge_times_flag])
+@pytest.mark.parametrize(("low", "expected"), [(-1000.0, True), (-999.0, False), (-1e30, True), (0.5, False)])
+def test_a_mask_is_a_constant_of_minus_a_thousand_or_less(form, low, expected):
+    net = Net(17)
+    form(net, low)
+    assert masked(net) is expected
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(1, True), (MOST_STEPS - 1, True), (MOST_STEPS, False)])
+def test_a_mask_is_found_through_operators_that_move_it(steps, expected):
+    behind, before, onward = Net(17), Net(17), Net(17)
+    moved(behind, behind.op("Add", ["x", low_mask(behind)], "s"), steps)
+    assert masked(behind, behind.nodes[-1].output[0]) is expected
+    before.op("Add", ["x", moved(before, low_mask(before), steps)], "y")
+    assert masked(before) is expected
+    onward.op("Softmax", [moved(onward, onward.op("Neg", ["x"], "s"), steps)], "y")
+    assert feeds_softmax(looked_at(onward, "s")[0].producer) is expected
+
+
+def test_a_long_chain_without_a_mask_has_none():
+    net = Net(17)
+    net.op("Add", [moved(net, "x", 20), "x"], "s")
+    moved(net, "s", 20)
+    assert not masked(net, net.nodes[-1].output[0])
+
+
+@pytest.mark.parametrize(("joins", "expected"), [(0, True), (1, True), (2, True), (3, False)])
+@pytest.mark.parametrize("left", [False, True])
+def test_a_mask_is_found_behind_two_more_sums(joins, expected, left):
+    net = Net(17)
+    mask = low_mask(net)
+    for join in range(joins):
+        mask = net.op("Add", [mask, "keep"] if left else ["keep", mask], f"bias{join}")
+    net.op("Add", ["x", mask], "y")
+    value, context = looked_at(net, "y")
+    assert adds_mask(value.producer, context) is expected
+
+
+ONWARD = {
+    "Mul": ["s", "keep"],
+    "Div": ["s", "keep"],
+    "Clip": ["s"],
+    "Transpose": ["s"],
+    "Identity": ["s"],
+    "Dropout": ["s"],
+    "Add": ["s", "keep"],
+    "Sub": ["s", "keep"],
+    "Max": ["s", "keep"],
+    "Min": ["s", "keep"],
+    "Where": ["b", "s", "keep"],
+}
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [
+        *((op, inputs, True) for op, inputs in ONWARD.items()),
+        ("Softmax", ["s"], False),
+        ("Tanh", ["s"], False),
+        ("MatMul", ["s", "keep"], False),
+    ],
+)
+def test_a_mask_ends_where_values_are_computed_from_it(op, inputs, expected):
+    net = Net(17)
+    net.op("Clip", [net.op("Add", ["x", low_mask(net)], "sum")], "s")
+    net.op(op, inputs, "y")
+    assert masked(net) is expected
+    reason = carried_mask(*looked_at(net, "y"))
+    assert (reason is not None) is expected
+    if reason is not None:
+        assert (reason.code, reason.text) == (
+            "attention-mask",
+            "'y' carries an attention mask, which one scale would not survive",
+        )
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [*((op, ONWARD[op], True) for op in ("Mul", "Div", "Clip", "Transpose", "Dropout")), ("Tanh", ["s"], False)],
+)
+def test_scores_are_scaled_and_moved_before_their_softmax(op, inputs, expected):
+    net = Net(17)
+    net.op("Neg", ["x"], "s")
+    net.op("Softmax", [net.op(op, inputs, "t")], "y")
+    assert feeds_softmax(looked_at(net, "s")[0].producer) is expected
+
+
+def constant_behind_a_sign(net):
+    net.op("Add", ["x", net.op("Neg", [net.constant("high", np.float32(1e4))], "low")], "y")
+
+
+def cast_of_a_mask(net):
+    net.op("Add", ["x", net.op("Cast", [low_mask(net)], "same", to=onnx.TensorProto.FLOAT)], "y")
+
+
+def triangle_of_a_mask(net):
+    net.op("Add", ["x", net.op("Trilu", [low_mask(net)], "upper")], "y")
+
+
+@pytest.mark.parametrize("form", [constant_behind_a_sign, cast_of_a_mask, triangle_of_a_mask])
+def test_computed_masks_are_masks(form):
+    net = Net(17)
+    form(net)
+    assert masked(net)
+
+
+def factor(net):
+    net.op("Mul", ["x", net.constant("low", np.float32(-1e4))], "y")
+
+
+def squashed(net):
+    net.op("Add", ["x", net.op("Tanh", [low_mask(net)], "bounded")], "y")
+
+
+def random(net):
+    net.op("Add", ["x", net.op("RandomNormal", [], "noise", shape=[LENGTH, LENGTH])], "y")
+
+
+def no_flag(net, op="Add", one=1.0):
+    net.constant("one", np.float32(one))
+    net.constant("high", np.float32(1e4))
+    flag = net.op(op, ["one", "keep"], "flag")
+    net.op("Add", ["x", net.op("Mul", [flag, "high"], "grams")], "y")
+
+
+def flag_of_two(net):
+    no_flag(net, "Sub", 2.0)
+
+
+def difference_of_inputs(net):
+    net.constant("high", np.float32(1e4))
+    net.op("Add", ["x", net.op("Mul", [net.op("Sub", ["x", "keep"], "flag"), "high"], "grams")], "y")
+
+
+def flag_without_an_operand(net):
+    net.constant("high", np.float32(1e4))
+    net.op("Add", ["x", net.op("Mul", [net.op("Sub", ["", "keep"], "flag"), "high"], "grams")], "y")
+
+
+def flag_or_large(net):
+    net.constant("one", np.float32(1))
+    net.constant("high", np.float32(1e4))
+    net.op("Add", ["x", net.op("Where", ["b", net.op("Sub", ["one", "keep"], "flag"), "high"], "chosen")], "y")
+
+
+def integers(net):
+    net.op("Add", ["i", net.constant("low", np.int64(-10000))], "y")
+
+
+def operand_missing(net):
+    net.op("Add", ["", "x"], "y")
+
+
+def inner_operand_missing(net):
+    net.op("Add", ["x", net.op("Add", ["", "keep"], "bias")], "y")
+
+
+def cast_without_an_operand(net):
+    net.op("Add", ["x", net.op("Cast", [""], "bias", to=onnx.TensorProto.FLOAT)], "y")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        cast_without_an_operand,
+        factor,
+        squashed,
+        random,
+        no_flag,
+        flag_of_two,
+        difference_of_inputs,
+        flag_without_an_operand,
+        flag_or_large,
+        integers,
+        operand_missing,
+        inner_operand_missing,
+    ],
+)
+def test_what_only_looks_like_a_mask_is_none(form):
+    net = Net(17)
+    form(net)
+    assert not masked(net)
