@@ -17,7 +17,8 @@ from support.qdq import constant, pair_model, text_model
 from support.small import conv_model, matmul_model, run
 
 from qdqtool import formats
-from qdqtool.checking.boundaries import Boundary
+from qdqtool.checking.baseline_matcher import BaselineMatcher
+from qdqtool.checking.boundaries import Boundary, find_boundaries
 from qdqtool.checking.gptq_check import GptqCheck
 from qdqtool.checking.gptq_metadata import NotedRounding
 from qdqtool.checking.limits import Gates
@@ -26,6 +27,7 @@ from qdqtool.checking.pair_error import PairError
 from qdqtool.checking.report import BoundaryResult, CheckReport
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.io.metadata import ROUNDING_KEY
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
@@ -411,6 +413,7 @@ def test_every_distance_is_that_of_a_loop_over_the_elements(drawn: tuple, packed
         (np.float16, 100.625, False),
         (np.float16, 100.75, True),
         (np.float16, 1.50390625, False),
+        (np.float16, 1.505859375, True),
         (np.float32, 1.50390625, True),
         (np.float32, 1.5, False),
     ],
@@ -485,3 +488,82 @@ def test_the_error_of_a_packed_weight_on_its_scale_is_kept() -> None:
     found.add(np.int8([1, 0]), np.float32(2), np.int8(0), np.float32([2.5, 0.5]), None)
     assert (found.fit.elements, found.fit.vanished, float(found.fit.noise[0])) == (2, 1, 0.5)
     assert (found.bad_weights, found.is_packed) == (0, True)
+
+
+def test_a_few_elements_have_their_own_mean_and_none_have_zero() -> None:
+    found = boundary_of("int8")
+    found.add(np.zeros(0, np.int8), np.float32(1), None, np.zeros(0, np.float32), 0.5)
+    assert (found.result().mean_steps, found.result().elements) == (0, 0)
+    found.add(np.int8([1]), np.float32(1), None, np.float32([1.25]), 0.5)
+    assert (found.result().mean_steps, found.result().elements) == (0.25, 1)
+
+
+def test_distances_of_wide_steps_are_held_to_roundings_of_steps() -> None:
+    found = boundary_of("float8e4m3fn")
+    found.by_data = GptqCheck(NotedRounding("float16", 1.0))
+    found.add(np.array([416]).astype(found.fmt.dtype), np.float32(0.5), None, np.float16([182.0]), 0.5)
+    assert (found.max_steps, found.bad_weights) == (pytest.approx(52 / 32), 1)
+    assert found.by_data.rms_steps == pytest.approx(52 / 32)
+
+
+@pytest.mark.parametrize(("scale_shape", "told"), [((), "per-tensor"), (None, "")])
+def test_the_granularity_is_told_where_it_is_known(scale_shape: tuple[int, ...] | None, told: str) -> None:
+    found = boundary_of("int8")
+    found.entry = replace(found.entry, scale_shape=scale_shape)
+    assert found.result().granularity == told
+
+
+MANY = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[2,2] x) => (float[2,2] y)
+<float s = {1.0}, int8[2,2] extra = {1, 2, 3, 4}, int8[2,2] codes = {1, 2, 3, 4}, float[2,2] v = {1, 2, 3, 4},
+ int8[2,1] small = {1, 2}>
+{
+  e = DequantizeLinear (extra, s)
+  ee = Sin (e)
+  q = QuantizeLinear (x, s)
+  a = DequantizeLinear (q, s)
+  scales = DequantizeLinear (small, s)
+  t = DequantizeLinear <axis = 1, block_size = 2> (codes, scales)
+  m = MatMul (a, t)
+  vq = QuantizeLinear (v, s)
+  vd = DequantizeLinear (vq, s)
+  n = MatMul (m, vd)
+  y = Add (n, ee)
+}
+"""
+FLOAT = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[2,2] x) => (float[2,2] y)
+<float[2,2] w = {1, 2, 3, 4}, float[2,2] v = {1, 2, 3, 4}>
+{
+  m = MatMul (x, w)
+  n = MatMul (m, v)
+  y = Identity (n)
+}
+"""
+
+
+def found_in(text: str) -> tuple[list[Boundary], list[str]]:
+    model, baseline = (ModelIndex.of(text_model(each)) for each in (text, FLOAT))
+    found, lonely = find_boundaries(model, BaselineMatcher(baseline.view, model.view))
+    return found, [entry.node.proto.output[0] for entry in lonely]
+
+
+def test_what_is_quantized_has_its_counterpart_or_is_lonely() -> None:
+    found, lonely = found_in(MANY)
+    assert lonely == ["e"]
+    told = [(each.entry.node.proto.output[0], each.codes.name, each.baseline.name, each.is_weight) for each in found]
+    assert told == [("q", "q", "x", False), ("t", "codes", "w", True), ("vq", "vq", "v", True)]
+    assert [each.is_packed for each in found] == [False, True, False]
+    assert [each.fit is not None for each in found] == [False, True, False]
+    assert [each.by_data for each in found] == [None, None, None]
+
+
+def test_only_packed_weights_carry_the_note() -> None:
+    notes = [{"tensor": name, "scope": [], "type": "float32", "error": 0.5} for name in ("w", "v", "x")]
+    model = text_model(MANY)
+    model.proto.metadata_props.add(key=ROUNDING_KEY, value=json.dumps(notes))
+    index, baseline = ModelIndex.of(model), ModelIndex.of(text_model(FLOAT))
+    found, _ = find_boundaries(index, BaselineMatcher(baseline.view, index.view))
+    assert [each.by_data.noted.error if each.by_data else None for each in found] == [None, 0.5, None]

@@ -419,6 +419,8 @@ def test_the_bound_is_that_of_the_derivation() -> None:
 def test_the_furthest_channel_counts(granularity: Granularity, furthest: float) -> None:
     check = noted_check(0.0)
     difference, steps = np.float64([[3, 0], [1, 1]]), np.float64([[2, 0], [2, np.sqrt(2)]])
+    check.add(difference / 100, steps, granularity)
+    assert check.rms_steps == pytest.approx(furthest / 100)
     check.add(difference, steps, granularity)
     assert check.rms_steps == pytest.approx(furthest)
     check.add(difference / 10, steps, granularity)
