@@ -4,6 +4,7 @@ Measured with coverage.py, a context for each test. Only what runs in the test's
 the command line as another process reaches nothing.
 """
 
+import ast
 import difflib
 import functools
 import hashlib
@@ -49,10 +50,12 @@ class Reach:
             path: The file, from the project's folder.
             lines: Line numbers, from 1.
         """
-        tests = self._reaching(path, list(lines))
+        text = (self._root / path).read_text()
+        tests = self._reaching(path, sorted(lines_of_functions(text).intersection(lines)))
         if not tests:
-            # What runs while the module is imported is judged by all that use the module.
-            tests = self._reaching(path, range(1, len((self._root / path).read_text().splitlines()) + 1))
+            # What runs while the module is imported is judged by all that use the module, not by those few that were
+            # the first to import it.
+            tests = self._reaching(path, range(1, len(text.splitlines()) + 1))
         return self._nearest_first(path, tests)
 
     def _reaching(self, path: str, lines: Sequence[int]) -> Sequence[str]:
@@ -65,6 +68,16 @@ class Reach:
         nth = {test: number for names in variants.values() for number, test in enumerate(names)}
         # Parameters of one test often take the same way, so each test is asked once before any is asked again.
         return sorted(tests, key=lambda test: (distance(path, test), nth[test], self.seconds[test]))
+
+
+def lines_of_functions(text: str) -> set[int]:
+    """Numbers of the lines that run when a function is called, and not while the module is imported.
+
+    Args:
+        text: The module.
+    """
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    return {line for each in functions for line in range(each.body[0].lineno, (each.end_lineno or 0) + 1)}
 
 
 class _Part:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mutation.reach import distance, lines_then
+from mutation.reach import distance, lines_of_functions, lines_then
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,9 @@ def test_a_changed_line_is_taken_for_the_one_in_its_place():
     assert lines_then("a\nb\nc\n", "a\nB\nc\n") == {1: 1, 2: 2, 3: 3}
     # An added line is reached by what reaches the line before it.
     assert lines_then("a\nb\n", "a\nx\ny\nb\n") == {1: 1, 2: 1, 3: 1, 4: 2}
+
+
+def test_lines_that_run_while_a_module_is_imported_are_told_from_those_of_functions():
+    function = "def one(a=LIMIT):\n    b = a\n    return b\n"
+    text = f"LIMIT = 3\n{function}class C:\n    x = 1\n    def two(self): return 2\n"
+    assert lines_of_functions(text) == {3, 4, 7}
