@@ -8,10 +8,20 @@ import pytest
 from onnx import helper
 from support.small import make_model, run
 
+from qdqtool import formats
 from qdqtool.data.request import FileData
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.validate import validate_model
+from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule
+from qdqtool.numerics.dtypes import FLOAT16, FLOAT32
+from qdqtool.numerics.granularity import PerAxis, PerTensor
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.plan import Slot
+from qdqtool.planning.degenerate import degenerate_scales, degenerate_values
+from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.recipe import Recipe
+from qdqtool.ranges.calibrators import Threshold
+from qdqtool.ranges.types import TensorRange
 
 METHODS = ["max", "auto", "mse", "entropy", "percentile"]
 
@@ -145,3 +155,35 @@ def test_one_huge_weight_costs_its_own_channel_only(weight, x, tmp_path):
     )
     assert np.argmax(scales) == 3
     assert scales[3] > 50 * np.median(scales)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT16, FLOAT32])
+def test_groups_below_the_smallest_scale_are_counted_apart_from_zeros(dtype):
+    entry = ProposedSlot(Slot(("f",), "w"), "weight", QuantScheme(formats.get("int8"), PerAxis(0)), "")
+    smallest = SCALE_RANGE[dtype][0]
+    edge = smallest * 127
+    amax = np.array([0.0, edge, edge * 0.99, edge * 0.5, 0.0, 0.0, 1.0], np.float64)
+    found = list(degenerate_scales(entry, amax, ScaleRule(dtype=dtype)))
+    assert [(each.condition, each.scales, each.of, each.scale) for each in found] == [
+        ("zeros", 3, 7, 1.0),
+        ("tiny", 2, 7, smallest),
+    ]
+    assert [each.action for each in found] == ["scale 1", f"scale {smallest:.3g}"]
+    assert {(each.tensor, each.graph, each.kind) for each in found} == {("w", "f", "weight")}
+    assert list(degenerate_scales(entry, np.array([edge, 1.0]), ScaleRule(dtype=dtype))) == []
+
+
+ACTIVATION = ProposedSlot(Slot((), "t"), "activation", QuantScheme(formats.get("int8"), PerTensor()), "")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count", "constant"),
+    [(2.0, 2.0, 2, True), (2.0, 2.0, 1, False), (0.0, 0.0, 9, False), (1.0, 2.0, 9, False), (-3.0, -3.0, 5, True)],
+)
+def test_a_value_that_never_changes_is_named(low, high, count, constant):
+    amax = max(abs(low), abs(high))
+    seen = TensorRange(low, high, amax, count)
+    found = list(degenerate_values(ACTIVATION, seen, Threshold(amax, "max", "")))
+    assert [(each.condition, each.scale, each.action) for each in found] == (
+        [("constant", amax / 127, f"always {low:g}, which is one code exactly")] if constant else []
+    )
