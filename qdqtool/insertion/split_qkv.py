@@ -227,7 +227,10 @@ class _Surgery:
     def _input_piece(self, node: NodeView, index: int, axis: int, bounds: slice) -> str:
         """Return an input of the copy of ``node``: a part of its data, or of a scale or zero point along ``axis``."""
         value = node.input(index)
-        if value is None or (index and not self._lies_along(node, value, axis)):
+        if value is None:
+            return node.input_name(index)
+        if index and not self._lies_along(node, value, axis):
+            self.dead.keep(value)
             return node.input_name(index)
         return self._piece(value, axis if index == 0 else 0, bounds)
 

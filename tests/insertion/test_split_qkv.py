@@ -19,7 +19,7 @@ from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.pair_edits import WeightStorage
-from qdqtool.insertion.split_qkv import separate_projections
+from qdqtool.insertion.split_qkv import separate_like, separate_projections
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.planning.placement import Selection
@@ -228,4 +228,81 @@ LEFT = {"batched": batched(), "gated": gated(), "grouped": grouped(), "computed 
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_left_alone(name, tmp_path):
     placed = place(LEFT[name], tmp_path)
+    assert separate_projections(Model(placed), "tensorrt") == Transformed(Model(placed), ())
+
+
+def stored(model):
+    return {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+
+
+def like(quantized, baseline, folder):
+    """The float model, written, after it was cut like the quantized one, and the products that were cut."""
+    result = separate_like(Model(quantized), Model(baseline))
+    save_model(result.model, folder / "like.onnx")
+    return onnx.load(folder / "like.onnx"), result.report
+
+
+@pytest.mark.parametrize(("form", "axis"), [("split", 1), ("transposed weight", 0), ("gemm with a scalar bias", 1)])
+def test_a_float_model_is_cut_like_its_quantized_one(form, axis, tmp_path):
+    float_model = joint_attention(**FORMS[form])
+    quantized, names = separated(place(float_model, tmp_path), tmp_path)
+    result, cut = like(quantized, float_model, tmp_path)
+    assert cut == names
+    (joined,) = (node for node in result.graph.node if node.output[0] == "all")
+    assert (joined.op_type, list(joined.input)) == ("Concat", ["all_part", "all_part_1", "all_part_2"])
+    assert [attribute.i for attribute in joined.attribute if attribute.name == "axis"] == [-1]
+    pieces = [stored(result)[name] for name in ("w_part", "w_part_1", "w_part_2")]
+    np.testing.assert_array_equal(np.concatenate(pieces, axis), stored(float_model)["w"])
+    assert "w" not in stored(result)
+    assert ("bias" in stored(result)) == (form != "gemm")
+    np.testing.assert_array_equal(outputs(result), outputs(float_model))
+
+
+@pytest.mark.parametrize("spoil", ["operator", "fewer", "name", "producer"])
+def test_only_a_concat_of_three_parts_says_that_a_product_was_cut(spoil, tmp_path):
+    float_model = joint_attention()
+    quantized, _ = separated(place(float_model, tmp_path), tmp_path)
+    (joined,) = (node for node in quantized.graph.node if node.output[0] == "all")
+    match spoil:
+        case "operator":
+            joined.op_type = "Sum"
+        case "fewer":
+            del joined.input[2]
+        case "name":
+            joined.input[1] = "x"
+        case "producer":
+            (maker,) = (node for node in quantized.graph.node if node.output[0] == "all_part_1")
+            maker.op_type = "Add"
+    assert like(quantized, float_model, tmp_path)[1] == ()
+
+
+def test_one_scale_for_the_weight_serves_all_parts(tmp_path):
+    placed = place(joint_attention(), tmp_path)
+    for tensor in placed.graph.initializer:
+        if tensor.name in {"w_scale", "w_zero_point"}:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor)[:1], tensor.name))
+    result, _ = separated(placed, tmp_path)
+    parts = [node for node in result.graph.node if node.input[0].startswith("w_quantized_part")]
+    assert [list(node.input[1:]) for node in parts] == [["w_scale", "w_zero_point"]] * 3
+    np.testing.assert_array_equal(outputs(result), outputs(placed))
+
+
+def test_scales_along_the_inputs_serve_all_parts(tmp_path):
+    placed = place(joint_attention(), tmp_path)
+    for tensor in placed.graph.initializer:
+        if tensor.name in {"w_scale", "w_zero_point"}:
+            array = onnx.numpy_helper.to_array(tensor)[:WIDTH].copy()
+            tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+    (whole,) = (node for node in placed.graph.node if node.input[0] == "w_quantized")
+    whole.attribute[0].i = -2
+    result, _ = separated(placed, tmp_path)
+    parts = [node for node in result.graph.node if node.input[0].startswith("w_quantized_part")]
+    assert [list(node.input[1:]) for node in parts] == [["w_scale", "w_zero_point"]] * 3
+    np.testing.assert_array_equal(outputs(result), outputs(placed))
+
+
+def test_a_product_with_one_quantized_operand_stays_one(tmp_path):
+    placed = place(joint_attention(), tmp_path)
+    (product,) = (node for node in placed.graph.node if node.name == "all.MatMul")
+    product.input[0] = "x"
     assert separate_projections(Model(placed), "tensorrt") == Transformed(Model(placed), ())

@@ -30,6 +30,10 @@ class DeadCode:
         """``value`` lost readers before this index was made."""
         self._waiting.append(value)
 
+    def keep(self, value: Value) -> None:
+        """An edit lets something new read ``value``."""
+        self._kept.add(value)
+
     def drop_use(self, node: NodeView, index: int) -> None:
         """Input ``index`` of ``node`` no longer reads what it read."""
         value = node.input(index)

@@ -208,3 +208,19 @@ def test_in_a_model_with_everything_nothing_goes_that_was_unused_before():
     same = without_unused(GraphView(Model(proto)), Model(proto))
     assert same.report == ()
     assert same.model.proto is proto
+
+
+def test_what_an_edit_reads_anew_stays():
+    view = GraphView(
+        text_model(
+            """g (float[2] x) => (float[2] y)
+            <float[2] a = {1, 2}, float[2] b = {3, 4}> { c = Exp(a)  d = Mul(c, b)  y = Add(x, d) }"""
+        )
+    )
+    nodes = {node.key[0]: node for node in view.nodes()}
+    for kept, expected in ((None, {"a", "b", "c", "d"}), ("b", {"a", "c", "d"}), ("c", {"b", "d"}), ("d", set())):
+        dead = DeadCode(view)
+        if kept:
+            dead.keep(view.main.values[kept])
+        dead.drop_use(nodes["y"], 1)
+        assert spelled(dead.edits()) == expected
