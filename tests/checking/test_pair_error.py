@@ -312,13 +312,20 @@ def test_the_worst_channel_is_told_with_its_own_range_and_scale() -> None:
     )
 
 
-def test_all_channels_are_told_where_none_is_worse_than_the_whole() -> None:
+@pytest.mark.parametrize(("noise", "db"), [([20, 0, 0], "0.0"), ([20, 1, 0], "-0.2")])
+def test_all_channels_are_told_where_none_is_worse_than_the_whole(noise: list[float], db: str) -> None:
     """Channel 0 has an error and no signal: it is not judged by itself, and is in the whole."""
-    line = told(elements=8, low=[0, -2, -1], high=[0, 1, 127], signal=[0, 10, 10], noise=[20, 0, 0], scale=[1, 2, 0.5])
+    line = told(elements=8, low=[0, -2, -1], high=[0, 1, 127], signal=[0, 10, 10], noise=noise, scale=[1, 2, 0.5])
     assert line == (
-        "0.0 dB SQNR: 0.0% of the values are clipped, 0.0% become 0; the values lie in [-2, 127], the scale is 2, "
+        f"{db} dB SQNR: 0.0% of the values are clipped, 0.0% become 0; the values lie in [-2, 127], the scale is 2, "
         "and 1 would fit"
     )
+
+
+def test_channels_of_zeros_alone_are_not_judged() -> None:
+    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
+    found = PairError(entry, formats.get("int8"), signal=np.zeros(2), noise=np.ones(2))
+    assert (found.worst_channel, found.lowest_db) == (None, None)
 
 
 @pytest.mark.parametrize(
