@@ -57,7 +57,7 @@ def _weight(context: RuleContext, cast: NodeView) -> _Weight:
         raise UnfitError("no Mul ends the chain")
     # What comes before folds to a constant too, which may have the shape of a scale.
     others = [value for value in _inputs(node) if value is not before.output()]
-    scale = next((array for array in map(context.array, others) if array is not None and _is_scale(array)), None)
+    scale = next((array for array in map(context.array, others) if array is not None), None)
     result = node.output()
     if scale is None or result is None:
         raise UnfitError("no constant scale")
@@ -66,10 +66,6 @@ def _weight(context: RuleContext, cast: NodeView) -> _Weight:
 
 def _inputs(node: NodeView) -> list[Value | None]:
     return [node.input(0), node.input(1)]
-
-
-def _is_scale(array: Array) -> bool:
-    return array.dtype == np.float32 and sum(extent != 1 for extent in array.shape) <= 1
 
 
 def _constant(context: RuleContext, node: NodeView, before: NodeView) -> Array:

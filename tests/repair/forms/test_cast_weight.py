@@ -20,7 +20,7 @@ SYMMETRIC = "a = Cast <to = 1> (w) c = Mul (a, s) y = Add (x, c)"
 
 
 def model(nodes: str, opset: int = 21, **constants: object) -> Model:
-    text = f'<ir_version: 10, opset_import: ["": {opset}]> g (float[3,3] x) => (float[3,3] y) {{ {nodes} }}'
+    text = f'<ir_version: 10, opset_import: ["": {opset}, "local": 1]> g (float[3,3] x) => (float[3,3] y) {{ {nodes} }}'
     proto = onnx.parser.parse_model(text)
     for name, value in ({"w": W, "s": 0.3, "z": 3} | constants).items():
         array = value if isinstance(value, np.ndarray) else np.float32(value)
@@ -92,6 +92,12 @@ def test_scales_along_an_axis_are_those_of_the_dq(scale, zero, axis: int | None,
             {},
             id="to float16",
         ),
+        pytest.param(
+            "a = Cast <to = 10> (w) b = Mul (a, s) c = Cast <to = 1> (b) y = Add (x, c)",
+            {"s": np.float16(0.5).reshape(())},
+            id="scaled in float16",
+        ),
+        pytest.param(SYMMETRIC.replace("Cast", "local.Cast"), {}, id="another Cast"),
         pytest.param(FULL.replace("(a, z)", "(z, a)"), {}, id="turned round"),
         pytest.param(FULL.replace("(a, z)", "(a, x)"), {}, id="no constant zero point"),
         pytest.param(FULL + " other = Neg (a)", {}, id="the Cast is read"),
@@ -124,6 +130,12 @@ def test_codes_of_one_axis_are_not_taken_for_scales(nodes: str, scale: object, t
 
 def test_a_square_of_codes_has_no_scale():
     assert not normalized(model(SYMMETRIC.replace("(a, s)", "(a, a)"), w=W[2]))[1].changes
+
+
+def test_a_chain_behind_one_that_is_no_dq_is_found():
+    _, done = normalized(model("i = Cast <to = 7> (x) f = Cast <to = 1> (i) " + SYMMETRIC.replace("x,", "f,")))
+
+    assert [change.description for change in done.changes] == ["writes Cast and Mul of the int8 constant as a DQ"]
 
 
 def test_the_result_may_be_read_twice():
