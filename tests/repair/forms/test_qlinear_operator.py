@@ -75,6 +75,18 @@ CASES = {
         "Softmax",
         1,
     ),
+    "QLinearSoftmax of opset 12, by default": (
+        "com.microsoft.QLinearSoftmax <opset = 12> (x, xs, xz, small, zero)",
+        "3,3",
+        "Softmax",
+        1,
+    ),
+    "QLinearSoftmax of opset 12, axis -1": (
+        "com.microsoft.QLinearSoftmax <axis = -1, opset = 12> (x, xs, xz, small, zero)",
+        "3,3",
+        "Softmax",
+        1,
+    ),
     "QLinearSoftmax along rows": (
         "com.microsoft.QLinearSoftmax <axis = 0, opset = 13> (x, xs, xz, small, zero)",
         "3,3",
@@ -205,3 +217,14 @@ def test_other_operators_of_other_domains_stay():
     header = '<ir_version: 10, opset_import: ["": 21, "local": 1]>'
     proto = onnx.parser.parse_model(f"{header} g (float[2] x) => (float[2] y) {{ y = local.QLinearAdd (x, x) }}")
     assert not normalized(Model(proto))[1].refused
+
+
+def test_other_operators_of_the_domain_stay():
+    header = '<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>'
+    proto = onnx.parser.parse_model(f"{header} g (float[2] x) => (float[2] y) {{ y = com.microsoft.FastGelu (x) }}")
+    assert not normalized(Model(proto))[1].changes
+
+
+def test_a_softmax_of_the_first_opset_along_one_axis_is_one():
+    given = model("com.microsoft.QLinearSoftmax <axis = 0, opset = 13> (x, xs, xz, small, zero)", "3,3", opset=13)
+    assert normalized(given)[1].changes
