@@ -166,15 +166,16 @@ def _joint(source: _Source, constants: Constants, returned: set[Value]) -> Joint
     tensor = source.node.output()
     assert tensor is not None
     if source.layout is ChannelLayout.LAST:
-        tensor = _behind_bias(source, tensor, constants)
+        tensor = _behind_bias(source, tensor, constants, returned)
     walk = Walk(source.channels, constants, source.node.scope, returned)
     readers = tuple(walk.readers(tensor, source.layout))
     return Joint(source.kind, source.node, tensor, source.channels, source.weight, tuple(source.vectors), readers)
 
 
-def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
+def _behind_bias(source: _Source, tensor: Value, constants: Constants, returned: set[Value]) -> Value:
     """Return the output of the Add of a stored vector, if only that reads ``tensor``: the vector is a bias then."""
-    if len(tensor.uses) != 1 or tensor.is_output or not tensor.uses[0].node.is_op("Add"):
+    # A branch may return the tensor without a node that reads it, so that is not among its uses.
+    if len(tensor.uses) != 1 or tensor.is_output or tensor in returned or not tensor.uses[0].node.is_op("Add"):
         return tensor
     add, output = tensor.uses[0].node, tensor.uses[0].node.output()
     if add.scope is not tensor.scope or output is None:

@@ -58,10 +58,10 @@ def inline_branches(model: Model) -> Transformed[int]:
 
 
 def _decided(index: ModelIndex) -> Iterator[_Site]:
-    gone: set[NodeView] = set()
+    gone: set[NodeView | None] = set()
     # Owners come before their bodies, so an If inside a replaced If is left to the next round.
     for scope in index.view.scopes:
-        inside = scope.owner in gone or any(owner in gone for owner in _owners(scope))
+        inside = any(around.owner in gone for around in _upwards(scope))
         for node in scope.nodes if not inside else ():
             site = _site(node, index.shape_constants)
             if site is not None:
@@ -69,9 +69,9 @@ def _decided(index: ModelIndex) -> Iterator[_Site]:
                 yield site
 
 
-def _owners(scope: Scope | None) -> Iterator[NodeView]:
-    while scope is not None and scope.owner is not None:
-        yield scope.owner
+def _upwards(scope: Scope | None) -> Iterator[Scope]:
+    while scope is not None:
+        yield scope
         scope = scope.parent
 
 

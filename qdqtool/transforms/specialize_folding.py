@@ -47,14 +47,11 @@ def _edits(index: ModelIndex) -> list[Edit]:
 
 
 def _foldable(index: ModelIndex) -> Iterator[tuple[Value, Array]]:
-    constants = index.shape_constants
     for value in index.view.values():
         node = value.producer
         if node is None or node.is_op("Constant") or value.is_output or sum(map(bool, node.proto.output)) != 1:
             continue
-        if not constants.is_constant(value):
-            continue
-        array = constants.array(value)
+        array = index.shape_constants.array(value)
         if array is None or array.size > MAX_ELEMENTS:
             continue
         if array.dtype.kind in "iub" or (array.dtype.kind == "f" and _comes_from_shape(value)):

@@ -95,7 +95,8 @@ def test_a_symbol_is_fixed_wherever_it_stands_unless_two_extents_are_given():
         ({"w": (2,)}, "'w' is no input"),
         ({"input": (1,)}, "has 2 dimensions; the shape 1 has 1"),
         ({"input": (1, 5)}, "dimension 1 of input 'input' is 2 in the model; the shape 1x5 has 5"),
-        ({"input": (0, 2)}, "below 1"),
+        ({"input": (0, 2)}, "shape 0x2 of input 'input' has an extent below 1"),
+        ({"input": ()}, "input 'input' has 2 dimensions; the shape scalar has 0"),
     ],
 )
 def test_wrong_shapes_are_named(shapes, message):
@@ -105,6 +106,52 @@ def test_wrong_shapes_are_named(shapes, message):
     with pytest.raises(UsageError) as error:
         specialize(Model(proto), shapes)
     assert message in error.value.message
+
+
+def test_an_input_without_a_shape_takes_the_given_one():
+    proto = parser.parse_model(HEAD + "g (float[n] x, float[n] z) => (float[m] y) { y = Add (x, z) }")
+    proto.graph.input[0].type.tensor_type.ClearField("shape")
+    _, after = special(proto, x=(3,), z=(3,))
+    assert [value.type.tensor_type.shape.dim[0].dim_value for value in after.graph.input] == [3, 3]
+    assert after.graph.output[0].type.tensor_type.shape.dim[0].dim_value == 3
+
+
+def test_an_extent_of_one_is_one():
+    _, after = special(HEAD + "g (float[n,1] x) => (float[n,m] y) { y = Relu (x) }", x=(1, 1))
+    assert [dim.dim_value for dim in after.graph.output[0].type.tensor_type.shape.dim] == [1, 1]
+
+
+def test_an_input_that_is_no_tensor_has_no_shape():
+    proto = parser.parse_model(HEAD + "g (seq(float[n]) x) => (float[m] y) { y = ConcatFromSequence <axis = 0> (x) }")
+    with pytest.raises(UsageError, match="input 'x' is no tensor; it has no shape to fix"):
+        specialize(Model(proto), {"x": (3,)})
+
+
+def test_sequences_beside_fixed_inputs_are_left():
+    text = (
+        "g (float[n] x, seq(float[n]) s) => (float[n] y, float[m] z) { y = Relu (x) z = ConcatFromSequence<axis=0>(s) }"
+    )
+    before, after = special(HEAD + text, x=(3,))
+    assert after.graph.input[1] == before.graph.input[1]
+
+
+def test_types_that_are_not_completely_known_stay_as_declared():
+    text = """g (float[n,3] x, float[k,3] z) => (float[a,b] y, float[c,d] w, float[e] v) {
+        y = Concat <axis = 0> (x, z)
+        w = Neg (x)
+        v = my.Unknown (x)
+    }"""
+    proto = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17, "my": 1]>{text}')
+    after = specialize(Model(proto), {"x": (2, 3)}).model.proto
+    dims = [
+        [dim.dim_value or dim.dim_param for dim in value.type.tensor_type.shape.dim] for value in after.graph.output
+    ]
+    assert dims == [["a", "b"], [2, 3], ["e"]]
+
+
+def test_the_report_counts_the_nodes_of_all_bodies():
+    report = specialize(Model(parser.parse_model(NESTED)), {"x": (2, 3)}).report
+    assert (report.input_shapes, report.nodes_before, report.nodes_after) == ({"x": (2, 3)}, 22, 6)
 
 
 NESTED = (

@@ -1,0 +1,408 @@
+"""Factors move through joints without changing outputs in ONNX Runtime; other layers are named with the reason."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.small import make_model, run
+
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.io.save import save_model
+from qdqtool.graph.model import Model
+from qdqtool.ops import ChannelLayout
+from qdqtool.transforms.joint_walk import MAX_STEPS
+from qdqtool.transforms.joints import JointKind, find_joints, joint_tensors
+from qdqtool.transforms.rescale import rescale
+
+LIMIT = 1e-5
+IMAGE, ROWS = (2, 4, 5, 5), (2, 5, 8)
+
+SHAPES = {
+    "scale": (8,),
+    "shift": (8,),
+    "wide": (1, 1, 8),
+    "short": (1,),
+    "square": (8, 8),
+    "u": (8, 6),
+    "v": (6, 4),
+    "six": (6,),
+    "row6": (1, 6),
+    "tall": (5, 6),
+    "seven": (7,),
+    "bu": (8,),
+    "w": (4, 4, 1, 1),
+    "k": (4, 4, 1, 1),
+    "b": (4,),
+    "g": (3, 100),
+    "odd": (3, 99),
+    "gb": (3,),
+    "slope": (4, 1, 1),
+    "double": (4, 8, 1, 1),
+    "four": (4,),
+    "o": (3, 4, 1, 1),
+    "odd6": (9, 2),
+    "five8": (5, 8),
+    "h": (100, 3),
+}
+
+
+def weight(name: str) -> np.ndarray:
+    seed = sum(map(ord, name))
+    return np.random.default_rng(seed).normal(size=SHAPES[name]).astype(np.float32)
+
+
+def node(op: str, inputs: str, outputs: str, **attributes: object) -> onnx.NodeProto:
+    """A node whose inputs and outputs are separated by blanks; ``-`` is an omitted one."""
+    split = [["" if name == "-" else name for name in names.split()] for names in (inputs, outputs)]
+    return helper.make_node(op, *split, name=f"{op}.{split[1][0]}", **attributes)
+
+
+def model(nodes: Iterable[onnx.NodeProto], shape: tuple[int, ...], outputs: str = "y") -> onnx.ModelProto:
+    nodes = list(nodes)
+    read = {name for each in nodes for name in each.input}
+    stored = {name: weight(name) for name in SHAPES if name in read}
+    proto = make_model(nodes, {"x": shape}, dict.fromkeys(outputs.split(), ()), stored)
+    for value in proto.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    return proto
+
+
+def found(proto: onnx.ModelProto, kind: JointKind) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """The readers by the tensor of their joint, and the reasons of the other layers by their label."""
+    joints, alone = find_joints(ModelIndex.of(Model(proto)), kind)
+    readers = {joint.tensor.name: tuple(reader.weight.node.label for reader in joint.readers) for joint in joints}
+    assert [joint.key for joint in joints] == [((), name) for name in readers]
+    return readers, {entry.node: entry.reason for entry in alone}
+
+
+def assert_factors_move(proto: onnx.ModelProto, kind: JointKind, folder: Path) -> None:
+    """Moving random factors through all joints changes outputs by rounding, and every joint's tensor by its factors."""
+    index = ModelIndex.of(Model(proto))
+    joints, _ = find_joints(index, kind)
+    rng = np.random.default_rng(5)
+    factors = {joint: np.exp2(rng.uniform(-3, 3, joint.channels)) for joint in joints}
+    result = rescale(index, factors)
+    path = save_model(result.model, folder / "rescaled.onnx").model
+    shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
+    feeds = {"x": rng.normal(size=shape).astype(np.float32)}
+    read = {reader.tensor.name: reader for joint in joints for reader in joint.readers}
+    before, after = (run(tapped(each, read), feeds) for each in (proto, onnx.load(path)))
+    count = len(proto.graph.output)
+    for name, old, new in zip(read, before[count:], after[count:], strict=True):
+        by = result.report[(), name]
+        axis = 1 if read[name].layout is ChannelLayout.FIRST else -1
+        along = [1] * old.ndim
+        along[axis] = by.size
+        np.testing.assert_allclose(new, old / by.reshape(along), rtol=1e-4, atol=1e-6)
+    for old, new in zip(before[:count], after[:count], strict=True):
+        assert np.abs(old - new).max() <= LIMIT * np.abs(old).max()
+
+
+def tapped(proto: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return copy
+
+
+FOUND: dict[str, tuple[JointKind, onnx.ModelProto, dict[str, tuple[str, ...]]]] = {
+    "norm without bias": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x scale", "n"), node("MatMul", "n u", "y")], ROWS),
+        {"n": ("MatMul.y",)},
+    ),
+    "norm over an axis that is last": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x scale shift", "n", axis=-1), node("MatMul", "n u", "y")], ROWS),
+        {"n": ("MatMul.y",)},
+    ),
+    "norm of channels": (
+        JointKind.NORM,
+        model([node("InstanceNormalization", "x four b", "n"), node("Conv", "n w", "y")], IMAGE),
+        {"n": ("Conv.y",)},
+    ),
+    "vector on the right": (
+        JointKind.NORM,
+        model([node("Mul", "x wide", "n"), node("MatMul", "n u", "y")], ROWS),
+        {"n": ("MatMul.y",)},
+    ),
+    "vector on the left": (
+        JointKind.NORM,
+        model([node("Mul", "scale x", "n"), node("MatMul", "n u", "y")], ROWS),
+        {"n": ("MatMul.y",)},
+    ),
+    "vector and bias": (
+        JointKind.NORM,
+        model([node("Mul", "x scale", "n"), node("Add", "n shift", "a"), node("MatMul", "a u", "y")], ROWS),
+        {"a": ("MatMul.y",)},
+    ),
+    "bias on the left": (
+        JointKind.PRODUCT,
+        model([node("MatMul", "x u", "m"), node("Add", "six m", "a"), node("MatMul", "a v", "y")], ROWS),
+        {"a": ("MatMul.y",)},
+    ),
+    "bias on the right": (
+        JointKind.PRODUCT,
+        model([node("MatMul", "x u", "m"), node("Add", "m row6", "a"), node("MatMul", "a v", "y")], ROWS),
+        {"a": ("MatMul.y",)},
+    ),
+    "Gemm with bias": (
+        JointKind.PRODUCT,
+        model([node("Gemm", "x u six", "m", alpha=0.5, beta=2.0), node("Gemm", "m v four", "y")], (3, 8)),
+        {"m": ("Gemm.y",)},
+    ),
+    "Gemm behind a convolution": (
+        JointKind.PRODUCT,
+        model([node("Conv", "x w b", "c"), node("Flatten", "c", "f"), node("Gemm", "f g gb", "y", transB=1)], IMAGE),
+        {"c": ("Gemm.y",)},
+    ),
+    "an omitted second output": (
+        JointKind.PRODUCT,
+        model(
+            [node("Conv", "x w", "c"), node("MaxPool", "c", "p -", kernel_shape=[2, 2]), node("Conv", "p k", "y")],
+            IMAGE,
+        ),
+        {"c": ("Conv.y",)},
+    ),
+    "two readers, one behind Relu": (
+        JointKind.PRODUCT,
+        model(
+            [
+                node("Conv", "x w b", "c"),
+                node("Conv", "c o", "z"),
+                node("Relu", "c", "r"),
+                node("Conv", "r k", "y"),
+            ],
+            IMAGE,
+            "y z",
+        ),
+        {"c": ("Conv.z", "Conv.y")},
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "proto", "readers"), FOUND.values(), ids=list(FOUND))
+def test_factors_move_through_each_kind_of_joint(kind, proto, readers, tmp_path):
+    assert found(proto, kind)[0] == readers
+    assert_factors_move(proto, kind, tmp_path)
+
+
+CONV = node("Conv", "x w", "c")
+MATMUL = node("MatMul", "x u", "m")
+
+REASONS: dict[str, tuple[JointKind, onnx.ModelProto, str, str]] = {
+    "norm over two axes": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x five8", "n", axis=1), node("MatMul", "n u", "y")], ROWS),
+        "LayerNormalization.n",
+        "it normalizes over more than the last axis",
+    ),
+    "norm with its mean": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x scale shift", "n mean"), node("MatMul", "n u", "y")], ROWS),
+        "LayerNormalization.n",
+        "it also returns what it found, mean or variance",
+    ),
+    "norm with a computed scale": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x x", "n"), node("MatMul", "n u", "y")], (8,)),
+        "LayerNormalization.n",
+        "input 1 of 'LayerNormalization.n' is computed, not stored",
+    ),
+    "norm with a bias of another length": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x scale six", "n"), node("MatMul", "n u", "y")], ROWS),
+        "LayerNormalization.n",
+        "'six' does not hold one value for each channel",
+    ),
+    "convolution with a bias of another length": (
+        JointKind.PRODUCT,
+        model([node("Conv", "x w six", "c"), node("Conv", "c k", "y")], IMAGE),
+        "Conv.c",
+        "'six' does not hold one value for each channel",
+    ),
+    "bias that is a matrix": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Add", "m tall", "a"), node("MatMul", "a v", "y")], ROWS),
+        "MatMul.m",
+        "Add 'Add.a' reads 'm', and does not commute with factors",
+    ),
+    "tensor before the bias that something else reads": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Add", "m six", "a"), node("MatMul", "a v", "y"), node("Neg", "m", "z")], ROWS, "y z"),
+        "MatMul.m",
+        "Add 'Add.a' reads 'm', and does not commute with factors",
+    ),
+    "tensor before the bias that is an output": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Add", "m six", "a"), node("MatMul", "a v", "y")], ROWS, "y m"),
+        "MatMul.m",
+        "'m' is an output of the graph",
+    ),
+    "subtraction of a vector": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Sub", "m six", "a"), node("MatMul", "a v", "y")], ROWS),
+        "MatMul.m",
+        "Sub 'Sub.a' reads 'm', and does not commute with factors",
+    ),
+    "bias of a convolution as an Add": (
+        JointKind.PRODUCT,
+        model([CONV, node("Add", "c four", "a"), node("Conv", "a k", "y")], (2, 4, 4, 4)),
+        "Conv.c",
+        "Add 'Add.a' reads 'c', and does not commute with factors",
+    ),
+    "nothing reads it": (
+        JointKind.PRODUCT,
+        model([CONV, node("Neg", "x", "y")], IMAGE),
+        "Conv.c",
+        "nothing reads 'c'",
+    ),
+    "channels on another axis": (
+        JointKind.PRODUCT,
+        model([CONV, node("MatMul", "c v", "y")], (2, 4, 5, 6)),
+        "Conv.c",
+        "'MatMul.y' reads 'c' with its channels on another axis",
+    ),
+    "as the second operand": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("MatMul", "x m", "y")], (8, 8)),
+        "MatMul.m",
+        "MatMul 'MatMul.y' reads 'm', and does not commute with factors",
+    ),
+    "as a slope": (
+        JointKind.PRODUCT,
+        model([CONV, node("PRelu", "x c", "p"), node("Conv", "p k", "y")], IMAGE),
+        "Conv.c",
+        "PRelu 'PRelu.p' reads 'c', and does not commute with factors",
+    ),
+    "indices of the largest": (
+        JointKind.PRODUCT,
+        model([CONV, node("MaxPool", "c", "p i", kernel_shape=[2, 2]), node("Conv", "p k", "y")], IMAGE, "y i"),
+        "Conv.c",
+        "MaxPool 'MaxPool.p' reads 'c', and does not commute with factors",
+    ),
+    "part of a channel": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Gemm", "m odd6", "y")], (3, 8)),
+        "MatMul.m",
+        "'Gemm.y' does not read the channels of 'm' one by one",
+    ),
+    "convolution of several channels": (
+        JointKind.PRODUCT,
+        model([CONV, node("Conv", "c double", "y")], IMAGE),
+        "Conv.c",
+        "'Conv.y' does not read the channels of 'c' one by one",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "proto", "label", "reason"), REASONS.values(), ids=list(REASONS))
+def test_a_layer_without_a_joint_is_named_with_the_reason(kind, proto, label, reason):
+    readers, reasons = found(proto, kind)
+    assert reasons[label] == reason
+    assert label.split(".")[1] not in readers
+
+
+NEITHER = {
+    "of a matrix": node("Mul", "x square", "n"),
+    "of what is computed": node("Mul", "x x", "n"),
+    "of a number": node("Mul", "x short", "n"),
+    "by division": node("Div", "x scale", "n"),
+}
+
+
+@pytest.mark.parametrize("multiplication", NEITHER.values(), ids=list(NEITHER))
+def test_other_multiplications_are_no_layers(multiplication):
+    proto = model([multiplication, node("MatMul", "n u", "y")], (8, 8))
+    assert found(proto, JointKind.NORM) == ({}, {})
+
+
+def test_a_product_of_activations_is_no_layer():
+    proto = model([node("MatMul", "x x", "m"), node("MatMul", "m u", "y")], (8, 8))
+    assert found(proto, JointKind.PRODUCT) == ({}, {"MatMul.y": "'y' is an output of the graph"})
+
+
+def test_each_kind_finds_its_own_layers():
+    nodes = [node("LayerNormalization", "x scale", "n"), node("MatMul", "n u", "m"), node("MatMul", "m v", "y")]
+    proto = model(nodes, ROWS)
+    assert found(proto, JointKind.NORM) == ({"n": ("MatMul.m",)}, {})
+    assert found(proto, JointKind.PRODUCT) == ({"m": ("MatMul.y",)}, {"MatMul.y": "'y' is an output of the graph"})
+
+
+@pytest.mark.parametrize("count", [MAX_STEPS, MAX_STEPS - 1])
+def test_a_long_row_of_operators_is_not_followed_to_its_end(count):
+    relus = [node("Relu", "c" if not number else f"r{number - 1}", f"r{number}") for number in range(count)]
+    proto = model([CONV, *relus, node("Conv", f"r{count - 1} k", "y")], IMAGE)
+    readers, reasons = found(proto, JointKind.PRODUCT)
+    if count < MAX_STEPS:
+        assert readers == {"c": ("Conv.y",)}
+    else:
+        assert reasons["Conv.c"] == "the way to its readers is too long"
+
+
+def returning(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """The model with an If whose branches return a tensor of the main graph."""
+    info = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+    branch = helper.make_graph([], "branch", [], [info])
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.graph.initializer.append(numpy_helper.from_array(np.array(True), "flag"))
+    copy.graph.node.append(helper.make_node("If", ["flag"], ["z"], then_branch=branch, else_branch=branch))
+    copy.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    return copy
+
+
+def test_a_tensor_before_the_bias_that_a_branch_returns_keeps_its_values():
+    proto = model([MATMUL, node("Add", "m six", "a"), node("MatMul", "a v", "y")], ROWS)
+    assert found(returning(proto, "m"), JointKind.PRODUCT)[1]["MatMul.m"] == "'m' is an output of the graph"
+
+
+def test_a_bias_that_a_branch_adds_is_outside_of_the_joint():
+    proto = model([MATMUL], ROWS, "")
+    info = helper.make_tensor_value_info("a", TensorProto.FLOAT, None)
+    branch = helper.make_graph([node("Add", "m six", "a")], "branch", [], [info])
+    proto.graph.initializer.extend(
+        [numpy_helper.from_array(weight("six"), "six"), numpy_helper.from_array(np.array(True), "flag")]
+    )
+    other = helper.make_graph([node("Neg", "x", "o")], "other", [], [onnx.ValueInfoProto(name="o", type=info.type)])
+    proto.graph.node.append(helper.make_node("If", ["flag"], ["y"], then_branch=branch, else_branch=other))
+    assert found(proto, JointKind.PRODUCT)[1]["MatMul.m"] == "a branch or loop body reads 'm'"
+
+
+def test_layers_of_functions_are_left_out_and_those_of_bodies_have_their_scope():
+    text = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
+    g (float[3,8] x, bool flag) => (float[3,4] y, float[3,6] z) <float[8,6] w> {
+        z = my.Layer (x)
+        y = If (flag) <
+            then_branch = t () => (float[3,4] a) <float[8,4] u> { [inner] a = MatMul (x, u) },
+            else_branch = e () => (float[3,4] b) <float[8,4] v> { [other] b = MatMul (x, v) }
+        >
+    }
+    <domain: "my", opset_import: ["": 17]>
+    Layer (p) => (q) { k = Constant <value = float[2,2] {1,2,3,4}> () q = MatMul (p, k) }
+    """.replace(" <float[8,6] w>", "").replace("<float[8,4] u>", "<float[2,2] u = {1,2,3,4}>")
+    text = text.replace("<float[8,4] v>", "<float[2,2] v = {1,2,3,4}>")
+    joints, alone = find_joints(ModelIndex.of(Model(onnx.parser.parse_model(text))), JointKind.PRODUCT)
+    assert joints == ()
+    assert [(each.node, each.graph, each.op_type) for each in alone] == [
+        ("inner", "y.then_branch", "MatMul"),
+        ("other", "y.else_branch", "MatMul"),
+    ]
+
+
+def test_the_tensors_of_joints_are_those_that_readers_read():
+    nodes = [
+        CONV,
+        node("Relu", "c", "r"),
+        node("Conv", "r k", "y"),
+        node("Flatten", "c", "f"),
+        node("Gemm", "f h", "z"),
+    ]
+    joints, _ = find_joints(ModelIndex.of(Model(model(nodes, IMAGE, "y z"))), JointKind.PRODUCT)
+    assert [(value.name, layout) for value, layout in joint_tensors(joints)] == [
+        ("r", ChannelLayout.FIRST),
+        ("f", ChannelLayout.LAST),
+    ]
