@@ -45,7 +45,7 @@ CALIBRATOR = _Auto()
 def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: Goal) -> Threshold:
     what = f"{apart.share:.2g} of the values lie far away, up to {seen.amax:g}, and are clipped"
     if apart.is_mask:
-        amax = min(apart.edge + MASK_MARGIN, seen.amax)
-        return Threshold(amax, "mse", f"a mask: {what}; else the others would be 0", "mask")
+        # A mask is at least 1,000 and 16 times the bulk, so the threshold lies well below it.
+        return Threshold(apart.edge + MASK_MARGIN, "mse", f"a mask: {what}; else the others would be 0", "mask")
     found = search(Density.of(apart.bulk, apart.edge), goal.format)
     return Threshold(found.amax, "mse", f"strays: {what}; else the others would be 0", "strays")

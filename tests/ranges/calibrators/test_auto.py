@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from support.magnitudes import histogram, seen
+from hypothesis import given
+from hypothesis import strategies as st
+from support.magnitudes import counted, histogram, seen
 
 from qdqtool import formats
 from qdqtool.numerics.affine import fake_quantize
@@ -10,6 +12,7 @@ from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.metrics import sqnr_db
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.calibrators import clipped_fraction
+from qdqtool.ranges.types import TensorRange
 
 AUTO = calibrators.get("auto")
 INT8, FP8 = (calibrators.Goal(format=formats.get(name)) for name in ("int8", "float8e4m3fn"))
@@ -89,6 +92,68 @@ def test_the_clipped_fraction_is_that_of_the_values(amax):
 
 def test_nothing_is_clipped_of_nothing():
     assert clipped_fraction(histogram(np.zeros(5, np.float32)), 1.0) == 0
+
+
+def ranged(counts: dict[int, int], exponent: int = 0, zeros: int = 0, low: float | None = None) -> TensorRange:
+    """A tensor whose largest magnitude ends its last bin, on the negative side only or on both."""
+    amax = (max(counts) + 1) * 2.0**exponent
+    high = amax if low is None else 9 * 2.0**exponent
+    return TensorRange(-amax, high, amax, sum(counts.values()) + zeros, counted(counts, exponent, zeros))
+
+
+@given(st.integers(0, 14_000).filter(lambda count: count), st.sampled_from([INT8, FP8]))
+def test_it_clips_exactly_where_that_saves_more_than_two_percent(tail, goal):
+    """Long tails of any weight, so that savings just above and just below are among them."""
+    found = ranged({**dict.fromkeys(range(60), 10000), 90: tail // 10 + 1, 110: tail % 10 + 1}, -4)
+    least = calibrators.get("mse").threshold(found, goal).amax
+    edges = np.arange(0, 111.0001, 1 / 64) / 16
+    middles, weights = (edges[:-1] + edges[1:]) / 2, np.repeat(found.histogram.counts[:111], 64)
+    kept, clipped = (_spread_error(middles, weights, amax, goal) for amax in (found.amax, least))
+    threshold = AUTO.threshold(found, goal)
+    saved = 1 - clipped / kept
+    if saved > 0.021:
+        assert (threshold.method, threshold.amax, threshold.apart) == ("mse", least, None)
+        assert threshold.reason.endswith(f"{clipped_fraction(found.histogram, least):.2g} of the values clipped")
+    elif saved < 0.019:
+        assert (threshold.method, threshold.amax, threshold.apart) == ("max", found.amax, None)
+        assert threshold.reason == "clipping would save next to nothing"
+
+
+def _spread_error(values: np.ndarray, weights: np.ndarray, amax: float, goal: calibrators.Goal) -> float:
+    rounded = fake_quantize(
+        values.astype(np.float32), np.float32(amax / goal.format.high).reshape(()), goal.format, PerTensor()
+    )
+    return float((weights * (rounded - values) ** 2).sum())
+
+
+def test_without_a_histogram_or_values_the_reason_is_that_nothing_is_clipped():
+    for found in (TensorRange(-1.0, 2.0, 2.0, 4), seen(np.zeros(3, np.float32))):
+        assert AUTO.threshold(found, INT8) == calibrators.Threshold(found.amax, "max", "nothing is clipped")
+
+
+def test_a_mask_is_clipped_ten_below_the_bulk():
+    found = AUTO.threshold(ranged({2: 5_000, 9: 4_000, 5_000: 600, 5_100: 400}, low=-5101.0), INT8)
+    what = "0.1 of the values lie far away, up to 5101, and are clipped; else the others would be 0"
+    assert found == calibrators.Threshold(20.0, "mse", f"a mask: {what}", "mask")
+    near = TensorRange(-1500.0, 9.0, 1500.0, 9_000, counted({2: 7_600, 9: 400, 1_499: 1_000}))
+    assert AUTO.threshold(near, INT8).amax == 20
+
+
+def test_strays_are_clipped_to_what_serves_the_bulk():
+    bulk = {number: 100_000 // (number + 1) for number in range(1, 20)}
+    found = AUTO.threshold(ranged({**bulk, 8_000: 3}, -3, zeros=50_000), INT8)
+    expected = calibrators.get("mse").threshold(ranged(bulk, -3), INT8)
+    share = 3 / (sum(bulk.values()) + 50_003)
+    what = f"{share:.2g} of the values lie far away, up to 1000.12, and are clipped"
+    reason = f"strays: {what}; else the others would be 0"
+    assert found == calibrators.Threshold(expected.amax, "mse", reason, "strays")
+
+
+@pytest.mark.parametrize(("far", "apart"), [(1_000, None), (1_100, "strays")])
+def test_what_int8_rounds_to_zero_decides_what_is_a_stray(far, apart):
+    """The bulk ends at 4 of ``far``; half a step is ``far / 254``: 3.94 loses 3 of 4 bins, 4.33 all of them."""
+    bulk = {0: 30_000, 1: 30_000, 2: 20_000, 3: 100_000, 4: 5_000}
+    assert AUTO.threshold(ranged({**bulk, far - 1: 15}), INT8).apart == apart
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

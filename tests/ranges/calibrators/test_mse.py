@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.magnitudes import seen
+from support.magnitudes import counted, seen
 
 from qdqtool import formats
 from qdqtool.numerics.affine import fake_quantize
@@ -12,6 +12,8 @@ from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.calibrators._density import Density, squared_error
+from qdqtool.ranges.calibrators.mse import search
+from qdqtool.ranges.types import TensorRange
 
 MSE = calibrators.get("mse")
 GOAL = calibrators.Goal(format=formats.get("int8"))
@@ -54,3 +56,42 @@ def test_a_largest_magnitude_on_the_bound_of_a_bin_does_not_blur_the_error(large
     for amax in np.array([1.0, 0.99, 0.9]) * largest:
         estimate = squared_error(Density.of(found.histogram, found.amax), np.array([amax]), fmt)[0]
         assert estimate == pytest.approx(error(values, amax, fmt), rel=0.02)
+
+
+TAILS = {
+    "laplace": np.exp(-np.arange(300) / 24),
+    "normal": np.exp(-((np.arange(300) / 90) ** 2)),
+    "uniform": np.ones(200),
+    "cubic": 1 / (1 + np.arange(300) / 20) ** 3,
+}
+"""Densities that fall evenly, so that the error has one wide minimum."""
+TRIED = np.geomspace(1 / 32, 1, 1_500)
+"""Shares of the largest magnitude, 0.23 % apart: finer than any that the search tries."""
+
+
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+@pytest.mark.parametrize("tail", TAILS)
+def test_the_search_finds_the_least_error_of_all_thresholds(tail, fmt):
+    shares = (TAILS[tail] * 1e6).astype(int).tolist()
+    amax = len(shares) - 0.25
+    density = Density.of(counted(dict(enumerate(shares))), amax)
+    errors = squared_error(density, amax * TRIED, fmt)
+    found = search(density, fmt)
+    assert errors.min() / 1.002 <= found.error <= errors.min() * 1.0005
+    assert found.error == pytest.approx(squared_error(density, np.array([found.amax]), fmt)[0], rel=1e-9)
+    assert found.unclipped_error == pytest.approx(errors[-1], rel=1e-9)
+
+
+@pytest.mark.parametrize(("ratio", "share"), [(8, None), (300, 2 ** -(8 + 1 / 16))])
+def test_thresholds_reach_down_to_the_neighbours_of_one_in_256(ratio, share):
+    """Nearly all values lie below 0.5, so that the best threshold of int4 lies there too."""
+    histogram = counted({**dict.fromkeys(range(16), 10**12), 32 * ratio - 1: 1}, -5)
+    found = search(Density.of(histogram, float(ratio)), formats.get("int4"))
+    assert found.amax == pytest.approx(0.49 if share is None else share * ratio, rel=0.05 if share is None else 1e-12)
+
+
+def test_the_reason_names_the_grid():
+    found = MSE.threshold(seen(np.linspace(-1, 1, 99, dtype=np.float32)), GOAL)
+    assert (found.method, found.reason, found.apart) == ("mse", "least squared error on int8", None)
+    plain = MSE.threshold(TensorRange(-1.0, 2.0, 2.0, 5), GOAL)
+    assert (plain.amax, plain.method, plain.reason) == (2.0, "mse", "nothing is clipped")
