@@ -79,7 +79,8 @@ def divergence(bins: Array, levels: int) -> Array:
     beyond = total - within
     cross = np.concatenate([_cross(counts, filled, some, levels) for some in np.split(kept, range(64, len(kept), 64))])
     own = np.append(0.0, _xlogx(bins).cumsum())[kept - 1] + _xlogx(last + beyond) - total * _log(total)
-    return np.where((last == 0) & (beyond > 0), np.inf, (own - cross + total * _log(within)) / total)
+    # The last of all bins is not empty, so values lie beyond any bin that is.
+    return np.where(last == 0, np.inf, (own - cross + total * _log(within)) / total)
 
 
 def _cross(counts: Array, filled: Array, kept: Array, levels: int) -> Array:

@@ -149,11 +149,15 @@ def test_strays_are_clipped_to_what_serves_the_bulk():
     assert found == calibrators.Threshold(expected.amax, "mse", reason, "strays")
 
 
-@pytest.mark.parametrize(("far", "apart"), [(1_000, None), (1_100, "strays")])
-def test_what_int8_rounds_to_zero_decides_what_is_a_stray(far, apart):
-    """The bulk ends at 4 of ``far``; half a step is ``far / 254``: 3.94 loses 3 of 4 bins, 4.33 all of them."""
-    bulk = {0: 30_000, 1: 30_000, 2: 20_000, 3: 100_000, 4: 5_000}
-    assert AUTO.threshold(ranged({**bulk, far - 1: 15}), INT8).apart == apart
+@pytest.mark.parametrize(
+    ("name", "end", "is_lost"),
+    [("int8", 8, True), ("int8", 12, False), ("float4e2m1", 80, True), ("float4e2m1", 130, False), ("int4", 130, True)],
+)
+def test_what_half_the_smallest_code_exceeds_is_lost(name, end, is_lost):
+    """Half the smallest code is 2,540 / 254 = 10 in int8, 2,540 / 24 = 106 in float4e2m1, 2,540 / 14 = 181 in int4."""
+    found = ranged({**dict.fromkeys(range(end - 3, end), 1_000), 2_539: 30_000}, low=-2_540.0)
+    threshold = AUTO.threshold(found, calibrators.Goal(format=formats.get(name)))
+    assert threshold.apart == ("mask" if is_lost else None)
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

@@ -65,6 +65,22 @@ def test_max_is_the_largest_magnitude(values):
     assert calibrators.get("max").threshold(seen(values), GOAL).amax == np.abs(values).max()
 
 
+@pytest.mark.parametrize("name", calibrators.names())
+@pytest.mark.parametrize("found", [TensorRange(-3.0, 2.0, 3.0, 10), seen(np.zeros(4, np.float32))])
+def test_without_counts_above_zero_the_reason_is_that_nothing_is_clipped(name, found):
+    default = calibrators.get(name).threshold(found, GOAL)
+    assert (default.amax, default.reason, default.apart) == (found.amax, "nothing is clipped", None)
+    assert default.method == ("max" if name == "auto" else name)
+
+
+def test_every_method_but_max_reads_histograms():
+    assert [name for name in calibrators.names() if not calibrators.get(name).needs_histogram] == ["max"]
+
+
+def test_a_goal_is_neither_peaked_nor_without_a_percentile():
+    assert (GOAL.peaked, GOAL.percentile) == (False, 99.99)
+
+
 def test_an_unknown_method_lists_the_legal_ones():
     with pytest.raises(ArgumentError, match=r"method 'maxx' is unknown; legal: .*max.*; did you mean 'max'"):
         calibrators.get("maxx")

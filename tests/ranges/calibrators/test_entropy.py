@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.magnitudes import seen
+from hypothesis import given
+from hypothesis import strategies as st
+from support.magnitudes import counted, seen
 
 from qdqtool import formats
 from qdqtool.ranges import calibrators
-from qdqtool.ranges.calibrators.entropy import divergence
+from qdqtool.ranges.calibrators.entropy import divergence, even_bins
 
 ENTROPY = calibrators.get("entropy")
 GOAL = calibrators.Goal(format=formats.get("int8"))
@@ -85,3 +87,33 @@ def test_of_peaked_tensors_the_few_large_values_are_kept(method, values):
     peaked = replace(GOAL, peaked=True)
     found = calibrators.get(method).threshold(seen(values), peaked)
     assert found == calibrators.get("mse").threshold(seen(values), GOAL)
+
+
+@given(st.lists(st.integers(0, 6), min_size=4, max_size=40), st.integers(1, 9), st.sampled_from([2, 4]))
+def test_the_divergence_of_thin_histograms_is_the_published_one(counts, last, levels):
+    """With empty bins and levels everywhere, also before the first value."""
+    histogram = np.array([*counts, last], float)
+    expected = [plain_divergence(histogram, kept, levels) for kept in range(levels, len(histogram) + 1)]
+    np.testing.assert_allclose(divergence(histogram, levels), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [-3, 0, 5])
+@pytest.mark.parametrize(
+    ("last", "group"), [(0, 1), (2_046, 1), (2_047, 1), (2_048, 2), (8_191, 4), (8_192, 5), (8_195, 5), (16_383, 8)]
+)
+def test_bins_are_merged_to_2048_at_most(last, group, exponent):
+    counts = {number: number % 7 + 1 for number in range(0, last, 3)} | {last: 5}
+    bins, width = even_bins(counted(counts, exponent))
+    assert width == group * 2.0**exponent
+    assert len(bins) == last // group + 1 <= 2_048
+    assert bins.tolist() == [
+        sum(counts.get(each, 0) for each in range(start, start + group)) for start in range(0, last + 1, group)
+    ]
+
+
+def test_the_method_and_the_number_of_levels_are_named(values):
+    found = ENTROPY.threshold(seen(values / np.abs(values).max()), GOAL)
+    assert (found.method, found.reason, found.apart) == ("entropy", "least divergence with 128 levels", None)
+    fp8 = ENTROPY.threshold(seen(values), replace(GOAL, format=formats.get("float8e4m3fn")))
+    assert fp8.reason == "nothing is clipped: entropy needs even levels, not float8e4m3fn"
+    assert ENTROPY.threshold(seen(values), replace(GOAL, format=formats.get("int16"))).reason == "nothing is clipped"
