@@ -1,5 +1,6 @@
 """The arithmetic of folding BatchNormalization: all in float64; the caller rounds once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,7 +26,7 @@ class ChannelAffine:
     shift: Float64
 
     @classmethod
-    def of(cls, parameters: tuple[Array, Array, Array, Array], epsilon: float) -> Self | None:
+    def of(cls, parameters: Sequence[Array], epsilon: float) -> Self | None:
         """Make it from scale, B, mean and var of shape ``(C,)``; None where they are malformed or not finite."""
         scale, shift, mean, var = (np.asarray(array).astype(np.float64) for array in parameters)
         if scale.ndim != 1 or not scale.shape == shift.shape == mean.shape == var.shape:
@@ -53,7 +54,7 @@ def folded_weight(weight: Array, affine: ChannelAffine, axis: int, groups: int =
     """
     split = weight.astype(np.float64).reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
     factor_shape = [1] * split.ndim
-    factor_shape[0], factor_shape[axis + 1] = groups, -1
+    factor_shape[0], factor_shape[axis + 1] = groups, split.shape[axis + 1]
     return (split * affine.factor.reshape(factor_shape)).reshape(weight.shape)
 
 

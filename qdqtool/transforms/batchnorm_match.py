@@ -65,17 +65,19 @@ class Matcher:
         affine = self._affine(norm)
         if node is None or weight is None or affine is None:
             return None
-        axis, groups, channels = _layout(node, weight)
+        layout = _layout(node, weight)
+        if layout is None:
+            return None
+        axis, groups, channels = layout
         bias = self._bias(node, affine) if channels == affine.channels else None
         if bias is None or not self._stays_finite(weight, affine, axis, groups):
             return None
         return Match(norm, node, affine, weight, axis, groups, bias)
 
     def _affine(self, norm: NodeView) -> ChannelAffine | None:
-        scale, shift, mean, var = (self._constant(norm.input(index)) for index in range(1, 5))
-        if scale is None or shift is None or mean is None or var is None:
-            return None
-        return ChannelAffine.of((scale, shift, mean, var), norm.attribute("epsilon", 1e-5))
+        inputs = range(1, 5)
+        arrays = [array for index in inputs if (array := self._constant(norm.input(index))) is not None]
+        return ChannelAffine.of(arrays, norm.attribute("epsilon", 1e-5)) if len(arrays) == len(inputs) else None
 
     def _stored(self, value: Value | None) -> onnx.TensorProto | None:
         stored = self._index.constants.direct(value) if value is not None else None
@@ -85,9 +87,8 @@ class Matcher:
         return self._index.constants.array(value) if value is not None else None
 
     def _bias(self, node: NodeView, affine: ChannelAffine) -> Array | None:
-        product = ops.product(node)
         # Gemm multiplies its bias with beta, so the folded bias is divided by it.
-        beta = product.term_factors(node)[1] if product is not None else 1.0
+        beta = _product(node).term_factors(node)[1]
         before = self._constant(node.input(2))
         if beta == 0 or (before is None and node.input_name(2)):
             return None
@@ -125,11 +126,18 @@ def _sole_producer(norm: NodeView) -> NodeView | None:
     return node if takes and alone and not node.is_parametric else None
 
 
-def _layout(node: NodeView, weight: onnx.TensorProto) -> tuple[int, int, int]:
-    """Return channel axis, groups along axis 0, and number of output channels; -1 channels where the rank is wrong."""
-    rank, product = len(weight.dims), ops.product(node)
-    axis = product.output_axis(node, rank) if product is not None and rank >= 2 else None
-    if product is None or axis is None:
-        return 0, 1, -1
+def _layout(node: NodeView, weight: onnx.TensorProto) -> tuple[int, int, int] | None:
+    """Return channel axis, groups along axis 0, and number of output channels; None where the rank is wrong."""
+    rank, product = len(weight.dims), _product(node)
+    axis = product.output_axis(node, rank) if rank >= 2 else None
+    if axis is None:
+        return None
     groups = product.output_groups(node)
     return axis, groups, weight.dims[axis] * groups
+
+
+def _product(node: NodeView) -> ops.ProductOp:
+    """Return the operator of a node that :func:`_sole_producer` returned."""
+    product = ops.product(node)
+    assert product is not None
+    return product

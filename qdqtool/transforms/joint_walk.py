@@ -31,7 +31,7 @@ class Reader:
     weight: StoredWeight
     tensor: Value
     layout: ChannelLayout
-    repeat: int = 1
+    repeat: int
 
 
 class Walk:
@@ -74,7 +74,7 @@ class Walk:
         if use.index == 0 and product is not None and product.channel_layout is not None:
             yield self._reader(node, product, value, layout)
             return
-        rule = ops.traits(node).factor_rule if not node.is_parametric else None
+        rule = ops.traits(node).factor_rule
         behind = rule(node, layout, self._constants) if rule is not None and use.index == 0 else None
         output = node.output()
         if behind is None or output is None or sum(map(bool, node.proto.output)) != 1:

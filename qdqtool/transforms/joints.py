@@ -96,7 +96,7 @@ def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], 
     alone: list[SkippedJoint] = []
     returned = returned_from_outside(index.view)
     for node in index.view.nodes():
-        if node.scope.in_function or node.is_parametric:
+        if node.scope.in_function:
             continue
         try:
             source = _source(node, index.constants, kind)
@@ -120,11 +120,10 @@ def _source(node: NodeView, constants: Constants, kind: JointKind) -> _Source | 
 
 def _product(node: NodeView, constants: Constants) -> _Source | None:
     product = ops.product(node)
-    layout = product.channel_layout if product is not None else None
-    if product is None or layout is None or _is_activation_product(node, constants):
+    if product is None or product.channel_layout is None or _is_activation_product(node, constants):
         return None
     weight = stored_weight(node, constants)
-    source = _Source(JointKind.PRODUCT, node, layout, weight.layout.outputs, weight)
+    source = _Source(JointKind.PRODUCT, node, product.channel_layout, weight.layout.outputs, weight)
     if product.bias_input is not None and node.input_name(product.bias_input):
         stored_vector(node, product.bias_input, source.channels, constants)
         source.vectors.append((node, product.bias_input))
@@ -137,7 +136,7 @@ def _is_activation_product(node: NodeView, constants: Constants) -> bool:
 
 
 def _norm(node: NodeView, layout: ChannelLayout, constants: Constants) -> _Source:
-    if layout is ChannelLayout.LAST and node.attribute("axis", -1) != -1:
+    if node.attribute("axis", -1) != -1:
         raise Blocked("it normalizes over more than the last axis")
     if len(node.proto.output) > 1:
         raise Blocked("it also returns what it found, mean or variance")

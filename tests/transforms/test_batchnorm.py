@@ -159,6 +159,25 @@ def test_two_in_a_row_fold_into_one_conv(tmp_path):
     assert_equal_outputs(model, result, feed(model))
 
 
+def test_at_most_eight_in_a_row_are_folded(tmp_path):
+    model = conv_norm()
+    del model.graph.node[2]
+    parameters = model.graph.node[1].input[1:]
+    for number in range(8):
+        last = "y" if number == 7 else f"n{number}"
+        inputs = [model.graph.node[-1].output[0], *parameters]
+        model.graph.node.append(helper.make_node("BatchNormalization", inputs, [last], name=last))
+    result, done = folded(model, tmp_path)
+    assert [node.node for node in done] == ["n.norm", *(f"n{number}" for number in range(7))]
+    assert [node.name for node in result.graph.node] == ["main", "y"]
+
+
+@pytest.mark.parametrize(("bias", "name"), [(True, "b_folded"), (False, "w_bias_folded")])
+def test_new_parameters_are_named_after_the_old_ones(bias, name, tmp_path):
+    result, _ = folded(conv_norm(bias=bias), tmp_path)
+    assert [tensor.name for tensor in result.graph.initializer] == ["w_folded", name]
+
+
 @pytest.mark.parametrize(("name", "kept"), [("main", "main"), ("", "c")])
 def test_a_node_without_a_name_takes_that_of_the_output_it_loses(name, kept, tmp_path):
     model = conv_norm()
@@ -298,8 +317,10 @@ def test_what_cannot_be_folded_is_left_as_it_is(spoil):
     model = conv_norm()
     spoil(model)
     onnx.checker.check_model(model)
-    result = fold_batchnorm(Model(model))
+    given = Model(model)
+    result = fold_batchnorm(given)
     assert result.report == ()
+    assert result.model is given
     assert result.model.proto.SerializeToString() == model.SerializeToString()
 
 

@@ -91,6 +91,22 @@ def test_a_tensor_with_several_readers_is_one_joint(tmp_path):
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
 
 
+def test_rescaled_weights_replace_those_before_under_names_after_them(tmp_path):
+    proto = branches()
+    proto.graph.node[0].input.append("b")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(4, np.float32), "b"))
+    index, (joint,), _ = joints_of(proto)
+    after = onnx.load(saved(rescale(index, {joint: np.full(4, 2.0)}).model, tmp_path))
+    assert [list(node.input) for node in after.graph.node if node.op_type == "Conv"] == [
+        ["x", "w_rescaled", "b_rescaled"],
+        ["r", "u_rescaled"],
+        ["r", "v_rescaled"],
+    ]
+    assert sorted(tensor.name for tensor in after.graph.initializer) == [
+        *("b_rescaled", "u_rescaled", "v_rescaled", "w_rescaled")
+    ]
+
+
 def test_what_is_left_alone_says_why():
     assert reasons(branches(output=True))["first"] == "'r' is an output of the graph"
     assert reasons(branches(**{"right.v": "u"}))["first"] == "weight 'u' is shared"
