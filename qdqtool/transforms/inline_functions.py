@@ -6,11 +6,10 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx
-from onnx import AttributeProto, inliner
+from onnx import AttributeProto, checker, inliner
 
 from qdqtool.graph.index.calls import MANY, call_counts, call_sites
 from qdqtool.graph.index.view import GraphView, NodeView, Scope
-from qdqtool.graph.io.tensors import is_external
 from qdqtool.graph.model import Model, opset_version
 from qdqtool.graph.scope import ScopePath, display, function_path, node_bodies, walk
 from qdqtool.graph.transformed import Transformed
@@ -77,15 +76,15 @@ def inline_like(quantized: Model, baseline: Model) -> Transformed[tuple[InlinedF
 
 
 def _reaching(view: GraphView, is_quantizable: Callable[[NodeView], bool]) -> set[ScopePath]:
-    """Return the functions that have such an operator, or call a function that has one."""
+    """Return the scopes that have such an operator, or call a function that has one."""
     sites = call_sites(view)
-    waiting = [node.scope for node in view.nodes() if node.scope.in_function and is_quantizable(node)]
+    waiting = [node.scope for node in view.nodes() if is_quantizable(node)]
     found: set[ScopePath] = set()
     while waiting:
         path = waiting.pop().path[:1]
         if path not in found:
             found.add(path)
-            waiting += [node.scope for node in sites.get(path, ()) if node.scope.in_function]
+            waiting += [node.scope for node in sites.get(path, ())]
     return found
 
 
@@ -108,8 +107,8 @@ def _inlined(model: Model, paths: Container[ScopePath]) -> Model | None:
     names = sorted({(function.domain, function.name) for function in functions})
     try:
         proto = inliner.inline_selected_functions(model.proto, names)
-    # A call with more inputs than its function has, and the like.
-    except (RuntimeError, ValueError, IndexError):
+    # A call with more inputs than its function has, a function of the model that calls itself, and the like.
+    except (RuntimeError, ValueError, IndexError, checker.ValidationError):
         return None
     _name_apart(proto)
     _share_constants(proto.graph)
@@ -141,7 +140,7 @@ def _share_constants(graph: onnx.GraphProto) -> None:
             known = first.setdefault(content, node.output[0])
             if known != node.output[0]:
                 same[node.output[0]] = known
-    if not same or any(value.name in same for value in graph.output):
+    if any(value.name in same for value in graph.output):
         return
     for node in _nodes(graph):
         node.input[:] = [same.get(name, name) for name in node.input]
@@ -155,7 +154,8 @@ def _content(node: onnx.NodeProto) -> tuple[object, ...] | None:
     if node.op_type != "Constant" or len(node.attribute) != 1 or node.attribute[0].type != AttributeProto.TENSOR:
         return None
     tensor = node.attribute[0].t
-    if is_external(tensor) or len(tensor.raw_data) < SHARED_BYTES:
+    # External data is elsewhere, so such a tensor has no raw data.
+    if len(tensor.raw_data) < SHARED_BYTES:
         return None
     return tensor.data_type, tuple(tensor.dims), hashlib.sha256(tensor.raw_data).digest()
 

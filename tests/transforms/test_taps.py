@@ -11,7 +11,7 @@ from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.running.ort_cpu import Session
-from qdqtool.transforms.taps import Hop, Taps, tap_tensors
+from qdqtool.transforms.taps import Hop, Taps, called_scopes, hop_into, tap_tensors
 
 X = np.array([1.1, -2.3, 3.7], np.float32)
 
@@ -196,3 +196,153 @@ def test_a_name_that_is_taken_is_not_used() -> None:
     before = run(model, feeds())
     after = run(tap_all(model).model, feeds())
     assert after["z"].tobytes() == before["z"].tobytes()
+
+
+DEEP = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[2] x, bool c, int64 n) => (float[2] y)
+<bool yes = {1}>
+{
+  y = Loop (n, yes, x) <body = outer (int64 i, bool go, float[2] v) => (bool gone, float[2] w) {
+    gone = Identity (go)
+    w = If (c) <
+      then_branch = t () => (float[2] r) {
+        r = Loop (n, yes, v) <body = inner (int64 j, bool on, float[2] p) => (bool off, float[2] q) {
+          off = Identity (on)
+          deep = Add (p, p)
+          q = Neg (deep)
+        }>
+      },
+      else_branch = e () => (float[2] s) { s = Abs (v) }
+    >
+  }>
+}
+"""
+
+
+def test_hops_go_from_the_outermost_body_inwards_and_loops_count() -> None:
+    tapped = tap_all(text_model(DEEP))
+    ((path, name),) = [key for key in tapped.report.places if key[1] == "deep"]
+    (tap,) = tapped.report.places[path, name]
+    assert [hop.label for hop in tap.hops] == list(path)
+    assert [hop.label.split(".")[1] for hop in tap.hops] == ["body", "then_branch", "body"]
+    assert (tap.stacked, any(hop.is_call for hop in tap.hops)) == (2, False)
+    x = np.array([1.0, -3.0], np.float32)
+    found = run(tapped.model, {"x": x, "c": np.array(True), "n": np.array(2, np.int64)})
+    # each inner step makes p to -2 * p
+    assert found[tap.output].tolist() == [[(2 * x).tolist(), (-4 * x).tolist()], [(8 * x).tolist(), (-16 * x).tolist()]]
+    assert found["y"].tolist() == (16 * x).tolist()
+
+
+def test_outputs_of_the_graph_are_read_where_they_are() -> None:
+    model = text_model(DEEP)
+    tapped = tap_all(model)
+    assert tapped.report.places[(), "y"][0].output == "y"
+    assert [value.name for value in tapped.model.proto.graph.output].count("y") == 1
+
+
+def test_a_tensor_that_is_asked_for_twice_is_read_once() -> None:
+    view = GraphView(text_model(DEEP))
+    value = next(value for value in view.values() if value.name == "deep")
+    tapped = tap_tensors(view, [value, value], lambda _: onnx.TensorProto.FLOAT)
+    assert len(tapped.model.proto.graph.output) == 2
+    unknown = tap_tensors(view, [value, value], lambda _: None)
+    assert unknown.report.unreachable == {
+        (value.scope.path, "deep"): "it stands in a branch of If and its type is unknown"
+    }
+
+
+@pytest.mark.parametrize("name", ["BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"])
+def test_floats_that_numpy_lacks_are_widened_exactly(name: str) -> None:
+    number = onnx.TensorProto.DataType.Value(name)
+    text = f"""<ir_version: 10, opset_import: ["": 21]> g (float[3] x) => (float[3] y) {{
+        small = Cast <to = {number}> (x)
+        y = Cast <to = 1> (small)
+    }}"""
+    tapped = tap_all(text_model(text))
+    found = run(tapped.model, {"x": np.array([1.0, -1.0625, 3.9], np.float32)})
+    (tap,) = tapped.report.places[(), "small"]
+    assert found[tap.output].dtype == np.float32
+    assert found[tap.output].tolist() == found["y"].tolist()
+
+
+OLD_SCAN = """
+<ir_version: 4, opset_import: ["": 9]>
+g (float[3,2] x) => (float[2] last, float[3,2] all) <float[2] start = {0.0, 0.0}>
+{
+  last, all = Scan <num_scan_inputs = 1, body = b (float[2] sum, float[2] row) => (float[2] total, float[2] copy) {
+      twice = Add (row, row)
+      total = Add (sum, twice)
+      copy = Identity (total)
+    }> (start, x)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("opset", "reason"), [(9, None), (8, "it stands in a body of Scan, which cannot return more outputs")]
+)
+def test_a_scan_with_a_batch_axis_is_not_entered(opset: int, reason: str | None) -> None:
+    tapped = tap_all(text_model(OLD_SCAN.replace('"": 9', f'"": {opset}')))
+    assert tapped.report.unreachable.get((("last.body",), "twice")) == reason
+    if reason is None:
+        (tap,) = tapped.report.places[("last.body",), "twice"]
+        x = np.arange(6, dtype=np.float32).reshape(3, 2)
+        assert run(tapped.model, {"x": x})[tap.output].tolist() == (2 * x).tolist()
+    else:
+        before = GraphView(text_model(OLD_SCAN.replace('"": 9', '"": 8'))).model.proto
+        assert tapped.model.proto.graph.node == before.graph.node
+
+
+OMITTED = """
+<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[2] x, int64 n) => (float[2] y, float[2] z)
+<bool yes = {1}>
+{
+  y = my.Two (x)
+  z = Loop (n, yes, x, x) <body = b (int64 i, bool go, float[2] v, float[2] u) => (bool gone, float[2] w, float[2] t) {
+    gone = Identity (go)
+    h = Add (v, u)
+    w = Neg (h)
+    t = Abs (v)
+  }>
+}
+<domain: "my", opset_import: ["": 21]>
+Two (p) => (q, r) { half = Neg (p) q = Exp (half) r = Abs (half) }
+"""
+
+
+def test_omitted_outputs_in_front_of_a_new_one_get_names() -> None:
+    tapped = tap_all(text_model(OMITTED))
+    assert tapped.report.unreachable == {}
+    x = np.array([1.0, -3.0], np.float32)
+    found = run(tapped.model, {"x": x, "n": np.array(2, np.int64)})
+    assert found["z"].tolist() == (2 * x - abs(x)).tolist()
+    values = {name: found[taps[0].output].tolist() for (_, name), taps in tapped.report.places.items()}
+    assert values["half"] == (-x).tolist()
+    assert values["r"] == abs(x).tolist()
+    assert values["h"] == [(2 * x).tolist(), (abs(x) - 2 * x).tolist()]
+
+
+@pytest.mark.parametrize("calls", [1024, 1025])
+def test_at_most_1024_places_of_a_tensor_are_read(calls: int) -> None:
+    model = text_model("""<ir_version: 10, opset_import: ["": 21, "my": 1]>
+    g (float[2] x) => (float[2] y) { y = my.Inner (x) }
+    <domain: "my", opset_import: ["": 21]> Inner (u) => (w) { t = Neg (u) w = Abs (t) }""")
+    for number in range(1, calls):
+        model.proto.graph.node.add(op_type="Inner", domain="my", input=["x"], output=[f"c{number}"])
+    view = GraphView(model)
+    report = tap_tensors(view, [view.scope(("my::Inner",)).values["t"]], lambda _: onnx.TensorProto.FLOAT).report
+    key = (("my::Inner",), "t")
+    assert len({tap.hops for tap in report.places[key]}) == 1024
+    reason = "its function is called in 1025 ways; the first 1024 are read"
+    assert report.unreachable == ({key: reason} if calls == 1025 else {})
+
+
+def test_a_call_leads_into_its_function_and_other_nodes_into_none() -> None:
+    view = GraphView(text_model(NESTED))
+    call, inner = view.main.nodes[0], view.scope(("my::Inner",)).nodes[0]
+    (scope,) = called_scopes(view, call)
+    assert scope.path == ("my::Outer",)
+    assert hop_into(scope, call) == Hop("a", is_call=True)
+    assert called_scopes(view, inner) == []

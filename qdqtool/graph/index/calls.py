@@ -45,7 +45,7 @@ def call_counts(view: GraphView) -> Mapping[ScopePath, int]:
     A call in the body of a loop counts once. A function that calls itself, or is called by one that does,
     has :data:`MANY` calls; one that nothing calls has none.
     """
-    functions = set(function_scopes(view).values())
+    functions = dict.fromkeys(function_scopes(view).values())  # in the order of the model, which reports keep
     callers = {function: [_caller(node) for node in nodes] for function, nodes in call_sites(view).items()}
     # From the main graph downwards, and without recursion: a hostile model may nest functions to any depth.
     open_calls = {function: sum(caller != MAIN for caller in callers.get(function, ())) for function in functions}
