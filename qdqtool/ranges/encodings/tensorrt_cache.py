@@ -51,7 +51,7 @@ def _entries(lines: list[str]) -> Iterator[tuple[str, float]]:
         name, colon, digits = text.rpartition(": ")
         try:
             (scale,) = struct.unpack(">f", bytes.fromhex(digits)) if len(digits) == 8 else (None,)
-        except ValueError:
+        except (ValueError, struct.error):  # fromhex skips spaces, so that eight characters may be fewer bytes
             scale = None
         if not colon or not name or scale is None:
             raise UsageError(f"line {number} is not 'name: ' and eight hexadecimal digits: {text[:80]!r}")
