@@ -37,3 +37,26 @@ def test_too_many_bins_or_values_are_refused():
         decode_counts("1*16385")
     with pytest.raises(ValueError, match="more values than a tensor can hold"):
         decode_counts(f"{10**18}*16384")
+
+
+def test_a_histogram_may_be_full_and_hold_as_much_as_a_tensor_can():
+    assert decode_counts(f"1*{BINS}").sum() == BINS
+    assert decode_counts(f"{2**62 - 1} 1")[:2].tolist() == [2**62 - 1, 1]
+    with pytest.raises(ValueError, match="add up to more values than a tensor can hold"):
+        decode_counts(f"{2**62 - 1} 1*2")
+    assert decode_counts(f"{2**60} {2**60}*3")[:4].tolist() == [2**60] * 4
+
+
+@pytest.mark.parametrize(("length", "is_read"), [(32, True), (33, False)])
+def test_a_run_has_32_characters_at_most(length, is_read):
+    text = "7*1".rjust(length, "0")
+    if is_read:
+        assert decode_counts(text)[:2].tolist() == [7, 0]
+        return
+    with pytest.raises(ValueError, match="are no list such as '3 0\\*40 17'"):
+        decode_counts(text)
+
+
+def test_a_run_of_none_and_no_text_are_nothing():
+    assert not decode_counts("").any()
+    assert decode_counts("5*0 3")[:2].tolist() == [3, 0]

@@ -11,8 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.errors import UsageError
+from qdqtool.ranges import file
 from qdqtool.ranges.file import encode_ranges, read_ranges
-from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorRange
+from qdqtool.ranges.types import (
+    UNSEEN,
+    CalibrationRecord,
+    Part,
+    PreparationStep,
+    Ranges,
+    TensorRange,
+    Trial,
+    TrialOutput,
+)
 
 RECORD = CalibrationRecord(
     method="max",
@@ -190,3 +200,121 @@ def test_a_file_of_version_1_is_read(tmp_path):
     }
     path.write_text(json.dumps(document))
     assert read_ranges(path) == Ranges(replace(RECORD, chunk=None), {((), "x"): TensorRange(-2.0, 1.0, 2.0, 4)})
+
+
+def test_trials_and_their_parameters_are_kept(tmp_path):
+    path = tmp_path / "r.json"
+    outputs = (TrialOutput(name="y", without_db=20.5, with_db=None),)
+    trial = Trial(samples=4, kept=False, outputs=outputs, problem="none")
+    steps = (PreparationStep("a", {"alpha": 0.5}, trial), PreparationStep("b"))
+    ranges = Ranges(replace(RECORD, preparation=steps, parameters={"percentile": 99.9}))
+    path.write_bytes(encode_ranges(ranges))
+    found = read_ranges(path)
+    assert found == ranges
+    assert [step.trial for step in found.record.preparation] == [trial, None]
+
+
+@pytest.mark.parametrize(
+    ("changes", "histogram"),
+    [
+        ({}, None),
+        ({"min": 2.0, "max": 2.0}, None),
+        ({"min": -2.0, "max": -1.0}, None),
+        ({"min": 0.0, "max": 0.0, "amax": 0.0, "count": 1}, {"exponent": None, "zeros": 1, "counts": ""}),
+        ({"count": 1, "min": 2.0, "max": 2.0}, {"exponent": -12, "zeros": 0, "counts": "0*8192 1"}),
+    ],
+)
+def test_a_range_at_the_bounds_of_what_is_possible_is_read(tmp_path, changes, histogram):
+    wanted = {"min": -2.0, "max": 1.0, "amax": 2.0, "count": 4, **changes}
+    found = read_ranges(stored(tmp_path, **changes, **({"histogram": histogram} if histogram else {})))
+    seen = found.tensors[(), "x"]
+    assert (seen.min, seen.max, seen.amax, seen.count) == tuple(wanted.values())
+    assert (seen.histogram is None) == (histogram is None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"unreadable": "why"}, "min -2.0, max 1.0, amax 2.0, count 4"),
+        ({"max": None}, "min -2.0, max None, amax 2.0, count 4"),
+        ({"min": None, "max": 2.0}, "min None, max 2.0, amax 2.0, count 4"),
+        ({"min": None, "max": None, "amax": 0.0, "count": 2}, "min None, max None, amax 0.0, count 2"),
+        ({"min": 0.0, "max": None, "amax": 0.0, "count": 0}, "min 0.0, max None, amax 0.0, count 0"),
+        ({"min": None, "max": 0.0, "amax": 0.0, "count": 0}, "min None, max 0.0, amax 0.0, count 0"),
+        ({"count": 0, "min": 0.0, "max": 0.0, "amax": 0.0}, "min 0.0, max 0.0, amax 0.0, count 0"),
+        (
+            {"min": None, "max": None, "amax": 0.0, "count": 0, "histogram": {**HISTOGRAM, "zeros": 0, "counts": ""}},
+            "min None, max None, amax 0.0, count 0",
+        ),
+    ],
+)
+def test_what_a_range_contradicts_itself_in_is_listed(tmp_path, changes, text):
+    path = stored(tmp_path, **changes)
+    with pytest.raises(UsageError) as caught:
+        read_ranges(path)
+    assert caught.value.message == f"ranges {path}: tensor 'x' has {text}, which contradict each other"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "is_read"),
+    [
+        ((0, 3, 0), True),
+        ((0, 3, 3), True),
+        ((1, 1, 1), True),
+        ((-1, 3, 0), False),
+        ((2, 3, 1), False),
+        ((0, 2, 3), False),
+        ((0, 4, 3), False),
+    ],
+)
+def test_a_part_has_its_bounds_in_order(tmp_path, bounds, is_read):
+    path = tmp_path / "r.json"
+    path.write_bytes(encode_ranges(Ranges(RECORD, part=Part(*bounds))))
+    if is_read:
+        assert read_ranges(path).part == Part(*bounds)
+        return
+    with pytest.raises(UsageError, match=f"part {bounds[0]} to {bounds[1]} of 3 samples, done to {bounds[2]}, contra"):
+        read_ranges(path)
+
+
+def test_one_name_in_two_scopes_is_two_tensors(tmp_path):
+    path = tmp_path / "r.json"
+    ranges = Ranges(RECORD, {((), "x"): range_of([1.0]), (("s",), "x"): range_of([2.0])})
+    path.write_bytes(encode_ranges(ranges))
+    assert read_ranges(path) == ranges
+
+
+def test_a_file_is_indented_and_ends_with_a_line_break():
+    lines = encode_ranges(Ranges(RECORD)).split(b"\n")
+    assert lines[:2] == [b"{", b'  "schema_version": 2,']
+    assert lines[-2:] == [b"}", b""]
+
+
+@pytest.mark.parametrize(("spare", "is_read"), [(0, True), (-1, False)])
+def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch, spare, is_read):
+    assert file.MAX_RANGES_BYTES == 256 << 20
+    path = stored(tmp_path)
+    monkeypatch.setattr(file, "MAX_RANGES_BYTES", path.stat().st_size + spare)
+    if is_read:
+        assert read_ranges(path).tensors
+        return
+    with pytest.raises(UsageError) as caught:
+        read_ranges(path)
+    assert caught.value.message == f"ranges {path} is larger than 0 MiB"
+
+
+def test_batchnorm_of_version_1_is_a_step_only_where_it_was_folded(tmp_path):
+    path = stored(tmp_path)
+    document = json.loads(path.read_text())
+    document["model"] = {"sha256": "m", "batchnorm_folded": False}
+    path.write_text(json.dumps(document))
+    assert read_ranges(path).record.preparation == ()
+
+
+def test_another_version_has_a_hint_and_no_backticks_of_the_decoder(tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text('{"schema_version": 2}')
+    with pytest.raises(UsageError) as caught:
+        read_ranges(path)
+    assert caught.value.message == f"ranges {path} is no ranges file: Object missing required field 'model'"
+    assert caught.value.hint.startswith("`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; ")

@@ -106,3 +106,57 @@ def test_a_tensor_that_one_shard_could_not_read_has_no_range():
     merged = merge_ranges([("a", shard(0, 32)), ("b", blind)])
     assert merged.tensors == {KEY: UNSEEN}
     assert merged.unreadable == {KEY: "its shape changes"}
+
+
+def test_only_what_could_not_be_read_is_listed_in_the_order_of_the_tensors():
+    keys = [((), name) for name in "abc"]
+    tensors = dict.fromkeys(keys, seen([1.0]))
+    one = Ranges(RECORD, tensors, {keys[2]: "late"}, Part(0, 32, 32))
+    two = Ranges(RECORD, tensors, {keys[0]: "early"}, Part(32, 80, 80))
+    merged = merge_ranges([("one", one), ("two", two)])
+    assert list(merged.unreadable.items()) == [(keys[0], "early"), (keys[2], "late")]
+    assert merged.tensors == {keys[0]: UNSEEN, keys[1]: seen([1.0, 1.0]), keys[2]: UNSEEN}
+    assert merged.part is None
+    assert merged.record == RECORD
+
+
+def test_messages_say_which_files_and_what_to_do():
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("b", shard(32, 80, samples=96)), ("a", shard(0, 32))])
+    assert caught.value.message == "a and b cannot be merged: each is of another data, 80 and 96 samples"
+    assert (
+        caught.value.hint == "every shard needs the same model, data and options, and only another number of the shard"
+    )
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 32)), ("b", shard(32, 80, data_sha256="e"))])
+    assert caught.value.message == "a and b cannot be merged: each is of another data"
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", replace(shard(16, 80), part=Part(16, 80, 32)))])
+    assert caught.value.message == "a is of an interrupted calibration: 16 of its 64 samples are done"
+    assert caught.value.hint == "run the same calibration again; it goes on where it stopped"
+
+
+@pytest.mark.parametrize("changes", [{"random": True}, {"seed": 0}, {"random": True, "seed": 0}])
+def test_random_data_is_of_another_seed(changes):
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 32)), ("b", shard(32, 80, **changes))])
+    assert caught.value.message == "a and b cannot be merged: each is of another seed"
+
+
+def test_parameters_are_listed_in_order():
+    one, two = {"b": 1, "a": 2}, {"a": 2, "b": 1}
+    merged = merge_ranges([("a", shard(0, 32, parameters=one)), ("b", shard(32, 80, parameters=two))])
+    assert merged.tensors == {KEY: seen([1.0, 1.0])}
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 32, parameters=one)), ("b", shard(32, 80))])
+    assert caught.value.message.endswith("each is of another method, 'entropy a=2 b=1' and 'entropy'")
+
+
+def test_a_shard_within_another_is_held_twice():
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 80)), ("b", shard(16, 48))])
+    assert caught.value.message == "a and b both hold samples 16 to 47"
+    assert caught.value.hint == "name each shard once, and only those of one number of shards"
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 32)), ("b", shard(33, 80))])
+    assert (caught.value.message, caught.value.hint) == ("no shard holds samples 32 to 32 of 80", "name every shard")

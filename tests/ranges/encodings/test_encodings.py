@@ -228,3 +228,75 @@ def test_ranges_of_ours_are_not_another_tool_s_and_the_hint_says_where_they_go(t
     with pytest.raises(UsageError, match="is what `qdqtool calibrate` writes") as caught:
         read_encodings(written(tmp_path, '{"schema_version": 2, "tensors": []}'))
     assert "--calibration-cache" in caught.value.hint
+
+
+def test_ids_are_sorted_and_aimet_is_only_read():
+    assert encodings.names() == ("aimet", "npz", "ort-json", "tensorrt-cache")
+    assert encodings.writable() == ("npz", "ort-json", "tensorrt-cache")
+    assert [encodings.keeps_ends(name) for name in encodings.names()] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(("length", "is_read"), [(4_096, True), (4_097, False)])
+def test_a_name_has_4096_characters_at_most(length, is_read, tmp_path):
+    path = written(tmp_path, json.dumps({"b": [0, 1], "a" * length: [0, 1]}))
+    if is_read:
+        assert set(amax(path)) == {"b", "a" * length}
+        return
+    with pytest.raises(UsageError) as caught:
+        read_encodings(path)
+    assert caught.value.message == (
+        f"ONNX Runtime calibration table {path}: names a tensor with 4097 characters, which no model has"
+    )
+
+
+def test_a_long_message_ends_after_400_characters(tmp_path):
+    whole = "tensor '' has the range 1 to 0; both ends must be finite and in order"
+    for extra in (0, 1):
+        name = "a" * (400 - len(whole) + extra)
+        path = written(tmp_path, json.dumps({name: [1, 0]}))
+        with pytest.raises(UsageError) as caught:
+            read_encodings(path)
+        message = caught.value.message.removeprefix(f"ONNX Runtime calibration table {path}: ")
+        text = whole.replace("''", f"'{name}'")
+        assert message == (text if not extra else f"{text[:400]}…")
+
+
+def test_a_table_without_tensors_is_read(tmp_path):
+    assert amax(written(tmp_path, '{"CLS": "TensorsData", "data": {}}')) == {}
+
+
+@pytest.mark.parametrize(("spare", "is_read"), [(0, True), (-1, False)])
+def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch, spare, is_read):
+    path = written(tmp_path, "TRT-8601\nx: 3f800000\n")
+    monkeypatch.setattr(encodings, "MAX_RANGES_BYTES", path.stat().st_size + spare)
+    if is_read:
+        assert recognize(path) == "tensorrt-cache"
+        return
+    with pytest.raises(UsageError) as caught:
+        recognize(path)
+    assert caught.value.message == f"{path} is larger than 0 MiB"
+
+
+def test_what_is_unknown_is_told_what_is_known(tmp_path):
+    known = "AIMET encodings, npz of ranges, ONNX Runtime calibration table, TensorRT calibration cache"
+    for text in ("plain", '{"tensors": []}', '{"schema_version": 2}', "[]"):
+        path = written(tmp_path, text)
+        with pytest.raises(UsageError) as caught:
+            read_encodings(path)
+        assert caught.value.message == f"{path} is no range file that is known; known are: {known}"
+    path = written(tmp_path, ' \n{"a": 1,}')
+    with pytest.raises(UsageError) as caught:
+        read_encodings(path)
+    assert caught.value.message.startswith(f"{path} is not valid JSON: ")
+
+
+def test_the_hint_for_ranges_of_ours_quotes_the_path(tmp_path):
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    path = written(folder, '{"schema_version": 2, "tensors": [], "more": 0}')
+    with pytest.raises(UsageError) as caught:
+        read_encodings(path)
+    assert (
+        caught.value.message == f"{path} is what `qdqtool calibrate` writes, which needs the model as it was prepared"
+    )
+    assert caught.value.hint == f"quantize with it: `qdqtool quantize MODEL --calibration-cache '{path}' -o OUT.onnx`"
