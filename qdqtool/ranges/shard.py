@@ -49,8 +49,8 @@ def parse_shard(text: str, option: str) -> Shard:
     Raises:
         UsageError: The text has another form, or there is no such shard.
     """
-    number, slash, of = text.partition("/")
+    number, _, of = text.partition("/")
     digits = text.isascii() and number.isdecimal() and of.isdecimal() and len(text) < 16
-    if not slash or not digits:
+    if not digits:
         raise UsageError(f"{option} is '{text}'; it must be I/N, such as 2/4 for the second of four")
     return Shard(int(number), int(of))

@@ -17,6 +17,7 @@ from mutation.reach import distance, lines_of_functions, lines_then
 )
 def test_a_test_in_its_place_is_nearest(test: str, far: int):
     assert distance("qdqtool/rules/fixes/pair.py", test) == far
+    assert distance("qdqtool/rules/fixes/_pair.py", test) == far
 
 
 def test_lines_of_a_file_that_did_not_change_are_the_same():

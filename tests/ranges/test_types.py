@@ -1,5 +1,7 @@
 """Ranges, their parts and their records."""
 
+from math import inf
+
 import numpy as np
 import pytest
 from support.magnitudes import seen
@@ -19,7 +21,7 @@ def test_one_range_without_a_histogram_leaves_both_without():
 def test_a_tensor_without_values_changes_nothing_on_either_side():
     counted = seen(np.float32([-3, 1]))
     assert counted.merge(UNSEEN) == UNSEEN.merge(counted) == counted
-    assert UNSEEN.merge(UNSEEN) == UNSEEN
+    assert UNSEEN.merge(UNSEEN) == UNSEEN == TensorRange(inf, -inf, 0.0, 0, None)
 
 
 def test_ranges_know_their_samples_and_what_had_no_values():

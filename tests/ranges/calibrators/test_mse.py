@@ -95,3 +95,12 @@ def test_the_reason_names_the_grid():
     assert (found.method, found.reason, found.apart) == ("mse", "least squared error on int8", None)
     plain = MSE.threshold(TensorRange(-1.0, 2.0, 2.0, 5), GOAL)
     assert (plain.amax, plain.method, plain.reason) == (2.0, "mse", "nothing is clipped")
+    zeros = MSE.threshold(seen(np.zeros(3, np.float32)), GOAL)
+    assert (zeros.amax, zeros.reason) == (0.0, "nothing is clipped")
+    assert MSE.needs_histogram
+
+
+def test_a_threshold_beyond_all_values_is_not_tried():
+    """With 1.04 of the largest magnitude, most values would lie on the code before the last."""
+    density = Density.of(counted({8_910: 10_000, 9_999: 3_000}), 10_000.0)
+    assert search(density, formats.get("int4")).amax == 10_000.0

@@ -125,3 +125,7 @@ def test_a_goal_has_the_default_percentile():
     values = seen(np.arange(1, 100_001, dtype=np.float32))
     assert PERCENTILE.threshold(values, GOAL).reason == "99.99 % of the values are not clipped"
     assert PERCENTILE.threshold(values, GOAL).amax == pytest.approx(99_990, abs=8)
+
+
+def test_values_in_the_last_bin_are_counted():
+    assert magnitude_at(counted({0: 5, (1 << 14) - 1: 5}), 0.9) == (1 << 14) - 0.2
