@@ -68,4 +68,5 @@ def largest(array: Array) -> float:
         return 0.0
     # min and max return NaN where there is one; most arrays are finite and need no mask.
     low, high = float(array.min()), float(array.max())
-    return max(abs(low), abs(high)) if np.isfinite(high - low) else largest(array[np.isfinite(array)])
+    finite = np.isfinite(low) and np.isfinite(high)
+    return max(abs(low), abs(high)) if finite else largest(array[np.isfinite(array)])
