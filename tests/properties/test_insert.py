@@ -8,6 +8,7 @@ import onnx
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from onnx import TensorProto
 from support.ort_verdict import Arrays, ort_outputs
 from support.random_models import (
     assert_same_outputs,
@@ -56,7 +57,9 @@ def test_our_core_agrees_with_the_reference_whatever_the_scales(folder, data, mo
     assume(entries)
     made, _ = insert(folder, model, entries, weights)
     failed = {gate.name for gate in check_model(made).gates if not gate.passed}
-    assert failed <= {"activations", "weights"}, failed
+    # Random inputs fill the range of the first Q: products of them overflow float16.
+    half = TensorProto.FLOAT16 in brute.elem_types(model.proto).values()
+    assert failed <= {"activations", "weights"} | ({"finite"} if half else set()), failed
 
 
 @tried_on(15)
