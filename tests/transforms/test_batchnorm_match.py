@@ -302,3 +302,9 @@ def test_the_producer_must_be_of_the_same_scope():
     model.graph.initializer.append(numpy_helper.from_array(np.array(True), "flag"))
     model.graph.node.append(helper.make_node("If", ["flag"], ["y"], then_branch=branch, else_branch=other))
     assert matches(model) == []
+
+
+def test_a_matmul_whose_channels_are_on_its_last_axis_is_left():
+    model = norm_model("MatMul", (3, 4))
+    del model.graph.node[0].input[2]
+    assert matches(model) == []
