@@ -75,5 +75,5 @@ def split_outliers(seen: TensorRange, lost: float) -> OutlierSplit | None:
 
 
 def _is_mask(seen: TensorRange, nearest: float) -> bool:
-    negative = seen.min == -seen.amax and seen.max < nearest
-    return negative and seen.amax >= MASK_MAGNITUDE and nearest >= 0.9 * seen.amax
+    # A largest value below the nearest distant magnitude means that all distant values are negative.
+    return seen.max < nearest and seen.amax >= MASK_MAGNITUDE and nearest >= 0.9 * seen.amax

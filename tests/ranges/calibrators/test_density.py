@@ -109,6 +109,14 @@ def test_the_error_of_16_bits_is_a_twelfth_of_a_step_squared_and_that_of_clippin
     assert error == pytest.approx(wanted, rel=1e-7, abs=noise)
 
 
+def test_nothing_but_rounding_is_the_error_of_16_bits_without_clipping():
+    density = Density.of(counted({0: 10, 2: 30}, 3), 24.0)
+    errors = squared_error(density, np.array([24.0, 48.0]), formats.get("int16"))
+    assert errors == pytest.approx(
+        [40 * (24 / 32767) ** 2 / 12, 40 * (48 / 32767) ** 2 / 12], rel=1e-4
+    )  # differences of sums near 2e4
+
+
 def test_the_bins_of_a_density_end_with_the_largest_magnitude():
     density = Density.of(counted({0: 3, 2: 5}, 1), 5.5)
     assert density.edges.tolist() == [0, 2, 4, 5.5]
