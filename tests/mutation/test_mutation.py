@@ -23,7 +23,11 @@ def unused(a):
     return a + 1
 """
 TESTS = """\
+import os
+
 from qdqtool.small import clipped
+
+PROCESS = os.getpid()
 
 
 def test_low():
@@ -34,9 +38,10 @@ def test_high():
     assert clipped(9, 1) == 3
 
 
-def test_flaky(request):
-    # It fails without a fault too, where it runs alone.
-    assert request.session.testscollected != 1 or request.node.nodeid == ""
+def test_process():
+    # It fails without a fault too, in a child of the process that imported it.
+    assert clipped(2, 1) == 2
+    assert os.getpid() == PROCESS
 """
 
 
@@ -61,7 +66,7 @@ def mutants(project: Path, *words: str) -> str:
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stderr + done.stdout
 
 
 def test_what_no_test_notices_is_shown(project: Path):
@@ -78,7 +83,9 @@ def test_what_no_test_notices_is_shown(project: Path):
     }
     *_, table, idle = printed.splitlines()
     assert table.split() == ["small.py", "6", "3", "3", "0", "50.0", "%"]
-    assert idle.split()[-1] == "tests/test_small.py::test_flaky"
+    assert idle.split()[-1] == "tests/test_small.py::test_process"
+    told = "not asked any more, since it fails without a fault: tests/test_small.py::test_process\n"
+    assert printed.count(told) == 1
 
     # A new test is asked about what was alive; what was killed is not tried again.
     with (project / "tests/test_small.py").open("a") as file:
