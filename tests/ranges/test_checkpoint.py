@@ -98,7 +98,7 @@ def test_the_command_line_merges_shards_to_the_same_bytes(folder, whole, tmp_pat
     assert "35 of 83 samples (shard 2/2)" in done.out.replace("\n", " ")
     done = qdqtool("merge", tmp_path / "2.json", tmp_path / "1.json", "-o", tmp_path / "all.json")
     assert done.code == 0, done.err
-    assert "entropy over 83 samples, from 2 shards" in done.out
+    assert "ranges of 2 tensors from 2 shards, calibrated with entropy over 83 samples" in done.out
     assert (tmp_path / "all.json").read_bytes() == whole["entropy"]
     done = qdqtool("merge", tmp_path / "2.json", "-o", tmp_path / "half.json")
     assert (done.code, done.out) == (2, "")
