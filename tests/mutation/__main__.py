@@ -273,8 +273,7 @@ def _judge(run: Run, wanted: Mapping[str, Sequence[Mutant]]) -> Iterator[Judged]
         results.close()
         source = (run.root / module).read_text()
         for mutant in mutants:
-            if (result := known.get(mutant.identity)) is not None:
-                yield Judged.of(mutant, result, source, entries)
+            yield Judged.of(mutant, known.get(mutant.identity), source, entries)
 
 
 def _idle(run: Run, judged: Iterable[Judged]) -> Sequence[tuple[str, float]]:

@@ -10,7 +10,7 @@ from mutation.mutants import Mutant
 from mutation.results import Result
 from mutation.trials import NO_PYTHON
 
-COUNTED = ("killed", "alive", "equivalent")
+COUNTED = ("killed", "alive", "equivalent", "untried")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Judged:
         line: Number of the first changed line.
         before: The changed lines without the fault, joined; empty for one that was killed.
         after: The same with the fault.
-        state: ``killed``, ``alive``, ``equivalent``, or ``invalid`` for what is no Python.
+        state: ``killed``, ``alive``, ``equivalent``, ``untried``, or ``invalid`` for what is no Python.
         result: The tests that were asked.
         reason: Why it is equivalent.
     """
@@ -36,8 +36,10 @@ class Judged:
     reason: str = ""
 
     @classmethod
-    def of(cls, mutant: Mutant, result: Result, source: str, entries: Sequence[Equivalent]) -> "Judged":
+    def of(cls, mutant: Mutant, result: Result | None, source: str, entries: Sequence[Equivalent]) -> "Judged":
         """The mutant with its state; only of one that is alive the change is looked at, which takes time."""
+        if result is None:
+            return cls(mutant.path, mutant.lines[0], "", "", "untried", Result(None, 0, 0, {}))
         if result.killer is not None:
             state = "invalid" if result.killer == NO_PYTHON else "killed"
             return cls(mutant.path, mutant.lines[0], "", "", state, result)
@@ -58,10 +60,10 @@ def printed(judged: Sequence[Judged], room_of: Callable[[str], str]) -> str:
     ]
     if lines:
         lines.append("")
-    lines.append(f"{'room':<18}{'mutants':>8}{'killed':>8}{'alive':>8}{'equivalent':>12}{'score':>8}")
+    lines.append(f"{'room':<18}{'mutants':>8}{'killed':>8}{'alive':>8}{'equivalent':>12}{'untried':>9}{'score':>8}")
     for room, counts in _counts(judged, room_of).items():
         total = sum(counts[state] for state in COUNTED)
-        figures = "".join(f"{counts[state]:>{width}}" for state, width in zip(COUNTED, (8, 8, 12), strict=True))
+        figures = "".join(f"{counts[state]:>{width}}" for state, width in zip(COUNTED, (8, 8, 12, 9), strict=True))
         lines.append(f"{room:<18}{total:>8}{figures}{_score(counts):>8}")
     return "\n".join(lines)
 

@@ -74,7 +74,7 @@ def test_what_no_test_notices_is_shown(project: Path):
     found = json.loads((project / "out.json").read_text())
     alive = {(each["line"], each["after"]) for each in found["mutants"] if each["state"] == "alive"}
     assert alive == {(5, "if value <= low:"), (11, "return a - 1"), (11, "return a + 2")}
-    assert found["rooms"] == {"small.py": {"killed": 3, "alive": 3, "equivalent": 0, "score": "50.0 %"}}
+    assert found["rooms"] == {"small.py": {"killed": 3, "alive": 3, "equivalent": 0, "untried": 0, "score": "50.0 %"}}
     killers = {(each["line"], each["result"]["killer"]) for each in found["mutants"] if each["state"] == "killed"}
     assert killers == {
         (1, "tests/test_small.py::test_high"),
@@ -82,7 +82,7 @@ def test_what_no_test_notices_is_shown(project: Path):
         (7, "tests/test_small.py::test_high"),
     }
     *_, table, idle = printed.splitlines()
-    assert table.split() == ["small.py", "6", "3", "3", "0", "50.0", "%"]
+    assert table.split() == ["small.py", "6", "3", "3", "0", "0", "50.0", "%"]
     assert idle.split()[-1] == "tests/test_small.py::test_process"
     told = "not asked any more, since it fails without a fault: tests/test_small.py::test_process\n"
     assert printed.count(told) == 1
@@ -90,4 +90,4 @@ def test_what_no_test_notices_is_shown(project: Path):
     # A new test is asked about what was alive; what was killed is not tried again.
     with (project / "tests/test_small.py").open("a") as file:
         file.write("\n\ndef test_unused():\n    from qdqtool.small import unused\n    assert unused(1) == 2\n")
-    assert mutants(project).splitlines()[-1].split() == ["small.py", "6", "5", "1", "0", "83.3", "%"]
+    assert mutants(project).splitlines()[-1].split() == ["small.py", "6", "5", "1", "0", "0", "83.3", "%"]
