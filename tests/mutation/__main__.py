@@ -123,10 +123,12 @@ def _modules(root: Path, where: Iterable[str], changed: str | None) -> Iterator[
 def _changed_lines(root: Path, revision: str) -> Mapping[str, set[int]]:
     """Numbers of the lines of each module that a revision has not, or has otherwise."""
     words = ["git", "diff", "--unified=0", "--no-color", revision, "--", "qdqtool"]
-    told = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    if told.returncode:
+        raise click.BadParameter(told.stderr.strip().splitlines()[0], param_hint="'--changed'")
     found: dict[str, set[int]] = {}
     path = ""
-    for line in told.splitlines():
+    for line in told.stdout.splitlines():
         if line.startswith("+++ "):
             path = line.removeprefix("+++ ").removeprefix("b/")
         elif line.startswith("@@"):

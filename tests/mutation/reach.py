@@ -188,7 +188,9 @@ def measure(folder: Path, root: Path, tests: Sequence[str], jobs: int) -> None:
     }
     words = ["-q", "-p", "no:cacheprovider", "-p", "mutation.reach_plugin", *selection()]
     words += ["-n", str(jobs), "--dist", "worksteal"] if jobs > 1 else []
-    subprocess.run([sys.executable, "-m", "pytest", *words, *tests], cwd=root, env=environment, check=False)
+    # Standard output is for the table.
+    pytest = [sys.executable, "-m", "pytest", *words, *tests]
+    subprocess.run(pytest, cwd=root, env=environment, check=False, stdout=2)
     _merge(folder, root)
     sources = {str(path.relative_to(root)): path.read_text() for path in (root / "qdqtool").rglob("*.py")}
     (folder / "sources.json").write_text(json.dumps(sources))

@@ -45,7 +45,7 @@ class Judged:
             return cls(mutant.path, mutant.lines[0], "", "", state, result)
         before, after = mutant.change(source)
         for entry in entries:
-            if (entry.module, entry.line, entry.mutant) == (mutant.path, before, after):
+            if entry.is_about(mutant.path, before, after):
                 return cls(mutant.path, mutant.lines[0], before, after, "equivalent", result, entry.reason)
         return cls(mutant.path, mutant.lines[0], before, after, "alive", result)
 

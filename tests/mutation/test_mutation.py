@@ -59,12 +59,16 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def mutants(project: Path, *words: str) -> str:
+def run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(project), str(ROOT / "tests")])}
     command = [sys.executable, "-m", "mutation", "qdqtool/small.py", "--jobs", "1", *words]
-    done = subprocess.run(
+    return subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
+
+
+def mutants(project: Path, *words: str) -> str:
+    done = run(project, *words)
     assert done.returncode == 0, done.stderr
     return done.stderr + done.stdout
 
@@ -91,3 +95,11 @@ def test_what_no_test_notices_is_shown(project: Path):
     with (project / "tests/test_small.py").open("a") as file:
         file.write("\n\ndef test_unused():\n    from qdqtool.small import unused\n    assert unused(1) == 2\n")
     assert mutants(project).splitlines()[-1].split() == ["small.py", "6", "5", "1", "0", "0", "83.3", "%"]
+
+
+def test_an_unknown_revision_is_a_usage_error(project: Path):
+    subprocess.run(["git", "init", "--quiet"], cwd=project, check=True)
+    done = run(project, "--changed", "nonsense")
+    assert done.returncode == 2
+    assert "Invalid value for '--changed': fatal: bad revision 'nonsense'" in done.stderr
+    assert "Traceback" not in done.stderr
