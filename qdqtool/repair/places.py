@@ -68,7 +68,7 @@ class _FloatTensors:
             for node in index.view.nodes()
             if _computes(node, index)
             for value in _values(node)
-            if index.is_float(value)
+            if _is_activation(value, index)
         }
 
     def __contains__(self, value: Value) -> bool:
@@ -78,11 +78,16 @@ class _FloatTensors:
 
 
 def _computes(node: NodeView, index: ModelIndex) -> bool:
-    """Return whether a node makes floats, and is neither a DQ nor a constant.
+    """Return whether a node makes floats of activations, and is neither Q nor DQ.
 
-    What stands between Q and DQ is passed by: the same values may have other codes.
+    What stands between Q and DQ is passed by: the same values may have other codes. So is what only constants reach,
+    such as the Transpose of a weight: no run reads it, and what it changes shows at the operator that reads it.
     """
-    return not is_qdq(node) and bool(node.proto.input) and any(map(index.is_float, _values(node)))
+    return not is_qdq(node) and bool(node.proto.input) and any(_is_activation(value, index) for value in _values(node))
+
+
+def _is_activation(value: Value, index: ModelIndex) -> bool:
+    return index.is_float(value) and not index.constants.is_constant(value)
 
 
 def _values(node: NodeView) -> list[Value]:

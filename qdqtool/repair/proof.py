@@ -11,7 +11,6 @@ from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds, with_shap
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
 from qdqtool.numerics.dtypes import Array
@@ -136,15 +135,16 @@ class Prover:
         keys = dict.fromkeys(key for place in places for key in place.keys)
         first, second = self._digests(old, keys), self._digests(new, keys)
         compared = [place for place in places if place.key in first and place.key in second]
-        different = {key for key in first if key in second and first[key] != second[key]}
-        fault = next((_place_fault(place, first, second) for place in compared if _is_fault(place, different)), None)
+        equal = {key for key in first if first[key] == second.get(key)}
+        fault = next((_place_fault(place, first, second) for place in compared if _is_fault(place, equal)), None)
         varied = is_varied or any(len(set(first[place.key])) > 1 for place in compared)
         return Proof(None, len(compared), fault, varied)
 
     def _digests(self, index: ModelIndex, keys: Iterable[TensorKey]) -> dict[TensorKey, list[bytes]]:
         """Return a digest of each tensor for each sample; without those that cannot be read."""
-        values = [value for key in keys if (value := _value(index, key)) is not None]
-        if not values or self._feeds is None:
+        assert self._feeds is not None
+        values = [index.view.scope(path).values[name] for path, name in keys]
+        if not values:
             return {}
         try:
             tapped = tap_tensors(index.view, values, index.elem_type)
@@ -174,7 +174,7 @@ def same_values(before: Run, after: Run) -> bool:
     """Return whether all outputs have equal values on all samples; the sign of zeros and the bits of NaN may differ."""
     # With equal_nan, np.array_equal calls isnan, which raises TypeError on arrays of strings.
     return all(
-        array.shape == second[name].shape and np.array_equal(array, second[name], equal_nan=array.dtype.kind == "f")
+        np.array_equal(array, second[name], equal_nan=array.dtype.kind == "f")
         for first, second in zip(before.samples, after.samples, strict=True)
         for name, array in first.items()
     )
@@ -184,13 +184,6 @@ def _varies(run: Run) -> bool:
     """Return whether any output differs between two samples."""
     first, *others = run.samples
     return any(not equal_bits(array, other[name]) for other in others for name, array in first.items())
-
-
-def _value(index: ModelIndex, key: TensorKey) -> Value | None:
-    path, name = key
-    scope = next((scope for scope in index.view.scopes if scope.path == path), None)
-    value = scope.values.get(name) if scope is not None else None
-    return value if value is not None and not index.is_constant(value) else None
 
 
 def _digest(arrays: Iterable[Array]) -> bytes:
@@ -203,9 +196,9 @@ def _digest(arrays: Iterable[Array]) -> bytes:
     return found.digest()
 
 
-def _is_fault(place: Place, different: AbstractSet[TensorKey]) -> bool:
-    """Return whether a difference at a place reaches what reads it."""
-    return place.key in different and (not place.readers or any(key in different for key in place.readers))
+def _is_fault(place: Place, equal: AbstractSet[TensorKey]) -> bool:
+    """Return whether a place differs, and it is not known that nothing of it reaches the operators that read it."""
+    return place.key not in equal and not (place.readers and equal >= set(place.readers))
 
 
 def _place_fault(place: Place, before: Mapping[TensorKey, list[bytes]], after: Mapping[TensorKey, list[bytes]]) -> str:

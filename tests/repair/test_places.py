@@ -71,6 +71,27 @@ def test_a_changed_constant_node_shows_at_what_reads_it() -> None:
     assert places(text, text.replace("{1, 2, 3, 4}> ()", "{1, 2, 3, 5}> ()")) == {"m": ("r",)}
 
 
+def test_a_changed_weight_shows_at_the_operator_behind_those_that_move_it() -> None:
+    """The Transpose of a constant is constant: no run reads it."""
+    text = CHAIN.replace(
+        "m = MatMul (d, w)", "k = DequantizeLinear (w8, s, z) v = Transpose (k) u = Neg (v) m = MatMul (d, u)"
+    ).replace("float s", "int8[2,2] w8 = {1, 2, 3, 4}, float s")
+    assert places(text, text.replace("(w8, s", "(w8, t")) == {"m": ("r",)}
+    assert places(text, text.replace("u = Neg (v)", "u = Abs (v)")) == {"m": ("r",)}
+
+
+def test_an_operator_that_reads_a_place_twice_hides_no_other_reader() -> None:
+    text = CHAIN.replace("r = Tanh (m)", "h = Mul (m, m) r = Tanh (m)")
+    assert places(text, text.replace("MatMul (d, w)", "MatMul (x, w)")) == {"m": ("h", "r")}
+
+
+def test_the_floats_of_an_operator_that_makes_whole_numbers_too_are_places() -> None:
+    text = CHAIN.replace("r = Tanh (m)", "h, i = TopK (m, one) r = Tanh (h)").replace(
+        "float s", "int64[1] one = {1}, float s"
+    )
+    assert places(text, text.replace("TopK (m, one)", "TopK <axis = 0> (m, one)")) == {"h": ("r",)}
+
+
 def test_codes_and_other_numbers_are_no_places() -> None:
     text = CHAIN.replace("r = Tanh (m)", "i = Cast <to = 7> (m) j = Neg (i) h = Cast <to = 1> (j) r = Tanh (h)")
     assert places(text, text.replace("Neg (i)", "Abs (i)")) == {"h": ("r",)}

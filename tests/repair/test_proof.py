@@ -60,8 +60,9 @@ def equal_samples(tmp_path: Path) -> DataRequest:
     return DataRequest(path=tmp_path / "d.npz")
 
 
-def test_samples_over_which_nothing_varies_prove_nothing(equal_samples: DataRequest) -> None:
-    proof = prove(network(), network(), equal_samples)
+@pytest.mark.parametrize("samples", [2, 3])
+def test_samples_over_which_nothing_varies_prove_nothing(equal_samples: DataRequest, samples: int) -> None:
+    proof = prove(network(), network(), DataRequest(path=equal_samples.path, samples=samples))
     assert (proof.holds, proof.problem) == (False, NOTHING_VARIES)
 
 
@@ -132,6 +133,9 @@ NAN, OTHER_NAN = np.frombuffer(b"\0\0\xc0\x7f\1\0\xc0\x7f", F)
         (F([[1, 2]]), F([1, 2]), False, False),
         (F([]), np.zeros((0, 1), F), False, False),
         (np.array([1], np.int32), np.array([1], np.int64), False, True),
+        (np.array([0], np.int32), np.array([0], np.uint32), False, True),
+        (F([0]), np.array([0], np.int32), False, True),
+        (F([1, NAN]), F([[1, NAN]]), False, False),
         (np.array(["a", "b"], object), np.array(["a", "b"], object), True, True),
         (np.array(["a", "b"], object), np.array(["a", "c"], object), False, False),
     ],
@@ -231,3 +235,126 @@ def test_a_difference_that_no_reader_sees_is_no_fault() -> None:
     before = Model(onnx.parser.parse_model(text.replace("b = Neg (a)", "b = Relu (a)")))
     after = Model(onnx.parser.parse_model(moved.replace("b = Neg (a)", "b = Relu (a)")))
     assert prove(before, after).holds
+
+
+def parsed(nodes: str, constants: str = "", opset: int = 21, outputs: str = "float[1,4] y") -> Model:
+    header = f'<ir_version: 10, opset_import: ["": {opset}]>'
+    return Model(onnx.parser.parse_model(f"{header} g (float[1,4] x) => ({outputs}) <{constants}> {{ {nodes} }}"))
+
+
+def changed(
+    nodes: str, constants: str, now: str = "float t = {3}", opset: int = 21, outputs: str = "float[1,4] y"
+) -> tuple[Model, Model]:
+    """Two models: the second reads ``t`` instead of ``s`` at the first place."""
+    other = nodes.replace(" s)", " t)", 1)
+    return parsed(nodes, constants, opset, outputs), parsed(other, f"{constants}, {now}", opset, outputs)
+
+
+def test_one_output_that_varies_is_enough() -> None:
+    model = parsed(
+        "c = Mul (x, zero) k = Abs (c) y = Neg (x)", "float zero = {0}", outputs="float[1,4] k, float[1,4] y"
+    )
+    assert prove(model, model).holds
+
+
+def test_one_sample_that_differs_from_the_first_is_enough(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=F([[[1, 2, 3, 4]]] * 2 + [[[1, 2, 3, 5]]]))
+    assert prove(relu(), relu(), DataRequest(path=tmp_path / "d.npz")).holds
+
+
+def test_inner_tensors_prove_with_two_samples_too() -> None:
+    before, after = changed(
+        "a = Mul (x, s) c = Mul (a, zero) y = Abs (c)", "float s = {2}, float zero = {0}", "float t = {2}"
+    )
+    assert prove(before, after, DataRequest(samples=2)).holds
+
+
+WEIGHT = """
+  d = DequantizeLinear (w, s)
+  e = Transpose (d)
+  m = MatMul (x, e)
+  n = Add (m, b)
+  h = Softmax (n)
+  v = Neg (x)
+"""
+
+
+def test_a_changed_weight_is_seen_behind_the_operators_that_move_it() -> None:
+    """The Softmax is saturated, and the Transpose of a constant is constant, so only the MatMul shows the scale."""
+    constants = "int8[2,4] w = {100, 50, 70, 90, 1, 2, 3, 4}, float s = {100}, float[2] b = {90000, 0}"
+    outputs = "float[1,2] h, float[1,4] v"
+    proof = prove(*changed(WEIGHT, constants, "float t = {150}", outputs=outputs))
+    assert proof == Proof(None, 1, "tensor 'm', next to the change, is another one on sample 0")
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1, 1e20])
+def test_differences_of_any_size_are_seen(scale: float) -> None:
+    constants = f"float s = {{{scale}}}, float zero = {{0}}"
+    nodes = "a = Mul (x, s) b = Neg (a) c = Mul (b, zero) d = Abs (c) y = Add (d, x)"
+    assert prove(*changed(nodes, constants, f"float t = {{{scale}}}")) == Proof(None, 1)
+    proof = prove(*changed(nodes, constants, f"float t = {{{scale * 1.001}}}"))
+    assert proof.place == "tensor 'a', next to the change, is another one on sample 0"
+
+
+def test_the_sign_of_zeros_is_no_difference_of_inner_tensors() -> None:
+    nodes = "z = Mul (x, zero) a = Mul (z, s) b = Neg (a) c = Abs (b) y = Add (c, x)"
+    assert prove(*changed(nodes, "float s = {2}, float zero = {0}", "float t = {-2}")) == Proof(None, 1)
+
+
+def test_another_shape_is_a_difference() -> None:
+    nodes = "a = Reshape (x, s) b = Neg (a) y = Reshape (b, line)"
+    proof = prove(*changed(nodes, "int64[2] s = {2, 2}, int64[2] line = {1, 4}", "int64[2] t = {4, 1}"))
+    assert proof.place == "tensor 'a', next to the change, is another one on sample 0"
+
+
+@pytest.mark.parametrize(
+    ("readers", "is_fault"),
+    [
+        ("p = Relu (a) q = Clip (a, zero)", False),
+        ("p = Relu (a) q = Neg (a)", True),
+        ("p = Neg (a) q = Relu (a)", True),
+        ("p = Neg (a) q = Abs (a)", True),
+        ("p = Relu (a) i = ArgMin (a) q = Cast <to = 1> (i)", False),
+    ],
+)
+def test_a_difference_counts_if_any_reader_sees_it(readers: str, is_fault: bool) -> None:
+    hidden = "r = Mul (p, zero) u = Mul (q, zero) v = Add (r, u) w = Abs (v) y = Sub (x, w)"
+    nodes = f"m = Abs (x) n = Neg (m) a = Mul (n, s) {readers} {hidden}"
+    proof = prove(*changed(nodes, "float s = {2}, float zero = {0}"))
+    assert proof.holds is not is_fault
+    assert proof.places == 1
+
+
+def test_a_difference_that_no_operator_on_floats_reads_counts() -> None:
+    nodes = "a = Mul (x, s) y = ArgMax <axis = 1> (a)"
+    proof = prove(*changed(nodes, "float s = {2}", outputs="int64[1,1] y"))
+    assert proof.place == "tensor 'a', next to the change, is another one on sample 0"
+
+
+SCAN = (
+    "a = Mul (x, s) b = Scan <num_scan_inputs = 1, body = body (float[] e) => (float[] w) {{ {} }}> ({}x) y = Neg (b)"
+)
+
+
+def test_a_difference_counts_if_what_reads_it_cannot_be_read() -> None:
+    """The body of a Scan of opset 8 cannot return its inner tensors."""
+    body = "m = ReduceMean <keepdims = 0> (a) k = Mul (m, zero) w = Add (e, k)"
+    constants = "float s = {2}, float zero = {0}"
+    proof = prove(*changed(SCAN.format(body, ", "), constants, "float t = {3}", opset=8))
+    assert proof.place == "tensor 'a', next to the change, is another one on sample 0"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_tensor_that_only_one_of_the_models_can_return_is_not_compared(turned: bool) -> None:
+    """The body of a Scan of opset 8 cannot return its inner tensors, that of opset 9 can."""
+    body = "u = Mul (e, {0}) z = Mul (u, zero) w = Add (z, e)"
+    models = [
+        parsed(
+            SCAN.replace("a = Mul (x, s)", "").format(body.format(name), lengths),
+            f"float {name} = {{{value}}}, float zero = {{0}}",
+            opset=opset,
+        )
+        for opset, lengths, name, value in ((8, ", ", "s", 2), (9, "", "t", 3))
+    ]
+    proof = prove(*(reversed(models) if turned else models))
+    assert proof == Proof(None, 1)  # that of the output of the Scan
