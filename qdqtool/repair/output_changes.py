@@ -7,7 +7,6 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.insertion.strip import strip_from
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.metrics import max_steps
 from qdqtool.repair.proof import Prover, Run, Sample, equal_bits, reason
 from qdqtool.repair.report import OutputChange
@@ -43,7 +42,10 @@ def _output_change(
     steps: float | None = None
     for index, (first, second) in enumerate(zip(before, after, strict=True)):
         moved.add(first[name], second[name])
-        if twin.samples and name in twin.samples[index] and twin.samples[index][name].shape == first[name].shape:
+        # Where the number of elements depends on the data, as of a Compress, a change may change the shape.
+        if first[name].shape != second[name].shape:
+            continue
+        if twin.samples and twin.samples[index][name].shape == first[name].shape:
             noise_before.add(twin.samples[index][name], first[name])
             noise_after.add(twin.samples[index][name], second[name])
         if scale is not None:
@@ -52,6 +54,7 @@ def _output_change(
         name=name,
         exact=all(equal_bits(first[name], second[name]) for first, second in zip(before, after, strict=True)),
         equal=moved.exact,
+        other_shapes=moved.other_shapes,
         max_abs=moved.max_abs,
         max_steps=steps,
         sqnr_db=moved.sqnr_db,
@@ -61,14 +64,13 @@ def _output_change(
 
 
 def _output_scales(model: Model) -> dict[str, Array]:
-    """Return the scale of every output that a per-tensor DQ produces."""
+    """Return the scale of every output that a DQ with one constant scale produces."""
     index = ModelIndex.of(model)
     main = index.view.main
     found: dict[str, Array] = {}
     for name in main.output_names():
         maker = index.qdq.dequantizer_of(main.values.get(name))
-        if maker is not None and maker.scale is not None and maker.granularity == PerTensor():
-            scale = index.constants.array(maker.scale)
-            if scale is not None and scale.size == 1:
-                found[name] = scale.reshape(())
+        scale = index.constants.array(maker.scale) if maker is not None and maker.scale is not None else None
+        if scale is not None and scale.size == 1:
+            found[name] = scale.reshape(())
     return found

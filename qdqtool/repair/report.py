@@ -58,8 +58,9 @@ class OutputChange:
         name: The output.
         exact: Whether every element has the same bits.
         equal: Whether every element is equal; zeros may differ in sign.
+        other_shapes: Samples in which the shape changed. The numbers below are those of the other samples.
         max_abs: Largest absolute difference.
-        max_steps: The same in steps of the DQ that produces the output; None where no DQ does.
+        max_steps: The same in steps of the DQ that produces the output; None where no DQ with one constant scale does.
         sqnr_db: Signal of the unfixed output over the change, in dB; None where they are equal.
         before_db: Signal to quantization noise before, in dB; None where it is unknown or there is no noise.
         after_db: The same afterwards.
@@ -68,6 +69,7 @@ class OutputChange:
     name: str
     exact: bool
     equal: bool
+    other_shapes: int = 0
     max_abs: float
     max_steps: float | None
     sqnr_db: float | None

@@ -39,6 +39,9 @@ def data(tmp_path) -> DataRequest:
     return DataRequest(path=tmp_path / "d.npz")
 
 
+F = np.float32
+
+
 def db(signal: np.ndarray, noise: np.ndarray) -> float:
     return float(10 * np.log10(np.sum(signal.astype(np.float64) ** 2) / np.sum(noise.astype(np.float64) ** 2)))
 
@@ -106,6 +109,50 @@ def test_the_noise_is_unknown_where_the_model_without_pairs_does_not_run():
     assert (y.before_db, y.after_db, y.exact) == (None, None, True)
 
 
+def test_the_largest_move_is_that_of_any_sample(data: DataRequest):
+    x = np.load(str(data.path))["x"]
+    np.savez(str(data.path), x=x[::-1])
+    turned, straight = changes(quantized(), quantized(0.2), data), changes(quantized(), quantized(0.2), DataRequest())
+
+    assert turned["y"].max_steps == pytest.approx(turned["y"].max_abs / 0.1)
+    assert straight["y"].max_steps == pytest.approx(straight["y"].max_abs / 0.1)
+
+
+def test_one_sample_is_enough(data: DataRequest):
+    found = changes(quantized(), quantized(0.2), DataRequest(path=data.path, samples=1))
+
+    assert list(found) == ["y", "r", "n"]
+    assert found["y"].max_abs == pytest.approx(0.1)
+
+
+COMPRESS = (
+    f"{HEADER} g (float[4] x) => (float[k] y) <float s = {{%s}}, float u = {{0.25}}, int8 z = {{0}}, float h = {{0.5}}>"
+    " { q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) c = Greater (d, h) p = Compress (d, c)"
+    " r = QuantizeLinear (p, u, z) y = DequantizeLinear (r, u, z) }"
+)
+"""Gives the elements above 0.5."""
+
+
+def test_samples_whose_shape_changes_are_counted_and_left_out(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.float32([[1.1, 1.1, 1.1, 0], [2, 2, 2, 0]]))
+    before, after = (Model(onnx.parser.parse_model(COMPRESS % scale)) for scale in (0.25, 3))
+
+    (y,) = changes(before, after, DataRequest(path=tmp_path / "d.npz")).values()
+    assert (y.exact, y.equal, y.other_shapes, y.max_abs, y.max_steps) == (False, False, 1, 1, 4)
+    assert (y.sqnr_db, y.before_db, y.after_db) == (pytest.approx(db(F([2]), F([1]))), None, y.sqnr_db)
+
+
+def test_samples_in_which_the_model_without_pairs_has_another_shape_tell_no_noise(tmp_path):
+    np.savez(tmp_path / "d.npz", x=F([[0.4, 1.4, 1.1, 0], [2.3, 2, 2, 0]]))
+    before, after = (Model(onnx.parser.parse_model(COMPRESS % scale)) for scale in (0.6, 0.7))
+
+    (y,) = changes(before, after, DataRequest(path=tmp_path / "d.npz")).values()
+    float_ones = F([2.3, 2, 2])  # of the second sample; of the first one, 0.4 becomes more than 0.5 in both
+    assert y.other_shapes == 0
+    assert y.before_db == pytest.approx(db(float_ones, F([0.2, 0.25, 0.25])), rel=1e-5)
+    assert y.after_db == pytest.approx(db(float_ones, F([0.3, 0, 0])), rel=1e-5)
+
+
 def test_outputs_of_text_have_no_numbers():
     model = Model(
         onnx.parser.parse_model(
@@ -121,4 +168,7 @@ def test_steps_are_those_of_one_scale():
     one = quantized(axis="<axis = 0>", constants="float[1] s = {0.1}, int8[1] z = {0}")
 
     assert changes(rows, rows)["y"].max_steps is None
+    computed = quantized(constants="float s0 = {0.1}, int8 z = {0}")
+    computed.proto.graph.node.insert(0, onnx.helper.make_node("ReduceMax", ["x"], ["s"], keepdims=0))
+    assert changes(computed, computed)["y"].max_steps is None
     assert changes(one, one)["y"].max_steps == 0

@@ -86,6 +86,8 @@ def _output(output: OutputChange) -> Text:
         return Text(f"  output {escape(output.name)}: equal to before, but for the sign of zeros")
     steps = f", {output.max_steps:.6g} steps" if output.max_steps is not None else ""
     line = Text(f"  output {escape(output.name)}: changed by at most {output.max_abs:.6g}{steps}")
+    if output.other_shapes:
+        line.append(f"; another shape than before in {plural(output.other_shapes, 'sample')}")
     line.append(f"; SQNR against before {_db(output.sqnr_db)}")
     return line.append(f"; to its own noise: before {_db(output.before_db)}, after {_db(output.after_db)}")
 
