@@ -166,6 +166,9 @@ class Repair:
         return None
 
     def _try(self, context: RuleContext, batch: Sequence[_Chosen], label: Label) -> None:
+        if self._now.failure is not None and self.permission is Permission.SAFE:
+            self._refuse(batch, f"it cannot be proven: {self._now.failure}; --unsafe-fixes applies it unproven")
+            return
         try:
             opset = max(chosen.draft.opset for chosen in batch)
             raised = upgrade_opset(context.model, opset).model if opset else context.model
@@ -184,18 +187,12 @@ class Repair:
             return
         self._limit = None
         self._changes += [self._change(chosen, run, proof) for chosen in batch]
-        for chosen in batch:
-            self._unfit.pop(chosen.proposal.key, None)
         self._removed += swept.report
         self.model, self._now = swept.model, run
 
     def _problem(self, run: Run, proof: Proof | None, label: Label) -> str | None:
         """Return why a batch cannot be kept; None where it can."""
-        if self._now.failure is not None:
-            if self.permission is Permission.SAFE:
-                return f"it cannot be proven: {self._now.failure}; --unsafe-fixes applies it unproven"
-            return None
-        if run.failure is not None:
+        if self._now.failure is None and run.failure is not None:
             return f"ONNX Runtime cannot run the result: {run.failure}"
         if proof is None or label == "unsafe" or self.permission is Permission.REWRITE:
             return None
@@ -222,10 +219,13 @@ class Repair:
 
     def _fail(self, batch: Sequence[_Chosen], reason: str) -> None:
         """Halve the batch; refuse a fix that fails alone, after which the next attempt tries a whole batch again."""
-        if len(batch) > 1 and self._now.failure is None:
+        if len(batch) > 1:
             self._limit = len(batch) // 2
             return
         self._limit = None
+        self._refuse(batch, reason)
+
+    def _refuse(self, batch: Iterable[_Chosen], reason: str) -> None:
         for chosen in batch:
             self._refused[chosen.key] = _refusal(chosen.proposal, chosen.fix, reason)
 
@@ -236,8 +236,7 @@ class Repair:
         self._unfit = {key: refusal for key, refusal in self._unfit.items() if key in keys}
         for proposal in left:
             for number, fix in enumerate(proposal.fixes):
-                waiting = self.permission is Permission.SAFE and fix.offer.label == "unsafe"
-                if waiting and (proposal.key, number) not in self._refused:
+                if self.permission is Permission.SAFE and fix.offer.label == "unsafe":
                     self._refused[proposal.key, number] = _refusal(proposal, fix, NEEDS_UNSAFE)
                     self._unfit.pop(proposal.key, None)
 

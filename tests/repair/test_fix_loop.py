@@ -15,13 +15,14 @@ from support.small import run
 from qdqtool.data.request import DataRequest
 from qdqtool.graph.edits.edit import AddInitializer, AddNode, Edit, SetInput
 from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.jobs.fix import FixRequest, fix_model
 from qdqtool.linting.policy import Linter, Policy
-from qdqtool.repair.fix_loop import NEEDS_UNSAFE, Permission, Proposal, Repair
-from qdqtool.repair.proof import Prover
+from qdqtool.repair.fix_loop import NEEDS_UNSAFE, Permission, Proposal, Repair, Source
+from qdqtool.repair.proof import NOTHING_VARIES, Prover
 from qdqtool.repair.report import Repaired
 from qdqtool.rules import Draft, Fix, Offer, RuleContext, UnfitError
 
@@ -440,8 +441,8 @@ class TestAlternatives:
         if what == "edit":
             draft.edits.append(SetInput((), ("nowhere",), 0, "x"))
             return
-        if what == "opset":
-            draft.opset = 22
+        if what in {"opset", "opset 23"}:
+            draft.opset = 23 if what == "opset 23" else 22
         array = numpy_helper.to_array(value.initializer) * np.float32(what if isinstance(what, int) else 1)
         if what == "shape":
             array = np.ones((2, 3), np.float32)
@@ -480,6 +481,7 @@ class TestAlternatives:
                 ["safe 2: output 't1' is another one on sample 0"],
             ),
             ([("safe", "unfit"), ("unsafe", 2)], "SAFE", None, [f"unsafe 2: {NEEDS_UNSAFE}"]),
+            ([("unsafe", "unfit"), ("safe", 1)], "SAFE", None, [f"unsafe unfit: {NEEDS_UNSAFE}"]),
             ([("safe", "unfit"), ("unsafe", 2)], "UNSAFE", ("unsafe", "unsafe 2"), []),
             ([("unsafe", "unfit")], "UNSAFE", None, ["unsafe unfit: k is unfit"]),
         ],
@@ -542,6 +544,14 @@ class TestAlternatives:
         assert [each.description for each in done.changes] == ["m unsafe opset", "k unsafe 1"]
         assert (repair.model.default_opset(), model.default_opset()) == (22, 21)
 
+    def test_the_opset_becomes_the_highest_that_a_fix_needs(self):
+        model = self.model("k", "m")
+        kinds: KINDS = {"k": [("safe", "opset")], "m": [("safe", "opset 23")]}
+        repair = Repair(model, self.source(kinds), Prover(model, DataRequest(samples=3)), Permission.SAFE)
+
+        assert len(repair.run().changes) == 2
+        assert repair.model.default_opset() == 23
+
     def test_a_place_that_is_proposed_twice_is_fixed_once(self):
         model = self.model("k")
         once = self.source({"k": [("unsafe", 2)]})
@@ -567,9 +577,118 @@ class TestAlternatives:
         if permission is Permission.SAFE:
             assert not done.changes
             words = f"it cannot be proven: {done.unproven}; --unsafe-fixes applies it unproven"
-            assert [each.reason for each in done.refused] == [words] * 2
+            assert [(each.description, each.reason) for each in done.refused] == [
+                ("k safe 1", words),
+                ("m safe 2", words),
+            ]
         else:
             assert [(each.label, each.proof) for each in done.changes] == [
                 ("unsafe", f"not proven: {done.unproven}")
             ] * 2
             assert not done.refused
+
+    @pytest.mark.parametrize("permission", [Permission.UNSAFE, Permission.REWRITE])
+    def test_a_fix_that_cannot_be_carried_out_refuses_no_other_where_nothing_runs(self, permission: Permission):
+        model = self.model("k", "m", "n")
+        model.proto.graph.node[1].op_type = "Mystery"
+        done = self.repaired({"k": [("safe", 1)], "m": [("safe", "edit")], "n": [("safe", 1)]}, permission, model)
+
+        assert [each.description for each in done.changes] == ["k safe 1", "n safe 1"]
+        assert [each.description for each in done.refused] == ["m safe edit"]
+
+    @pytest.mark.parametrize("permission", [Permission.SAFE, Permission.UNSAFE])
+    def test_samples_over_which_nothing_varies_permit_only_what_needs_no_proof(self, permission: Permission, tmp_path):
+        np.savez(tmp_path / "d.npz", t0=np.tile(np.float32([1, 2, 3, 4]), (3, 1)))
+        model = self.model("k")
+        prover = Prover(model, DataRequest(path=tmp_path / "d.npz"))
+        done = Repair(model, self.source({"k": [("safe", 1)]}), prover, permission).run()
+
+        if permission is Permission.SAFE:
+            assert [(each.description, each.reason) for each in done.refused] == [("k safe 1", NOTHING_VARIES)]
+            assert not done.changes
+        else:
+            words = f"outputs are bit-equal on 3 samples ({tmp_path / 'd.npz'}), but {NOTHING_VARIES}"
+            assert [(each.label, each.proof) for each in done.changes] == [("unsafe", words)]
+            assert not done.refused
+
+
+class TestPlaces:
+    """Fixes whose place, description or edits are the same as those of others."""
+
+    TEXT = """g (float[4] x, bool c) => (float[4] y) <float k = {3}, float m = {3}> {
+        [one] a = Mul (x, k) [two] b = Mul (a, m)
+        y = If (c) <
+            then_branch = t () => (float[4] u) <float n = {2}> { [three] u = Mul (b, n) },
+            else_branch = e () => (float[4] v) { v = Neg (b) }
+        > }"""
+
+    @staticmethod
+    def multiply(value, factor: float, draft: Draft) -> None:
+        array = numpy_helper.to_array(value.initializer) * np.float32(factor)
+        draft.replace(value, draft.constant(value.scope, "fixed", array, TensorProto.FLOAT))
+
+    @staticmethod
+    def constants(context: RuleContext) -> dict[str, Value]:
+        return {value.name: value for value in context.view.values() if value.initializer is not None and value.uses}
+
+    def done(self, source: Source, permission: Permission = Permission.SAFE) -> Repaired:
+        model = parsed(self.TEXT)
+        return Repair(model, source, Prover(model, DataRequest(samples=3)), permission).run()
+
+    def test_a_refused_fix_leaves_one_of_the_same_words_elsewhere_alone(self):
+        def source(context: RuleContext) -> Iterator[Proposal]:
+            for name, value in self.constants(context).items():
+                fix = Fix(Offer("safe", "s"), "multiplies", partial(self.multiply, value, 2 if name == "k" else 1))
+                if name in {"k", "m", "n"}:
+                    yield Proposal(code="T", node=value.uses[0].node, fixes=(fix,))
+
+        done = self.done(source)
+        assert [(each.node, each.graph) for each in done.changes] == [("two", ""), ("three", "y.then_branch")]
+        assert [(each.node, each.graph, each.reason) for each in done.refused] == [
+            ("one", "", "output 'y' is another one on sample 0")
+        ]
+
+    @pytest.mark.parametrize("factor", [1, 2])
+    def test_a_fix_of_the_whole_model_has_no_node(self, factor: int):
+        def source(context: RuleContext) -> Iterator[Proposal]:
+            if "k" in (values := self.constants(context)):
+                fix = Fix(Offer("safe", "s"), "multiplies", partial(self.multiply, values["k"], factor))
+                yield Proposal(code="T", node=None, fixes=(fix,))
+
+        done = self.done(source)
+        (each,) = (*done.changes, *done.refused)
+        assert (each.code, each.node, each.graph, each.description) == ("T", None, "", "multiplies")
+        assert len(done.changes) == (factor == 1)
+
+    def test_of_two_fixes_of_one_thing_only_one_is_made(self):
+        def source(context: RuleContext) -> Iterator[Proposal]:
+            if "k" in (values := self.constants(context)):
+                for code in ("T1", "T2"):
+                    fix = Fix(Offer("safe", "s"), "multiplies", partial(self.multiply, values["k"], 1))
+                    yield Proposal(code=code, node=values["k"].uses[0].node, fixes=(fix,))
+
+        done = self.done(source)
+        assert [each.code for each in done.changes] == ["T1"]
+        assert not done.refused
+
+    def test_edits_that_never_conflict_are_made_once(self):
+        def raise_opset(draft: Draft) -> None:
+            draft.opset = 22
+
+        def source(context: RuleContext) -> list[Proposal]:
+            fix = Fix(Offer("safe", "s"), "raises the opset", raise_opset)
+            return [Proposal(code="T", node=None, fixes=(fix,))] * (2 if context.model.default_opset() < 22 else 0)
+
+        assert len(self.done(source).changes) == 1
+
+    def test_a_source_that_never_ends_ends_after_64_changes(self):
+        """The model does not run, so that nothing is proven and the rounds are short."""
+        model = parsed("g (float[4] x) => (float[4] y) <float k = {3}> { [n] y = Mystery (x, k) }")
+
+        def source(context: RuleContext) -> Iterator[Proposal]:
+            (value,) = self.constants(context).values()
+            fix = Fix(Offer("safe", "s"), f"replaces {value.name}", partial(self.multiply, value, 1))
+            yield Proposal(code="T", node=value.uses[0].node, fixes=(fix,))
+
+        done = Repair(model, source, Prover(model, DataRequest(samples=1)), Permission.UNSAFE).run()
+        assert len(done.changes) == 64
