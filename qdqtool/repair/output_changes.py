@@ -45,7 +45,7 @@ def _output_change(
         # Where the number of elements depends on the data, as of a Compress, a change may change the shape.
         if first[name].shape != second[name].shape:
             continue
-        if twin.samples and twin.samples[index][name].shape == first[name].shape:
+        if twin.samples:
             noise_before.add(twin.samples[index][name], first[name])
             noise_after.add(twin.samples[index][name], second[name])
         if scale is not None:

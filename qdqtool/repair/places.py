@@ -83,7 +83,7 @@ def _computes(node: NodeView, index: ModelIndex) -> bool:
     What stands between Q and DQ is passed by: the same values may have other codes. So is what only constants reach,
     such as the Transpose of a weight: no run reads it, and what it changes shows at the operator that reads it.
     """
-    return not is_qdq(node) and bool(node.proto.input) and any(_is_activation(value, index) for value in _values(node))
+    return not is_qdq(node) and any(_is_activation(value, index) for value in _values(node))
 
 
 def _is_activation(value: Value, index: ModelIndex) -> bool:

@@ -661,14 +661,19 @@ class TestPlaces:
         assert len(done.changes) == (factor == 1)
 
     def test_of_two_fixes_of_one_thing_only_one_is_made(self):
-        def source(context: RuleContext) -> Iterator[Proposal]:
-            if "k" in (values := self.constants(context)):
-                for code in ("T1", "T2"):
-                    fix = Fix(Offer("safe", "s"), "multiplies", partial(self.multiply, values["k"], 1))
-                    yield Proposal(code=code, node=values["k"].uses[0].node, fixes=(fix,))
+        model = parsed("g (float[4] x) => (float[4] y) { a = Abs (x) y = LeakyRelu <alpha = 0.5> (a) }")
 
-        done = self.done(source)
-        assert [each.code for each in done.changes] == ["T1"]
+        def source(context: RuleContext) -> Iterator[Proposal]:
+            node = context.view.main.nodes[1]
+            for alpha in (0.25, 0.125):
+                if node.attribute("alpha") == 0.5:
+                    write = partial(lambda alpha, draft: draft.set_attribute(node, "alpha", alpha), alpha)
+                    yield Proposal(code="T", node=node, fixes=(Fix(Offer("safe", "s"), f"sets {alpha}", write),))
+
+        repair = Repair(model, source, Prover(model, DataRequest(samples=3)), Permission.SAFE)
+        done = repair.run()
+        assert [each.description for each in done.changes] == ["sets 0.25"]
+        assert repair.model.proto.graph.node[1].attribute[0].f == 0.25
         assert not done.refused
 
     def test_edits_that_never_conflict_are_made_once(self):
