@@ -7,7 +7,6 @@ type, and ends the process where a string stands in place of a list.
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 import onnx
@@ -15,6 +14,7 @@ import onnx
 from qdqtool.errors import ModelError
 from qdqtool.graph.index.inference import is_endless
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.signature import signature_of
 from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.io.tensors import make_tensor
 
@@ -59,28 +59,16 @@ def _refusal(node: NodeView, version: int, reason: str) -> ModelError:
 
 
 def _check_attribute_types(node: NodeView) -> None:
-    expected = _attribute_types(node.op_type, node.scope.opset)
-    if expected is None:
+    signature = signature_of(node.op_type, node.scope.opset)
+    if signature is None:
         raise ModelError(
             f"node '{node.label}' ({node.op_type}) cannot be converted: opset {node.scope.opset} has no such operator"
         )
     for attribute in node.proto.attribute:
         # An unknown body would be converted without a schema. Other unknown attributes are copied.
         unknown = None if attribute.type in _GRAPHS else attribute.type
-        if attribute.type != expected.get(attribute.name, unknown):
+        if attribute.type != signature.types.get(attribute.name, unknown):
             raise ModelError(f"attribute '{attribute.name}' of node '{node.label}' ({node.op_type}) has the wrong type")
-
-
-@functools.cache
-def _attribute_types(op_type: str, opset: int) -> dict[str, int] | None:
-    """Return the type of each attribute of an operator by name; None where that opset has no such operator."""
-    try:
-        schema = onnx.defs.get_schema(op_type, opset)
-    # TypeError: the version does not fit into a C++ int.
-    except (onnx.defs.SchemaError, TypeError):
-        return None
-    types: dict[str, Any] = {name: attribute.type for name, attribute in schema.attributes.items()}
-    return {name: int(kind.value) for name, kind in types.items()}
 
 
 def _means_the_same(node: NodeView) -> bool:

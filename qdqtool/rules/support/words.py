@@ -1,7 +1,6 @@
 """The words of messages, so that all rules use the same ones."""
 
 import functools
-import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import onnx
 
 from qdqtool import formats
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.signature import signature_of
 from qdqtool.graph.index.view import NodeView
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.targets import Target, type_name
@@ -55,17 +55,8 @@ def _accepts(op_type: str, opset: int, index: int, name: str) -> bool:
 
 def has_its_inputs(node: NodeView) -> bool:
     """Return whether a node has as many inputs as ONNX defines for its operator; True where it is not known."""
-    fewest, most = _input_counts(node.op_type, node.scope.opset)
-    return fewest <= len(node.proto.input) <= most
-
-
-@functools.lru_cache(maxsize=1024)
-def _input_counts(op_type: str, opset: int) -> tuple[int, float]:
-    try:
-        schema = onnx.defs.get_schema(op_type, opset)
-    except (onnx.defs.SchemaError, TypeError):
-        return 0, math.inf
-    return schema.min_input, schema.max_input
+    signature = signature_of(node.op_type, node.scope.opset)
+    return signature is None or signature.inputs[0] <= len(node.proto.input) <= signature.inputs[1]
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,0 +1,114 @@
+"""QT412: nodes with attributes or inputs that their operator does not have at the opset of the model."""
+
+from collections.abc import Iterator
+
+from onnx import AttributeProto
+
+from qdqtool.graph.index.qdq import is_qdq
+from qdqtool.graph.index.signature import Signature, signature_of
+from qdqtool.graph.index.view import NodeView
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import listed
+from qdqtool.targets import Target
+
+
+class OperatorSignature(Rule):
+    """A node has the attributes and as many inputs and outputs as its operator at the opset of the model.
+
+    Why it matters: who raises the opset number of a model by hand, for a type such as int4, leaves nodes behind that
+    are written for the old one: from opset 13 Squeeze takes its axes as an input, from 18 every reduction does. onnx's
+    checker and ONNX Runtime refuse the model. TensorRT's parser reads most old attributes at any opset.
+
+    Bad: ReduceMean <axes = [1]> at opset 19; Clip with two inputs for its bounds at opset 6.
+
+    Good: a model that was converted to the opset that it names.
+    """
+
+    code = "QT412"
+    name = "target.operator-signature"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
+    remedy = (
+        "give the model the opset number that it was written for, and raise it with onnx.version_converter, or export "
+        "it at the opset that is needed"
+    )
+    VALID = (
+        Example(
+            "axes as an input at opset 18",
+            """
+            <ir_version: 8, opset_import: ["": 18]>
+            agraph (float[1,4] x) => (float[1,1] y) <int64[1] axes = {1}> {
+                y = ReduceMean (x, axes)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "axes as an attribute at opset 19",
+            """
+            <ir_version: 9, opset_import: ["": 19]>
+            agraph (float[1,4] x) => (float[1,1] y) {
+                y = ReduceMean <axes = [1]> (x)
+            }
+            """,
+        ),
+        Example(
+            "an attribute of another type",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) {
+                y = Softmax <axis = 1.0> (x)
+            }
+            """,
+        ),
+        Example(
+            "bounds as inputs at opset 6",
+            """
+            <ir_version: 4, opset_import: ["": 6]>
+            agraph (float[1,4] x) => (float[1,4] y) <float low = {0}, float high = {1}> {
+                y = Clip (x, low, high)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare every node of the default domain but Q and DQ, which have rules of their own, with its operator."""
+        del target
+        for node in context.nodes:
+            signature = None if node.domain or is_qdq(node) else signature_of(node.op_type, node.scope.opset)
+            # Rule QT411 reports operators that are not there.
+            if signature is None or signature.is_withdrawn:
+                continue
+            problem = _problem(node, signature)
+            if problem is not None:
+                message, expected = problem
+                found = f"{node.op_type} at opset {node.scope.opset}"
+                yield Fault(message=f"{found} {message}", node=node, found=found, expected=expected)
+
+
+def _problem(node: NodeView, signature: Signature) -> tuple[str, str] | None:
+    """Return what is wrong with a node, in words, and what was expected; None where nothing is."""
+    given = {attribute.name: attribute for attribute in node.proto.attribute}
+    for name, attribute in given.items():
+        expected = signature.types.get(name)
+        if expected is None:
+            return f"has no attribute '{name}'", listed(signature.types) or "no attributes"
+        if attribute.type != expected and not attribute.ref_attr_name:
+            types = AttributeProto.AttributeType
+            return f"has '{name}' as {types.Name(attribute.type)}", types.Name(expected)
+    if missing := signature.required - given.keys():
+        return f"needs the attribute '{min(missing)}'", listed(signature.required)
+    counts = (
+        ("input", len(node.proto.input), signature.inputs),
+        ("output", len(node.proto.output), signature.outputs),
+    )
+    for what, count, (fewest, most) in counts:
+        if not fewest <= count <= most:
+            legal = _range(fewest, most)
+            return f"takes {legal} {what}{'s' * (legal != '1')}; this one has {count}", legal
+    return None
+
+
+def _range(fewest: int, most: int) -> str:
+    return str(fewest) if fewest == most else f"{fewest} to {most}" if most < 2**31 - 1 else f"{fewest} or more"
