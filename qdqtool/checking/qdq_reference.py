@@ -107,7 +107,8 @@ def compare(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | No
         else:
             _compare_dequantize(check, actual, read, quantizer)
     except ArgumentError as error:
-        check.different += 1
+        check.elements += actual.size
+        check.different += actual.size
         check.example = check.example or f"our core refuses what ONNX Runtime accepts: {error.message}"
 
 

@@ -71,6 +71,28 @@ class Blocked:
 Granularity = PerTensor | PerAxis | Blocked
 
 
+def as_onnx_reads(scale_shape: tuple[object, ...], rank: int | None, axis: int, block_size: int) -> Granularity | None:
+    """Return the granularity that ONNX gives a scale at a QuantizeLinear or DequantizeLinear.
+
+    A scale of one element and rank 0 or 1 is per-tensor, any other 1-D scale per-axis, unless the data has one axis
+    too and there is a block size: then it is blocked, as ONNX Runtime and onnx's reference compute it.
+
+    Args:
+        scale_shape: Shape of the scale; open extents may be anything but an integer.
+        rank: Rank of the data; None where it is unknown.
+        axis: The axis in force, as written.
+        block_size: The attribute; 0 where it is absent.
+
+    Returns:
+        The granularity; None for a scale of several axes without a block size, which ONNX does not define.
+    """
+    if scale_shape in {(), (1,)}:
+        return PerTensor()
+    if block_size > 0 and (rank == 1 or len(scale_shape) > 1):
+        return Blocked(axis, block_size)
+    return PerAxis(axis) if len(scale_shape) == 1 else None
+
+
 def normalize_axis(axis: int, rank: int) -> int:
     """Return ``axis`` as a dimension from 0 to ``rank - 1``.
 

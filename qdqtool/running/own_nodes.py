@@ -12,7 +12,7 @@ from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
-from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
+from qdqtool.numerics.granularity import Blocked, Granularity, as_onnx_reads
 from qdqtool.running.ort_errors import RunError
 
 Read = Callable[[Value], Array | None]
@@ -25,11 +25,8 @@ def granularity_of(entry: QdqNode, scale: Array) -> Granularity:
     Raises:
         ArgumentError: The scale has more than one axis and the node no block size.
     """
-    if scale.ndim <= 1 and scale.size == 1:
-        return PerTensor()
-    if scale.ndim == 1:
-        return PerAxis(entry.axis)
-    return Blocked(entry.axis, entry.block_size)
+    found = as_onnx_reads(scale.shape, entry.data_rank, entry.axis, entry.block_size)
+    return found if found is not None else Blocked(entry.axis, entry.block_size)
 
 
 def precision_of(entry: QdqNode) -> np.dtype[np.generic] | None:

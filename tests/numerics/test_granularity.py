@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor, check_scale_shape, expand, normalize_axis
+from qdqtool.numerics.granularity import (
+    Blocked,
+    PerAxis,
+    PerTensor,
+    as_onnx_reads,
+    check_scale_shape,
+    expand,
+    normalize_axis,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +66,25 @@ def test_axes_outside_the_rank_are_refused(axis, rank, message):
 def test_a_block_has_at_least_one_element():
     with pytest.raises(ArgumentError, match="block_size is 0; it must be at least 1"):
         Blocked(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("scale_shape", "rank", "block_size", "expected"),
+    [
+        ((), 2, 4, PerTensor()),
+        ((1,), 1, 4, PerTensor()),
+        ((3,), 2, 0, PerAxis(1)),
+        ((3,), 1, 0, PerAxis(1)),
+        ((3,), 2, 4, PerAxis(1)),
+        ((3,), None, 4, PerAxis(1)),
+        ((3,), 1, 4, Blocked(1, 4)),
+        ((3, 1), 2, 4, Blocked(1, 4)),
+        (("n", 1), None, 4, Blocked(1, 4)),
+        ((3, 1), 2, 0, None),
+        ((3, 1), 2, -4, None),
+    ],
+)
+def test_onnx_reads_a_scale_by_its_shape_the_rank_of_the_data_and_the_block_size(
+    scale_shape, rank, block_size, expected
+):
+    assert as_onnx_reads(scale_shape, rank, 1, block_size) == expected

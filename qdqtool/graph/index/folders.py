@@ -15,7 +15,7 @@ import onnx
 from qdqtool import formats
 from qdqtool.graph.index.view import NodeView
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
+from qdqtool.numerics.granularity import Blocked, Granularity, as_onnx_reads
 
 Array = npt.NDArray[np.generic]
 
@@ -92,13 +92,10 @@ def _dequantize(node: NodeView, inputs: Inputs) -> Any:
 
 
 def _granularity(node: NodeView, scale: Array, shape: tuple[int, ...]) -> Granularity:
-    axis = node.attribute("axis", 1)
-    if scale.ndim <= 1 and scale.size == 1:
-        return PerTensor()
-    if scale.ndim == 1:
-        return PerAxis(axis)
+    axis, block_size = node.attribute("axis", 1), node.attribute("block_size", 0)
+    found = as_onnx_reads(scale.shape, len(shape), axis, block_size)
     # TensorRT never reads block_size and takes extent / scale extent, so models without it exist; ONNX requires it.
-    return Blocked(axis, node.attribute("block_size", 0) or -(-shape[axis] // scale.shape[axis]))
+    return found if found is not None else Blocked(axis, -(-shape[axis] // scale.shape[axis]))
 
 
 def _shape(node: NodeView, inputs: Inputs) -> Any:

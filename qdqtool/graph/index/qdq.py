@@ -13,7 +13,7 @@ from onnx import TensorProto
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Use, Value
-from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
+from qdqtool.numerics.granularity import Granularity, as_onnx_reads
 
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
@@ -41,6 +41,7 @@ class QdqNode:
         axis_given: Whether the attribute is there.
         block_size: The attribute; 0 where it is absent.
         scale_shape: Shape of the scale, or None where it is unknown.
+        data_rank: Rank of the data, or None where it is unknown.
     """
 
     node: NodeView
@@ -53,6 +54,7 @@ class QdqNode:
     axis_given: bool
     block_size: int
     scale_shape: Shape | None
+    data_rank: int | None
 
     @property
     def output(self) -> Value | None:
@@ -66,18 +68,11 @@ class QdqNode:
 
     @property
     def granularity(self) -> Granularity | None:
-        """How ONNX reads the scale; None where its shape is unknown or it has more than one axis but no block size.
-
-        A scale of one element and rank 0 or 1 is per-tensor, any other 1-D scale per-axis.
-        """
+        """How ONNX reads the scale (:func:`as_onnx_reads`); None where it does not, or the extent is unknown."""
         shape = self.scale_shape
         if shape is None or (len(shape) == 1 and not isinstance(shape[0], int)):
             return None
-        if shape in {(), (1,)}:
-            return PerTensor()
-        if len(shape) == 1:
-            return PerAxis(self.axis)
-        return Blocked(self.axis, self.block_size) if self.block_size > 0 else None
+        return as_onnx_reads(shape, self.data_rank, self.axis, self.block_size)
 
     @property
     def uses(self) -> list[Use]:
@@ -182,6 +177,7 @@ class QdqIndex:
             axis_given=axis is not None,
             block_size=integer_attribute(node, "block_size") or 0,
             scale_shape=self._shape(scale),
+            data_rank=self._rank(node.input(0)),
         )
 
     def _quantized_type(self, node: NodeView, zero_point: Value | None) -> int | None:
@@ -200,6 +196,13 @@ class QdqIndex:
             return None
         stored = self._constants.direct(value)
         return stored.data_type if stored is not None else self._types.elem_type(value)
+
+    def _rank(self, value: Value | None) -> int | None:
+        if value is None:
+            return None
+        stored = self._constants.direct(value)
+        shape = stored.dims if stored is not None else self._types.shape(value)
+        return len(shape) if shape is not None else None
 
     def _shape(self, value: Value | None) -> Shape | None:
         if value is None:

@@ -240,6 +240,12 @@ def test_stored_codes_are_dequantized_with_the_scale_of_their_place(scale, attri
     assert shifted.tolist() == ((W8.astype(np.int32) - 3) * scales).tolist()
 
 
+def test_codes_with_one_axis_are_dequantized_in_blocks():
+    scale = np.float32([1, 2, 3])
+    found = folded("DequantizeLinear", np.ones(5, np.int8), scale, opset=21, axis=0, block_size=2)
+    assert found.tolist() == [1, 1, 2, 2, 3]
+
+
 def test_codes_of_a_bias_are_dequantized_and_other_integers_are_not():
     assert folded("DequantizeLinear", np.int32([-70000, 3]), np.float32(0.5)).tolist() == [-35000, 1.5]
     assert folded("DequantizeLinear", np.int8([3]), np.float32(0.5), None).tolist() == [1.5]

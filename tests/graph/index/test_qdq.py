@@ -184,12 +184,22 @@ def test_attributes_are_those_written():
         ("QuantizeLinear <axis = 1, block_size = 2> (x, s)", "float[n, 2] s", ("n", 2), Blocked(1, 2)),
         ("QuantizeLinear <axis = 1, block_size = -2> (x, s)", "float[2, 2] s", (2, 2), None),
         ("QuantizeLinear <axis = 1, block_size = 2> (x, s)", "s", None, None),
+        ("QuantizeLinear <axis = 1, block_size = 2> (x, s)", "float[2] s", (2,), PerAxis(1)),
     ],
 )
 def test_the_granularity_of_a_scale_that_is_given(node: str, scale: str, shape: object, expected: object):
     (entry,) = index(f"g (float[2,4] x, {scale}) => (float[2,4] y) {{ y = {node} }}").nodes
 
     assert entry.scale_shape == shape
+    assert entry.granularity == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"), [("float[4] x", Blocked(0, 2)), ("float[n] x", Blocked(0, 2)), ("x", PerAxis(0))]
+)
+def test_a_scale_of_one_axis_is_of_blocks_where_the_data_has_one_axis_too(data: str, expected: object):
+    node = "QuantizeLinear <axis = 0, block_size = 2> (x, s)"
+    (entry,) = index(f"g ({data}, float[2] s) => (float[4] y) {{ y = {node} }}").nodes
     assert entry.granularity == expected
 
 

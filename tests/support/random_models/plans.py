@@ -73,8 +73,7 @@ def _entry(draw: st.DrawFn, name: str, elem_type: int, shape: tuple[int, ...], o
     axis = draw(st.sampled_from([None, None, *known]))
     scale_shape: tuple[int, ...] = () if axis is None else (shape[axis],)
     attributes = {} if axis is None else {"axis": axis}
-    # Blocks of a tensor with one axis are left out: their scale has one axis too, which is read as per-axis.
-    blocks = axis is not None and opset >= 21 and len(shape) > 1 and all(shape) and shape[axis] % 2 == 0
+    blocks = axis is not None and opset >= 21 and all(shape) and shape[axis] % 2 == 0
     if blocks and draw(st.integers(0, 3)) == 3:
         scale_shape = (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :])
         attributes["block_size"] = 2
