@@ -1,7 +1,6 @@
 """Follow a tensor to the products that read it, through operators that commute with a factor for each channel."""
 
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from qdqtool import ops
@@ -41,14 +40,12 @@ class Walk:
         channels: How many channels the tensor has.
         constants: Folded constants of the model.
         scope: The scope in which all readers must be.
-        returned: Tensors that a body returns although they are produced in a scope around it.
     """
 
-    def __init__(self, channels: int, constants: Constants, scope: Scope, returned: AbstractSet[Value]) -> None:
+    def __init__(self, channels: int, constants: Constants, scope: Scope) -> None:
         self._channels = channels
         self._constants = constants
         self._scope = scope
-        self._returned = returned
 
     def readers(self, value: Value, layout: ChannelLayout, steps: int = MAX_STEPS) -> Iterator[Reader]:
         """Yield every product that reads ``value``, directly or through operators that commute.
@@ -57,7 +54,7 @@ class Walk:
             Blocked: Anything else reads it too.
             WeightProblem: The weight of a reader cannot be changed.
         """
-        if value.is_output or value in self._returned:
+        if value.is_output:
             raise Blocked(f"'{value.name}' is an output of the graph")
         if not value.uses:
             raise Blocked(f"nothing reads '{value.name}'")

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from qdqtool import ops
-from qdqtool.graph.edits.unused import returned_from_outside
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Value
@@ -94,14 +93,13 @@ def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], 
     """
     joints: list[Joint] = []
     alone: list[SkippedJoint] = []
-    returned = returned_from_outside(index.view)
     for node in index.view.nodes():
         if node.scope.in_function:
             continue
         try:
             source = _source(node, index.constants, kind)
             if source is not None:
-                joints.append(_joint(source, index.constants, returned))
+                joints.append(_joint(source, index.constants))
         except (Blocked, WeightProblem) as problem:
             where = display(node.scope.path)
             alone.append(SkippedJoint(node=node.label, graph=where, op_type=node.op_type, reason=str(problem)))
@@ -161,20 +159,19 @@ def _multiplication(node: NodeView, constants: Constants) -> _Source | None:
     return None
 
 
-def _joint(source: _Source, constants: Constants, returned: set[Value]) -> Joint:
+def _joint(source: _Source, constants: Constants) -> Joint:
     tensor = source.node.output()
     assert tensor is not None
     if source.layout is ChannelLayout.LAST:
-        tensor = _behind_bias(source, tensor, constants, returned)
-    walk = Walk(source.channels, constants, source.node.scope, returned)
+        tensor = _behind_bias(source, tensor, constants)
+    walk = Walk(source.channels, constants, source.node.scope)
     readers = tuple(walk.readers(tensor, source.layout))
     return Joint(source.kind, source.node, tensor, source.channels, source.weight, tuple(source.vectors), readers)
 
 
-def _behind_bias(source: _Source, tensor: Value, constants: Constants, returned: set[Value]) -> Value:
+def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
     """Return the output of the Add of a stored vector, if only that reads ``tensor``: the vector is a bias then."""
-    # A branch may return the tensor without a node that reads it, so that is not among its uses.
-    if len(tensor.uses) != 1 or tensor.is_output or tensor in returned or not tensor.uses[0].node.is_op("Add"):
+    if len(tensor.uses) != 1 or tensor.is_output or not tensor.uses[0].node.is_op("Add"):
         return tensor
     add, output = tensor.uses[0].node, tensor.uses[0].node.output()
     if add.scope is not tensor.scope or output is None:

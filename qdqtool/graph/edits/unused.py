@@ -24,7 +24,7 @@ class DeadCode:
         self._gone: set[tuple[NodeView, int]] = set()
         self._removed: set[NodeView] = set()
         self._waiting: list[Value] = []
-        self._kept = {value for value in view.values() if value.is_output} | returned_from_outside(view)
+        self._kept = {value for value in view.values() if value.is_output}
 
     def suspect(self, value: Value) -> None:
         """``value`` lost readers before this index was made."""
@@ -80,17 +80,6 @@ def _upwards(scope: Scope | None) -> Iterator[Scope]:
     while scope is not None:
         yield scope
         scope = scope.parent
-
-
-def returned_from_outside(view: GraphView) -> set[Value]:
-    """Tensors that a body returns although a scope around it makes them; they are no uses in the index."""
-    found: set[Value] = set()
-    for scope in view.scopes:
-        for name in scope.output_names():
-            value = scope.resolve(name)
-            if value is not None and value.scope is not scope:
-                found.add(value)
-    return found
 
 
 def without_unused(before: GraphView, after: Model) -> Transformed[tuple[str, ...]]:

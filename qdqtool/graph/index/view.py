@@ -35,7 +35,8 @@ class Value:
         producer: The node that makes it, if any.
         initializer: Its constant, if it is an initializer of that scope.
         is_input: Whether it is a formal input of the scope.
-        is_output: Whether it is a formal output of the scope.
+        is_output: Whether it is a formal output of the scope, or of a body below that returns it as it is. ONNX allows
+            no such body, but TensorRT's parser takes it.
         uses: Every use, in its own scope and in the bodies below it, in the order of the walk.
     """
 
@@ -239,8 +240,9 @@ class GraphView:
             for name in filter(None, proto.output):
                 _value(scope, name).producer = node
         for name in scope.output_names():
-            if name in scope.values:
-                scope.values[name].is_output = True
+            value = scope.resolve(name)
+            if value is not None:
+                value.is_output = True
         for node in scope.nodes:
             for attribute, graph in node_bodies(node.proto):
                 self._add_scope(body_path(path, node.proto, attribute), graph, scope, node, opset)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from qdqtool import ops
-from qdqtool.graph.edits.unused import returned_from_outside
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Use, Value
@@ -107,8 +106,8 @@ def decide(index: ModelIndex, measured: Mapping[TensorKey, float]) -> Decisions:
     """
     view = index.view
     operands = {node: own for node in view.nodes() if (own := operands_of(node, index.types)) is not None}
-    outputs = {value for value in view.values() if value.is_output} | returned_from_outside(view)
-    decisions = Decisions(index, operands, find_infinity_constants(index), returned=frozenset(outputs))
+    outputs = frozenset(value for value in view.values() if value.is_output)
+    decisions = Decisions(index, operands, find_infinity_constants(index), returned=outputs)
     limits = _Limits(decisions, Magnitudes(measured, index), measured)
     indices = index_arithmetic(view, operands)
     for node in decisions.computing():

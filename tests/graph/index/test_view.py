@@ -77,6 +77,16 @@ def test_tensors_know_whether_they_are_given_made_stored_or_returned(view):
     assert (function.values["a"].is_input, function.values["b"].is_output) == (True, True)
 
 
+def test_a_tensor_that_a_body_returns_from_outside_is_an_output():
+    """ONNX Runtime and onnx's checker refuse such a model, TensorRT's parser takes it."""
+    text = (
+        "g (float[4] x, bool c) => (float[4] y) { a = Relu(x)  n = Neg(a)"
+        "  y = If(c) <then_branch = t () => (float[4] a) { }, else_branch = e () => (float[4] q) { q = Abs(n) }> }"
+    )
+    found = GraphView(text_model(text))
+    assert [name for name, value in found.main.values.items() if value.is_output] == ["a", "y"]
+
+
 def test_functions_have_their_own_opset_and_bodies_that_of_the_graph_around_them(view):
     assert [scope.opset for scope in view.scopes] == [17, 17, 17, 13]
     assert [(scope.is_function, scope.in_function) for scope in view.scopes][2:] == [(False, False), (True, True)]
