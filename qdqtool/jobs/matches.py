@@ -58,7 +58,7 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
     folded = fold_batchnorm(with_fixed_shapes(settled.model, recipe)).model
     index = ModelIndex.of(folded)
     proposal = propose_for(index, recipe)
-    uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.slot.uses or ()}
+    uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.uses}
     nodes = (node for node in index.view.nodes() if (node.scope.path, node.key) in uses)
     return MatchesReport(
         model=str(source.path or ""),

@@ -106,14 +106,14 @@ def only_float_layers(proposal: Proposal, index: ModelIndex, twin: Proposal) -> 
         index: The index of that model.
         twin: The proposal for the same model without them.
     """
-    gains = {(use.scope, use.node) for entry in twin.slots for use in entry.slot.uses or ()}
+    gains = {(use.scope, use.node) for entry in twin.slots for use in entry.uses}
     names = _names_behind(index.qdq)
     gains |= {(scope, tuple(names.get(name, name) for name in node)) for scope, node in gains}
     slots: list[ProposedSlot] = []
     dropped: set[_Node] = set()
     for entry in proposal.slots:
-        uses = tuple(use for use in entry.slot.uses or () if (use.scope, use.node) in gains)
-        dropped |= {(use.scope, use.node) for use in entry.slot.uses or ()} - gains
+        uses = tuple(use for use in entry.uses if (use.scope, use.node) in gains)
+        dropped |= {(use.scope, use.node) for use in entry.uses} - gains
         if uses:
             slots.append(replace(entry, slot=replace(entry.slot, uses=uses)))
     reasons = {(skipped.graph, skipped.node): skipped.reason for skipped in twin.skipped}
@@ -131,10 +131,8 @@ UNSEEN = Reason("no-gain", "it would stay float in the model without Q/DQ")
 
 
 def _names_behind(qdq: QdqIndex) -> dict[str, str]:
-    """Return the float tensor by the graph output that its DQ makes: without the pair it has the name of the output."""
-    found: dict[str, str] = {}
-    for pair in qdq.pairs:
-        output, source = pair.dequantize.output, pair.quantize.data
-        if output is not None and output.is_output and source is not None:
-            found[output.name] = source.name
-    return found
+    """Return the float tensor by what its DQ makes: a graph output that a DQ makes is made by another node without it.
+
+    That node then has the name of the output in place of the name of the float tensor.
+    """
+    return {made: pair.quantize.node.input_name(0) for pair in qdq.pairs for made in pair.dequantize.node.proto.output}

@@ -11,6 +11,8 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.gptq import Moments
+from qdqtool.ops import ChannelLayout
+from qdqtool.plan import Slot
 from qdqtool.planning.range_planner import computing_nodes
 from qdqtool.running.float_runs import run_sample
 from qdqtool.running.observer import Observer, is_fed
@@ -33,30 +35,33 @@ class InputMoments:
         self._index = index
         self._feeds = feeds
         self._progress = progress
+        self._nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
 
-    def of(self, weights: Mapping[Value, int]) -> Iterator[tuple[Value, Moments]]:
-        """Yield each matrix with the moments of its inputs; for a shared matrix, their sum over all products.
+    def of(self, weights: Mapping[Slot, int]) -> Iterator[tuple[Slot, Moments]]:
+        """Yield each matrix with the moments of its inputs; for a shared matrix, their sum over all uses of the slot.
 
-        Weights are left out if an input cannot be observed, was not computed, or is not finite.
+        Weights are left out if an input cannot be observed, was not computed, or is not finite. Other readers of the
+        same constant do not count: they read it in float, or through a pair with scales on another axis.
 
         Args:
-            weights: Matrices, with the number of their input channels.
+            weights: Slots of matrices that products read, with the number of their input channels.
 
         Raises:
             UsageError: The model fails on a sample.
         """
-        inputs = {weight: found for weight in weights if (found := self._inputs(weight))}
+        inputs = {slot: found for slot in weights if (found := self._inputs(slot))}
         for group in _groups(inputs, weights):
-            sums = self._run({value for weight in group for value in inputs[weight]})
-            for weight in group:
-                parts = [sums.get(value) for value in inputs[weight]]
-                usable = [part for part in parts if part is not None and _is_usable(part, weights[weight])]
+            sums = self._run({value for slot in group for value in inputs[slot]})
+            for slot in group:
+                parts = [sums.get(value) for value in inputs[slot]]
+                usable = [part for part in parts if part is not None and _is_usable(part)]
                 if len(usable) == len(parts):
-                    yield weight, np.sum(usable, axis=0)
+                    yield slot, np.sum(usable, axis=0)
 
-    def _inputs(self, weight: Value) -> list[Value]:
-        """Return the activations with which a matrix is multiplied; none if one of its uses is no product."""
-        found = [_activation(node, self._index) for use in weight.uses for node in computing_nodes(use.node)]
+    def _inputs(self, slot: Slot) -> list[Value]:
+        """Return the activations with which a matrix is multiplied; none if one of them has its channels elsewhere."""
+        readers = (self._nodes[use.scope, use.node] for use in slot.uses or ())
+        found = [_activation(node) for reader in readers for node in computing_nodes(reader)]
         known = [value for value in found if value is not None]
         return known if len(known) == len(found) else []
 
@@ -87,29 +92,28 @@ def _add(sums: dict[Value, Moments], value: Value, array: Array) -> None:
     sums[value] = product
 
 
-def _is_usable(moments: Moments, channels: int) -> bool:
-    return moments.shape[0] == channels and bool(np.isfinite(moments).all()) and bool(moments.any())
+def _is_usable(moments: Moments) -> bool:
+    return bool(np.isfinite(moments).all()) and bool(moments.any())
 
 
-def _activation(node: NodeView, index: ModelIndex) -> Value | None:
-    """Return the activation, with channels last, that a product multiplies with its constant right operand."""
-    value, product = node.input(0), ops.product(node)
-    plain = product is not None and product.is_matrix_product and product.activation_layout(node) is not None
-    return value if plain and value is not None and not index.constants.is_constant(value) else None
+def _activation(node: NodeView) -> Value | None:
+    """Return the activation that a product multiplies with its right operand; None where channels are not last."""
+    product = ops.product(node)
+    return node.input(0) if product is not None and product.activation_layout(node) is ChannelLayout.LAST else None
 
 
-def _groups(inputs: Mapping[Value, list[Value]], channels: Mapping[Value, int]) -> Iterator[list[Value]]:
+def _groups(inputs: Mapping[Slot, list[Value]], channels: Mapping[Slot, int]) -> Iterator[list[Slot]]:
     """Yield groups of weights whose moments fit into :data:`MOST_BYTES`, at least one weight each."""
-    group: list[Value] = []
+    group: list[Slot] = []
     held: set[Value] = set()
     size = 0
-    for weight, found in inputs.items():
-        own = np.float32().itemsize * channels[weight] ** 2
+    for slot, found in inputs.items():
+        own = np.float32().itemsize * channels[slot] ** 2
         more = own * len(set(found) - held)
         if group and size + more > MOST_BYTES:
             yield group
             group, held, size, more = [], set(), 0, own * len(set(found))
-        group.append(weight)
+        group.append(slot)
         held |= set(found)
         size += more
     if group:

@@ -133,10 +133,10 @@ def _without_unseen(
         why = unseen.get((entry.slot.scope, entry.slot.tensor))
         if why is not None:
             reason = Reason("no-range", f"input '{entry.slot.tensor}': {why}")
-            lost.update({reader: reason for use in entry.slot.uses or () for reader in readers(use)})
+            lost.update({reader: reason for use in entry.uses for reader in readers(use)})
     kept: list[ProposedSlot] = []
     for entry in slots:
-        uses = tuple(use for use in entry.slot.uses or () if not readers(use) <= set(lost))
+        uses = tuple(use for use in entry.uses if not readers(use) <= set(lost))
         if uses:
             kept.append(replace(entry, slot=replace(entry.slot, uses=uses)))
     skipped = (

@@ -84,19 +84,19 @@ class WeightPlanner:
         """
         if self.data is None or not self.stored or not self.recipe.mode.search:
             return {}
-        entries = {index.value(entry.slot): entry for entry in slots}
+        entries = {entry.slot: entry for entry in slots}
         channels = {
-            value: shape[entry.scheme.granularity.axis]
-            for value, entry in entries.items()
-            if isinstance(entry.scheme.granularity, Blocked) and len(shape := _shape(value, index)) == 2
+            slot: shape[entry.scheme.granularity.axis]
+            for slot, entry in entries.items()
+            if isinstance(entry.scheme.granularity, Blocked) and len(shape := _shape(index.value(slot), index)) == 2
         }
         rounded: dict[Slot, _Derived] = {}
-        for value, moments in InputMoments(index, self.data, self.progress).of(channels):
-            entry = entries[value]
+        for slot, moments in InputMoments(index, self.data, self.progress).of(channels):
+            entry, value = entries[slot], index.value(slot)
             found, weights = self._derive(entry, value, index), index.constant(value)
             assert weights is not None
             codes = round_weights(weights, found.params, moments)
-            rounded[entry.slot] = replace(found, codes=pack(codes, entry.scheme.format).tobytes())
+            rounded[slot] = replace(found, codes=pack(codes, entry.scheme.format).tobytes())
         return rounded
 
     def _derive(self, entry: ProposedSlot, value: Value, index: ModelIndex) -> _Derived:
@@ -115,7 +115,7 @@ class WeightPlanner:
     def _scales(self, weights: Array, scheme: QuantScheme, elem_type: int) -> _Derived:
         taken = scheme.format.name in targets.get(self.recipe.target).negative_scale_types
         rule = replace(rule_for(elem_type, self.recipe.high_precision), either_sign=self.stored and taken)
-        if self.recipe.mode.search and search.supports(scheme):
+        if self.recipe.mode.search:
             params, amax = search.least_error(weights, scheme, rule)
             return _Derived(as_stored(params, elem_type), amax, rule)
         if not np.isfinite(weights).all():
@@ -126,13 +126,8 @@ class WeightPlanner:
 
 
 def _shape(value: Value, index: ModelIndex) -> tuple[int, ...]:
-    """Return the extents of a constant, stored or computed from stored ones; empty where they are unknown."""
-    stored = index.constants.direct(value)
-    if stored is not None:
-        return tuple(stored.dims)
-    shape = index.types.shape(value) or ()
-    known = tuple(dim for dim in shape if isinstance(dim, int))
-    return known if len(known) == len(shape) else ()
+    """Return the extents of a constant, as far as they are known."""
+    return tuple(extent for extent in index.types.shape(value) or () if isinstance(extent, int))
 
 
 def _reason(entry: ProposedSlot, found: _Derived) -> str:

@@ -5,21 +5,26 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support.engine_models import Net
+from support.qdq import text_model
 from support.small import conv_model, run
 
 from qdqtool.data.request import FileData
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.metadata import CALIBRATION_KEY, PREPARATION_KEY
+from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate
 from qdqtool.jobs.diff import diff_models
 from qdqtool.jobs.matches import list_matches
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning.existing import Existing
-from qdqtool.planning.existing_pairs import notes_beside
+from qdqtool.planning.existing_pairs import Settled, notes_beside, settle_existing, settle_model
 from qdqtool.planning.placement import Selection
-from qdqtool.planning.recipe import Recipe
+from qdqtool.planning.proposal import propose_for
+from qdqtool.planning.recipe import Preparation, Recipe
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 
@@ -116,3 +121,94 @@ def test_the_notes_of_pairs_that_stay_stay_too(half: Path) -> None:
     assert notes_beside(model, new) == {"other": "new"}
     random = {CALIBRATION_KEY: '{"random": true}'}
     assert notes_beside(model, random) == random
+
+
+def test_a_random_note_replaces_an_old_one_of_the_calibration_only(half: Path) -> None:
+    model = load_model(half)
+    del model.proto.metadata_props[:]
+    model.proto.metadata_props.add(key=PREPARATION_KEY, value="old")
+    model.proto.metadata_props.add(key=CALIBRATION_KEY, value="old")
+    assert notes_beside(model, {PREPARATION_KEY: '{"random": true}', CALIBRATION_KEY: None}) == {}
+
+
+def test_a_model_whose_pairs_stay_is_not_prepared(half: Path) -> None:
+    source, recipe = load_model(half), Recipe(existing=Existing.KEEP)
+    off = Preparation(equalize=False, smoothquant=None, bias_correction=False)
+    assert settle_existing(source, recipe) == Settled(
+        source, Recipe(existing=Existing.KEEP, preparation=off), Existing.KEEP
+    )
+
+
+def test_codes_that_a_caller_gives_cannot_be_replaced() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (int8[4,16] x, int8[4,16] z) => (float[4,16] y, float[4,16] u) <float s = {0.5}, float[16,16] w> {
+        [dq] a = DequantizeLinear (x, s)
+        y = Relu (a)
+        [other] b = DequantizeLinear (z, s)
+        u = Relu (b)
+    }
+    """
+    with pytest.raises(UsageError) as caught:
+        settle_existing(text_model(text), Recipe(existing=Existing.REPLACE))
+    first, _, reason = caught.value.message.partition(" stays: ")
+    assert first == "the Q/DQ of the model cannot be replaced: dq"
+    assert reason
+    assert caught.value.hint == "`--existing keep`, or another source model"
+
+
+CALLED_TWICE = """<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[4,16] x) => (float[4,16] y) { h = my.Layer (x) y = my.Layer (h) }
+<domain: "my", opset_import: ["": 21]>
+Layer (a) => (b) { w = RandomNormal <shape = [16, 16]> () b = MatMul (a, w) }
+"""
+
+
+def test_a_function_that_is_called_twice_is_inlined_where_activations_are_quantized() -> None:
+    source = text_model(CALLED_TWICE)
+    settled = settle_model(source, Recipe())
+    assert [(each.function, each.calls) for each in settled.inlined] == [("my::Layer", 2)]
+    assert [node.op_type for node in settled.model.proto.graph.node].count("MatMul") == 2
+    assert settle_model(source, Recipe(quantize_mode="int4")) == Settled(source, Recipe(quantize_mode="int4"))
+
+
+def proposed(net: Net, output: str = "y") -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
+    """The pairs that are added where the others stay, and the nodes that are skipped."""
+    index = ModelIndex.of(Model(net.model({"x": (8, 64)}, output)))
+    found = propose_for(index, Recipe(existing=Existing.KEEP))
+    pairs = {each.slot.tensor: [use.node[0] for use in each.uses] for each in found.slots}
+    return pairs, [(each.node, each.reason.text) for each in found.skipped]
+
+
+def test_a_product_whose_result_a_pair_makes_a_graph_output_is_quantized_too() -> None:
+    net = Net(21)
+    net.op("MatMul", ["x", net.float_weight("w", (64, 64))], "t")
+    net.activation("t")
+    assert proposed(net, "t_d") == ({"x": ["t"], "w": ["t"]}, [])
+
+
+def test_a_layer_that_would_stay_float_without_the_pairs_stays_float_with_the_same_reason() -> None:
+    """One tiny product beside a large one; the large one is quantized, and both others are float."""
+    net = Net(21)
+    net.op("MatMul", [net.activation("x"), net.weight("w", (64, 64), axis=1)], "a")
+    net.op("MatMul", ["a", net.float_weight("v", (64, 64))], "b")
+    net.op("MatMul", ["b", net.float_weight("u", (64, 4))], "y")
+    (pairs, skipped), few = proposed(net), "it has 64 input and 4 output channels, and no kernel gains below 16"
+    assert pairs == {"a": ["b"], "v": ["b"]}
+    assert [(node, text.partition(";")[0]) for node, text in skipped] == [
+        ("a.MatMul", "it is quantized already"),
+        ("y.MatMul", few),
+    ]
+
+
+def test_one_tensor_keeps_the_uses_that_gain() -> None:
+    """Of the float layers the Einsum has no two sides to compare, so that only the whole model has a larger one."""
+    net = Net(21)
+    net.op("MatMul", [net.activation("x"), net.weight("w", (64, 64), axis=1)], "a")
+    net.op("MatMul", ["a", net.float_weight("u", (64, 4))], "b")
+    net.op("Einsum", ["a", net.float_weight("v", (64, 8, 8))], "y", equation="ij,jkl->ikl")
+    (pairs, skipped), few = proposed(net), "it has 64 input and 4 output channels, and no kernel gains below 16"
+    assert pairs == {"a": ["y"], "v": ["y"]}
+    assert [(node, text.partition(";")[0]) for node, text in skipped] == [
+        ("a.MatMul", "it is quantized already"),
+        ("b.MatMul", few),
+    ]

@@ -1,8 +1,10 @@
 """Planners: one type, chosen by what there is to plan from; a plan depends on the model and on nothing kept."""
 
 import numpy as np
+import pytest
 from support.small import conv_model, matmul_model
 
+from qdqtool.errors import ModelError
 from qdqtool.graph.model import Model
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.planner import Planned, Planner, index_to_plan
@@ -26,7 +28,33 @@ def constants(plan: QuantPlan) -> dict[str, tuple[str, list[float]]]:
 
 def test_the_planner_follows_from_what_the_mode_needs():
     assert isinstance(planner_for(Recipe(), PlanData(ranges=ranges(x=1.0))), RangePlanner)
-    assert isinstance(planner_for(Recipe(quantize_mode="int4"), PlanData()), WeightPlanner)
+    weights = Recipe(quantize_mode="int4")
+    assert planner_for(weights, PlanData()) == WeightPlanner(weights)
+    assert planner_for(weights, PlanData(stored=False)) == WeightPlanner(weights, stored=False)
+
+
+def test_weights_are_stored_as_codes_unless_the_user_says_otherwise():
+    """Only then may scales be negative."""
+    index, recipe = index_to_plan(Model(matmul_model(inner=32))), Recipe(quantize_mode="int4", target="tensorrt-rtx")
+    for stored, planner in [(True, WeightPlanner(recipe)), (False, WeightPlanner(recipe, stored=False))]:
+        (placement,) = planner.plan(index).plan
+        assert (placement.params.scale.min() < 0) == stored
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda model: setattr(model.opset_import[0], "version", 999), "the model imports opset 999"),
+        (lambda model: model.graph.node[0].input.__setitem__(0, "y"), "'y'"),
+    ],
+    ids=["opset", "cycle"],
+)
+def test_a_model_of_an_unknown_opset_or_that_is_no_graph_is_not_planned_for(change, message):
+    model = matmul_model()
+    change(model)
+    with pytest.raises(ModelError) as caught:
+        index_to_plan(Model(model))
+    assert message in caught.value.message
 
 
 def test_one_planner_makes_plans_of_several_models():

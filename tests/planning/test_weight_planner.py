@@ -1,4 +1,7 @@
-"""Negative block scales of int4: who takes them, and that every step from quantize to strip gives the same weights."""
+"""Plans of weights: their scales and codes, and what is refused.
+
+Negative block scales of int4: who takes them, and that every step from quantize to strip gives the same weights.
+"""
 
 from pathlib import Path
 
@@ -7,22 +10,31 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.layer_dump import kernels_of
+from support.small import make_model
 from support.trt_verdict import TrtOracle
 
 from qdqtool import formats, targets
+from qdqtool.data import Feeds
+from qdqtool.data.feeds import DataDescription
 from qdqtool.data.request import FileData
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.numerics.affine import dequantize, quantize
+from qdqtool.numerics.gptq import round_weights
 from qdqtool.numerics.granularity import Blocked, PerAxis
 from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.planning.placement import Selection
 from qdqtool.planning.plan_write import SCALES_ONLY
+from qdqtool.planning.planner import Planned
 from qdqtool.planning.recipe import Recipe
+from qdqtool.planning.weight_planner import WeightPlanner
 from qdqtool.targets import refusals
 
 TYPES = {TensorProto.FLOAT: np.float32, TensorProto.FLOAT16: np.float16}
@@ -211,3 +223,105 @@ def test_codes_of_a_negative_step_are_those_of_the_mirrored_values():
     np.testing.assert_array_equal(dequantize(codes, -scale, blocks), -dequantize(codes, scale, blocks))
     with pytest.raises(ArgumentError, match="greater than 0"):
         QuantParams(QuantScheme(fmt, PerAxis(1)), -scale[0])
+
+
+def shared(weight: np.ndarray) -> onnx.ModelProto:
+    """x @ w, Neg(x) @ w' (along the other axis) and Abs(x) @ w."""
+    nodes = [
+        helper.make_node("Neg", ["x"], ["minus"]),
+        helper.make_node("Abs", ["x"], ["size"]),
+        helper.make_node("MatMul", ["x", "w"], ["a"], "straight"),
+        helper.make_node("Gemm", ["minus", "w"], ["b"], "across", transB=1),
+        helper.make_node("MatMul", ["size", "w"], ["c"], "excluded"),
+    ]
+    n = len(weight)
+    return make_model(nodes, {"x": ("rows", n)}, dict.fromkeys("abc", ("rows", n)), {"w": weight}, opset=21)
+
+
+def planned(model: onnx.ModelProto, mode: str, data: Feeds | None = None, *, codes: bool = True, **recipe) -> Planned:
+    options = Recipe(quantize_mode=mode, **{"target": "onnx", **recipe})
+    return WeightPlanner(options, data, stored=codes).plan(ModelIndex.of(Model(model)))
+
+
+def samples(n: int) -> Feeds:
+    x = np.random.default_rng(3).standard_normal((2, 40, n)).astype(np.float32) * np.linspace(0.1, 3, n, dtype="f4")
+    return Feeds([{"x": each} for each in x], DataDescription("test", 2, None, {}))
+
+
+@pytest.mark.parametrize("mode", ["int4", "nvfp4"])
+def test_each_pair_of_a_shared_matrix_is_rounded_by_the_inputs_of_its_own_products(mode):
+    weight = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
+    data = samples(64)
+    selection = Selection(nodes_to_exclude=("excluded",))
+    found = planned(shared(weight), mode, data, selection=selection)
+    x = np.concatenate([sample["x"] for sample in data]).astype(np.float64)
+    assert [str(each.params.scheme.granularity)[-6:] for each in found.plan] == ["axis 0", "axis 1"]
+    for placement in found.plan:
+        codes = round_weights(weight, placement.params, x.T @ x)
+        assert placement.codes == pack(codes, placement.params.scheme.format).tobytes()
+        assert placement.reason.endswith("; rounded by the calibration data")
+    assert found.rounded_by_data == 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "data", "codes"), [("int4", False, True), ("int4", True, False), ("mxfp8", True, True)]
+)
+def test_codes_are_the_nearest_without_data_behind_a_q_and_in_modes_that_choose_no_scales(mode, data, codes):
+    weight = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
+    found = planned(shared(weight), mode, samples(64) if data else None, codes=codes)
+    assert [placement.codes for placement in found.plan] == [None, None]
+    assert not any("rounded" in placement.reason for placement in found.plan)
+
+
+def test_scales_of_channels_are_the_largest_magnitude_over_the_largest_code_whatever_the_signs():
+    weight = np.random.default_rng(2).standard_normal((32, 32)).astype(np.float32)
+    weight[:, 3], weight[:, 4] = np.abs(weight[:, 3]), -np.abs(weight[:, 4])
+    weight[5] = -np.abs(weight[5])
+    weight[:, 6] = 0
+    found = planned(shared(weight), "int8-weight-only")
+    largest = {0: np.abs(weight).max(1), 1: np.abs(weight).max(0)}
+    for placement in found.plan:
+        amax = largest[placement.params.scheme.granularity.axis]
+        expected = np.where(amax > 0, amax / np.float32(127), 1)
+        np.testing.assert_allclose(placement.params.scale, expected, rtol=2**-23)
+    assert [(each.tensor, each.condition, each.scales, each.of) for each in found.degenerate] == [("w", "zeros", 1, 32)]
+
+
+@pytest.mark.parametrize("mode", ["int4", "int8-weight-only"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_weight_that_is_not_finite_is_named(mode, value):
+    weight = np.ones((32, 32), np.float32)
+    weight[3, 4] = value
+    with pytest.raises(UsageError) as caught:
+        planned(shared(weight), mode)
+    assert caught.value.message == "weight 'w' has NaN or infinities"
+    assert caught.value.hint == "exclude the nodes that use it"
+
+
+@pytest.mark.parametrize("mode", ["int4", "int8-weight-only"])
+def test_a_weight_whose_data_is_missing_is_named(mode):
+    proto = shared(np.ones((32, 32), np.float32))
+    onnx.external_data_helper.set_external_data(proto.graph.initializer[0], "lost")
+    proto.graph.initializer[0].ClearField("raw_data")
+    index = ModelIndex.of(Model(proto, missing_data=frozenset({"lost"})))
+    with pytest.raises(UsageError) as caught:
+        WeightPlanner(Recipe(quantize_mode=mode)).plan(index)
+    assert caught.value.message == "weight 'w' cannot be read"
+    assert caught.value.hint == "exclude the nodes that use it"
+
+
+def test_what_the_target_refuses_of_the_plan_is_an_error():
+    """That release takes int4, but not with an odd last dimension."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    weight = np.ones((64, 31), np.float32)
+    model = make_model(nodes, {"x": (4, 64)}, {"y": (4, 31)}, {"w": weight}, opset=21)
+    with pytest.raises(UsageError, match=r"tensor 'w': tensorrt-10\.7 takes no int4 tensor with an odd last dimension"):
+        planned(model, "int4", target="tensorrt-10.7")
+
+
+def test_nothing_to_quantize_is_an_error_that_names_the_first_reason():
+    nodes = [helper.make_node("MatMul", ["x", "x"], ["y"], "product")]
+    message = "nothing is left to quantize: 'product' (MatMul): it multiplies two activations"
+    with pytest.raises(UsageError) as caught:
+        planned(make_model(nodes, {"x": (4, 4)}, {"y": (4, 4)}, {}), "int4")
+    assert caught.value.message.startswith(message)

@@ -23,11 +23,11 @@ def conv_model(opset: int = 17, ir_version: int = 8) -> onnx.ModelProto:
     return make_model(nodes, {"x": (1, 3, 8, 8)}, {"y": (1, 2, 8, 8)}, weights, opset=opset, ir_version=ir_version)
 
 
-def matmul_model(opset: int = 17) -> onnx.ModelProto:
-    """x[N,8] -> MatMul(w[8,6]) -> y[N,6], with seeded weights."""
-    weights = {"w": np.random.default_rng(3).normal(size=(8, 6)).astype(np.float32)}
+def matmul_model(opset: int = 17, inner: int = 8) -> onnx.ModelProto:
+    """x[N,inner] -> MatMul(w[inner,6]) -> y[N,6], with seeded weights."""
+    weights = {"w": np.random.default_rng(3).normal(size=(inner, 6)).astype(np.float32)}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="matmul")]
-    return make_model(nodes, {"x": ("N", 8)}, {"y": ("N", 6)}, weights, opset=opset)
+    return make_model(nodes, {"x": ("N", inner)}, {"y": ("N", 6)}, weights, opset=opset)
 
 
 def make_model(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.plan import Slot
+from qdqtool.plan import Slot, UseRef
 from qdqtool.planning.placement.reason import Reason
 
 Kind = Literal["activation", "weight"]
@@ -31,6 +31,12 @@ class ProposedSlot:
     bound: float | None = None
     peaked: bool = False
     range_group: int | None = None
+
+    @property
+    def uses(self) -> tuple[UseRef, ...]:
+        """The uses that read the dequantized tensor."""
+        assert self.slot.uses is not None
+        return self.slot.uses
 
 
 @dataclass(frozen=True, slots=True)
