@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from qdqtool import formats
 from qdqtool.graph.index.view import NodeView, Value
@@ -29,7 +29,7 @@ FORMATS: dict[tuple[float, float], str] = {
 }
 """The integer format of a range of codes; a narrow range excludes the lowest code."""
 
-CAST_TO: dict[int, str] = {TensorProto.INT8: "int8", TensorProto.UINT8: "uint8"}
+CASTS_TO = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32)
 CASTS_BACK = (TensorProto.FLOAT, TensorProto.FLOAT16)
 
 
@@ -75,7 +75,7 @@ def _chain(context: RuleContext, node: NodeView) -> Chain:
     walk = _Walk(context, next_node(node))
     before = walk.take_offset("Add")
     low, fmt = walk.take_range()
-    walk.skip_cast()
+    walk.skip_cast(fmt)
     after = walk.take_offset("Sub")
     result, scale = walk.take_scale()
     zero = before if before is not None else np.zeros(())
@@ -83,11 +83,11 @@ def _chain(context: RuleContext, node: NodeView) -> Chain:
         _require(not np.any(zero) and not np.any(after if after is not None else 0), "only one side has a zero point")
     else:
         _require(np.array_equal(zero.reshape(-1), after.reshape(-1)), "the two zero points differ")
-    # A reciprocal that is stored in float32 is rounded, so the product with the scale is 1 only to about 1e-7.
-    _require(np.allclose(reciprocal.reshape(-1) * as_reals(scale).reshape(-1), 1, rtol=1e-5, atol=0), "two scales")
     _require(is_zero_point(zero, fmt), f"the zero point is no {fmt}")
     constants = [each for each in (factor, before, after) if each is not None]
     axis = common_axis(scale, constants, context.shape(source))
+    # A reciprocal that is stored in float32 is rounded, so the product with the scale is 1 only to about 1e-7.
+    _require(np.allclose(reciprocal.reshape(-1) * as_reals(scale).reshape(-1), 1, rtol=1e-5, atol=0), "two scales")
     return Chain(node, source, result, scale, zero, fmt, axis, low == -fmt.high)
 
 
@@ -150,9 +150,9 @@ class _Walk:
         assert name is not None
         return low, formats.get(name)
 
-    def skip_cast(self) -> None:
-        """Consume Casts to codes and back, which change nothing after a Clip."""
-        if self._node.is_op("Cast") and self._node.attribute("to") in {*CAST_TO, TensorProto.INT32}:
+    def skip_cast(self, fmt: NumberFormat) -> None:
+        """Consume Casts to codes and back, which change nothing after a Clip to the range of these codes."""
+        if self._node.is_op("Cast") and _holds(self._node.attribute("to"), fmt):
             back = next_node(self._node)
             _require(back.is_op("Cast") and back.attribute("to") in CASTS_BACK, "codes go elsewhere")
             self._node = next_node(back)
@@ -176,6 +176,14 @@ def _clip_range(context: RuleContext, node: NodeView) -> tuple[float, float]:
     return low, high
 
 
+def _holds(onnx_type: object, fmt: NumberFormat) -> bool:
+    """Return whether a Cast to a type keeps all codes of a format; others wrap around."""
+    if onnx_type not in CASTS_TO:
+        return False
+    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(onnx_type))
+    return limits.min <= fmt.low and fmt.high <= limits.max
+
+
 def _operands(context: RuleContext, node: NodeView) -> tuple[Value, Array]:
     """Return the tensor and the constant of a binary operator; for Div and Sub the constant is the second operand."""
     order = ((0, 1),) if node.is_op("Div", "Sub") else ((0, 1), (1, 0))
@@ -188,10 +196,11 @@ def _operands(context: RuleContext, node: NodeView) -> tuple[Value, Array]:
 
 
 def _producer(value: Value | None, *op_types: str) -> NodeView:
-    producer = value.producer if value is not None else None
-    if producer is None or value is None or not producer.is_op(*op_types) or len(value.uses) != 1 or value.is_output:
+    if value is None or value.producer is None or not value.producer.is_op(*op_types):
         raise UnfitError("the chain does not begin so")
-    return producer
+    if len(value.uses) != 1 or value.is_output:
+        raise UnfitError("something else reads the chain")
+    return value.producer
 
 
 def next_node(node: NodeView) -> NodeView:
