@@ -65,24 +65,28 @@ def float_bias(draft: Draft, node: NodeView, index: int, scales: tuple[int, int]
     ONNX defines its scale as the product of those of data and weight, and its zero point as 0.
 
     Raises:
-        UnfitError: It is not constant.
+        UnfitError: It is not constant, or the scales are more than it has elements.
     """
-    value = node.input(index)
-    if not node.input_name(index):
+    name = node.input_name(index)
+    if not name:
         return ""
     codes, first, second = (draft.context.array(node.input(each)) for each in (index, *scales))
-    if value is None or codes is None or first is None or second is None:
+    if codes is None or first is None or second is None:
         raise UnfitError("its bias or a scale is not constant")
-    bias = (as_reals(codes) * as_reals(first).reshape(-1) * as_reals(second).reshape(-1)).astype(np.float32)
-    return draft.constant(node.scope, f"{value.name}_float", bias, TensorProto.FLOAT)
+    try:
+        bias = as_reals(codes) * as_reals(first).reshape(()) * as_reals(second).reshape(-1)
+    except ValueError:
+        raise UnfitError("the number of its scales does not fit its bias") from None
+    return draft.constant(node.scope, f"{name}_float", bias.astype(np.float32), TensorProto.FLOAT)
 
 
 def _dequantized(draft: Draft, node: NodeView, codes: Codes) -> str:
     assert codes.data is not None
     names = _parameters(draft, node, codes)
     scale = draft.context.array(node.input(codes.scale))
+    assert scale is not None
     attributes: dict[str, Any] = {}
-    if scale is not None and scale.size > 1:
+    if scale.size > 1:
         if codes.axis is None or scale.ndim != 1 or node.scope.opset < FIRST_OPSET_WITH_AXIS:
             raise UnfitError("it has several scales where a Q/DQ pair has one")
         attributes["axis"] = codes.axis

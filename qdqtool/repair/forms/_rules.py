@@ -8,7 +8,7 @@ from qdqtool.rules import RuleContext
 
 
 def fixes_of(context: RuleContext, form: str, code: str) -> Iterator[Proposal]:
-    """Yield what a rule finds for TensorRT and can fix safely by the first of its offers.
+    """Yield what a rule finds for TensorRT and can fix by the first of its offers, which is a safe one.
 
     Args:
         context: The model.
@@ -16,7 +16,8 @@ def fixes_of(context: RuleContext, form: str, code: str) -> Iterator[Proposal]:
         code: Code of the rule.
     """
     rule = rules.get(code)
+    assert rule.offers[0].label == "safe"
     for _, fault in rule.locate(context, targets.get("tensorrt")):
-        chosen = tuple(fix for fix in fault.fixes if fix.offer is rule.offers[0] and fix.offer.label == "safe")
+        chosen = tuple(fix for fix in fault.fixes if fix.offer is rule.offers[0])
         if chosen:
             yield Proposal(code=form, node=fault.node, fixes=chosen)

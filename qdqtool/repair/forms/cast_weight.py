@@ -83,7 +83,10 @@ def _format(context: RuleContext, codes: Value) -> NumberFormat | None:
 def _write(weight: _Weight, draft: Draft) -> None:
     scope = weight.end.scope
     fmt = _format(draft.context, weight.codes)
-    if fmt is None or scope.opset < max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_AXIS):
+    assert fmt is not None
+    first = fmt.first_opset.dequantize
+    assert first is not None
+    if scope.opset < max(first, FIRST_OPSET_WITH_AXIS):
         raise UnfitError(f"opset {scope.opset} has no such DQ")
     shape = () if weight.axis is None else (weight.scale.size,)
     zero = np.broadcast_to(weight.zero_point.reshape(-1), (weight.scale.size,)).reshape(shape)

@@ -8,10 +8,13 @@ from onnx import helper, numpy_helper
 from support.small import run
 
 from qdqtool.data.request import DataRequest
+from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
 from qdqtool.jobs.normalize import normalized_model
+from qdqtool.repair.forms.cast_weight import find
 from qdqtool.repair.report import Repaired
+from qdqtool.rules import Draft, RuleContext, UnfitError
 
 W = np.arange(9, dtype=np.int8).reshape(3, 3) - 4
 SCALES = np.float32([0.3, 0.7, 1.9])
@@ -99,6 +102,7 @@ def test_scales_along_an_axis_are_those_of_the_dq(scale, zero, axis: int | None,
         ),
         pytest.param(SYMMETRIC.replace("Cast", "local.Cast"), {}, id="another Cast"),
         pytest.param(FULL.replace("(a, z)", "(z, a)"), {}, id="turned round"),
+        pytest.param(FULL.replace("(a, z)", "(z, a)"), {"w": W[2], "s": SCALES}, id="turned round, one axis"),
         pytest.param(FULL.replace("(a, z)", "(a, x)"), {}, id="no constant zero point"),
         pytest.param(FULL + " other = Neg (a)", {}, id="the Cast is read"),
         pytest.param(FULL + " other = Neg (b)", {}, id="the Sub is read"),
@@ -163,6 +167,30 @@ def test_the_dq_has_to_exist_with_that_zero_point(opset: int, codes: np.ndarray,
     refused = [each.reason for each in done.refused if each.code == "cast-weight"]
     assert refused == ([] if reason is None else [reason])
     assert any(change.code == "cast-weight" for change in done.changes) == (reason is None)
+
+
+@pytest.mark.parametrize("kind", ["INT4", "UINT4"])
+@pytest.mark.parametrize("opset", [20, 21])
+def test_codes_of_4_bits_need_the_opset_that_dequantizes_them(kind: str, opset: int):
+    given = model(SYMMETRIC, opset=opset)
+    tensor = helper.make_tensor("w", onnx.TensorProto.DataType.Value(kind), [3, 3], [0] * 9)
+    given.proto.graph.initializer[0].CopyFrom(tensor)
+    context = RuleContext(given)
+
+    (proposal,) = find(context)
+    draft = Draft(context, Namer(context.view))
+    if opset < 21:
+        with pytest.raises(UnfitError, match=r"^opset 20 has no such DQ$"):
+            proposal.fixes[0].write(draft)
+    else:
+        proposal.fixes[0].write(draft)
+        assert len(draft.edits) == 4  # scale, zero point, DQ, and the Mul that is removed
+
+
+def test_a_product_without_a_name_is_no_weight():
+    given = model(SYMMETRIC)
+    given.proto.graph.node[1].output[0] = ""
+    assert not list(find(RuleContext(given)))
 
 
 @pytest.mark.parametrize("kind", ["INT4", "UINT4"])

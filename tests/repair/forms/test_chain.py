@@ -140,7 +140,7 @@ def test_a_scale_has_the_axis_along_which_it_is_broadcast(scale: object, data: s
     given = context("y = Neg (x)", data)
     shape = given.shape(given.view.main.values["x"])
     if isinstance(axis, str):
-        with pytest.raises(UnfitError, match=f"^{axis}$"):
+        with pytest.raises(UnfitError, match=rf"^{axis}$"):
             common_axis(np.asarray(scale, F), [], shape)
     else:
         assert common_axis(np.asarray(scale, F), [], shape) == axis
@@ -176,6 +176,24 @@ NO_CHAINS = {
 def test_what_looks_like_a_chain_is_none(name: str):
     nodes, constants = NO_CHAINS[name]
     assert found(nodes, **constants) == []
+
+
+@pytest.mark.parametrize(
+    ("factor", "is_one"), [(1, True), (1 + 1e-6, True), (1 - 1e-6, True), (1 + 1e-4, False), (0.5, False), (1.5, False)]
+)
+def test_the_factor_in_front_is_the_reciprocal_of_the_scale(factor: float, is_one: bool):
+    assert len(found(MUL, i=4 * factor)) == is_one
+    assert len(found(MUL, s=ROW, i=[4, 2 * factor, 0.5])) == is_one
+    assert len(found(MUL, s=1e-9, i=1e9 * factor)) == is_one
+    assert len(found(MUL, s=1e9, i=1e-9 * factor)) == is_one
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c", "y"])
+def test_only_the_result_of_a_chain_may_be_read_elsewhere(name: str):
+    assert len(found(f"{PLAIN} other = Neg ({name})")) == (name == "y")
+    given = context(PLAIN).model
+    given.proto.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+    assert len(list(chains(RuleContext(given)))) == (name == "y")
 
 
 @pytest.mark.parametrize("number", range(1, 4))

@@ -8,10 +8,13 @@ from onnx import TensorProto, helper, numpy_helper
 from support.small import run
 
 from qdqtool.data.request import DataRequest
+from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
 from qdqtool.jobs.normalize import normalized_model
+from qdqtool.repair.forms.decomposed import find
 from qdqtool.repair.report import Repaired
+from qdqtool.rules import Draft, RuleContext, UnfitError
 
 MUL = "a = Mul (x, i) b = Round (a) c = Clip (b, lo, hi) y = Mul (c, s)"
 CAST = "a = Div (x, s) b = Round (a) c = Clip (b, lo, hi) k = Cast <to = {}> (c) f = Cast <to = {}> (k) y = Mul (f, s)"
@@ -338,6 +341,15 @@ def test_constants_along_several_axes_are_no_pair(nodes: str, constants: dict[st
     given = model(nodes, shape="3,3,3", **CODES | constants)
 
     assert not normalized(given)[1].changes
+
+
+def test_a_narrow_range_needs_a_float32_scale():
+    given = pair_with(-127, 127, s=np.array(0.5, np.float16))
+    context = RuleContext(given)
+
+    (proposal,) = find(context)
+    with pytest.raises(UnfitError, match=r"^the range of codes leaves the lowest one of int8 out"):
+        proposal.fixes[0].write(Draft(context, Namer(context.view)))
 
 
 def test_a_narrow_range_for_each_channel_stays():

@@ -81,6 +81,12 @@ CASES = {
         "Softmax",
         1,
     ),
+    "QLinearSoftmax of opset 12, by default, of three axes": (
+        "com.microsoft.QLinearSoftmax <opset = 12> (x, xs, xz, small, zero)",
+        "2,3,4",
+        "Softmax",
+        1,
+    ),
     "QLinearSoftmax of opset 12, axis -1": (
         "com.microsoft.QLinearSoftmax <axis = -1, opset = 12> (x, xs, xz, small, zero)",
         "3,3",
@@ -159,6 +165,19 @@ def test_the_float_operator_makes_the_same_codes(name: str, tmp_path):
             "it has several scales where a Q/DQ pair has one",
         ),
         ("com.microsoft.QGemm (x, xs, xz, w33, ws, wz)", "3,3", 21, "it makes float"),
+        ("com.microsoft.QGemm (x, xs, xz, w33, ws, wz, , , yz)", "3,3", 21, "it makes float"),
+        (
+            "com.microsoft.QGemm (x, xs, xz, w33, ws, wz, , ys)",
+            "3,3",
+            21,
+            "a scale or zero point is not constant",
+        ),
+        (
+            "com.microsoft.QLinearSoftmax <axis = 1, opset = 12> (x, xs, xz, small, zero)",
+            "",
+            21,
+            "its axis means something else at the model's opset",
+        ),
         ("com.microsoft.QGemm <alpha = 0.5> (x, xs, xz, w33, ws, wz, b, ys, yz)", "3,3", 21, "its alpha is not 1"),
         (
             "com.microsoft.QLinearAveragePool <kernel_shape = [2, 2], channels_last = 1> (x, xs, xz, ys, yz)",
