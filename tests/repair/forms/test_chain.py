@@ -81,6 +81,15 @@ def test_one_round_that_is_no_chain_hides_no_other():
     assert not found("n = Round (x) y = Neg (n)")
 
 
+@pytest.mark.parametrize(
+    "nodes",
+    [MUL, MUL.replace("(x, i)", "(i, x)"), MUL.replace("(c, s)", "(s, c)"), SHIFTED.replace("(b, z)", "(z, b)")],
+)
+def test_factors_and_addends_stand_on_either_side(nodes: str):
+    (chain,) = found(nodes, i=4, z=3, v=3)
+    assert (chain.source.name, chain.result.name, chain.scale.tolist()) == ("x", "y", 0.25)
+
+
 ADDED, TAKEN = SHIFTED.replace("d = Sub (c, v)", "d = Identity (c)"), SHIFTED.replace("m = Add (b, z)", "")
 ADDED, TAKEN = ADDED.replace("d = Identity (c)", "").replace("(d, s)", "(c, s)"), TAKEN.replace("(m, lo", "(b, lo")
 ROW = [0.25, 0.5, 2]
@@ -168,6 +177,10 @@ NO_CHAINS = {
     "one of several scales is 0": (MUL, {"s": [0.25, 0.5, 2], "i": [4, 0, 0.5]}),
     "scales along two axes": (MUL, {"s": [0.25, 0.25, 0.25], "i": [[4], [4]]}),
     "scales of two axes for one": (MUL, {"s": 0.25, "i": [[4], [4]]}),
+    "a scale of 0": (PLAIN, {"s": 0}),
+    "the scale is divided": (PLAIN.replace("(x, s)", "(s, x)"), {}),
+    "the scale is subtracted": (PLAIN.replace("Div", "Sub"), {}),
+    "codes are subtracted": (SHIFTED.replace("(c, v)", "(v, c)"), {"z": 0, "v": 0}),
     "a round in nothing": ("b = Round () c = Clip (b, lo, hi) y = Mul (c, s)", {}),
 }
 
