@@ -69,7 +69,7 @@ class OutputChange:
     name: str
     exact: bool
     equal: bool
-    other_shapes: int = 0
+    other_shapes: int
     max_abs: float
     max_steps: float | None
     sqnr_db: float | None

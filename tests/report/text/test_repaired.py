@@ -10,7 +10,15 @@ from qdqtool.report.text._repaired import print_repaired
 CHANGE = Change(code="QP101", label="safe", description="scale becomes 1", node="n", graph="", proof="bit-equal")
 REFUSED = RefusedFix(code="QS001", label="unsafe", description="drop it", node=None, graph="", reason="not asked for")
 SAME = OutputChange(
-    name="y", exact=True, equal=True, max_abs=0, max_steps=None, sqnr_db=None, before_db=None, after_db=None
+    name="y",
+    exact=True,
+    equal=True,
+    other_shapes=0,
+    max_abs=0,
+    max_steps=None,
+    sqnr_db=None,
+    before_db=None,
+    after_db=None,
 )
 MOVED = replace(SAME, exact=False, equal=False, max_abs=0.25, max_steps=2, sqnr_db=30.04, before_db=20, after_db=None)
 OWN_NOISE = "; to its own noise: before 20.0 dB, after unknown"
