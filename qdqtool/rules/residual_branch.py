@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool import ops
+from qdqtool.graph.index.types import may_be_equal
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.reach import Walk, operand
@@ -105,9 +106,10 @@ def _fused_conv(value: Value | None) -> NodeView | None:
 
 def _is_float_branch(context: RuleContext, node: NodeView, value: Value) -> bool:
     """Return whether ``value`` is float data of the full shape of the Add, which another reader quantizes."""
-    shapes = [context.shape(node.input(index)) for index in (0, 1)]
-    joined = operand(Walk(context.index), value)
-    if context.is_constant(value) or joined is not None or None in shapes or shapes[0] != shapes[1]:
+    left, right = (context.shape(node.input(index)) for index in (0, 1))
+    if left is None or right is None or not may_be_equal(left, right):
+        return False
+    if context.is_constant(value) or operand(Walk(context.index), value) is not None:
         return False
     return any((entry := context.qdq.get(use.node)) is not None and entry.is_quantize for use in value.uses)
 

@@ -17,6 +17,23 @@ Shape = tuple[int | str | None, ...]
 
 SMALL_BYTES = 1 << 23
 
+
+def may_be_equal(left: Shape, right: Shape) -> bool:
+    """Whether two shapes can be the same.
+
+    Shape inference gives every extent that it cannot compute a name of its own, so names that differ say nothing: both
+    sides of a residual Add behind a Conv on images of open size have other ones. An extent of 1 beside a name is taken
+    for a broadcast, except on axis 0, where it is a batch of one.
+    """
+    return len(left) == len(right) and all(map(_may_be, range(len(left)), left, right))
+
+
+def _may_be(axis: int, one: int | str | None, other: int | str | None) -> bool:
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    return one == other or axis == 0 or 1 not in {one, other}
+
+
 _Key = tuple[ScopePath, str]
 
 

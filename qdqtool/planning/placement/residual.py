@@ -7,6 +7,7 @@ it. Where the skip branch is the tensor that the block's first Conv reads, it sh
 from collections.abc import Collection, Mapping
 
 from qdqtool import ops
+from qdqtool.graph.index.types import may_be_equal
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.scope import ScopePath
 from qdqtool.numerics.granularity import PerTensor
@@ -109,8 +110,8 @@ def _claim_skip(node: NodeView, index: int, context: PlacementContext) -> Decisi
     value, other = node.input(index), node.input(1 - index)
     assert value is not None
     assert other is not None
-    shapes = context.shape(value), context.shape(other)
-    if None not in shapes and shapes[0] != shapes[1]:
+    own, added = context.shape(value), context.shape(other)
+    if own is not None and added is not None and not may_be_equal(own, added):
         return Reason("different-shapes", "its inputs have different shapes: it is no residual branch")
     obstacle = carried_mask(value, context) or context.obstacle(value)
     if obstacle is not None:

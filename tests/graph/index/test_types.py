@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import onnx
+import pytest
 from onnx import TensorProto, helper
 
-from qdqtool.graph.index.types import TensorTypes
+from qdqtool.graph.index.types import TensorTypes, may_be_equal
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
@@ -243,3 +244,24 @@ def test_bodies_of_a_function_that_nothing_calls_keep_what_they_declare() -> Non
     view, types = typed(helper.make_model(helper.make_graph([], "g", [], []), functions=functions))
     value = view.scope(("my::Idle", "q.then_branch")).values["t"]
     assert (types.elem_type(value), types.shape(value)) == (F16, (None, 3))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ((1, 16, 8, 8), (1, 16, 8, 8), True),
+        ((1, 16, 8, 8), (1, 16, 8, 9), False),
+        ((1, 16, 8), (1, 16, 8, 8), False),
+        (("n", 16, "unk__0"), ("n", 16, "unk__1"), True),
+        (("n", 16, None), ("n", 16, 8), True),
+        (("n", 16, "h"), ("n", 8, "h"), False),
+        ((1, 16, "h"), ("n", 16, "h"), True),
+        (("n", 16, 1), ("n", 16, "h"), False),
+        (("n", 16, 1), ("n", 16, 1), True),
+        (("n", 16, None), ("n", 16, 1), False),
+        ((), (), True),
+    ],
+)
+def test_shapes_may_be_equal_unless_something_known_differs(left, right, expected):
+    assert may_be_equal(left, right) is expected
+    assert may_be_equal(right, left) is expected

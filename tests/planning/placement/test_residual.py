@@ -13,6 +13,7 @@ ORDERS = pytest.mark.parametrize("swapped", [False, True])
 FLOAT_CONV = "the Conv that it joins stays float"
 NO_CONV = "neither input comes straight from a Conv that nothing else reads: there is nothing to fuse with"
 LAYERS = "it sums up layers without a Conv: such sums grow with depth, and one scale for them costs accuracy"
+OTHER_SHAPE = "its inputs have different shapes: it is no residual branch"
 QUANTIZED = "it is quantized already"
 CONV_QUANTIZED = "the Conv that it joins is quantized already; `--existing replace` quantizes both anew"
 
@@ -53,6 +54,25 @@ def test_a_graph_input_is_a_skip_branch(swapped):
     net = Net(17)
     add(net, conv(net, "x", "c"), "s", swapped=swapped)
     assert decision(net.model(IMAGE, "a")) == "s"
+
+
+OPEN = {"x": ("n", 16, "h", "w"), "s": ("n", 16, "h2", "w2")}
+
+
+@ORDERS
+def test_extents_that_are_open_may_be_the_same(swapped):
+    """Shape inference names the extents behind every Conv anew, so those of the two inputs differ."""
+    net = Net(17)
+    add(net, conv(net, "x", "c"), "x", swapped=swapped)
+    assert decision(net.model(OPEN, "a")) == "x"
+
+
+@ORDERS
+@pytest.mark.parametrize("shape", [(1, 16, 1, 1), ("n", 16, 1, 1), (1, 16, 8, 4), (16, 8, 8), ("n", 1, "h", "w")])
+def test_an_input_that_is_broadcast_is_no_branch(swapped, shape):
+    net = Net(17)
+    add(net, conv(net, "x", "c"), "s", swapped=swapped)
+    assert decision(net.model(IMAGE | {"s": shape}, "a")) == OTHER_SHAPE
 
 
 @ORDERS
