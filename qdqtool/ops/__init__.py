@@ -9,10 +9,10 @@ a pattern of exporters, or is the rule about it.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from qdqtool import ops as _package
-from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.ops._channels import ChannelLayout as ChannelLayout
 from qdqtool.ops._op import QuantizableOp as QuantizableOp
 from qdqtool.ops._product import LEAST_CHANNELS as LEAST_CHANNELS
@@ -25,6 +25,9 @@ from qdqtool.ops._traits import UNKNOWN
 from qdqtool.ops._traits import Codes as Codes
 from qdqtool.ops._traits import Traits as Traits
 from qdqtool.registry import load_unit, unit_names
+
+MAX_MOVES = 64
+"""The most operators in sequence that only move values, through which a tensor is followed."""
 
 
 @functools.cache
@@ -61,6 +64,17 @@ def traits(node: NodeView) -> Traits:
 def moves_values(node: NodeView) -> bool:
     """Return whether ``node`` only moves values, whatever its attributes: a pair may stand on either side of it."""
     return traits(node).moves_values
+
+
+def moved_from(value: Value) -> Iterator[Value]:
+    """Yield a tensor, then those whose values it holds, moved or selected, through :data:`MAX_MOVES` operators."""
+    source: Value | None = value
+    for _ in range(MAX_MOVES + 1):
+        if source is None:
+            return
+        yield source
+        maker = source.producer
+        source = maker.input(0) if maker is not None and moves_values(maker) else None
 
 
 def moves_codes(node: NodeView) -> bool:

@@ -19,8 +19,6 @@ from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorKey
 from qdqtool.registry import suggestion
 
 SHOWN = 3
-MAX_MOVES = 64
-"""The most operators in sequence that only move values, through which a range is looked up."""
 
 WeightKey = tuple[TensorKey, str]
 """A constant, and the scheme that placement proposes for it, in words: two readers may want two of them."""
@@ -119,8 +117,6 @@ def nearest_mode(model: Model, found: Encodings) -> str:
     Activations of 8 bits are quantized, others stay float: no target computes with 16 bits. Without 8-bit activations
     the weights decide, those with the fewest bits first.
     """
-    if not found.formats:
-        return modes.DEFAULT
     constants = _constants(ModelIndex.of(model))
     weights = {name for tensor, name in found.formats.items() if tensor in constants}
     activations = {name for tensor, name in found.formats.items() if tensor not in constants}
@@ -157,16 +153,8 @@ class _Weights:
 
 def _source(value: Value, found: Encodings) -> str:
     """Return the name of the tensor whose range ``value`` has."""
-    source = value
-    for _ in range(MAX_MOVES):
-        if source.name in found.ranges or source.name in found.formats:
-            return source.name
-        maker = source.producer
-        before = maker.input(0) if maker is not None and ops.moves_values(maker) else None
-        if before is None:
-            break
-        source = before
-    return value.name
+    names = (source.name for source in ops.moved_from(value))
+    return next((name for name in names if name in found.ranges or name in found.formats), value.name)
 
 
 def _left_in_float(found: Encodings, index: ModelIndex, recipe: Recipe) -> Iterator[str]:

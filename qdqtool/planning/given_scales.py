@@ -56,7 +56,9 @@ def fit_scales(given: ConstantScales, shape: Shape | None, scheme: QuantScheme, 
 
 
 def _single(given: ConstantScales) -> Scales:
-    if given.values.size > 1 or given.block_size is not None:
+    if given.block_size is not None:
+        raise ScalesProblem(f"has blocks of {given.block_size} in the file, one scale here")
+    if given.values.size > 1:
         raise ScalesProblem(f"has {given.values.size} scales in the file, one here")
     return given.values.reshape(())
 

@@ -7,18 +7,22 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from support.paths import ROOT
-from support.small import conv_model
+from support.small import conv_model, make_model
 
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.convert_ranges import convert_ranges
 from qdqtool.jobs.insert import InsertOptions, insert_encodings
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
+from qdqtool.planning.given_ranges import GivenRanges, match_ranges, nearest_mode
 from qdqtool.planning.recipe import Preparation, Recipe
 from qdqtool.ranges import encodings
+from qdqtool.ranges.encodings import ConstantScales, Encodings, ReadEncodings
 from qdqtool.ranges.shard import Shard
+from qdqtool.ranges.types import TensorRange
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 SCALE = np.float32(0.0123456789)
@@ -176,3 +180,89 @@ def test_what_a_converted_file_does_not_say_is_noted(tmp_path):
     assert (tmp_path / "r.cache").read_text().count("\n") == 7
     whole = convert_ranges(golden / "int8-2.0.0.encodings", tmp_path / "r.npz", "npz")
     assert whole.notes == report.notes[1:]  # both ends are kept
+
+
+def matched(model: onnx.ModelProto, found: Encodings, **recipe: object) -> GivenRanges:
+    return match_ranges(Model(model), ReadEncodings("npz", found), Path("file"), Recipe(**recipe))
+
+
+def seen(*names: str) -> dict[str, TensorRange]:
+    return {name: TensorRange(-1.0, 1.0, 1.0, 1) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("names", "message", "hint"),
+    [
+        ("y", "file has no range of a tensor that is to be quantized, such as 'x'", None),
+        ("ay", "the model has no 'a'", "wanted is for example 'x'"),
+        ("ade", "the model has no 'a', 'd', 'e'", "wanted is for example 'x'"),
+        ("adef", "the model has no 'a', 'd', 'e' and 1 more", "wanted is for example 'x'"),
+        ("adefghi", "the model has no 'a', 'd', 'e' and 4 more", "wanted is for example 'x'"),
+    ],
+)
+def test_a_file_without_a_tensor_that_is_wanted_is_refused_with_what_it_has(names, message, hint):
+    with pytest.raises(UsageError) as caught:
+        matched(conv_model(), Encodings(seen(*names)))
+    assert caught.value.message.partition("; did you mean")[0].endswith(message)
+    assert (caught.value.hint or "").endswith(hint or "")
+
+
+def test_a_model_with_nothing_to_quantize_takes_any_file():
+    model = conv_model()
+    del model.graph.node[2], model.graph.node[0]
+    model.graph.node[0].input[0], model.graph.node[0].output[0] = "x", "y"
+    found = matched(model, Encodings(seen("far")))
+    assert (found.ranges.tensors, found.scales, found.report.unknown) == ({}, {}, ("far",))
+
+
+def test_the_record_says_that_no_samples_were_run():
+    found = matched(conv_model(), Encodings(seen("x", "r")))
+    record = found.ranges.record
+    assert (record.method, record.samples, record.random, record.seed) == ("npz", 0, False, None)
+    assert found.report.weights == 0
+
+
+@pytest.mark.parametrize(("moves", "known"), [(0, True), (1, True), (64, True), (65, False)])
+@pytest.mark.parametrize("stated", ["range", "float"])
+def test_a_moved_tensor_has_the_range_of_its_source(moves, known, stated):
+    """So has one that the file leaves in float: it has none, and the file says why."""
+    nodes = [helper.make_node("Identity", [f"t{i}" if i else "x"], [f"t{i + 1}"]) for i in range(moves)]
+    nodes += [
+        helper.make_node("MatMul", [f"t{moves}" if moves else "x", "w"], ["y"]),
+        helper.make_node("Relu", ["y"], ["r"]),
+    ]
+    nodes.append(helper.make_node("MatMul", ["r", "w"], ["z"]))
+    weights = {"w": np.eye(16, dtype=np.float32)}
+    model = make_model(nodes, {"x": (4, 16)}, {"z": (4, 16)}, weights)
+    ranges = seen("r", *(["x"] if stated == "range" else []))
+    left = {} if stated == "range" else {"x": "float"}
+    found = matched(model, Encodings(ranges, formats=left, remarks=dict.fromkeys(left, "float in the file")))
+    wanted = ((), f"t{moves}" if moves else "x")
+    assert bool(found.ranges.tensors[wanted].count) == (known and stated == "range")
+    assert found.report.notes == (("1 activation float in the file, such as 'x'",) if known and left else ())
+
+
+@pytest.mark.parametrize("mode", ["int8", "int8-weight-only"])
+def test_ranges_of_activations_that_a_mode_leaves_in_float_are_counted(mode):
+    scales = {name: ConstantScales("int8", np.ones(1)) for name in "wv"}
+    found = matched(conv_model(), Encodings(seen("x", "r", "w"), scales), quantize_mode=mode)
+    left = f"mode '{mode}' leaves activations in float: 2 ranges of the file have no use"
+    assert found.report.notes == ((left,) if mode != "int8" else ())
+    assert {key[0] for key, _ in found.scales.items()} == {((), "w"), ((), "v")}
+
+
+@pytest.mark.parametrize(
+    ("formats", "mode"),
+    [
+        ({}, "int8"),
+        ({"x": "uint8"}, "int8"),
+        ({"x": "int16", "w": "int4"}, "int4"),
+        ({"x": "float8e4m3fn"}, "fp8"),
+        ({"w": "int8"}, "int8-weight-only"),
+        ({"w": "int8", "v": "int4"}, "int4"),
+        ({"w": "int4", "x": "int8"}, "int8"),
+        ({"w": "int2", "x": "float"}, "int8"),
+    ],
+)
+def test_the_nearest_mode_follows_activations_of_8_bits_then_the_weights_of_fewest_bits(formats, mode):
+    assert nearest_mode(Model(conv_model()), Encodings({}, formats=formats)) == mode

@@ -277,3 +277,86 @@ def test_a_weight_that_the_file_lacks_has_positive_scales_behind_a_q(tmp_path):
     report = quantize_model(MODEL, CachedRanges(path=tmp_path / "one.encodings"), tmp_path / "q.onnx", options)
     assert {pair.tensor for pair in report.quantized} == {"m", "g"}
     assert all(pair.scale_min > 0 for pair in report.quantized)
+
+
+SHAPE = (64, 8)
+TABLE = np.arange(1.0, 33.0).reshape(4, 8)
+
+
+@pytest.mark.parametrize(
+    ("values", "granularity", "shape", "where", "message"),
+    [
+        (np.ones(2), PerTensor(), (4,), {}, "has 2 scales in the file, one here"),
+        (np.ones(1), PerTensor(), (4,), {"axis": 0, "block_size": 4}, "has blocks of 4 in the file, one scale here"),
+        (np.ones((1, 5)), PerAxis(1), (3, 5), {}, "has 5 scales in the file, 5 on axis 1 here"),
+        (TABLE.T, Blocked(0, 16), SHAPE, {"block_size": 16}, "of shape [8, 4] in the file, [4, 8] on axis 0 here"),
+        (TABLE.ravel(), Blocked(0, 16), SHAPE, {"axis": 0, "block_size": 16}, "of shape [32] in the file, [4, 8]"),
+        (np.ones(64), Blocked(0, 16), (64, 8, 2), {"block_size": 16}, "of shape [64] in the file, [4, 8, 2]"),
+        (TABLE, Blocked(0, 16), SHAPE, {"axis": 1, "block_size": 16}, "of shape [4, 8] in the file, [4, 8] on axis 0"),
+        (TABLE[:1], Blocked(0, 16), SHAPE, {"axis": 0, "block_size": 16}, "of shape [1, 8] in the file, [4, 8]"),
+        (TABLE[:, :3], Blocked(0, 16), SHAPE, {"axis": 0, "block_size": 16}, "of shape [4, 3] in the file, [4, 8]"),
+        (
+            np.ones((4, 3, 2)),
+            Blocked(0, 16),
+            (64, 8, 2),
+            {"axis": 0, "block_size": 16},
+            "of shape [4, 3, 2] in the file, [4, 8, 2]",
+        ),
+        (
+            np.ones((1, 8)),
+            Blocked(0, 16),
+            (40, 8),
+            {"axis": 0, "block_size": 40},
+            "has one block in the file, which co",
+        ),
+        (
+            np.ones((7, 8)),
+            Blocked(0, 16),
+            SHAPE,
+            {"axis": 0, "block_size": 10},
+            "has blocks of 10 on axis 0 in the file, which tensorrt does not take",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_in_one_sentence(values, granularity, shape, where, message):
+    with pytest.raises(ScalesProblem) as caught:
+        fit(values, granularity, shape, **where)
+    assert str(caught.value).removeprefix("has block scales ").startswith(message)
+
+
+def test_a_constant_of_unknown_rank_fits_nothing():
+    with pytest.raises(ScalesProblem, match="unknown shape"):
+        fit_scales(ConstantScales("int4", np.ones(1)), None, scheme(PerTensor()), "tensorrt")
+
+
+@pytest.mark.parametrize("values", [np.float64(3), np.full(1, 3.0), np.full((1, 1), 3.0)])
+@pytest.mark.parametrize(
+    ("granularity", "shape", "expected"),
+    [
+        (PerTensor(), (4, 6), ()),
+        (PerAxis(1), (4, 6), (6,)),
+        (Blocked(1, 16), (4, 64), (4, 4)),
+        (Blocked(1, 16), (2, 64, 3), (2, 4, 3)),
+    ],
+)
+def test_one_scale_serves_every_channel_and_block(values, granularity, shape, expected):
+    fitted, scales = fit(values, granularity, shape)
+    assert fitted == granularity
+    np.testing.assert_array_equal(scales, np.full(expected, 3.0))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("size", [16, 32, 64])
+@pytest.mark.parametrize("form", ["table", "flat", "last axis", "one for all channels"])
+def test_every_element_keeps_the_scale_that_the_file_gives_it(axis, size, form):
+    """As blocks of the file where there are two of them or more, else as blocks of the wanted size."""
+    shape = (64, 6) if axis == 0 else (6, 64)
+    table = np.arange(1.0, 1 + 6 * 64 // size).reshape((64 // size, 6) if axis == 0 else (6, 64 // size))
+    table = table.max(1 - axis, keepdims=True) if form == "one for all channels" else table
+    whole = np.broadcast_to(np.repeat(table, size, axis), shape)
+    where = {"block_size": size} | ({"axis": axis - 2} if form == "last axis" else {})
+    # A flat list has the blocks of the first output channel first.
+    given = table.T.ravel() if form == "flat" and axis == 0 else table.ravel() if form == "flat" else table
+    granularity, scales = fit(given, Blocked(axis, 16), shape, **where)
+    assert granularity == Blocked(axis, size if size < 64 else 16)
+    np.testing.assert_array_equal(np.repeat(scales, granularity.block_size, axis), whole)

@@ -71,8 +71,8 @@ def _above(group: _Group, members: list[Claim]) -> tuple[_Group, list[Claim]] | 
     if kind != "weight" or node is None or not ops.traits(node).reorders_axes or value.is_output:
         return None
     source = node.input(0)
-    all_uses = {(use.node, use.index) for use in value.uses} == {(claim.node, claim.index) for claim in members}
-    if source is None or not all_uses:
+    assert source is not None
+    if {(use.node, use.index) for use in value.uses} != {(claim.node, claim.index) for claim in members}:
         return None
     lifted = _in_front(node, source, granularity)
     if lifted is None:

@@ -14,8 +14,6 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.planning.placement.proposal import ProposedSlot
 
-MAX_STEPS = 64
-
 
 @dataclass(slots=True)
 class _Groups:
@@ -24,11 +22,8 @@ class _Groups:
     parents: dict[Value, Value] = field(default_factory=dict)
 
     def first(self, value: Value) -> Value:
-        passed = []
         while (parent := self.parents.setdefault(value, value)) is not value:
-            passed.append(value)
             value = parent
-        self.parents.update(dict.fromkeys(passed, value))
         return value
 
     def join(self, left: Value, right: Value) -> None:
@@ -64,13 +59,8 @@ def share_ranges(
 
 def origin(value: Value) -> Value:
     """Return the tensor from which ``value`` is produced by operators that only move or select values."""
-    for _ in range(MAX_STEPS):
-        maker = value.producer
-        source = maker.input(0) if maker is not None and ops.moves_values(maker) else None
-        if source is None:
-            break
-        value = source
-    return value
+    *_, first = ops.moved_from(value)
+    return first
 
 
 def _joined(concats: Sequence[NodeView], groups: _Groups, wanted: set[Value]) -> Iterator[tuple[NodeView, Value]]:

@@ -96,7 +96,7 @@ def _decide_add(node: NodeView, context: PlacementContext, residuals: Residuals)
 
 
 def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
-    """Return why a node stays float whatever its tensors are; None where it may be quantized."""
+    """Return why a node of a known family stays float whatever its tensors are; None where it may be quantized."""
     refusal = context.selection.refusal(node)
     if refusal is not None:
         return refusal
@@ -105,7 +105,8 @@ def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
             "function-argument", "an attribute of it is an argument of the local function; inline the function first"
         )
     family = ops.get(node)
-    if family is None or family.stays_float is None:
+    assert family is not None
+    if family.stays_float is None:
         return None
     if not family.on_request:
         return Reason("float-operator", family.stays_float)

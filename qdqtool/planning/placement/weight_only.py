@@ -75,10 +75,10 @@ def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Deci
     if product is None:
         return _decide_other(node, family, context)
     weight = node.input(product.weight_input)
-    reason = reason_to_leave(node, context) or _obstacle(node, product, weight, context, goal)
+    reason = reason_to_leave(node, context)
     if reason is not None or weight is None:
         return reason or MISSING_OPERAND
-    found = _granularity(node, product, weight, context, goal)
+    found = _obstacle(node, product, weight, context, goal) or _granularity(node, product, weight, context, goal)
     if isinstance(found, Reason):
         return found
     granularity, note = found
@@ -89,23 +89,22 @@ def _decide_other(node: NodeView, family: QuantizableOp, context: PlacementConte
     """Return the reason for recurrent layers and foreign products, whose weights take no pair; None for others."""
     if family.stays_float is None or family.on_request:
         return None
-    return reason_to_leave(node, context) or Reason("float-operator", family.stays_float)
+    return reason_to_leave(node, context)
 
 
 def _decide_table(node: NodeView, context: PlacementContext) -> Decision:
     table = node.input(0)
-    shape = context.shape(table) if table is not None and context.is_constant(table) else None
-    if table is None or shape is None or len(shape) != 2 or not context.is_float(table):
+    if table is None or not context.is_constant(table) or not context.is_float(table):
+        return None
+    if len(context.shape(table) or ()) != 2:
         return None
     return context.selection.refusal(node) or _LOOKUP_TABLE
 
 
 def _obstacle(
-    node: NodeView, product: ProductOp, weight: Value | None, context: PlacementContext, goal: WeightGoal
+    node: NodeView, product: ProductOp, weight: Value, context: PlacementContext, goal: WeightGoal
 ) -> Reason | None:
     """Return why a product stays float whatever the shape of its weight; None where it may be quantized."""
-    if weight is None:
-        return MISSING_OPERAND
     if not context.is_constant(weight):
         return _without_weight(node.input(product.activation_inputs[0]), weight, context)
     if not goal.mode.packs(product):

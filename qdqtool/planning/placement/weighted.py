@@ -21,8 +21,6 @@ def decide_weighted(
     data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
     if data is None or weight is None:
         return MISSING_OPERAND
-    if not (context.is_float(data) and context.is_float(weight)):
-        return None
     obstacle = _obstacle(family, data, weight, context)
     if obstacle is None:
         obstacle = _missing_kernel(node, family, weight, context, number_format)
@@ -49,9 +47,11 @@ def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -
 
 def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | None:
     product = ops.product(node)
-    weight = node.input(product.weight_input) if product is not None else None
+    if product is None:
+        return None
+    weight = node.input(product.weight_input)
     shape = context.shape(weight) if weight is not None and context.is_constant(weight) else None
-    return product.channels(node, shape) if product is not None and shape is not None else None
+    return product.channels(node, shape) if shape is not None else None
 
 
 def _obstacle(family: ProductOp, data: Value, weight: Value, context: PlacementContext) -> Reason | None:
@@ -63,7 +63,7 @@ def _obstacle(family: ProductOp, data: Value, weight: Value, context: PlacementC
         if not context.is_constant(weight):
             text = f"its weight '{weight.name}' is not constant; quantizing its input alone would gain nothing"
             return Reason("no-weight", text)
-    if weight.is_input and weight.scope.is_function and not context.is_constant(weight):
+    if weight.is_input and weight.scope.is_function:
         return function_argument(weight)
     for value in (data, weight):
         found = _operand_obstacle(value, context)
