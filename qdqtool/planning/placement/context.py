@@ -80,7 +80,7 @@ class PlacementContext:
 
     def calls(self, scope: Scope) -> int:
         """Return in how many ways the main graph calls the function of a scope; 1 outside functions."""
-        return self._calls.get(scope.path[:1], 1) if scope.in_function else 1
+        return self._calls[scope.path[:1]] if scope.in_function else 1
 
     def obstacle(self, value: Value) -> Reason | None:
         """Return why an activation cannot have a pair; None where it can."""

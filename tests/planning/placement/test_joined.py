@@ -1,5 +1,7 @@
 """One scale around a Concat, for those who ask for it: which pairs share it, and that the float copy is gone."""
 
+import itertools
+
 import numpy as np
 import onnx
 import pytest
@@ -35,9 +37,9 @@ def skip_connection(*, pool=True):
     return net.model(IMAGE)
 
 
-def groups(model, selection=ASKED):
+def groups(model, selection=ASKED, number_format="int8"):
     found = {}
-    for slot in proposal(model, selection).slots:
+    for slot in proposal(model, selection, number_format=number_format).slots:
         if slot.range_group is not None:
             found.setdefault(slot.range_group, set()).add(slot.slot.tensor)
     return list(found.values())
@@ -74,6 +76,86 @@ def test_a_concat_that_shares_nothing_says_so():
     assert groups(model) == []
     reasons = {node.node: node.reason.text for node in proposal(model, ASKED).skipped}
     assert reasons["both.Concat"].startswith("no input of it is read quantized elsewhere")
+
+
+def product(net, x, y, channels=32):
+    return net.op("MatMul", [x, net.float_weight(f"w_{y}", (channels, 32))], y)
+
+
+def joined(*extra, read=True, **inputs):
+    """Concat(a, b) of two tensors that products read too; ``extra`` adds nodes to the network."""
+    net = Net(17)
+    for name in "ab":
+        net.op("Relu", ["x"], name)
+        product(net, name, f"m{name}")
+    net.op("Concat", [inputs.get("left", "a"), inputs.get("right", "b")], "both", axis=1)
+    for add in extra:
+        add(net)
+    product(net, "both", "y", 64) if read else net.op("Neg", ["both"], "y")
+    return net.model({"x": (32, 32)})
+
+
+def left_alone(model):
+    return {node.node for node in proposal(model, ASKED).skipped if node.op_type == "Concat"}
+
+
+def test_a_concat_whose_result_is_not_quantized_joins_nothing():
+    assert groups(joined()) == [{"a", "b", "both"}]
+    assert groups(joined(read=False)) == []
+    assert left_alone(joined(read=False)) == {"both.Concat"}
+
+
+def test_a_concat_behind_it_that_joins_nothing_does_not_end_the_search():
+    model = joined(lambda net: net.op("Concat", ["a", "b"], "later", axis=0))
+    assert groups(model) == [{"a", "b", "both"}]
+    assert left_alone(model) == {"later.Concat"}
+
+
+def test_two_readers_of_one_tensor_share_nothing_without_a_concat():
+    net = Net(17)
+    product(net, net.op("Transpose", ["x"], "t", perm=[1, 0]), "y")
+    product(net, "x", "z")
+    net.op("Concat", ["y", "z"], "both", axis=0)
+    assert groups(net.model({"x": (32, 32)})) == []
+
+
+def test_a_weight_in_a_concat_keeps_its_own_scales():
+    model = joined(right="w_ma")
+    assert groups(model) == [{"a", "both"}]
+
+
+def test_a_tensor_with_a_fixed_bound_keeps_its_scale():
+    model = joined(left="s")
+    model.graph.node.insert(0, onnx.helper.make_node("Softmax", ["x"], ["s"]))
+    model.graph.node.append(onnx.helper.make_node("MatMul", ["s", "w_ma"], ["ms"]))
+    assert groups(model) == [{"s", "b", "both"}]
+    assert groups(model, number_format="float8e4m3fn") == [{"b", "both"}]
+
+
+@pytest.mark.parametrize(("moves", "shared"), [(1, True), (64, True), (65, False)])
+def test_a_tensor_that_was_moved_has_the_scale_of_its_source(moves, shared):
+    def moved(net):
+        names = ["a", *(f"i{number}" for number in range(moves))]
+        for before, after in itertools.pairwise(names):
+            net.op("Identity", [before], after)
+        net.op("Concat", [names[-1], "b"], "other", axis=1)
+        product(net, "other", "z", 64)
+
+    model = joined(moved, read=False)
+    assert groups(model) == [{"a", "b", "other"} if shared else {"b", "other"}]
+
+
+def test_two_concats_that_share_no_tensor_are_two_groups():
+    def more(net):
+        for name in "cd":
+            net.op("Relu", ["x"], name)
+            product(net, name, f"m{name}")
+        net.op("Concat", ["c", "d"], "pair", axis=1)
+        product(net, "pair", "z", 64)
+
+    assert groups(joined(more)) == [{"a", "b", "both"}, {"c", "d", "pair"}]
+    apart = joined(more, lambda net: product(net, net.op("Concat", ["d", "a"], "bridge", axis=1), "u", 64))
+    assert groups(apart) == [{"a", "b", "both", "c", "d", "pair", "bridge"}]
 
 
 def test_quantize_writes_the_largest_scale_of_the_group(tmp_path):

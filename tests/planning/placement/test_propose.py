@@ -460,3 +460,109 @@ def test_the_depths_of_a_scope_are_found_once_however_many_branches_meet(monkeyp
         x = net.op("Add", [left, right], f"s{block}" if block < 4 else "y")
     assert len(proposal(net.model(IMAGE)).slots) == 11
     assert len(asked) == 1
+
+
+NAMED = ("*", "Concat", "MaxPool")
+
+
+def test_what_is_not_computed_in_float_at_run_time_is_no_question_even_for_those_who_name_it():
+    """Integers, and what is folded before the network runs."""
+    constants = {
+        "i": np.ones((1, 2, 4, 4), np.int32),
+        "low": np.full((2, 2), -1e4, np.float32),
+        "low2": np.full((2, 2), -2e4, np.float32),
+    }
+    nodes = [
+        helper.make_node("Cast", ["x"], ["q"], to=TensorProto.INT8),
+        helper.make_node("MaxPool", ["q"], ["a"], "pool", kernel_shape=[2, 2]),
+        helper.make_node("Concat", ["q", "q"], ["b"], "concat", axis=1),
+        helper.make_node("Add", ["i", "i"], ["c"], "folded_integers"),
+        helper.make_node("Add", ["low", "low2"], ["d"], "folded"),
+        helper.make_node("Concat", ["low", "low2"], ["e"], "folded_concat", axis=0),
+    ]
+    model = make_model(nodes, {"x": (1, 2, 4, 4)}, {"a": ()}, constants)
+    assert skipped(model, op_types_to_quantize=NAMED) == {}
+    assert slots(model, op_types_to_quantize=NAMED) == {}
+
+
+def test_a_layer_without_its_first_output_is_named_all_the_same():
+    net = Net(17)
+    net.float_weight("w", (1, 64, 64))
+    net.float_weight("r", (1, 64, 16))
+    net.nodes.append(helper.make_node("LSTM", ["x", "w", "r"], ["", "h"], "lstm", hidden_size=16))
+    (found,) = proposal(net.model({"x": (4, 2, 64)}, "h")).skipped
+    assert (found.node, found.op_type, found.reason.code, found.reason.on_request) == (
+        "lstm",
+        "LSTM",
+        "float-operator",
+        False,
+    )
+    assert found.reason.text.endswith("its state is a float tensor inside the layer")
+
+
+def called(times: int) -> onnx.ModelProto:
+    calls = " ".join(f"t{number + 1} = my.Layer ({f't{number}' if number else 'x'})" for number in range(times))
+    return parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17, "my": 1]>
+    g (float[1,2,4,4] x) => (float[1,2,4,4] t{times}) {{ {calls} }}
+    <domain: "my", opset_import: ["": 17]>
+    Layer (a) => (b) {{
+        w = Constant <value = float[2,2,1,1] {{1,2,3,4}}> ()
+        [conv] c = Conv (a, w)
+        [sum] b = Add (c, a)
+    }}
+    """
+    )
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_function_that_is_called_more_than_once_has_no_activations_of_its_own(times):
+    told = (
+        f"its local function is called {times} times, and one scale would have to serve them all; inline the function"
+    )
+    expected = {} if times == 1 else {"conv": told, "sum": told}
+    assert skipped(called(times)) == expected
+    assert slots(called(times)) == ({"a": ("per-tensor", ["c", "b"]), "w": ("per-axis 0", ["c"])} if times == 1 else {})
+
+
+def test_an_excluded_add_says_so():
+    assert skipped(block(), nodes_to_exclude=("a.Add",)) == {"a.Add": "excluded by --nodes-to-exclude 'a.Add'"}
+
+
+def pooled(x: str) -> onnx.ModelProto:
+    net = Net(17)
+    net.constant("c", np.ones((1, 16, 8, 8), np.float32))
+    net.op("DequantizeLinear", [net.codes("k", (1, 16, 8, 8)), net.scale("k_s")], "d")
+    net.op("GlobalAveragePool", [x], "p")
+    return net.model(IMAGE, "p")
+
+
+@pytest.mark.parametrize(
+    ("x", "reason"),
+    [
+        ("", "an operand is missing"),
+        ("c", "its input is constant"),
+        ("x", None),
+    ],
+)
+def test_a_pool_that_is_asked_for_takes_a_pair_on_an_activation_alone(x, reason):
+    named = {"op_types_to_quantize": ("GlobalAveragePool",)}
+    assert skipped(pooled(x), **named) == ({"p.GlobalAveragePool": reason} if reason else {})
+    (found,) = proposal(pooled("x"), Selection(**named)).slots
+    assert [(use.node, use.index) for use in found.uses] == [(("p",), 0)]
+    assert found.reason == "input of GlobalAveragePool, as asked"
+
+
+def test_a_pool_of_what_a_dq_makes_is_quantized_already():
+    net = Net(17)
+    net.op("GlobalAveragePool", [net.activation("x")], "p")
+    named = {"op_types_to_quantize": ("GlobalAveragePool",)}
+    assert skipped(net.model(IMAGE, "p"), **named) == {"p.GlobalAveragePool": "it is quantized already"}
+
+
+def test_an_integer_concat_that_is_named_has_nothing_to_say():
+    net = Net(17)
+    net.op("Shape", ["x"], "s")
+    net.op("Concat", ["s", "s"], "i", axis=0)
+    net.op("Concat", ["x", "x"], "y", axis=1)
+    assert set(skipped(net.model(IMAGE), op_types_to_quantize=("Concat",))) == {"y.Concat"}

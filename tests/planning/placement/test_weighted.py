@@ -1,0 +1,147 @@
+"""Products: pairs on both operands or on none, with the reason."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+from support.engine_models import IMAGE, ROWS, Net
+from support.placed import proposal
+
+from qdqtool.planning.placement import Selection
+
+
+def reasons(model: onnx.ModelProto, number_format: str = "int8", **selection: Any) -> dict[str, tuple[str, str]]:
+    found = proposal(model, Selection(**selection), number_format=number_format).skipped
+    return {node.node: (node.reason.code, node.reason.text) for node in found}
+
+
+def pairs(model: onnx.ModelProto, number_format: str = "int8", **selection: Any) -> dict[str, tuple[str, str]]:
+    found = proposal(model, Selection(**selection), number_format=number_format).slots
+    return {each.slot.tensor: (each.kind, str(each.scheme.granularity)) for each in found}
+
+
+def product(op: str, left: str, right: str) -> onnx.ModelProto:
+    """Of activations ``x`` and ``i``, constants ``c``, ``d`` and ``n``, and what is quantized: ``k``."""
+    net = Net(17)
+    for name in "cd":
+        net.float_weight(name, (32, 32, 1, 1) if op == "Conv" else (32, 32))
+    net.constant("n", np.ones((32, 32), np.int32))
+    net.op("Transpose", [net.weight("q", (32, 32), axis=0)], "k", perm=[1, 0])
+    net.op("Transpose", ["x"], "a", perm=[0, 1, 2, 3] if op == "Conv" else [1, 0])
+    net.op(op, [left, right], "y")
+    return net.model({"x": (32, 32, 1, 1) if op == "Conv" else (32, 32)})
+
+
+QUANTIZED = ("quantized-already", "it is quantized already")
+MISSING = ("missing-operand", "an operand is missing")
+
+
+@pytest.mark.parametrize(
+    ("op", "left", "right", "reason"),
+    [
+        ("MatMul", "x", "", MISSING),
+        ("MatMul", "", "c", MISSING),
+        ("Conv", "x", "", MISSING),
+        ("Conv", "c", "d", ("constant-operand", "all its inputs are constant")),
+        ("Conv", "c", "x", ("constant-operand", "its input 'c' is constant")),
+        (
+            "Conv",
+            "x",
+            "a",
+            ("no-weight", "its weight 'a' is not constant; quantizing its input alone would gain nothing"),
+        ),
+        ("MatMul", "c", "d", ("constant-operand", "all its inputs are constant")),
+        ("MatMul", "x", "k", QUANTIZED),
+        ("MatMul", "k", "x", QUANTIZED),
+        (
+            "MatMul",
+            "x",
+            "n",
+            ("unsupported-type", "'n' is int32; TensorRT 11 quantizes bfloat16, float16, float32"),
+        ),
+    ],
+)
+def test_a_product_that_cannot_have_two_pairs_has_none(op, left, right, reason):
+    model = product(op, left, right)
+    assert reasons(model) == {f"y.{op}": reason}
+    assert pairs(model) == {}
+
+
+@pytest.mark.parametrize(
+    ("op", "left", "right", "expected"),
+    [
+        ("MatMul", "x", "c", {"x": ("activation", "per-tensor"), "c": ("weight", "per-axis 1")}),
+        ("MatMul", "c", "x", {"c": ("weight", "per-tensor"), "x": ("activation", "per-tensor")}),
+        ("MatMul", "x", "a", {"x": ("activation", "per-tensor"), "a": ("activation", "per-tensor")}),
+        ("Conv", "x", "c", {"x": ("activation", "per-tensor"), "c": ("weight", "per-axis 0")}),
+    ],
+)
+def test_a_product_has_pairs_on_both_operands(op, left, right, expected):
+    assert pairs(product(op, left, right)) == expected
+    assert reasons(product(op, left, right)) == {}
+
+
+def test_large_float_kernels_are_quantized_for_those_who_name_them():
+    net = Net(17)
+    net.op("Conv", ["x", net.float_weight("w", (16, 16, 6, 6))], "y")
+    model, fp8 = net.model(IMAGE), "float8e4m3fn"
+    code, text = reasons(model, fp8)["y.Conv"]
+    assert code == "no-kernel"
+    assert text.startswith("its kernel is 6 x 6: ")
+    both = {"x": ("activation", "per-tensor"), "w": ("weight", "per-axis 0")}
+    assert pairs(model) == both
+    assert pairs(model, fp8, op_types_to_quantize=("Conv",)) == both
+    assert pairs(model, fp8, nodes_to_quantize=("y.Conv",)) == both
+    assert pairs(model, fp8, op_types_to_quantize=("Con*",)) == {}
+
+
+def test_two_activations_in_a_function_are_no_arguments():
+    text = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
+    g (float[4,4] x) => (float[4,4] y) { y = my.Layer (x, x) }
+    <domain: "my", opset_import: ["": 17]>
+    Layer (a, v) => (b) {
+        r = Relu (a)
+        s = Neg (a)
+        [inside] p = MatMul (r, s)
+        [argument] b = MatMul (p, v)
+    }
+    """
+    told = "its weight may be an argument of the local function ('v'); inline the function to tell"
+    model = parser.parse_model(text)
+    assert reasons(model) == {"argument": ("function-argument", told)}
+    assert pairs(model) == {"r": ("activation", "per-tensor"), "s": ("activation", "per-tensor")}
+
+
+def test_an_input_of_the_model_may_be_the_right_operand():
+    net = Net(17)
+    net.op("MatMul", ["x", "z"], "y")
+    model = net.model({"x": (32, 32), "z": (32, 32)})
+    assert pairs(model) == {"x": ("activation", "per-tensor"), "z": ("activation", "per-tensor")}
+
+
+def tiny(*, pool: bool = False, second: int = 32) -> onnx.ModelProto:
+    net = Net(17)
+    net.op("MatMul", ["x", net.float_weight("w", (64, second))], "a")
+    net.op("MatMul", ["a", net.float_weight("v", (second, 4))], "b")
+    net.op("MatMul", ["a", net.op("Transpose", ["a"], "t", perm=[1, 0])], "c")
+    if pool:
+        net.op("Reshape", ["x", net.constant("shape", np.array([1, 8, 8, 8]))], "image")
+        net.op("GlobalAveragePool", ["image"], "p")
+    net.op("Neg", ["b"], "y")
+    return net.model(ROWS)
+
+
+@pytest.mark.parametrize("pool", [False, True])
+def test_a_tiny_layer_stays_float_beside_larger_ones_and_what_has_no_weight_does_not_count(pool):
+    selection = {"op_types_to_quantize": ("Mat*", "GlobalAveragePool")} if pool else {}
+    told = "it has 32 input and 4 output channels, and no kernel gains below 16; name the operator in "
+    code, text = reasons(tiny(pool=pool), **selection)["b.MatMul"]
+    assert (code, text.partition("--")[0]) == ("few-channels", told)
+    found = set(pairs(tiny(pool=pool), **selection))
+    assert found == {"x", "w", "a", "t"} | ({"image"} if pool else set())
+
+
+def test_a_model_of_tiny_layers_is_quantized():
+    assert set(pairs(tiny(second=8))) == {"x", "w", "a", "v", "t"}
