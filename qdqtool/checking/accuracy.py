@@ -185,7 +185,7 @@ class _Pair:
         share = 1 - self.after / self.before if self.before else 0.0
         if share <= ZEROED or scale.size != 1:
             return None
-        return ZeroedTensor(tensor=slot.tensor, graph=display(slot.scope), share=share, scale=float(scale))
+        return ZeroedTensor(tensor=slot.tensor, graph=display(slot.scope), share=share, scale=scale.item())
 
     def used(self, runs: int) -> int:
         """Return the number of its values that this many runs used."""
@@ -236,7 +236,7 @@ def _require_repeatable(
 ) -> None:
     run, values = observer.run(sample), index.view.main.values
     again = {name: array for name in first if (array := observer.output(run, values[name])) is not None}
-    for name in differing_names(first, again)[:1]:
+    for name in differing_names(first, again):
         raise GateError(
             f"the float model gives another output '{name}' in a second run of the same sample: {random_cause(index)}"
         )

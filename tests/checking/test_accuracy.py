@@ -2,6 +2,9 @@
 
 import dataclasses
 import io
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +14,31 @@ from onnx import helper
 from rich.console import Console
 from support.small import conv_model, make_model, run
 
+from qdqtool import formats
 from qdqtool.checking import accuracy
-from qdqtool.checking.accuracy import MIN_SAMPLES, SLICE
+from qdqtool.checking.accuracy import (
+    MIN_SAMPLES,
+    SLICE,
+    Accuracy,
+    OutputAccuracy,
+    TensorAccuracy,
+    ZeroedTensor,
+    measure_accuracy,
+)
+from qdqtool.data.feeds import DataDescription, Feeds
+from qdqtool.graph.model import Model
+from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
+from qdqtool.numerics.granularity import PerAxis, PerTensor
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.plan import Placement, QuantPlan, Slot
 from qdqtool.planning.recipe import Recipe
 from qdqtool.report.text._accuracy import print_accuracy
+from qdqtool.running.float_runs import FloatRuns
+
+INT8 = QuantScheme(formats.get("int8"), PerTensor())
 
 
 def images(count: int = 40) -> np.ndarray:
@@ -177,3 +198,157 @@ def test_formats_that_onnx_runtime_lacks_are_measured_by_our_own_core(model, dat
     assert report.accuracy is not None
     assert not report.accuracy.problem
     assert 0 < dataclasses.asdict(report.accuracy.outputs[0])["sqnr_db"] < 30
+
+
+# --- measured directly, on models of few values ---
+
+
+def int8(tensor: str, scale: object, axis: int | None = None) -> Placement:
+    step = np.asarray(scale, np.float32)
+    scheme = QuantScheme(formats.get("int8"), PerAxis(axis)) if axis is not None else INT8
+    return Placement(Slot((), tensor), QuantParams(scheme, step), "a test")
+
+
+def fed(samples: Sequence[np.ndarray]) -> Feeds:
+    return Feeds([{"x": sample} for sample in samples], DataDescription("a test", len(samples), None, {}))
+
+
+def measured(
+    before: onnx.ModelProto,
+    samples: Sequence[np.ndarray],
+    *placements: Placement,
+    after: onnx.ModelProto | None = None,
+) -> Accuracy:
+    model, plan = Model(before), QuantPlan(placements)
+    quantized = Model(after) if after is not None else apply_plan(model, plan).model
+    with FloatRuns() as runs:
+        return measure_accuracy(model, quantized, plan, fed(samples), runs)
+
+
+def chain(count: int, size: int = 4) -> onnx.ModelProto:
+    """x through so many Neg nodes: t1, t2 and so on, the last one y."""
+    names = ["x", *(f"t{number}" for number in range(1, count)), "y"]
+    nodes = [helper.make_node("Neg", [read], [made]) for read, made in itertools.pairwise(names)]
+    return make_model(nodes, {"x": (size,)}, {"y": (size,)}, {}, opset=21, ir_version=10)
+
+
+def values(count: int, size: int = 4) -> list[np.ndarray]:
+    return list(np.random.default_rng(5).uniform(-9, 9, (count, size)).astype(np.float32))
+
+
+def test_the_outputs_and_pairs_of_few_samples_are_told_with_four_decimals() -> None:
+    samples = values(3)
+    found = measured(chain(2), samples, int8("x", 0.25), int8("t1", 0.75))
+    one = [rounded(x, np.float32(0.25)) for x in samples]
+    both = [rounded(x, np.float32(0.75)) for x in one]
+    ends = [round(decibels(np.array(samples), np.array(made)), 4) for made in (both, one)]
+    second = round(decibels(np.array(samples), rounded(np.array(samples), np.float32(0.75))), 4)
+    assert found == Accuracy(
+        samples=3,
+        outputs=(OutputAccuracy(name="y", sqnr_db=ends[0], exact=False, finite=True),),
+        worst=(
+            TensorAccuracy(tensor="t1", graph="", kind="activation", sqnr_db=second),
+            TensorAccuracy(tensor="x", graph="", kind="activation", sqnr_db=ends[1]),
+        ),
+    )
+
+
+def test_at_most_five_pairs_and_32_samples_are_told() -> None:
+    steps = {"x": 0.1} | {f"t{number}": 0.1 * (number * 3 % 7 + 1) + 0.05 for number in range(1, 7)}
+    found = measured(chain(7), values(40), *(int8(name, step) for name, step in steps.items()))
+    run = np.array(values(40)[:32])
+    lowest = sorted((round(decibels(run, rounded(run, np.float32(step))), 4), name) for name, step in steps.items())
+    assert found.samples == 32
+    assert [(pair.sqnr_db, pair.tensor) for pair in found.worst] == lowest[:5]
+
+
+@pytest.mark.parametrize("enough", [1, 23, 24, 25, 48, 49, 71, 72, 73, 96, 97, 500])
+def test_samples_are_run_until_enough_values_of_pairs_and_outputs_were_used(
+    enough: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sample uses 4 values of x, 4 of the output, and the 16 weights."""
+    monkeypatch.setattr(accuracy, "ENOUGH", enough)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    proto = make_model(nodes, {"x": (1, 4)}, {"y": (1, 4)}, {"w": np.eye(4, dtype=np.float32) * 3}, opset=21)
+    samples = [x[None] for x in values(5)]
+    found = measured(proto, samples, int8("x", 0.25), int8("w", 0.7))
+    wanted = math.ceil(enough / 24)
+    assert found.samples == min(5, max(2, wanted))
+    errors = {pair.tensor: pair.sqnr_db for pair in found.worst}
+    counted = np.concatenate(samples[:wanted])
+    assert errors["x"] == round(decibels(counted, rounded(counted, np.float32(0.25))), 4)
+    assert [pair.kind for pair in found.worst if pair.tensor == "w"] == ["weight"]
+
+
+def test_no_sample_is_read_after_the_last_one_that_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accuracy, "ENOUGH", 1)
+    read: list[int] = []
+
+    class Recorded:
+        def __iter__(self) -> Iterator[dict[str, np.ndarray]]:
+            for number, sample in enumerate(values(9)):
+                read.append(number)
+                yield {"x": sample}
+
+    model, plan = Model(chain(1)), QuantPlan((int8("x", 0.25),))
+    feeds = Feeds(Recorded(), DataDescription("a test", 9, None, {}))
+    with FloatRuns() as runs:
+        found = measure_accuracy(model, apply_plan(model, plan).model, plan, feeds, runs)
+        assert runs.index_of(model) is not runs.index_of(model), "the session of the float model is still open"
+    assert (found.samples, max(read)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("zeros", "ones", "share"),
+    [(99, 1, None), (100, 1, 1 - 1 / 101), (5, 0, 1.0), (0, 0, None), (0, 3, None), (1, 1, None)],
+)
+@pytest.mark.parametrize("axis", [None, 0])
+def test_activations_of_which_more_than_99_of_100_become_0_are_told(
+    zeros: int, ones: int, share: float | None, axis: int | None
+) -> None:
+    """Values that were 0 before do not count. A scale for one channel is one scale."""
+    small = np.r_[np.full(zeros, 0.25), np.full(ones, 3.0), np.zeros(7)].astype(np.float32)
+    scale = 1.0 if axis is None else [1.0]
+    found = measured(
+        make_model([helper.make_node("Neg", ["x"], ["y"])], {"x": (1, "n")}, {"y": (1, "n")}, {}, opset=21),
+        [small[None]] * 2,
+        int8("x", scale, axis),
+    )
+    told = () if share is None else (ZeroedTensor(tensor="x", graph="", share=share, scale=1.0),)
+    assert found.zeroed == told
+
+
+def test_weights_and_tensors_of_several_scales_are_not_told_as_zeroed() -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    proto = make_model(nodes, {"x": (2, 2)}, {"y": (2, 2)}, {"w": np.full((2, 2), 0.25, np.float32)}, opset=21)
+    few = [np.full((2, 2), 0.25, np.float32)]
+    assert measured(proto, few, int8("w", 1.0)).zeroed == ()
+    assert measured(proto, few, int8("x", [1.0, 1.0], 0)).zeroed == ()
+
+
+def test_a_tensor_that_the_float_model_lacks_is_not_measured() -> None:
+    samples = values(2)
+    found = measured(chain(1), samples, int8("added_by_the_upgrade", 1.0), int8("x", 0.25), after=chain(1))
+    assert [pair.tensor for pair in found.worst] == ["x"]
+    assert found.outputs == (OutputAccuracy(name="y", sqnr_db=None, exact=True, finite=True),)
+
+
+def test_an_output_that_never_has_the_shape_of_the_float_model_is_told() -> None:
+    shorter = chain(1)
+    shorter.graph.node[0].CopyFrom(helper.make_node("Slice", ["x", "start", "end"], ["y"]))
+    shorter.graph.initializer.extend(
+        onnx.numpy_helper.from_array(np.array([n]), at) for at, n in [("start", 0), ("end", 2)]
+    )
+    shorter.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 2
+    found = measured(chain(1), values(3), after=shorter)
+    assert found.outputs == (OutputAccuracy(name="y", sqnr_db=None, exact=False, finite=True, other_shapes=3),)
+
+
+def test_one_sample_shows_that_a_model_draws_random_numbers() -> None:
+    noisy = chain(1)
+    noisy.graph.node[0].CopyFrom(helper.make_node("RandomNormalLike", ["x"], ["y"], name="noisy"))
+    assert measured(noisy, values(1), after=chain(1)) == Accuracy(
+        samples=0,
+        problem="the float model gives another output 'y' in a second run of the same sample: node 'noisy' "
+        "(RandomNormalLike) draws random numbers",
+    )
