@@ -94,7 +94,7 @@ class PairError:
         made = codes.astype(self.fmt.dtype, copy=False)
         y = dequantize(made, scale, granularity, zero_point, output_dtype=FLOAT32)
         # float32 suffices for the difference of two float32 numbers; large weights would take much memory in float64.
-        work = FLOAT32 if x.dtype.kind == "V" or x.dtype.itemsize <= FLOAT32.itemsize else FLOAT64
+        work = FLOAT32 if x.dtype.itemsize <= FLOAT32.itemsize else FLOAT64
         values = np.clip(x.astype(work, copy=False), work.type(self.bounds.low), work.type(self.bounds.high))
         kept = _kept(x)
         self.nans += int(np.count_nonzero(np.isnan(x))) if not kept.all() else 0
@@ -126,7 +126,7 @@ class PairError:
         self.vanished += int(np.count_nonzero((values != 0) & (y == 0)))
 
     def _count_codes(self, codes: Array) -> None:
-        if self.fmt.bits <= COUNTED_BITS and codes.dtype.itemsize == 1:
+        if self.fmt.bits <= COUNTED_BITS:
             counts = np.bincount(np.ascontiguousarray(codes).view(np.uint8).reshape(-1), minlength=256)
             self.codes = counts if not self.codes.size else self.codes + counts
 

@@ -114,7 +114,7 @@ def compare(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | No
 
 def _compare_quantize(check: NodeCheck, actual: Array, read: Read) -> None:
     entry = check.entry
-    fmt = formats.by_onnx_type(entry.quantized_type or 0)
+    fmt = format_of(entry)
     x, scale, zero_point = _parameters(entry, read)
     if fmt is None or fmt.first_opset.quantize is None:
         check.problem = f"its quantized type {entry.quantized_type} is none that we evaluate"

@@ -1,6 +1,7 @@
 """The error of a Q on its own input is the one that plain NumPy finds, in total, by channel and in its shares."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from onnx import TensorProto, helper
+from support.paths import ROOT
 from support.qdq import pair_model
 
 from qdqtool import formats
@@ -263,6 +265,7 @@ def test_every_count_and_sum_is_that_of_a_loop_over_the_elements(case: Case) -> 
     assert found.is_symmetric is bool(fmt.low < 0 and not case.zero)
     counts = Counter(code.tobytes()[0] for _, codes in case.samples for code in codes.reshape(-1))
     assert {code: count for code, count in enumerate(found.codes.tolist()) if count} == counts
+    assert found.codes.shape == (256,)
     assert found.one_code_share == max(counts.values()) / sum(counts.values())
     assert found.clipped_share == found.clipped / max(1, len(kept))
     assert found.vanished_share == found.vanished / max(1, len(kept))
@@ -364,10 +367,15 @@ def test_an_error_beyond_half_of_the_widest_step_and_its_roundings_is_clipping(
 
 def test_float64_is_compared_in_float64_and_what_is_narrower_in_float32() -> None:
     (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
-    for kind, noise in ((np.float64, 2.0**-80), (np.float32, 0.0)):
-        found = PairError(entry, formats.get("int8"))
-        found.add(np.array([1 + 2.0**-40], kind), np.int8([1]), np.float32(1), None)
-        assert float(found.noise[0]) == noise
+    for kind, small, large in (
+        (np.float64, 2.0**-80, (2.0**25 - 1) ** 2),
+        (np.float32, 0.0, 2.0**50),
+        (ml_dtypes.bfloat16, 0.0, 2.0**50),
+    ):
+        for value, noise in ((1 + 2.0**-40, small), (2.0**25, large)):
+            found = PairError(entry, formats.get("int8"))
+            found.add(np.array([value]).astype(kind), np.int8([1]), np.float32(1), None)
+            assert float(found.noise[0]) == noise
 
 
 def test_codes_of_more_than_8_bits_are_not_counted() -> None:
@@ -376,6 +384,40 @@ def test_codes_of_more_than_8_bits_are_not_counted() -> None:
     found.add(np.float32([1, 2]), np.int16([10, 20]), np.float32(0.1), None)
     assert found.one_code_share is None
     assert "codes are equal" not in found.describe()
+
+
+def test_a_channel_with_exactly_that_share_counts() -> None:
+    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
+    found = PairError(entry, formats.get("int8"), signal=np.float64([1, 19999]), noise=np.float64([4, 1]))
+    assert found.worst_channel == (0, pytest.approx(10 * math.log10(1 / 4)))
+
+
+def test_one_zero_point_of_many_makes_the_range_asymmetric() -> None:
+    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
+    scale, codes = np.float32([1, 1]), np.int8([[0, 0]])
+    for zero, symmetric in (([0, 3], False), ([3, 3], False), ([0, 0], True)):
+        found = PairError(entry, formats.get("int8"))
+        found.add(np.float32([[1, 2]]), codes, scale, np.int8(zero))
+        found.add(np.float32([[1, 2]]), codes, scale, None)
+        assert found.is_symmetric is symmetric
+
+
+def test_one_element_alone_has_shares() -> None:
+    found = error_of(np.float32([[0.001]]), 30.0)
+    assert (found.vanished_share, found.clipped_share) == (1.0, 0.0)
+    found = error_of(np.float32([[1000.0]]), 0.01)
+    assert (found.vanished_share, found.clipped_share) == (0.0, 1.0)
+    assert error_of(np.float32([[np.nan]]), 0.01).vanished_share == 0.0
+
+
+@pytest.mark.parametrize("kind", formats.names())
+def test_the_limit_of_each_format_is_the_documented_one(kind: str) -> None:
+    fmt = formats.get(kind)
+    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
+    page = (ROOT / "docs" / "check.md").read_text()
+    rows = re.findall(r"^\| ([0-9a-z ]+) \| ([0-9.]+) dB \|", page, re.MULTILINE)
+    limits = {bits: float(db) for words, db in rows for bits in words.split() if bits.isdigit()}
+    assert PairError(entry, fmt).least_db == limits[str(min(fmt.bits, 8))]
 
 
 def test_channels_count_from_their_share_of_the_mean_power_on() -> None:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -224,6 +225,94 @@ def test_what_our_core_refuses_differs_in_every_element() -> None:
     assert (node.check.elements, node.check.different) == (8, 8)
     assert node.check.example.startswith("our core refuses what ONNX Runtime accepts: ")
     assert node.check.was_checked
+
+
+def test_the_first_difference_is_kept_where_our_core_refuses_a_later_sample() -> None:
+    node = Node("int8", second=False)
+    node.compare(X, np.int8([1, 2, -4, 127]))
+    scale = node.check.entry.scale
+    node.held[scale] = np.float32([[0.5], [0.5]])
+    node.compare(X, np.int8([0, 2, -4, 127]))
+    assert (node.check.elements, node.check.different) == (8, 5)
+    assert node.check.example == "at [0] the reference has 1, our core 0"
+
+
+@pytest.mark.parametrize("absent", [0, 1])
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_node_without_data_or_scale_differs_in_every_element(position: int, absent: int) -> None:
+    model = pair_model(T.INT8)
+    model.proto.graph.node[position].input[absent] = ""
+    entry = ModelIndex.of(model).qdq.nodes[position]
+    held = {value: np.int8([1, 2]) if value is entry.data else np.float32(1) for value in (entry.data, entry.scale)}
+    check = NodeCheck(entry)
+    compare(check, np.int8([1, 2]), (held | {entry.zero_point: np.int8(0)}).get, None)
+    assert (check.elements, check.different) == (2, 2)
+    assert check.example == "our core refuses what ONNX Runtime accepts: data or scale is absent"
+
+
+@pytest.mark.parametrize("read", [0, 1, 2])
+def test_one_input_that_could_not_be_read_leaves_the_node_unchecked(read: int) -> None:
+    node = Node("int8", second=False)
+    entry = node.check.entry
+    held = {entry.data: X, **node.held}
+    del held[(entry.data, entry.scale, entry.zero_point)[read]]
+    compare(node.check, np.int8([0, 2, -4, 127]), held.get, None)
+    assert (node.check.was_checked, node.check.problem) == (False, "one of its inputs could not be observed")
+
+
+@pytest.mark.parametrize("kind", [T.INT32, T.FLOAT, T.INT64])
+def test_a_q_to_a_type_that_nothing_is_quantized_to_says_so(kind: int) -> None:
+    entry = ModelIndex.of(pair_model(kind)).qdq.nodes[0]
+    check, zero = NodeCheck(entry), np.zeros((), helper.tensor_dtype_to_np_dtype(kind))
+    compare(check, X, {entry.data: X, entry.scale: np.float32(1), entry.zero_point: zero}.get, None)
+    assert (check.was_checked, check.problem) == (False, f"its quantized type {kind} is none that we evaluate")
+
+
+def test_a_dq_whose_q_has_no_scale_is_compared_alone() -> None:
+    model = pair_model(T.INT8)
+    model.proto.graph.node[0].input[1] = ""
+    quantize, dequantize = ModelIndex.of(model).qdq.nodes
+    check = NodeCheck(dequantize)
+    held = {dequantize.data: np.int8([2]), dequantize.scale: np.float32(0.5), dequantize.zero_point: np.int8(0)}
+    compare(check, np.float32([7.0]), held.get, quantize)
+    assert (check.different, check.max_steps, check.pair_different, check.pair_example) == (1, 12, 0, "")
+
+
+def test_less_than_a_step_is_told_as_less_than_a_step() -> None:
+    check = Node("int8", second=True).compare(np.int8([0, 2]), np.float32([0.0, 1.25]))
+    assert (check.different, check.max_steps) == (1, 0.5)
+    assert Node("int8", second=True).compare(np.int8([0]), np.float32([0.0])).max_steps == 0
+
+
+def test_the_first_difference_of_a_pair_is_kept() -> None:
+    node = Node("int8", second=True)
+    for actual in ([0.5, 1.0], [0.5, 3.0], [5.0, 1.0]):
+        node.compare(np.int8([1, 2]), np.float32(actual))
+    assert node.check.pair_different == 2
+    assert node.check.pair_example == "at [1] it gives 3.0, the Q's own constants give 1.0"
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_dq_of_another_float_type_than_its_q_is_compared_in_its_own(wide: bool) -> None:
+    """Observed values of bfloat16 are widened to float32, of which they use the upper half alone."""
+    model = pair_model(T.INT8)
+    model.proto.graph.initializer.append(constant("other", 0.1, T.BFLOAT16))
+    first, second = ("other", "s") if wide else ("s", "other")
+    for node, scale in zip(model.proto.graph.node, (first, second), strict=True):
+        node.input[1] = scale
+    quantize, dequantize = ModelIndex.of(model).qdq.nodes
+    narrow = np.array(0.1, ml_dtypes.bfloat16)
+    scales = {name: narrow if name == "other" else narrow.astype(np.float32) for name in ("s", "other")}
+    codes, zero = np.arange(-128, 128).astype(np.int8), np.int8(0)
+    exact = codes.astype(np.float32) * narrow.astype(np.float32)
+    actual = exact if wide else exact.astype(ml_dtypes.bfloat16).astype(np.float32)
+    held = {quantize.scale: scales[first], dequantize.scale: scales[second]}
+    held |= {dequantize.data: codes, quantize.zero_point: zero}
+    check = NodeCheck(dequantize, own="bfloat16")
+    compare(check, actual, held.get, quantize)
+    assert (check.elements, check.pair_different, check.pair_example) == (256, 0, "")
+    compare(check, actual * np.float32(1.5), held.get, quantize)
+    assert check.pair_different == 255
 
 
 def test_elements_in_which_onnxruntime_is_known_to_be_wrong_are_left_out() -> None:
