@@ -48,14 +48,14 @@ def find_infinity_constants(index: ModelIndex) -> InfinityConstants:
         walk = _Walk(index.constants)
         if sign and value.uses and not value.is_output and walk.is_harmless(value, sign):
             roots.add(value)
-            carried |= walk.reached
+            carried |= walk.reached.keys()
     return InfinityConstants(frozenset(roots), frozenset(carried))
 
 
 def _sign_of_huge(value: Value, constants: Constants) -> int:
     """Return the sign of the huge finite numbers in a constant; 0 where there are none, or of both signs."""
     huge = [number for number in _huge_numbers(value, constants) if np.isfinite(number)]
-    signs = {1 if number > 0 else -1 for number in huge}
+    signs = {int(np.sign(number)) for number in huge}
     return signs.pop() if len(signs) == 1 else 0
 
 
@@ -76,11 +76,11 @@ class _Walk:
     """Follows a huge constant to its uses.
 
     Attributes:
-        reached: The tensors that have it among their values.
+        reached: The tensors that have it among their values, with its sign there; 0 where that is unknown.
     """
 
     def __init__(self, constants: Constants) -> None:
-        self.reached: set[Value] = set()
+        self.reached: dict[Value, int] = {}
         self._constants = constants
 
     def is_harmless(self, value: Value, sign: int, steps: int = MAX_STEPS) -> bool:
@@ -97,9 +97,9 @@ class _Walk:
         if output is None or output.is_output or not output.uses or not steps or not carries:
             return False
         onward = sign * self._sign_of_factor(use)
-        if not onward or output in self.reached:
-            return bool(onward)
-        self.reached.add(output)
+        if output in self.reached:
+            return self.reached[output] == onward
+        self.reached[output] = onward
         return self.is_harmless(output, onward, steps - 1)
 
     def _sign_of_factor(self, use: Use) -> int:
@@ -128,5 +128,5 @@ class _Walk:
         return 0
 
     def _is_one(self, value: Value | None) -> bool:
-        array = self._constants.array(value) if value is not None and self._constants.is_constant(value) else None
+        array = self._constants.array(value) if value is not None else None
         return array is not None and array.size == 1 and float(array.reshape(())) == 1.0

@@ -67,9 +67,9 @@ def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
     return _of_operator(node, reads, makes)
 
 
-def is_float32(value: Value | None, types: TensorTypes) -> bool:
+def is_float32(value: Value, types: TensorTypes) -> bool:
     """Return whether a tensor is known to be float32."""
-    return value is not None and types.elem_type(value) == TensorProto.FLOAT
+    return types.elem_type(value) == TensorProto.FLOAT
 
 
 def _inputs(node: NodeView) -> Iterator[tuple[int, Value]]:
@@ -106,8 +106,8 @@ def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> 
     kept = ops.traits(node).float32_inputs
     inputs = {index for index in reads if index not in kept and _allows(schema.inputs, index)}
     tied = {_formal(schema.inputs, index).type_str for index in inputs}
-    outputs = {index for index in makes if _allows(schema.outputs, index) and _tied(schema.outputs, index, tied)}
-    if not (inputs or outputs):
+    outputs = {index for index in makes if _tied(schema.outputs, index, tied)}
+    if not inputs:
         return Operands(Kind.COMPUTES, problem=f"ONNX defines {node.op_type} for float32 and not for float16")
     alone = len(reads) == len(inputs) == 1 and not makes
     return Operands(Kind.FOLLOWS if alone else Kind.COMPUTES, frozenset(inputs), frozenset(outputs))
