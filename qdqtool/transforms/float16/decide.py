@@ -57,8 +57,8 @@ class Decisions:
         """Return True where a use of a float32 tensor needs float16, False where it needs float32, else None."""
         own, entry = self.operands.get(use.node), self.index.qdq.get(use.node)
         if own is None or (own.kind is not Kind.COMPUTES and use.index not in own.inputs):
-            return entry is not None and use.index == 1 and self._has_half_scale(entry)
-        if entry is not None and entry.is_quantize and self.is_stored(entry.data):
+            return entry is not None and self._has_half_scale(entry)
+        if entry is not None and self.is_stored(entry.data):
             return self._has_half_scale(entry)
         if entry is not None and not self.takes_either(use.node):
             return False

@@ -26,8 +26,9 @@ def index_arithmetic(view: GraphView, operands: Mapping[NodeView, Operands]) -> 
     for scope in reversed(view.scopes):
         for node in reversed(scope.nodes):
             own = operands.get(node)
-            computes = own is not None and own.outputs and own.kind is Kind.COMPUTES and not ops.traits(node).is_layer
-            if own is not None and computes and _feeds_only_indices(node, own, operands, found):
+            if own is None or own.kind is not Kind.COMPUTES or ops.traits(node).is_layer:
+                continue
+            if _feeds_only_indices(node, own, operands, found):
                 found.add(node)
     return frozenset(found)
 
