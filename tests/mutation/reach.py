@@ -56,6 +56,9 @@ class Reach:
             # What runs while the module is imported is judged by all that use the module, not by those few that were
             # the first to import it.
             tests = self._reaching(path, range(1, len(text.splitlines()) + 1))
+        if not tests:
+            # A module of constants only has no line that runs in a test.
+            tests = [test for test in self.seconds if distance(path, test) == 0]
         return self._nearest_first(path, tests)
 
     def _reaching(self, path: str, lines: Sequence[int]) -> Sequence[str]:
