@@ -1,7 +1,8 @@
 """Convert the float32 nodes of a quantized model to float16, for builders that keep to the types of a model.
 
 The decision is made for each node: by the types that ONNX allows, by the meaning of the operator, and by the largest
-values that were measured. A Cast is inserted where the two types meet, but never between a DQ and its readers.
+values that were measured. A Cast is inserted where the two types meet, but never between a DQ and its readers, unless
+the scale is computed and the opset below 23: there a Q and DQ have one type, and such a scale may be too small.
 """
 
 from collections.abc import Mapping

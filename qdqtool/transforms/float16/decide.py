@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from qdqtool import ops
 from qdqtool.graph.index.model_index import ModelIndex
@@ -56,7 +57,7 @@ class Decisions:
     def wants_half(self, use: Use) -> bool | None:
         """Return True where a use of a float32 tensor needs float16, False where it needs float32, else None."""
         own, entry = self.operands.get(use.node), self.index.qdq.get(use.node)
-        if own is None or (own.kind is not Kind.COMPUTES and use.index not in own.inputs):
+        if own is None or use.index not in own.inputs:
             return entry is not None and self._has_half_scale(entry)
         if entry is not None and self.is_stored(entry.data):
             return self._has_half_scale(entry)
@@ -64,7 +65,7 @@ class Decisions:
             return False
         if own.kind is not Kind.COMPUTES:
             return None
-        return use.node not in self.kept and use.index in own.inputs
+        return use.node not in self.kept
 
     def takes_either(self, node: NodeView) -> bool:
         """Return whether a Q or DQ can have either type: its scale is stored, or may have another type."""
@@ -82,7 +83,7 @@ class Decisions:
         readers = [reader.output for reader in self.index.qdq.readers(entry)]
         return self.is_stored(entry.data) and all(made is not None and self.is_half(made) for made in readers)
 
-    def is_stored(self, value: Value | None) -> bool:
+    def is_stored(self, value: Value | None) -> TypeGuard[Value]:
         """Return whether a tensor is a float32 constant of the file, not one computed from constants."""
         if value is None or not is_float32(value, self.index.types):
             return False
@@ -176,7 +177,7 @@ def _is_between(node: NodeView, decisions: Decisions) -> bool:
     reads = [value for index in own.inputs if (value := node.input(index)) is not None]
     made = [value for value in reads if not decisions.index.constants.is_constant(value)]
     makes = [value for index in own.outputs if (value := node.output(index)) is not None]
-    if not made or not makes or any(decisions.is_half(value) for value in made):
+    if not made or any(decisions.is_half(value) for value in made):
         return False
     return all(_is_wanted_in_full(value, decisions) for value in makes)
 

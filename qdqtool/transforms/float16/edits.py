@@ -49,9 +49,8 @@ class Float16Edits:
         for node, own in self.decisions.operands.items():
             if own.kind is Kind.MAKES:
                 self._set_type_of_maker(node)
-            entry = self.decisions.index.qdq.get(node)
-            if entry is not None and entry.is_quantize:
-                self._set_scale_of_quantizer(entry)
+        for entry in self.decisions.index.qdq.quantizers():
+            self._set_scale_of_quantizer(entry)
         for value in self.decisions.index.view.values():
             if is_float32(value, self.decisions.index.types) and not value.scope.in_function:
                 self._convert(value)
@@ -168,15 +167,15 @@ class Float16Edits:
         node, decisions = entry.node, self.decisions
         if entry.output_dtype is not None or decisions.index.qdq.makes_scales(entry):
             self.edits.append(SetAttribute(node.scope.path, node.key, "output_dtype", TensorProto.FLOAT16))
-        elif entry.scale is not None and decisions.is_stored(entry.scale):
+        elif decisions.is_stored(entry.scale):
             self._set_input(Use(node, 1), self._constant(entry.scale))
 
     def _set_scale_of_quantizer(self, entry: QdqNode) -> None:
         """Set the scale of a Q to the type of its data."""
         data, scale = entry.data, entry.scale
-        if data is None or scale is None or entry.node.scope.in_function or not self.decisions.is_stored(entry.scale):
+        if data is None or entry.node.scope.in_function or not self.decisions.is_half(data):
             return
-        if self.decisions.is_half(data):
+        if self.decisions.is_stored(scale):
             self._set_input(Use(entry.node, 1), self._constant(scale))
 
     def _dequantize_again(self, entry: QdqNode, value: Value, uses: list[Use]) -> None:
@@ -185,7 +184,7 @@ class Float16Edits:
         attributes: dict[str, Any] = {
             attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.proto.attribute
         }
-        if entry.output_dtype is None and entry.scale is not None and self.decisions.is_stored(entry.scale):
+        if entry.output_dtype is None and self.decisions.is_stored(entry.scale):
             inputs[1] = self._constant(entry.scale)
         else:
             attributes["output_dtype"] = TensorProto.FLOAT16
@@ -211,6 +210,6 @@ def rounded(array: Array, *, clipped: bool = False) -> Array:
     with np.errstate(over="ignore", under="ignore"):
         half = values.astype(np.float16)
     lost = (values != 0) & (half == 0)
-    if lost.any() and np.array_equal(lost, values != 0):
+    if np.array_equal(lost, values != 0):
         half = np.where(lost, np.copysign(np.float16(TINIEST), values.astype(np.float16)), half)
     return half
