@@ -3,14 +3,16 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 from support.half import in_half, outputs_of, sqnr_db, types_of
 from support.rich_model import rich_feeds, rich_model
 from support.small import conv_model, make_model
 
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.transforms.float16 import convert_to_float16
+from qdqtool.transforms.float16.decide import decide
 
 RANDOM = np.random.default_rng(31)
 FEW_ROUNDINGS = 50.0
@@ -351,3 +353,178 @@ def test_types_that_the_file_states_are_corrected():
     assert len(model.graph.value_info) == 2
     written, _ = in_half(model)
     assert {value.type.tensor_type.elem_type for value in written.graph.value_info} == {TensorProto.FLOAT16}
+
+
+def report(graph, measured=None, opset=21):
+    """The whole report of a conversion: what computes in float16, what does not and why, and the Casts."""
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {graph}')
+    half = in_half(model, {((), name): value for name, value in (measured or {}).items()})[1]
+    return half.nodes, {each.node.split(" -> ")[1]: each.reason for each in half.kept}, half.casts
+
+
+HEAD = "g (float[4] x, float[4] z) => (float[4] y) <float large = {1e5}, float c = {0.5}, int64 one = {1}>"
+BETWEEN = "it stands between nodes that stay float32, where two Casts would gain nothing"
+BEYOND = "constant 'large' has 1e+05, beyond 65504"
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(65504.0, ""), (-65504.0, ""), (65508.0, "constant 'c' has 6.55e+04, beyond 65504"), (1e-12, ""), (0.0, "")],
+)
+def test_a_constant_must_be_finite_in_float16(number, reason):
+    nodes = [node("Sigmoid", "x", "s"), node("Mul", "s c", "m"), node("Sigmoid", "m", "y")]
+    _, half = in_half(make_model(nodes, {"x": (4,)}, {"y": (4,)}, {"c": np.float32(number)}))
+    assert kept(half) == ({"m": reason} if reason else {})
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (16376.0, ""),
+        (16377.0, "'a' reaches 1.64e+04: more than 16376, a quarter of what float16 holds"),
+        (2.0**-14, ""),
+        (2.0**-14 - 2.0**-30, "'a' has nothing above 6.1e-05, where float16 has few bits left"),
+        (0.0, ""),
+    ],
+)
+def test_measured_values_must_be_normal_numbers_with_a_reserve(seen, reason):
+    reasons = dict.fromkeys(("a", "b"), reason) if reason else {}
+    graph = f"{HEAD} {{ s = Sigmoid (x) a = MatMul (s, s) b = Softmax (a) y = Sigmoid (b) }}".replace("[4]", "[4,4]")
+    assert report(graph, {"a": seen}) == (4 - len(reasons), reasons, 4 if reasons else 2)
+
+
+def test_tiny_values_count_where_they_were_measured():
+    """A Transpose of the same values was not, so its own readers go by their other operands."""
+    graph = f"{HEAD} {{ t = Transpose (x) a = Sigmoid (t) y = Softmax (a) }}"
+    tiny = "'x' has nothing above 1e-07, where float16 has few bits left"
+    assert report(graph, {"x": 1e-7}) == (2, {"t": tiny}, 2)
+
+
+def test_squares_may_reach_the_limit():
+    largest = 127.96874618437113
+    assert largest**2 == 16376
+    graph = f"{HEAD} {{ s = Sigmoid (x) r = ReduceL2 <keepdims = 1> (s) y = Sigmoid (r) }}"
+    graph = graph.replace("float[4] y", "float[1] y")
+    assert report(graph, {"r": largest}) == (3, {}, 2)
+    assert list(report(graph, {"r": 127.97})[1]) == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reasons"),
+    [
+        # The model's inputs and outputs are float32, so light nodes between them stay so.
+        ("y = Neg (x)", {"y": BETWEEN}),
+        ("a = Mul (x, large) b = Neg (a) y = Mul (b, large)", {"a": BEYOND, "b": BETWEEN, "y": BEYOND}),
+        ("f = Greater (x, z) y = Where (f, x, z)", {"f": BETWEEN, "y": BETWEEN}),
+        ("a = Neg (x) i = ArgMax (a) y = Mul (a, large)", {"y": BEYOND}),
+        # A layer is worth two Casts, and so is a neighbour that is float16.
+        ("y = Sigmoid (x)", {}),
+        ("a = Neg (x) y = Sigmoid (a)", {}),
+        ("a = Sigmoid (x) y = Neg (a)", {}),
+        ("a = Sigmoid (x) f = Greater (a, z) y = Where (f, x, a)", {}),
+        (
+            "a, b = Split <num_outputs = 2> (x) s = Sigmoid (a) m = Mul (b, large) y = Concat <axis = 0> (s, m)",
+            {"m": BEYOND},
+        ),
+        # A node of constants has no tensor to cast.
+        (
+            "a = Add (c, c) b = Mul (a, large) y = Mul (b, x)",
+            {"b": BEYOND, "y": "constant 'b' has 1e+05, beyond 65504"},
+        ),
+    ],
+)
+def test_light_nodes_stay_float32_between_float32(nodes, reasons):
+    count = nodes.count("=") - nodes.count("axis") - nodes.count("num_outputs") - nodes.count("ArgMax")
+    computing, found, _ = report(f"{HEAD} {{ {nodes} }}")
+    assert found == reasons
+    assert computing == count - len(reasons)
+
+
+def test_outputs_that_onnx_wants_in_float32_keep_it():
+    """The mean of a LayerNormalization has a type of its own, which is never float16."""
+    graph = """g (float[2,4] x) => (float[2,4] y) <float[4] w = {1, 1, 1, 1}> {
+        n, m = LayerNormalization (x, w) a = Sigmoid (m) y = Mul (n, a) }"""
+    assert report(graph) == (3, {}, 3)
+
+
+PAIRS = """g (float[4] x, float[4] z) => (float[4] y) <float s = {0.5}, float16 s16 = {14336}, int8 o = {0},
+    float t = {0.5}, float[4] w = {1, 2, 3, 4}, float[4] v = {1, 2, 3, 4}, float large = {1e5}, uint8 u = {8}>"""
+ACTIVATION = "q = QuantizeLinear (a, s, o) d = DequantizeLinear (q, s, o)"
+WEIGHT = "i = DequantizeLinear (u, s) q = QuantizeLinear (w, i, o) d = DequantizeLinear (q, i, o)"
+MIXED = """h = Cast <to = 10> (x) r = Neg (h) q = QuantizeLinear (r, s, o)
+    d = DequantizeLinear <output_dtype = 10> (q, s, o) e = Add (r, d) y = Cast <to = 1> (e)"""
+OTHER_SCALE = "i = DequantizeLinear (u, s) q = QuantizeLinear (w, i, o) d = DequantizeLinear (q, s, o)"
+COMPUTED = "i = Exp (t) q = QuantizeLinear (a, i, o) d = DequantizeLinear (q, i, o)"
+
+
+def decided(nodes, opset):
+    """The tensors that become float16, and the uses that want it, as ``q.0``: those that want float32, then either."""
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {PAIRS} {{ {nodes} }}')
+    index = ModelIndex.of(Model(model))
+    decisions = decide(index, {})
+    kinds = {TensorProto.FLOAT, TensorProto.FLOAT16}
+    floats = [value for value in index.view.values() if index.types.elem_type(value) in kinds]
+    wants = {True: set(), False: set(), None: set()}
+    for value in floats:
+        for use in value.uses:
+            wants[decisions.wants_half(use)].add(f"{use.node.key[0]}.{use.index}")
+    return " ".join(value.name for value in floats if decisions.is_half(value)), wants
+
+
+@pytest.mark.parametrize(
+    ("nodes", "opset", "half", "wants_half", "wants_full", "takes_either"),
+    [
+        # A stored scale follows the tensor, so the data may have either type.
+        (f"a = Sigmoid (x) {ACTIVATION} y = Sigmoid (d)", 19, "a d y", "a.0 y.0", "q.1 d.1", "q.0"),
+        (f"a = Sigmoid (x) {ACTIVATION} y = Mul (d, large)", 19, "a", "a.0", "q.1 d.1 y.0 y.1", "q.0"),
+        (
+            "q = QuantizeLinear (w, s, o) d = DequantizeLinear (q, s, o) y = MatMul (d, x)",
+            19,
+            "d y",
+            "y.0 y.1",
+            "q.0 q.1 d.1",
+            "",
+        ),
+        # A computed scale is float32, and so is the data, unless the opset allows two types.
+        (f"a = Sigmoid (x) {COMPUTED} y = Sigmoid (d)", 21, "a i y", "a.0 i.0 y.0", "q.0 q.1 d.1", ""),
+        (f"a = Sigmoid (x) {COMPUTED} y = Sigmoid (d)", 23, "a i d y", "a.0 i.0 d.1 y.0", "q.1", "q.0"),
+        (f"{WEIGHT} y = MatMul (x, d)", 21, "y", "y.0 y.1", "i.1 q.0 q.1 d.1", ""),
+        # A DQ that makes scales, and the weight, go with the tensor that is scaled.
+        (f"{WEIGHT} y = MatMul (x, d)", 23, "i d y", "q.0 q.1 d.1 y.0 y.1", "i.1", ""),
+        (f"{OTHER_SCALE} y = MatMul (x, d)", 21, "d y", "q.0 q.1 y.0 y.1", "i.1 d.1", ""),
+        # Float16 that the model has already is none of our business, whatever the scale is.
+        (MIXED, 23, "", "", "q.1 d.1 r.0 e.0 e.1 y.0", "h.0 q.0"),
+        (f"{WEIGHT} y = Mul (d, large)", 23, "", "", "i.1 q.0 q.1 d.1 y.0 y.1", ""),
+        (
+            f"{WEIGHT} e = DequantizeLinear (q, i, o) m = Mul (e, large) y = MatMul (x, d)",
+            23,
+            "d y",
+            "d.1 y.0 y.1",
+            "i.1 q.0 q.1 e.1 m.0 m.1",
+            "",
+        ),
+    ],
+)
+def test_pairs_go_with_their_neighbours_and_scales(nodes, opset, half, wants_half, wants_full, takes_either):
+    found, wants = decided(nodes, opset)
+    assert set(found.split()) == set(half.split())
+    assert wants == {True: set(wants_half.split()), False: set(wants_full.split()), None: set(takes_either.split())}
+
+
+def test_only_constants_of_the_file_in_float32_are_stored():
+    nodes = "c = Constant <value_float = 0.5> () e = Exp (c) k = Constant <value = int8 {1}> () y = Add (x, z)"
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {PAIRS} {{ {nodes} }}')
+    index = ModelIndex.of(Model(model))
+    decisions = decide(index, {})
+    stored = {value.name for value in index.view.values() if decisions.is_stored(value)}
+    assert stored == {"s", "t", "w", "v", "large", "c"}
+    assert not decisions.is_stored(None)
+
+
+def test_a_dq_that_makes_nothing_leaves_its_computed_scale_in_float32():
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 23]> {PAIRS} {{ {WEIGHT} y = Neg (x) }}')
+    model.graph.node[2].output[:] = [""]
+    index = ModelIndex.of(Model(model))
+    decisions = decide(index, {})
+    (scale,) = [value for value in index.view.values() if value.name == "i"]
+    assert [decisions.wants_half(use) for use in scale.uses] == [False, False]

@@ -56,6 +56,7 @@ def test_what_is_cast_to_other_types_does_not(kind: str) -> None:
         # What reads floats and makes none, or has no type of its own.
         ("a = Mul (x, half) b = ArgMax (a) y = Identity (x)", ""),
         ("a = Mul (x, half) b = Greater (a, half) y = Identity (x)", ""),
+        ("a = Mul (x, half) c = Cast <to = 7> (a) d = Add (c, i)", "a"),
         ("a = Cast <to = 1> (i) c = Cast <to = 7> (a)", ""),
         ("q = QuantizeLinear (x, scale, zero) d = DequantizeLinear (q, scale, zero) c = Cast <to = 7> (d)", ""),
         ("a = Mul (x, half) q = QuantizeLinear (x, a, zero)", ""),
