@@ -57,12 +57,15 @@ class Column:
     @property
     def samples(self) -> int | None:
         """The number of runs that it serves; None for a scalar, which is the same in every run."""
-        return -(-self.shape[0] // self.rows) if self.shape else None
+        if not self.shape:
+            return None
+        # One run may take an array without rows whole, such as a cache that is empty at first.
+        return -(-self.shape[0] // self.rows) if self.rows else 1
 
     @property
     def filler(self) -> int:
         """The number of rows that the last batch lacks."""
-        return -self.shape[0] % self.rows if self.shape else 0
+        return -self.shape[0] % self.rows if self.shape and self.rows else 0
 
 
 def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> Column:
@@ -141,17 +144,18 @@ def read_rows(stream: IO[bytes], column: Column) -> Iterator[Array]:
         yield from _slices(whole, column)
         return
     inner = column.shape[1:]
-    size = column.rows * math.prod(inner) * column.dtype.itemsize
-    for _ in range(column.samples or 0):
-        part = np.frombuffer(stream.read(size), column.dtype)
-        yield _filled(part.reshape((-1, *inner)) if size else part.reshape(0, *inner), column)
+    for run in range(column.samples or 0):
+        # Counted, since the bytes do not tell how many rows there are where a row has no elements.
+        rows = min(column.rows, column.shape[0] - run * column.rows)
+        part = np.frombuffer(stream.read(rows * math.prod(inner) * column.dtype.itemsize), column.dtype)
+        yield _filled(part.reshape(rows, *inner), column)
 
 
 def _slices(whole: Array, column: Column) -> Iterator[Array]:
     if not column.shape:
         yield from itertools.repeat(whole)
-    for start in range(0, column.shape[0], column.rows):
-        yield _filled(np.ascontiguousarray(whole[start : start + column.rows]), column)
+    for run in range(column.samples or 0):
+        yield _filled(np.ascontiguousarray(whole[run * column.rows : (run + 1) * column.rows]), column)
 
 
 def _filled(part: Array, column: Column) -> Array:

@@ -17,20 +17,17 @@ _SYNTAX = "write it as name:1x3x320x320, several separated by commas"
 def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
     """Parse ``x:1x3x320x320,mask:[1,320]`` to shapes by name.
 
-    A name may hold colons; the shape is what follows the last one. ``[]`` is a scalar.
+    A name may hold colons; the shape is what follows the last one. ``[]`` is a scalar. An extent may be 0, as that of a
+    cache that is empty at first.
 
     Args:
         words: One word for each time that the option was given, with one or several entries.
         option: The option, for messages.
 
     Raises:
-        UsageError: A word has another form, a size is 0, or a name occurs twice.
+        UsageError: A word has another form, or a name occurs twice.
     """
-    found = _parse(words, option, _ENTRY)
-    for name, shape in found.items():
-        if 0 in shape:
-            raise UsageError(f"{option} gives '{name}' a dimension of 0; each must be at least 1")
-    return found
+    return _parse(words, option, _ENTRY)
 
 
 def parse_values(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:

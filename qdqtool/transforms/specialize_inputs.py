@@ -38,7 +38,11 @@ def _fix(value: onnx.ValueInfoProto, shape: tuple[int, ...], extents: dict[str, 
     if not value.type.HasField("tensor_type"):
         raise UsageError(f"input '{value.name}' is no tensor; it has no shape to fix")
     if any(extent < 1 for extent in shape):
-        raise UsageError(f"shape {wanted} of input '{value.name}' has an extent below 1")
+        # An extent of 0 in a model is read as open: qdqtool.graph.io.open_dimensions.
+        raise UsageError(
+            f"shape {wanted} of input '{value.name}' has an extent below 1",
+            hint="give data with empty inputs, or fix the extent to 1 or more",
+        )
     declared = value.type.tensor_type
     if not declared.HasField("shape"):
         for _ in shape:

@@ -37,7 +37,7 @@ def runs(array, declared):
 
 
 @given(
-    st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    st.lists(st.integers(0, 4), min_size=1, max_size=3),
     st.integers(1, 9),
     st.integers(1, 5),
     st.sampled_from("CF"),
@@ -128,6 +128,16 @@ def test_arrays_are_the_inputs_of_one_run_where_they_fit_as_such(shapes, declare
     assert (found is not None) is fits
     if found is not None:
         assert common_count(found, Path()) == 1
+
+
+def test_an_array_without_rows_is_whole_in_one_run():
+    array = np.zeros((0, 2, 3), F32)
+    column = column_of(array, (0, 2, 3))
+    assert (column.samples, [part.shape for part in runs(array, (0, 2, 3))[1]]) == (0, [])
+    (whole,) = as_one_run([column], [InputSpec("x", F32, ("past", 2, 3))])
+    assert (whole.samples, whole.filler) == (1, 0)
+    (part,) = itertools.islice(read_rows(stored(array)[0], whole), 2)
+    assert part.shape == (0, 2, 3)
 
 
 def test_only_the_last_sample_has_padding():

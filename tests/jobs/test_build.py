@@ -8,6 +8,7 @@ import onnx
 import pytest
 from support.engine_models import conv, crashing, matmul, mixed_axes, refused, save
 from support.generated_plan import write_generated_plan
+from support.qdq import text_model
 
 import qdqtool
 from qdqtool.engine.builder import BuilderFailedError, BuildRefusedError
@@ -16,6 +17,7 @@ from qdqtool.engine.precision_gate import PrecisionGate, gate_result, parse_gate
 from qdqtool.engine.profiles import ShapeOptions
 from qdqtool.errors import ArgumentError, CapabilityError, ModelError, OutputError, UsageError
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.save import save_model
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.report import json as json_report
@@ -106,6 +108,18 @@ def test_a_dynamic_input_gets_a_profile(tmp_path):
     report = build_engine(path, tmp_path / "e.engine", options=BuildOptions(shapes=shapes, timeout=120))
     assert report.achieved == {"int8": 1}
     assert report.profiles[0].max == (4, 16, 32, 32)
+
+
+def test_a_cache_that_is_empty_at_first_is_built(tmp_path):
+    model = text_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[1,2,4,8] x, float[1,2,past,8] k0) => (float[1,2,total,8] y) { y = Concat <axis = 2> (k0, x) }"""
+    )
+    shapes = ShapeOptions(min={"k0": (1, 2, 0, 8)}, max={"k0": (1, 2, 16, 8)})
+    save_model(model, tmp_path / "m.onnx")
+    report = build_engine(tmp_path / "m.onnx", tmp_path / "e.engine", options=BuildOptions(shapes=shapes, timeout=120))
+    (profile,) = report.profiles
+    assert (profile.min, profile.max) == ((1, 2, 0, 8), (1, 2, 16, 8))
 
 
 @pytest.mark.parametrize(

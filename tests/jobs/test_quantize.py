@@ -9,6 +9,7 @@ import onnx_ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.batchnorm import batchnorm_model
+from support.qdq import text_model
 from support.small import conv_model, make_model, matmul_model, run
 
 from qdqtool.data.request import RandomData
@@ -393,3 +394,32 @@ def test_fixed_input_shapes_are_part_of_what_ranges_belong_to(tmp_path):
     assert len(report.quantized) == 2
     shape = onnx.load(tmp_path / "q.onnx").graph.input[0].type.tensor_type.shape
     assert [dim.dim_value for dim in shape.dim] == [2, 4]
+
+
+def test_a_cache_that_is_empty_at_first_is_calibrated_and_checked(tmp_path):
+    """A decoder of key-value caches: the cache has no rows in the first run, and grows."""
+    weight = ",".join(f"{value:.3f}" for value in np.random.default_rng(0).standard_normal(64))
+    model = text_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+        g (float[1,2,4,8] x, float[1,2,past,8] k0) => (float[1,2,total,8] k1, float[1,2,4,total] y)
+        <float[8,8] w = {{{weight}}}> {{
+            h = MatMul (x, w)
+            k1 = Concat <axis = 2> (k0, h)
+            kt = Transpose <perm = [0, 1, 3, 2]> (k1)
+            y = MatMul (h, kt)
+        }}"""
+    )
+    data = tmp_path / "data"
+    data.mkdir()
+    rng = np.random.default_rng(1)
+    for past in range(3):
+        arrays = {"x": (1, 2, 4, 8), "k0": (1, 2, past, 8)}
+        np.savez(
+            data / f"{past}.npz", **{name: rng.standard_normal(s).astype(np.float32) for name, s in arrays.items()}
+        )
+    quantized = tmp_path / "q.onnx"
+    report = quantize_model(model, data, quantized)
+    assert {pair.tensor for pair in report.quantized} == {"x", "w", "h", "kt"}
+    checked = check_model(quantized, baseline=model, data=data)
+    assert checked.passed
+    assert checked.qdq.checked == 7
