@@ -119,10 +119,10 @@ def _zeroed(histogram: Histogram, scale: float) -> float:
     """Return a lower bound of the fraction of nonzero values that a scale rounds to 0."""
     # Zeros are not counted in the histogram. Rounding half to even gives 0 up to scale / 2; the bin with that value is
     # left out, which makes the result a lower bound.
-    total = int(histogram.counts.sum())
-    if histogram.exponent is None or not total:
+    if histogram.exponent is None:
         return 0.0
-    return float(histogram.counts[: int(scale / 2 / 2.0**histogram.exponent)].sum() / total)
+    below = histogram.counts[: int(scale / 2 / 2.0**histogram.exponent)]
+    return float(below.sum() / histogram.counts.sum())
 
 
 def _of(entry: ProposedSlot, condition: Condition, scale: float, action: str) -> DegenerateTensor:

@@ -1,14 +1,20 @@
 """Tensors that no scale serves well are named, with what was done, and take no model down."""
 
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import helper
+from support.magnitudes import counted, pieces
 from support.small import make_model, run
 
 from qdqtool import formats
+from qdqtool.checking.accuracy import ZEROED, Accuracy, ZeroedTensor
 from qdqtool.data.request import FileData
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.validate import validate_model
@@ -17,10 +23,11 @@ from qdqtool.numerics.dtypes import FLOAT16, FLOAT32
 from qdqtool.numerics.granularity import PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.plan import Slot
-from qdqtool.planning.degenerate import degenerate_scales, degenerate_values
+from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values, with_measured
 from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.recipe import Recipe
 from qdqtool.ranges.calibrators import Threshold
+from qdqtool.ranges.histogram import Histogram
 from qdqtool.ranges.types import TensorRange
 
 METHODS = ["max", "auto", "mse", "entropy", "percentile"]
@@ -186,4 +193,75 @@ def test_a_value_that_never_changes_is_named(low, high, count, constant):
     found = list(degenerate_values(ACTIVATION, seen, Threshold(amax, "max", "")))
     assert [(each.condition, each.scale, each.action) for each in found] == (
         [("constant", amax / 127, f"always {low:g}, which is one code exactly")] if constant else []
+    )
+
+
+@given(
+    st.dictionaries(st.integers(0, 12), st.sampled_from([1, 10, 10**3, 10**5]), min_size=1),
+    st.integers(-2, 2),
+    st.integers(1, 12),
+)
+def test_values_that_a_scale_rounds_to_0_are_counted_by_whole_bins(counts, exponent, scale):
+    found = counted(counts, exponent, zeros=7)
+    below = sum(count for _, high, count in pieces(found) if high <= Fraction(scale, 2))
+    share = Fraction(below, sum(counts.values()))
+    seen = TensorRange(-1.0, 1.0, 1.0, 9, found)
+    told = f"NOT clipped: {float(share):.4%} of the values that are not 0 become 0; exclude what reads it, or mend it"
+    assert list(degenerate_values(ACTIVATION, seen, Threshold(scale * 127.0, "max", ""))) == (
+        [
+            DegenerateTensor(
+                tensor="t",
+                graph="",
+                kind="activation",
+                condition="strays",
+                scales=1,
+                of=1,
+                scale=float(scale),
+                action=told,
+            )
+        ]
+        if share > ZEROED
+        else []
+    )
+
+
+def test_a_share_of_just_the_limit_is_usual_and_zeros_do_not_count():
+    seen = TensorRange(-8.0, 8.0, 8.0, 200, counted({0: 99, 7: 1}, 0, zeros=100))
+    assert list(degenerate_values(ACTIVATION, seen, Threshold(8.0 * 127, "max", ""))) == []
+    only_zeros = TensorRange(0.0, 0.0, 0.0, 9, Histogram.empty())
+    assert list(degenerate_values(ACTIVATION, only_zeros, Threshold(0.0, "max", ""))) == []
+
+
+@pytest.mark.parametrize("kind", ["mask", "strays"])
+def test_values_apart_that_are_clipped_are_named_with_the_method_s_reason(kind):
+    seen = TensorRange(-1016.0, 1016.0, 1016.0, 101, counted({0: 100, 508: 1}))
+    found = list(degenerate_values(ACTIVATION, seen, Threshold(254.0, "auto", "because", kind)))
+    assert found == [
+        DegenerateTensor(
+            tensor="t",
+            graph="",
+            kind="activation",
+            condition=kind,
+            scales=1,
+            of=1,
+            scale=2.0,
+            action="clipped at 254: because",
+        )
+    ]
+
+
+def test_what_a_measurement_shows_is_added_once():
+    known = tuple(degenerate_scales(ACTIVATION, np.zeros(()), ScaleRule(dtype=FLOAT32)))
+    zeroed = tuple(ZeroedTensor(tensor=name, graph=graph, share=0.995, scale=0.5) for name, graph in ("t ", "u ", "tf"))
+    zeroed = tuple(replace(each, graph=each.graph.strip()) for each in zeroed)
+    assert with_measured(known, None) == known
+    found = with_measured(known, Accuracy(samples=3, zeroed=zeroed))
+    assert found[:1] == known
+    assert [(each.tensor, each.graph) for each in found] == [("t", ""), ("u", ""), ("t", "f")]
+    told = (
+        "NOT clipped: 99.5000% of the values that are not 0 become 0 on 3 samples; look at it with method auto, which "
+        "counts values and can clip strays, or exclude what reads it"
+    )
+    assert found[1] == DegenerateTensor(
+        tensor="u", graph="", kind="activation", condition="strays", scales=1, of=1, scale=0.5, action=told
     )

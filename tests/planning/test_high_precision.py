@@ -10,11 +10,13 @@ from support.command import qdqtool
 from support.half import require_valid, types_of
 from support.layer_dump import output_types
 from support.paths import ROOT
-from support.small import make_model
+from support.small import make_model, matmul_model
 
 from qdqtool.data.request import DataRequest, FileData, RandomData
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import ShapeOptions
+from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY
+from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.calibrate import calibrate_to_file
@@ -23,6 +25,7 @@ from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
+from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, lower, ready_for
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.planning.target_fit import taken_modes
@@ -280,3 +283,43 @@ def test_real_models_build_with_every_planned_node_in_its_type(real_model, tmp_p
         options=BuildOptions(compute_capabilities=("8.9",), shapes=ShapeOptions(fixed=shapes)),
     )
     assert built.achieved == built.planned
+
+
+def test_a_model_for_float16_has_an_opset_whose_pairs_take_it_and_any_other_keeps_its_own():
+    source = Model(matmul_model(opset=17))
+    assert ready_for(source, HighPrecision.FP16).model.default_opset() == 19
+    assert ready_for(source, HighPrecision.FP32).model is source
+    newer = Model(matmul_model(opset=21))
+    assert ready_for(newer, HighPrecision.FP16).model is newer
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        ([], ""),
+        ([np.int64], ""),
+        ([np.float16], ", the constants are float16"),
+        ([np.float64, np.float16, np.float64], ", the constants are float64 and float16"),
+    ],
+)
+def test_where_nothing_is_float32_the_types_of_the_constants_are_told(kinds, told):
+    """Input and output are integers."""
+    constants = {f"c{number}": np.ones(2, kind) for number, kind in enumerate(kinds)}
+    nodes = [helper.make_node("Abs", ["x"], ["y"])]
+    model = Model(make_model(nodes, {"x": (2,)}, {"y": (2,)}, constants, elem_type=TensorProto.INT32))
+    done = lower(model, {})
+    assert done.model is model
+    assert done.report == HighPrecisionReport(
+        dtype="fp16", nodes=0, kept=(), casts=0, measured=0, note=f"nothing was float32{told}"
+    )
+    assert high_precision_note(done.report) == {}
+    assert high_precision_note(None) == {}
+
+
+@pytest.mark.parametrize("largest", [1.0, 1e6])
+def test_what_float16_does_not_hold_stays_float32_and_is_no_reason_for_a_note(largest):
+    done = lower(Model(matmul_model()), {((), "y"): largest})
+    fits = largest < 65504
+    assert (done.report.nodes, [each.node for each in done.report.kept]) == ((1, []) if fits else (0, ["matmul"]))
+    assert (done.report.measured, done.report.note, bool(done.report.casts)) == (1, "", fits)
+    assert high_precision_note(done.report) == {HIGH_PRECISION_KEY: "fp16"}

@@ -88,3 +88,12 @@ def test_a_plan_that_every_target_takes_is_refused_by_none():
     plan, index = plan_of(x="int8", w="int8")
     require_targets(plan, index, targets.names())
     assert refused_by_any(plan, index) == ()
+
+
+def test_tensorrt_takes_fp8_scales_of_blocks_and_says_what_it_does_not_know():
+    assert taken_modes("tensorrt") == ("int8", "fp8", "int8-weight-only", "fp8-weight-only", "int4", "nvfp4")
+    proto = conv_model()
+    proto.graph.node[1].domain, proto.graph.node[1].op_type = "nowhere", "Mystery"
+    plan, _ = plan_of(r="int8")
+    (found,) = find_refusals(plan, ModelIndex.of(Model(proto)), targets.get("tensorrt"))
+    assert found.reason == "quantizes no undefined"

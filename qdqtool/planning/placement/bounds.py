@@ -21,7 +21,7 @@ SOFTMAX_BOUND = 1.0
 def with_bound(slot: ProposedSlot, index: ModelIndex) -> ProposedSlot:
     """Return the slot with the bound of its tensor, if it has one; in an integer format, marked as peaked."""
     value = index.value(slot.slot)
-    if slot.kind == "weight" or not _comes_from_softmax(value):
+    if not _comes_from_softmax(value):
         return slot
     if slot.scheme.format.kind == "integer":
         return replace(slot, peaked=True)

@@ -66,3 +66,8 @@ def test_quantize_writes_one_over_448_behind_every_softmax(tmp_path):
         if node.op_type == "QuantizeLinear" and node.input[0].endswith("_weights")
     ]
     assert scales == [np.float32(1 / 448)] * 2
+
+
+@pytest.mark.parametrize(("moves", "bound"), [(15, 1.0), (16, None)])
+def test_the_softmax_is_looked_for_through_a_limited_number_of_operators(moves, bound):
+    assert bounds(mixed(*[("Identity", (), {})] * moves), "float8e4m3fn") == [bound]

@@ -83,3 +83,34 @@ def test_a_typo_in_a_path_is_told_from_the_levels_of_the_names(pattern, near):
     model.graph.node[2].name = "/decoder/other"
     with pytest.raises(UsageError, match=f"did you mean '{re.escape(near)}'"):
         Selection(nodes_to_exclude=(pattern,)).matches(GraphView(Model(model)))
+
+
+@pytest.mark.parametrize(
+    ("selection", "hint"),
+    [
+        (
+            Selection(nodes_to_exclude=("far",)),
+            "leave --nodes-to-exclude out, and `--list-matches` lists every node that would be quantized",
+        ),
+        (
+            Selection(nodes_to_quantize=("far",)),
+            "leave --nodes-to-quantize out, and `--list-matches` lists every node that would be quantized",
+        ),
+        (Selection(op_types_to_exclude=("far",)), "it has Conv, Relu"),
+        (Selection(op_types_to_quantize=("far",)), "it has Conv, Relu"),
+    ],
+)
+def test_a_pattern_that_matches_nothing_says_where_to_look(selection, hint):
+    with pytest.raises(UsageError) as error:
+        proposal(conv_model(), selection)
+    assert error.value.hint == hint
+
+
+def test_a_typo_is_found_among_hundreds_of_names_that_begin_alike():
+    model = conv_model()
+    relu = model.graph.node[1]
+    for number in range(300):
+        model.graph.node.add(op_type="Relu", name=f"aaaa{number:040}", input=["x"], output=[f"aaaa{number:041}"])
+    relu.name = "abaa-bcdefghij"
+    with pytest.raises(UsageError, match="did you mean 'abaa-bcdefghij'"):
+        Selection(nodes_to_exclude=("aaaa-bcdefghij",)).matches(GraphView(Model(model)))

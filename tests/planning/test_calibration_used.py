@@ -1,0 +1,36 @@
+"""What a report says about the data or ranges that a model was made from."""
+
+import pytest
+
+from qdqtool.data import DataDescription
+from qdqtool.planning.calibration_used import CalibrationUsed, data_of_weights, used_ranges
+from qdqtool.planning.recipe import Recipe
+from qdqtool.ranges.types import CalibrationRecord
+
+RECORD = CalibrationRecord(method="max", samples=7, random=True, seed=3, data_sha256="", model_sha256="")
+
+
+@pytest.mark.parametrize("forced", [(), ("model", "data")])
+def test_ranges_are_told_with_the_method_of_the_recipe_and_what_they_do_not_match(forced):
+    assert used_ranges("ranges.json", RECORD, Recipe(method="mse"), forced) == CalibrationUsed(
+        source="ranges.json",
+        method="mse",
+        samples=7,
+        random=True,
+        seed=3,
+        forced=bool(forced),
+        forced_for=forced,
+        given=None,
+        repeated=0,
+        from_file=False,
+    )
+
+
+@pytest.mark.parametrize(("rounded", "method"), [(0, "nearest"), (1, "gptq"), (5, "gptq")])
+@pytest.mark.parametrize("seed", [None, 0])
+def test_data_chose_the_codes_of_weights_or_none(rounded, method, seed):
+    data = DataDescription("data.npz", 9, seed, {}, repeated=2)
+    found = data_of_weights(data, rounded=rounded)
+    assert (found.source, found.method, found.samples) == ("data.npz", method, 9)
+    assert (found.random, found.seed, found.repeated) == (seed is not None, seed, 2)
+    assert (found.forced, found.forced_for, found.given, found.from_file) == (False, (), None, False)
