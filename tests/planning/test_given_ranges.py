@@ -244,7 +244,7 @@ def test_a_moved_tensor_has_the_range_of_its_source(moves, known, stated):
 
 @pytest.mark.parametrize("mode", ["int8", "int8-weight-only"])
 def test_ranges_of_activations_that_a_mode_leaves_in_float_are_counted(mode):
-    scales = {name: ConstantScales("int8", np.ones(1)) for name in "wv"}
+    scales = {name: ConstantScales("int8", np.ones(1)) for name in "wvx"}
     found = matched(conv_model(), Encodings(seen("x", "r", "w"), scales), quantize_mode=mode)
     left = f"mode '{mode}' leaves activations in float: 2 ranges of the file have no use"
     assert found.report.notes == ((left,) if mode != "int8" else ())
@@ -266,3 +266,10 @@ def test_ranges_of_activations_that_a_mode_leaves_in_float_are_counted(mode):
 )
 def test_the_nearest_mode_follows_activations_of_8_bits_then_the_weights_of_fewest_bits(formats, mode):
     assert nearest_mode(Model(conv_model()), Encodings({}, formats=formats)) == mode
+
+
+def test_a_file_without_constants_is_of_no_use_to_a_mode_of_weights():
+    with pytest.raises(UsageError) as caught:
+        matched(conv_model(), Encodings(seen("x", "r")), quantize_mode="int4")
+    told = "quantize mode 'int4' quantizes weights only: it has no use for ranges file, which are of activations"
+    assert caught.value.message == told

@@ -53,9 +53,9 @@ class PlacementContext:
         return float(array.astype("float64").min()) if array is not None and array.size else None
 
     def shape(self, value: Value) -> Shape | None:
-        """Return the shape of a tensor, as far as it is known; that of a constant is complete."""
+        """Return the shape of a tensor, as far as it is known; that of a constant that folds is complete."""
         known = self.index.types.shape(value)
-        if known is not None or not self.is_constant(value):
+        if known is not None:
             return known
         array = self.index.constants.array(value)
         return array.shape if array is not None else None

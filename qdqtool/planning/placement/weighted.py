@@ -50,7 +50,8 @@ def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | No
     if product is None:
         return None
     weight = node.input(product.weight_input)
-    shape = context.shape(weight) if weight is not None and context.is_constant(weight) else None
+    assert weight is not None
+    shape = context.shape(weight) if context.is_constant(weight) else None
     return product.channels(node, shape) if shape is not None else None
 
 

@@ -17,7 +17,7 @@ MODES = {
     "nvfp4": ("float4e2m1", None, (16,), "float8e4m3fn", True),
     "mxfp8": ("float8e4m3fn", None, (32,), "float8e8m0", False),
 }
-"""As docs/quantize.md has them, in the order of texts: weights, activations, blocks, scales, whether scales are searched."""
+"""In the order of texts: weights, activations, blocks, scales, and whether scales are searched for."""
 
 
 def test_every_mode_has_the_formats_and_blocks_of_the_guide():

@@ -59,7 +59,16 @@ def value(context: PlacementContext, name: str) -> Value:
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [("x", (2, 3)), ("w", (2, 3)), ("t", (3, 2)), ("u", None), ("m", (3, 2)), ("r", None), ("f", None)],
+    [
+        ("x", (2, 3)),
+        ("w", (2, 3)),
+        ("t", (3, 2)),
+        ("u", None),
+        ("m", (3, 2)),
+        ("r", None),
+        ("f", None),
+        ("bad", (4, 4)),
+    ],
 )
 def test_the_shape_of_a_constant_is_known_where_inference_does_not_tell_it(context, name, shape):
     assert context.shape(value(context, name)) == shape

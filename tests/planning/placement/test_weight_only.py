@@ -141,7 +141,7 @@ def test_of_other_operators_those_with_weights_that_take_no_pair_are_named():
     assert (node, code) == ("y.LSTM", "float-operator")
     assert text.startswith("TensorRT computes its steps in float whatever its pairs")
     excluded = {"y.LSTM": ("excluded", "excluded by --nodes-to-exclude 'y.LSTM'")}
-    assert reasons(model, nodes_to_exclude=("y.LSTM",)) == excluded
+    assert reasons(model, nodes_to_exclude=("y.LSTM", "sum.Add")) == excluded
 
 
 LOOKUP = ("lookup-table", "it looks rows up in a table: a few rows are read, so few bits would save no time")
@@ -187,3 +187,6 @@ def test_a_weight_of_unknown_shape_says_so(shape):
     model = net.model({"x": (4, 64)})
     model.graph.value_info.append(onnx.helper.make_tensor_value_info("w", TensorProto.FLOAT, shape))
     assert reasons(model) == {"y.MatMul": ("unknown-shape", "the shape of its weight 'w' is unknown")}
+    model.graph.node[1].op_type = "Gather"
+    model.graph.node[1].input[:] = ["w", "x"]
+    assert reasons(model) == ({} if shape is None else {"y.MatMul": LOOKUP})

@@ -145,3 +145,15 @@ def test_a_tiny_layer_stays_float_beside_larger_ones_and_what_has_no_weight_does
 
 def test_a_model_of_tiny_layers_is_quantized():
     assert set(pairs(tiny(second=8))) == {"x", "w", "a", "v", "t"}
+
+
+def test_a_weight_of_unknown_shape_has_one_scale():
+    """The Reshape does not fit its constant, so neither folding nor inference tells the shape."""
+    net = Net(17)
+    net.op("Reshape", [net.float_weight("k", (16, 5)), net.constant("wrong", np.array([-1, 3, 1, 1]))], "w")
+    net.op("Conv", ["x", "w"], "y")
+    model = net.model(IMAGE)
+    model.graph.value_info.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, None))
+    for number_format in ("int8", "float8e4m3fn"):
+        both = {"x": ("activation", "per-tensor"), "w": ("weight", "per-tensor")}
+        assert pairs(model, number_format) == both
