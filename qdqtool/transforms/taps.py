@@ -256,9 +256,7 @@ class _Lifter:
         return name
 
     def _fresh(self) -> str:
-        name = next(n for n in (f"qdqtool_tap_{number}" for number in self._numbers) if n not in self._names)
-        self._names.add(name)
-        return name
+        return next(n for n in (f"qdqtool_tap_{number}" for number in self._numbers) if n not in self._names)
 
 
 def _parent(scope: Scope) -> Scope:

@@ -72,6 +72,13 @@ CALLER = """g (float[2,3] x) => (float[2,3] y) { y = my.F <a = 1> (x) }
 <domain: "my", opset_import: ["": 11]> F <a> (p) => (q) { q = Hardmax <axis: int = @a> (p) }"""
 CALLED_RESIZE = """g (float[1,1,4,4] x, float[4] s) => (float[1,1,a,b] y) { y = my.F <m = "nearest"> (x, s) }
 <domain: "my", opset_import: ["": 10]> F <m> (p, s) => (q) { q = Resize <mode: string = @m> (p, s) }"""
+SCAN = """g (float[1,2,2] x) => (float[1,2,2] y) {
+    y = Scan <num_scan_inputs = 1, body = b (float[2] v) => (float[2] w) { w = Neg (v) }> ("", x)
+}"""
+# ``axis`` is no attribute of it.
+GROUPS = """g (float[1,4,2,2] x) => (float[1,4,2,2] y) <float[2] s = {1, 2}, float[2] b = {0, 1}> {
+    y = GroupNormalization <num_groups = 2, axis = -1> (x, s, b)
+}"""
 MEANING = "the operator means something else there"
 
 
@@ -84,6 +91,9 @@ MEANING = "the operator means something else there"
         (HARDMAX.replace("axis = 1", "axis = 0"), 12, 13, "Hardmax -> y", MEANING),
         (HARDMAX.replace("<axis = 1>", ""), 12, 13, "Hardmax -> y", MEANING),
         (CALLER, 11, 13, "Hardmax -> q", MEANING),
+        (SCAN, 8, 9, "Scan -> y", MEANING),
+        (SCAN, 8, 10, "Scan -> y", MEANING),
+        (GROUPS, 18, 21, "GroupNormalization -> y", MEANING),
         (CALLED_RESIZE, 10, 11, "Resize -> q", "it takes an attribute from the caller of the function"),
     ],
 )
@@ -102,6 +112,7 @@ def test_what_cannot_be_corrected_is_refused(text, opset, version, op, reason) -
     [
         (HARDMAX, 11, 12),
         (HARDMAX, 13, 14),
+        (SCAN.replace('"", ', "").replace("1,2,2", "2,3").replace("[2]", "[3]"), 9, 11),
         (HARDMAX.replace("axis = 1", "axis = -1"), 11, 13),
         (GIVEN.replace("Resize (x, s)", 'Resize <mode = "linear"> (x, s)'), 10, 11),
     ],

@@ -323,3 +323,12 @@ def test_only_constants_are_shared() -> None:
     after, _ = inline(before)
     names = [node.op_type for node in after.graph.node]
     assert (names.count("Random"), names.count("Print"), names.count("Constant")) == (2, 2, 1)
+
+
+def test_nodes_of_one_name_get_numbers_that_are_free() -> None:
+    before = onnx.parser.parse_model(FUNCTIONS)
+    for number, name in enumerate(["same", "same", "same_2", "same", ""]):
+        before.graph.node.append(helper.make_node("Neg", ["z"], [f"extra{number}"], name=name))
+    after, _ = inline(before)
+    names = [node.name for node in after.graph.node if node.op_type == "Neg"]
+    assert names[-5:] == ["same", "same_3", "same_2", "same_4", ""]

@@ -18,7 +18,7 @@ from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
 from qdqtool.transforms.converter_input import encode
-from qdqtool.transforms.opset import NEWEST_IR, upgrade_opset
+from qdqtool.transforms.opset import NEWEST_IR, require_known_opset, upgrade_opset
 
 TARGETS = [13, 19, 21, 23]
 
@@ -424,3 +424,48 @@ def test_types_of_tensors_that_are_no_more_do_no_harm() -> None:
     model = text_model(RELU)
     model.proto.graph.value_info.add(name="gone")
     assert changed_fields(model.proto, upgrade_opset(model, 13).model.proto) == ["opset_import[].version"]
+
+
+NEG = "g (float[2] x) => (float[2] y) { y = Neg (x) }"
+
+
+def test_opsets_are_known_up_to_the_newest_of_onnx() -> None:
+    newest = onnx.defs.onnx_opset_version()
+    require_known_opset(text_model(NEG, newest))
+    with pytest.raises(ModelError) as caught:
+        require_known_opset(text_model(NEG, newest + 1))
+    assert caught.value.message == (
+        f"the model imports opset {newest + 1}; onnx {onnx.__version__} knows versions up to {newest}"
+    )
+    assert caught.value.hint == "export at a lower opset, or update the onnx package"
+
+
+def test_the_newest_opset_can_be_reached() -> None:
+    newest = onnx.defs.onnx_opset_version()
+    after = upgrade_opset(text_model(NEG), newest).model.proto
+    assert imports(after)[""] == newest
+    assert after.ir_version <= NEWEST_IR
+
+
+def test_functions_of_a_later_opset_and_of_other_operators_stay() -> None:
+    """The axes of a ReduceSum are an input from opset 13 on."""
+    model = text_model(
+        """g (float[2,2] x) => (float[2] y) { a = com.example.later (x) y = com.example.other (a) }
+        <domain: "com.example", opset_import: ["": 18]> later (p) => (q) {
+            axes = Constant <value = int64[1] {0}> () q = ReduceMax <keepdims = 0> (p, axes) }
+        <domain: "com.example", opset_import: ["com.example": 1]> other (p) => (q) { q = com.example.Neg (p) }"""
+    )
+    after = upgrade_opset(model, 17).model.proto
+    assert imports(after)[""] == 17
+    assert after.functions == model.proto.functions
+
+
+def test_a_main_graph_of_calls_alone_imports_the_opset() -> None:
+    model = text_model(
+        """g (float[2] x) => (float[2] y) { y = com.example.f (x) }
+        <domain: "com.example", opset_import: ["": 11]> f (p) => (q) { q = Neg (p) }"""
+    )
+    del model.proto.opset_import[0]
+    after = upgrade_opset(model, 17).model.proto
+    assert imports(after) == {"com.example": 1, "": 17}
+    assert imports(after.functions[0]) == {"": 17}

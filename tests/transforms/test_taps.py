@@ -252,6 +252,24 @@ def test_a_tensor_that_is_asked_for_twice_is_read_once() -> None:
     }
 
 
+def test_a_tensor_behind_one_that_is_asked_for_twice_is_read() -> None:
+    view = GraphView(text_model(DEEP))
+    values = {value.name: value for value in view.values()}
+    asked = [values["deep"], values["deep"], values["y"]]
+    places = tap_tensors(view, asked, lambda _: onnx.TensorProto.FLOAT).report.places
+    assert [name for _, name in places] == ["deep", "y"]
+
+
+def test_a_body_of_an_unknown_operator_is_not_entered() -> None:
+    model = text_model(
+        """<ir_version: 10, opset_import: ["": 21, "my": 1]> g (float[2] x) => (float[2] y) {
+            y = my.Scan <body = b (float[2] v) => (float[2] w) { u = Neg (v) w = Abs (u) }> (x) }"""
+    )
+    tapped = tap_all(model)
+    assert set(tapped.report.unreachable.values()) == {"it stands in a body of Scan, which cannot return more outputs"}
+    assert tapped.model.proto.graph.node == model.proto.graph.node
+
+
 @pytest.mark.parametrize("name", ["BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"])
 def test_floats_that_numpy_lacks_are_widened_exactly(name: str) -> None:
     number = onnx.TensorProto.DataType.Value(name)
