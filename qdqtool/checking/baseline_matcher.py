@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from qdqtool.diff.matching import match
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode, is_qdq
+from qdqtool.graph.index.qdq import QdqIndex, QdqNode
 from qdqtool.graph.index.view import GraphView, NodeView, Scope, Use, Value
 from qdqtool.graph.scope import ScopePath
 from qdqtool.transforms.taps import Hop, Tap
@@ -70,12 +70,10 @@ class BaselineMatcher:
 
     def _made_by_match(self, value: Value | None) -> Value | None:
         """Return what the counterpart of a tensor's producer makes at that output."""
-        producer = value.producer if value is not None else None
-        counterpart = self._matched.get(producer) if producer is not None else None
-        if producer is None or counterpart is None or value is None or is_qdq(producer):
+        if value is None or value.producer is None:
             return None
-        names = list(producer.proto.output)
-        return counterpart.output(names.index(value.name)) if value.name in names else None
+        counterpart = self._matched.get(value.producer)
+        return counterpart.output(value.producer.key.index(value.name)) if counterpart is not None else None
 
     def _path(self, path: ScopePath) -> ScopePath:
         return path if path in self._scopes else tuple(self._segment(segment) for segment in path)
