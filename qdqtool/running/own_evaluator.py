@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from qdqtool.errors import ModelError
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import BFLOAT16, Array
@@ -92,6 +93,7 @@ class SplitSession:
         Raises:
             RunError: A node failed, which the message names.
             CapabilityError: ONNX Runtime cannot run its part.
+            ModelError: A node has no output, or ONNX Runtime refuses its part as invalid.
         """
         known = dict(self._constant)
         for name, array in feeds.items():
@@ -119,7 +121,8 @@ class SplitSession:
             return found if found is not None else self._split.index.constants.array(value)
 
         output = own.node.output()
-        assert output is not None
+        if output is None:
+            raise ModelError(f"node '{own.node.label}' ({own.node.op_type}) has no output; the operator has one")
         constant = self._split.index.constants.array(output) if own.entry is None else None
         known[output.name] = constant if constant is not None else evaluate(own.node, own.entry, read)
 

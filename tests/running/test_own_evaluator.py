@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 from support.qdq import LOOP_AND_BRANCHES, constant, pair_model, text_model
 from support.small import conv_model, make_model, run
 
-from qdqtool.errors import CapabilityError
+from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.running.ort_cpu import Session
@@ -236,3 +236,13 @@ def test_bfloat16_nodes_run_in_float32_and_are_rounded() -> None:
 def test_what_neither_can_run_is_named(text: str, message: str) -> None:
     with pytest.raises(CapabilityError, match=message):
         split_of(text_model(text))
+
+
+@pytest.mark.parametrize("data", ["x", "c"])
+def test_a_node_without_output_is_refused(data: str) -> None:
+    """As ONNX Runtime refuses one of its own; nothing else can be done with what has no name."""
+    model = stamp(pair_model(T.FLOAT4E2M1), 23)
+    model.proto.graph.initializer.append(constant("c", [1, 2]))
+    model.proto.graph.node.append(helper.make_node("QuantizeLinear", [data, "s", "z"], [""], name="lost"))
+    with pytest.raises(ModelError, match=r"node 'lost' \(QuantizeLinear\) has no output; the operator has one"):
+        evaluate(model, {"x": X[0]})
