@@ -8,6 +8,7 @@ import ast
 import difflib
 import functools
 import hashlib
+import itertools
 import json
 import os
 import subprocess
@@ -68,9 +69,14 @@ class Reach:
         variants: dict[str, list[str]] = defaultdict(list)
         for test in sorted(tests, key=lambda name: self.seconds[name]):
             variants[test.partition("[")[0]].append(test)
-        nth = {test: number for names in variants.values() for number, test in enumerate(names)}
-        # Parameters of one test often take the same way, so each test is asked once before any is asked again.
-        return sorted(tests, key=lambda test: (distance(path, test), nth[test], self.seconds[test]))
+        # Parameters of one test often take the same way, so tests share the time: the next one is that whose parameters
+        # will have taken least by then.
+        spent = {
+            test: total
+            for names in variants.values()
+            for test, total in zip(names, itertools.accumulate(map(self.seconds.__getitem__, names)), strict=True)
+        }
+        return sorted(tests, key=lambda test: (distance(path, test), spent[test]))
 
 
 def lines_of_functions(text: str) -> set[int]:

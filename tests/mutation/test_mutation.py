@@ -30,6 +30,11 @@ from qdqtool.small import clipped
 PROCESS = os.getpid()
 
 
+def warm_up():
+    with open("warm", "a") as file:
+        file.write("once")
+
+
 def test_low():
     assert clipped(0, 1) == 1
 
@@ -90,6 +95,10 @@ def test_what_no_test_notices_is_shown(project: Path):
     assert idle.split()[-1] == "tests/test_small.py::test_process"
     told = "not asked any more, since it fails without a fault: tests/test_small.py::test_process\n"
     assert printed.count(told) == 1
+
+    # What tests share is read once for all mutants of a session. The sessions: those with all tests, those without the
+    # test that fails by itself, and after each the tests that failed, without a fault.
+    assert (project / "warm").read_text() == "once" * 4
 
     # A new test is asked about what was alive; what was killed is not tried again.
     with (project / "tests/test_small.py").open("a") as file:

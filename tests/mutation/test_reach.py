@@ -1,8 +1,12 @@
 """Tests are found that reach a line, the nearest first."""
 
+import json
+from pathlib import Path
+
+import coverage
 import pytest
 
-from mutation.reach import distance, lines_of_functions, lines_then
+from mutation.reach import Reach, distance, lines_of_functions, lines_then
 
 
 @pytest.mark.parametrize(
@@ -39,3 +43,29 @@ def test_lines_that_run_while_a_module_is_imported_are_told_from_those_of_functi
     function = "def one(a=LIMIT):\n    b = a\n    return b\n"
     text = f"LIMIT = 3\n{function}class C:\n    x = 1\n    def two(self): return 2\n"
     assert lines_of_functions(text) == {3, 4, 7}
+
+
+def test_tests_of_a_line_share_the_time(tmp_path: Path):
+    """What takes long is asked when as much time went into the parameters of another test."""
+    seconds = {
+        "tests/t.py::slow": 2.5,
+        "tests/t.py::other": 0.5,
+        **{f"tests/t.py::many[{n}]": 1.0 + n / 100 for n in range(4)},
+    }
+    part = tmp_path / "0000"
+    part.mkdir()
+    for name, found in {
+        "seconds": seconds,
+        "files": {"tests/t.py": ""},
+        "sources": {"qdqtool/m.py": "a = 1\n"},
+    }.items():
+        (part / f"{name}.json").write_text(json.dumps(found))
+    (tmp_path / "qdqtool").mkdir()
+    (tmp_path / "qdqtool/m.py").write_text("a = 1\n")
+    measured = coverage.CoverageData(str(part / "lines"))
+    for test in seconds:
+        measured.set_context(test)
+        measured.add_lines({"qdqtool/m.py": [1]})
+    measured.write()
+    asked = [test.removeprefix("tests/t.py::") for test in Reach(tmp_path, tmp_path).of("qdqtool/m.py", [1])]
+    assert asked == ["other", "many[0]", "many[1]", "slow", "many[2]", "many[3]"]

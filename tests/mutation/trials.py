@@ -104,6 +104,9 @@ class _Session:
         # The package imports much only where it needs it, which each child would do again.
         for name in (*HEAVY, *sorted({_module(trial.mutant.path) for trial in self._trials if trial.mutant.path})):
             importlib.import_module(name)
+        for module in {item.getparent(pytest.Module) for item in session.items}:
+            # What tests read once and mutants may share.
+            getattr(getattr(module, "obj", None), "warm_up", lambda: None)()
         self._functions = live_functions()
         with tempfile.TemporaryDirectory() as folder:
             self._folder = Path(folder)

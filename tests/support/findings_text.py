@@ -21,7 +21,11 @@ MOST_VALUES = 12
 
 def described(model: onnx.ModelProto, rules: Iterable[Rule], capabilities: tuple[int, ...] = ()) -> Iterator[str]:
     """The findings of the rules on a model for all targets, each with what it means to which targets."""
-    context = RuleContext(Model(model))
+    yield from reports(RuleContext(Model(model)), rules, capabilities)
+
+
+def reports(context: RuleContext, rules: Iterable[Rule], capabilities: tuple[int, ...] = ()) -> Iterator[str]:
+    """The same of a model that was read before."""
     found: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for rule in rules:
         for name in targets.names():
