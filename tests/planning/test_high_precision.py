@@ -12,6 +12,7 @@ from support.layer_dump import output_types
 from support.paths import ROOT
 from support.small import make_model, matmul_model
 
+from qdqtool.data import DataDescription, Feeds
 from qdqtool.data.request import DataRequest, FileData, RandomData
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import ShapeOptions
@@ -25,11 +26,12 @@ from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
-from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, lower, ready_for
+from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, known_magnitudes, lower, ready_for
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.planning.target_fit import taken_modes
 from qdqtool.preparation.cached_ranges import CachedRanges
+from qdqtool.ranges.types import CalibrationRecord, Ranges, TensorRange
 
 SAMPLES = ROOT / "sample_models"
 TRANSFORMER = SAMPLES / "digits_transformer"
@@ -323,3 +325,20 @@ def test_what_float16_does_not_hold_stays_float32_and_is_no_reason_for_a_note(la
     assert (done.report.nodes, [each.node for each in done.report.kept]) == ((1, []) if fits else (0, ["matmul"]))
     assert (done.report.measured, done.report.note, bool(done.report.casts)) == (1, "", fits)
     assert high_precision_note(done.report) == {HIGH_PRECISION_KEY: "fp16"}
+
+
+def test_of_data_and_ranges_the_larger_magnitude_counts():
+    nodes = [helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Mul", ["n", "two"], ["y"])]
+    model = Model(make_model(nodes, {"x": (2,)}, {"y": (2,)}, {"two": np.float32(2)}))
+    data = Feeds([{"x": np.array([0.25, -0.5], np.float32)}], DataDescription("test", 1, None, {}))
+    record = CalibrationRecord(method="max", samples=1, random=True, seed=0, data_sha256="", model_sha256="")
+    seen = {"x": 0.25, "n": 3.0, "far": 0.125}
+    ranges = Ranges(record, {((), name): TensorRange(-amax, amax, amax, 1) for name, amax in seen.items()})
+
+    def found(feeds, given):
+        return {name: largest for (_, name), largest in known_magnitudes(model, feeds, given).items()}
+
+    assert found(data, ranges) == {"x": 0.5, "n": 3.0, "y": 1.0, "far": 0.125}
+    assert found(None, ranges) == seen
+    assert found(data, None) == {"x": 0.5, "n": 0.5, "y": 1.0}
+    assert found(None, None) == {}

@@ -6,7 +6,6 @@ import pytest
 
 from qdqtool.data import DataDescription, Feeds
 from qdqtool.graph.model import Model
-from qdqtool.planning.high_precision import known_magnitudes
 from qdqtool.planning.magnitudes import SAMPLES, magnitudes_in, measure_magnitudes
 from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorRange
 
@@ -56,14 +55,8 @@ def test_only_the_first_samples_are_run(model):
     assert measure_magnitudes(model, feeds(*arrays))[(), "x"] == 0.5
 
 
-def test_ranges_tell_of_tensors_that_they_saw_and_the_larger_one_counts(model):
-    seen = {"x": 0.25, "n": 3.0, "far": 0.125}
+def test_ranges_tell_of_tensors_that_they_saw():
+    seen = {"x": 0.25, "n": 3.0}
     ranges = Ranges(RECORD, {((), name): TensorRange(-amax, amax, amax, 1) for name, amax in seen.items()})
     assert magnitudes_in(ranges) == {((), name): amax for name, amax in seen.items()}
     assert magnitudes_in(Ranges(RECORD, {((), "x"): UNSEEN})) == {}
-    data = feeds(np.full((2, 3), 0.5))
-    both = known_magnitudes(model, data, ranges)
-    assert {name: both[(), name] for name in ("x", "n", "s", "far")} == {"x": 0.5, "n": 3.0, "s": 1.0, "far": 0.125}
-    assert known_magnitudes(model, None, ranges) == magnitudes_in(ranges)
-    assert known_magnitudes(model, data, None) == measure_magnitudes(model, data)
-    assert known_magnitudes(model, None, None) == {}

@@ -21,6 +21,7 @@ MODES = {
 
 
 def test_every_mode_has_the_formats_and_blocks_of_the_guide():
+    modes.get.cache_clear()
     found = {
         name: (mode.weights, mode.activations, mode.blocks, mode.scale_format, mode.search)
         for name, mode in ((name, modes.get(name)) for name in modes.in_order())
@@ -31,6 +32,7 @@ def test_every_mode_has_the_formats_and_blocks_of_the_guide():
 
 def test_every_signed_type_of_quantizelinear_is_a_mode():
     """By the schema of ONNX. Unsigned types would need zero points."""
+    modes.names.cache_clear()
     outputs = onnx.defs.get_schema("QuantizeLinear").outputs[0].types
     types = {text.removeprefix("tensor(").removesuffix(")") for text in outputs}
     signed = {name for name in types if not name.startswith("uint") and name != "float8e8m0"}
