@@ -48,6 +48,7 @@ NO_MODULE = {
     "rules/test_damage": "every rule against the numbers",
     "rules/test_mutations": "every rule on damaged models",
     "rules/test_reports": "what every rule says, word for word",
+    "rules/test_side_by_side": "every rule on several models in one",
     "rules/test_truth": "every rule against its own examples",
     "test_house": "the layout",
     "test_public_api": "every __all__",
