@@ -174,7 +174,12 @@ def distance(path: str, test: str) -> int:
 
 def selection() -> Sequence[str]:
     """Words for pytest: the tests that run in their own process, and need neither a builder nor large models."""
-    return "-m", MARKED, *(f"--ignore=tests/{folder}" for folder in ELSEWHERE)
+    return "-m", MARKED, *(f"--ignore=tests/{folder}" for folder in ELSEWHERE), *wrapping()
+
+
+def wrapping() -> Sequence[str]:
+    """Words for pytest: without compiling, NumPy warns where integers wrap, which compiled code does in silence."""
+    return ("-W", "ignore::RuntimeWarning") if os.environ.get("NUMBA_DISABLE_JIT") == "1" else ()
 
 
 def measure(folder: Path, root: Path, tests: Sequence[str], jobs: int) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import coverage
 import pytest
 
-from mutation.reach import Reach, distance, lines_of_functions, lines_then
+from mutation.reach import Reach, distance, lines_of_functions, lines_then, selection
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,9 @@ def test_tests_of_a_line_share_the_time(tmp_path: Path):
     measured.write()
     asked = [test.removeprefix("tests/t.py::") for test in Reach(tmp_path, tmp_path).of("qdqtool/m.py", [1])]
     assert asked == ["other", "many[0]", "many[1]", "slow", "many[2]", "many[3]"]
+
+
+@pytest.mark.parametrize(("uncompiled", "silent"), [("0", False), ("1", True)])
+def test_integers_wrap_in_silence_without_compiling_as_they_do_compiled(uncompiled, silent, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", uncompiled)
+    assert ("ignore::RuntimeWarning" in selection()) is silent

@@ -17,6 +17,7 @@ import pytest
 
 from mutation.children import Limits, Result, in_children
 from mutation.mutants import Mutant
+from mutation.reach import wrapping
 from mutation.swap import StandIn, live_functions, swap
 
 HEAVY = ("onnx.reference", "onnx_graphsurgeon", "onnxruntime", "numba", "msgspec", "rich.table", "ml_dtypes")
@@ -77,7 +78,7 @@ def in_session(trials: Sequence[Trial], root: Path, limits: Limits) -> Iterator[
             os.close(reading)
             os.dup2(os.open(os.devnull, os.O_RDWR), 1)
             with os.fdopen(writing, "w", buffering=1) as told:
-                pytest.main([*WORDS, *files], plugins=[_Session(trials, root, limits, told)])
+                pytest.main([*WORDS, *wrapping(), *files], plugins=[_Session(trials, root, limits, told)])
         finally:
             os._exit(0)
     os.close(writing)
@@ -176,7 +177,14 @@ def loaded_anew(trials: Iterable[Trial], root: Path, limits: Limits) -> Iterator
             StandIn(_module(trial.mutant.path), str(file), text).install()
             watch = _Watch()
             # pytest would load the package by itself, to rewrite assertions as in every plugin.
-            words = [*WORDS, "-x", "--assert=plain", f"--basetemp={folder}/{trial.mutant.identity}", *trial.tests]
+            words = [
+                *WORDS,
+                *wrapping(),
+                "-x",
+                "--assert=plain",
+                f"--basetemp={folder}/{trial.mutant.identity}",
+                *trial.tests,
+            ]
             code = pytest.main(words, plugins=[watch])
             # A module that cannot be imported fails no test, but nothing is collected.
             return {"killer": watch.failed or (None if code == pytest.ExitCode.OK else NO_IMPORT)}
