@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
@@ -87,6 +88,8 @@ def quantize(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity
     """
     check_scale_shape(scale.shape, x.shape, granularity)
     codes = np.empty(x.shape, fmt.dtype)
+    if not x.size:
+        return codes
     layout = _layout(x.shape, granularity)
     zero = np.zeros_like(scale) if zero_point is None else zero_point
     call = _integer_call if fmt.kind == "integer" else _float_call
@@ -108,14 +111,16 @@ def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granul
     """
     check_scale_shape(scale.shape, x.shape, granularity)
     codes = np.empty(x.shape, fmt.dtype)
+    if not x.size:
+        return codes
     layout = _layout(x.shape, granularity)
     kernels = importlib.import_module(_HALF_ROWS)
     bounds = np.float32(fmt.low), np.float32(fmt.high)
-    target = codes.view(_storage(fmt) if fmt.kind == "integer" else np.uint8)
-    values, step, out = (_shaped(array, layout) for array in (x.view(np.uint16), scale.astype(FLOAT32), target))
+    shaped = (_shaped(array, layout) for array in (x.view(np.uint16), scale.astype(FLOAT32), codes.view(np.uint8)))
+    values, step, out = shaped
     if fmt.kind == "integer":
         kernel: Any = kernels.integer_vectors if layout.vector else kernels.integer_rows
-        limits = (*bounds, np.int32(2**fmt.bits - 1 if fmt.bits < 8 else -1))
+        limits = (*bounds, np.int32(2**fmt.bits - 1))
         _on_all_cores(lambda rows: kernel(values, step, limits, out, rows), layout)
     else:
         of_floats: Any = kernels.float_vectors if layout.vector else kernels.float_rows
@@ -137,7 +142,7 @@ def pack_nibbles(codes: Array) -> Array:
     with ThreadPoolExecutor(cores()) as pool:
         list(
             pool.map(
-                lambda pair: kernel(flat[2 * pair[0] : 2 * pair[1]], packed[pair[0] : pair[1]]),
+                lambda pair: kernel(flat[2 * pair[0] :], packed[pair[0] : pair[1]]),
                 itertools.pairwise(edges),
             )
         )
@@ -151,7 +156,7 @@ def worth_packing(codes: Array) -> bool:
 
 
 def has_ranges(shape: tuple[int, ...], granularity: Granularity) -> bool:
-    """Whether :func:`ranges` can take that shape: its rows have one scale each."""
+    """Whether :func:`ranges` can take that shape: its rows have one scale each. No extent may be 0."""
     return not _layout(shape, granularity).vector
 
 
@@ -179,9 +184,9 @@ def _integer_call(
 ) -> Callable[[tuple[int, ...]], None]:
     kernels = _kernels()
     # ml_dtypes stores int4 and int2 without sign extension: only the low bits of the byte are set.
-    mask = np.int32(2**fmt.bits - 1 if fmt.bits < 8 else -1)
-    bounds = np.float32(fmt.low), np.float32(fmt.high), mask
-    out = codes.view(_storage(fmt))
+    bounds = np.float32(fmt.low), np.float32(fmt.high), np.int32(2**fmt.bits - 1)
+    # Stored without sign, so that one compiled kernel serves both the signed and the unsigned format.
+    out = codes.view(f"u{fmt.dtype.itemsize}")
     kernel: Any = kernels.integer_vectors if layout.vector else kernels.integer_rows
     values, step, offset, target = (_shaped(array, layout) for array in (x, scale, zero, out))
     return lambda rows: kernel(values, step, offset, bounds, target, rows)
@@ -201,26 +206,20 @@ def _shaped(array: Array, layout: Layout) -> Array:
     return array.reshape(-1, layout.width) if layout.vector else array.reshape(-1)
 
 
-def _storage(fmt: NumberFormat) -> str:
-    """Return the NumPy type with the bits of the codes; ml_dtypes keeps sub-byte integers in whole bytes."""
-    return f"{'i' if fmt.low < 0 else 'u'}{fmt.dtype.itemsize}"
-
-
 @functools.cache
 def _bit_layout(fmt: NumberFormat) -> tuple[Any, ...]:
-    """Derive the constants of the encoder of a small float from the values of its smallest codes.
+    """Return the constants with which the encoder makes codes of a small float.
 
-    The first ``2**(mantissa_bits + 1)`` steps are equal, because subnormals have the step of the first normals; the
-    smallest normal lies ``2**mantissa_bits`` steps above zero.
+    Subnormals are a power of two apart; added to that power times ``2**23``, a float32 is rounded to a multiple of it.
     """
-    codes = np.arange(2 ** (fmt.bits - 1), dtype=np.uint8).view(fmt.dtype).astype(np.float64)
-    step = codes[1]
-    mantissa = int(np.argmax(np.diff(codes) > step)).bit_length() - 2
-    smallest, magic = _float_bits(step * 2**mantissa), _float_bits(step * 2**23)
-    shift = np.uint32(23 - mantissa)
+    finfo: Any = ml_dtypes.finfo  # has no type hints
+    info = finfo(fmt.dtype)
+    magic = float(info.smallest_subnormal) * 2**23
+    smallest = _float_bits(float(info.smallest_normal))
+    shift = np.uint32(23 - info.nmant)
+    bias = (smallest >> shift) - np.uint32(2**info.nmant)
     nan = np.array([np.nan if fmt.has_nan else fmt.low], FLOAT32).astype(fmt.dtype).view(np.uint8)[0]
-    bias = (smallest >> shift) - np.uint32(2**mantissa)
-    return shift, bias, smallest, np.float32(step * 2**23), magic, np.uint32(fmt.bits - 1), np.uint32(nan)
+    return shift, bias, smallest, np.float32(magic), _float_bits(magic), np.uint32(fmt.bits - 1), np.uint32(nan)
 
 
 def _float_bits(value: float) -> np.uint32:
@@ -228,30 +227,32 @@ def _float_bits(value: float) -> np.uint32:
 
 
 def _layout(shape: tuple[int, ...], granularity: Granularity) -> Layout:
+    """Divide a shape that has elements into rows."""
     size = math.prod(shape)
     match granularity:
         case PerTensor():
             pieces = -(-size // _PIECE)
-            return Layout(False, pieces, (max(1, pieces), size, _PIECE))
+            return Layout(False, pieces, (pieces, size, _PIECE))
         case PerAxis(axis):
             inner = math.prod(shape[normalize_axis(axis, len(shape)) + 1 :])
             if inner > 1:
-                return Layout(False, size // inner, (max(1, size // inner), size, inner))
-            rows = size // max(1, shape[axis])
-            return Layout(True, rows, (max(1, rows), 1, max(1, rows)), max(1, shape[axis]))
+                rows = size // inner
+                return Layout(False, rows, (rows, size, inner))
+            rows = size // shape[axis]
+            return Layout(True, rows, (rows, 1, rows), shape[axis])
         case Blocked(axis, block):
             axis = normalize_axis(axis, len(shape))
             inner, length = math.prod(shape[axis + 1 :]), shape[axis]
             blocks = -(-length // block)
             if inner == 1:
-                return Layout(False, size // max(1, length) * blocks, (max(1, blocks), length, block))
-            return Layout(True, size // max(1, inner), (max(1, length), blocks, block), max(1, inner))
+                return Layout(False, size // length * blocks, (blocks, length, block))
+            return Layout(True, size // inner, (length, blocks, block), inner)
 
 
 def _on_all_cores(call: Callable[[tuple[int, ...]], None], layout: Layout) -> None:
     """Give each core an equal run of rows; the kernels release the interpreter lock."""
     workers = min(cores(), layout.count)
-    if workers <= 1:
+    if workers == 1:
         call((0, layout.count, *layout.rows))
         return
     edges = [layout.count * index // workers for index in range(workers + 1)]

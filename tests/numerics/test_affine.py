@@ -9,7 +9,7 @@ from support import numbers, rational
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics import affine
+from qdqtool.numerics import affine, kernels
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 INT8, UINT8, E4M3 = (formats.get(name) for name in ("int8", "uint8", "float8e4m3fn"))
@@ -225,6 +225,10 @@ def test_inputs_are_left_alone():
             (np.zeros(3, np.float32), ONE, E4M3, PerTensor(), np.asarray(1)),
             "zero_point is 1; float8e4m3fn allows only 0",
         ),
+        (
+            (np.zeros(2, np.float32), np.ones(2, np.float32), E4M3, PerAxis(0), np.array([0, 1])),
+            "zero_point is 1; float8e4m3fn allows only 0",
+        ),
     ],
 )
 def test_illegal_arguments_are_named_with_their_legal_values(arguments, message):
@@ -250,3 +254,80 @@ def test_bfloat16_quotients_are_rounded_from_the_exact_value():
     codes = affine.quantize(x, scale, fmt, PerAxis(0), precision=ml_dtypes.bfloat16)
     assert set(codes.tolist()) == {128, 129}
     numbers.assert_codes(codes, rational.quantize(x, scale, "int16", PerAxis(0), precision="bfloat16"), fmt)
+
+
+@pytest.mark.parametrize("scale_type", numbers.SCALE)
+def test_dequantized_values_have_the_type_of_the_scale_and_float32_for_powers_of_two(scale_type):
+    scale = np.ones((), numbers.SCALE[scale_type])
+    expected = np.float32 if scale_type == "float8e8m0" else numbers.SCALE[scale_type]
+    assert affine.dequantize(np.int8([1]), scale, PerTensor()).dtype == expected
+
+
+@pytest.mark.parametrize("x_type", [*numbers.REAL.values(), np.float64, np.int32])
+def test_fake_quantized_values_have_the_type_of_the_values_and_float32_for_other_types(x_type):
+    expected = x_type if x_type in numbers.REAL.values() else np.float32
+    assert affine.fake_quantize(np.ones(3, x_type), np.asarray(ONE), INT8, PerTensor()).dtype == expected
+
+
+def test_int32_codes_beyond_24_bits_are_exact_before_the_difference_is_rounded():
+    real = affine.dequantize(np.int32([2**24 + 1, 2**24 + 3]), ONE, PerTensor(), np.asarray(np.int32(1)))
+    np.testing.assert_array_equal(real, np.float32([2**24, 2**24 + 2]))
+
+
+@pytest.mark.parametrize(
+    ("name", "scale_type", "options", "kernel"),
+    [
+        ("int8", "float32", {}, "quantize"),
+        ("int8", "float32", {"precision": np.float32}, "quantize"),
+        ("int8", "float32", {"saturate": False}, "quantize"),
+        ("int8", "float32", {"precision": np.float16}, None),
+        ("int8", "float16", {"precision": np.float32}, None),
+        ("float8e4m3fn", "float32", {}, "quantize"),
+        ("float8e4m3fn", "float32", {"saturate": False}, None),
+        ("float8e4m3fnuz", "float32", {}, None),
+        ("float4e2m1", "float32", {"saturate": False}, "quantize"),
+    ],
+)
+def test_large_float32_goes_to_the_kernel_where_it_divides_and_saturates_as_asked(
+    name, scale_type, options, kernel, monkeypatch
+):
+    fmt, rng = formats.get(name), np.random.default_rng(8)
+    scale = numbers.scales(rng, 300, scale_type)
+    x = numbers.values(rng, scale, fmt, "float32")
+    assert codes_and_kernel(monkeypatch, x, scale, fmt, options) == kernel
+
+
+@pytest.mark.parametrize(
+    ("scale_type", "options", "zero", "kernel"),
+    [
+        ("float16", {}, None, "quantize_half"),
+        ("float16", {}, 0, None),
+        ("float16", {}, 3, None),
+        ("float16", {"precision": np.float32}, None, None),
+        ("float16", {"precision": ml_dtypes.bfloat16}, None, None),
+    ],
+)
+def test_large_float16_goes_to_the_kernel_where_it_divides_as_asked_and_there_is_no_zero_point(
+    scale_type, options, zero, kernel, monkeypatch
+):
+    rng = np.random.default_rng(8)
+    scale = numbers.scales(rng, 300, scale_type)
+    x = numbers.values(rng, scale, INT8, "float16")
+    if zero is not None:
+        options = {**options, "zero_point": np.full(300, zero, np.int8)}
+    assert codes_and_kernel(monkeypatch, x, scale, INT8, options) == kernel
+
+
+def codes_and_kernel(monkeypatch, x, scale, fmt, options):
+    """The kernel that is called for arrays of a size that is worth it; its codes are those of the NumPy code."""
+    pytest.importorskip("numba")
+    plain = affine.quantize(x, scale, fmt, PerAxis(0), **options)
+    taken = []
+    for name in ("quantize", "quantize_half"):
+        inner = getattr(kernels, name)
+        monkeypatch.setattr(kernels, name, lambda *a, name=name, inner=inner: taken.append(name) or inner(*a))
+    monkeypatch.setattr(kernels, "WORTH_IT", x.size)
+    monkeypatch.setattr(kernels, "SMALL", x.size)
+    codes = affine.quantize(x, scale, fmt, PerAxis(0), **options)
+    np.testing.assert_array_equal(codes.view(np.uint8), plain.view(np.uint8))
+    return taken[0] if taken else None
