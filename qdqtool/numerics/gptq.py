@@ -89,8 +89,8 @@ def _factor(moments: Moments, order: npt.NDArray[np.intp]) -> Array:
     # triangular.
     backward = order[::-1]
     damped = moments[np.ix_(backward, backward)].astype(FLOAT64)
-    diagonal = np.diag(damped).copy()
-    # The moment of an input that is always 0. Its weights have no effect; the factorization needs a positive diagonal.
-    diagonal[diagonal <= 0] = 1.0
-    np.fill_diagonal(damped, diagonal + DAMPING * diagonal.mean())
+    diagonal = np.diag(damped)
+    # The moment of an input that is always 0 is 0 and its weights have no effect. The factorization needs a positive
+    # diagonal, so the damping is positive even where all inputs are 0.
+    np.fill_diagonal(damped, diagonal + (DAMPING * diagonal.mean() or 1.0))
     return np.ascontiguousarray(np.linalg.cholesky(damped)[::-1, ::-1])

@@ -85,11 +85,34 @@ def test_inputs_that_do_not_go_together_leave_the_nearest_codes():
     np.testing.assert_array_equal(codes.astype(np.int8), nearest.astype(np.int8))
 
 
+@pytest.mark.parametrize("factor", [2.0**-60, 2.0**-20, 2.0**20])
+def test_codes_do_not_depend_on_the_size_of_the_inputs_where_some_are_always_zero(factor):
+    weights, scheme = np.random.default_rng(11).normal(size=(64, 12)).astype(np.float32), SCHEMES["int4"]
+    params, _ = search.least_error(weights, scheme, ScaleRule())
+    x = correlated_rows(64)
+    x[:, ::9] = 0
+    codes = round_weights(weights, params, x.T @ x).astype(np.int8)
+    nearest = quantize(weights, params.scale, scheme.format, scheme.granularity).astype(np.int8)
+    assert np.mean(codes != nearest) > 0.1
+    np.testing.assert_array_equal(codes[::9], nearest[::9])
+    np.testing.assert_array_equal(round_weights(weights, params, x.T @ x * factor).astype(np.int8), codes)
+
+
+def test_inputs_that_are_all_zero_leave_the_nearest_codes():
+    weights, scheme = np.random.default_rng(6).normal(size=(64, 9)).astype(np.float32), SCHEMES["int4"]
+    params, _ = search.least_error(weights, scheme, ScaleRule())
+    codes = round_weights(weights, params, np.zeros((64, 64))).astype(np.int8)
+    nearest = quantize(weights, params.scale, scheme.format, scheme.granularity).astype(np.int8)
+    np.testing.assert_array_equal(codes, nearest)
+
+
 def test_a_transposed_weight_gets_the_same_codes():
     weights = np.random.default_rng(7).normal(size=(160, 12)).astype(np.float32)
     x = correlated_rows(160)
     found = []
-    for stored, axis in ((weights, 0), (np.ascontiguousarray(weights.T), 1)):
+    across = np.ascontiguousarray(weights.T)
+    for stored, axis in ((weights, 0), (weights, -2), (across, 1), (across, -1)):
         params, _ = search.least_error(stored, QuantScheme(formats.get("int4"), Blocked(axis, 32)), ScaleRule())
         found.append(round_weights(stored, params, x.T @ x).astype(np.int8))
-    np.testing.assert_array_equal(found[0], found[1].T)
+    for codes in (found[1], found[2].T, found[3].T):
+        np.testing.assert_array_equal(codes, found[0])
