@@ -40,7 +40,7 @@ class Counter:
 
     def expect(self, nbytes: int) -> None:
         """Take note of the bytes of one sample: compiled code is used from :data:`WORTH_IT` on."""
-        if not self._compiled and nbytes >= WORTH_IT:
+        if nbytes >= WORTH_IT:
             self._compiled = available()
 
     def count(self, x: Array, exponent: int, table: Table) -> None:

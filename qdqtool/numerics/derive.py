@@ -157,7 +157,8 @@ def _squared_error(x: Array, params: QuantParams) -> Array:
 def _mix(better: Array, new: QuantParams, old: QuantParams) -> QuantParams:
     scale = np.where(better, new.scale, old.scale)
     zero = new.zero_point
-    if zero is not None and old.zero_point is not None:
+    if zero is not None:
+        assert old.zero_point is not None
         zero = np.where(better, zero, old.zero_point)
     return QuantParams(new.scheme, scale, zero, new.scale_params)
 
@@ -235,7 +236,7 @@ def round_scale(scale: Array, dtype: np.dtype[Any]) -> Array:
 
 def smallest_positive(fmt: NumberFormat) -> float:
     """Return the smallest code above zero as a real value: 1 for integers."""
-    return 1.0 if fmt.kind == "integer" else float(np.ones(1, np.uint8).view(fmt.dtype)[0])
+    return 1.0 if fmt.kind == "integer" else float(np.uint8(1).view(fmt.dtype))
 
 
 def _check_ranges(low: Array, high: Array, scheme: QuantScheme) -> None:

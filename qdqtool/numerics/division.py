@@ -36,8 +36,6 @@ class Division:
         """``x / scale`` as float32 that holds values of :attr:`precision`; ``scale`` is given in :attr:`work`."""
         quotient = np.empty(x.shape, self.work)
         np.divide(x.astype(self.work, copy=False), scale, out=quotient)
-        if self.work == self.precision:
-            return quotient
         return round_once(quotient, self.precision).astype(FLOAT32, copy=False)
 
 
@@ -60,12 +58,15 @@ def division(x_type: np.dtype[Any], scale_type: np.dtype[Any], precision: np.dty
 
 
 def round_once(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Round ``values`` (float32 or float64) half to even to float32, float16 or bfloat16, in one rounding."""
+    """Round ``values`` (float32 or float64) half to even to float32, float16 or bfloat16, in one rounding.
+
+    Values that have that type already are returned as they are, not copied.
+    """
     # ml_dtypes 0.6 converts float64 to bfloat16 through float32 and so rounds twice: 1 + 2**-8 + 2**-40 becomes 1.
     # Rounding to odd in between makes the second rounding exact.
     if dtype == BFLOAT16 and values.dtype == FLOAT64:
         values = _round_to_odd(values)
-    return np.asarray(values.astype(dtype))
+    return np.asarray(values.astype(dtype, copy=False))
 
 
 def _round_to_odd(values: Array) -> Array:

@@ -70,7 +70,7 @@ def wanted_half(x: Array, scale: Array, fmt: NumberFormat) -> bool:
 
 def supports(fmt: NumberFormat) -> bool:
     """Whether there is a kernel for a format: all but the floats that have no negative zero."""
-    return fmt.kind == "integer" or not fmt.name.endswith("fnuz")
+    return not fmt.name.endswith("fnuz")
 
 
 def quantize(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity, zero_point: Array | None) -> Array:

@@ -1,5 +1,8 @@
 """Counting magnitudes: NumPy's own histogram is the oracle, and compiled code counts the same."""
 
+import sys
+from types import ModuleType
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -84,3 +87,60 @@ def test_counts_are_added_to_what_is_there():
     for _ in range(2):
         Counter().count(np.float32([0, 0, 1.5, -2.5]), 0, table)
     assert table[:4].tolist() == [4, 0, 2, 2]
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What the compiled kernel is called with: the type and number of values, and the factor."""
+    name, calls = "qdqtool.numerics.compiled.count_rows", []
+    kernel = ModuleType(name)
+    kernel.count = lambda values, factor, _table: calls.append((values.dtype, values.size, factor))
+    monkeypatch.setitem(sys.modules, name, kernel)
+    counting.available.cache_clear()
+    yield calls
+    counting.available.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("exponent", [0, -3, 127, -127])
+def test_the_kernel_is_called_with_the_number_of_bins_in_one(calls, exponent, dtype):
+    counter = Counter()
+    counter.expect(counting.WORTH_IT)
+    counter.expect(1)
+    counter.count(np.zeros(counting.COMPILED_FROM, dtype), exponent, new_table())
+    assert calls == [(np.dtype(np.float32), counting.COMPILED_FROM, 2.0**-exponent)]
+
+
+@pytest.mark.parametrize(
+    ("bytes_expected", "size", "dtype", "exponent"),
+    [
+        (counting.WORTH_IT - 1, counting.COMPILED_FROM, np.float32, 0),
+        (counting.WORTH_IT, counting.COMPILED_FROM - 1, np.float32, 0),
+        (counting.WORTH_IT, counting.COMPILED_FROM, np.float64, 0),
+        (counting.WORTH_IT, counting.COMPILED_FROM, np.float32, 128),
+        (counting.WORTH_IT, counting.COMPILED_FROM, np.float32, -128),
+    ],
+)
+def test_small_or_wide_arrays_and_factors_beyond_float32_are_counted_in_numpy(
+    calls, bytes_expected, size, dtype, exponent
+):
+    counter = Counter()
+    counter.expect(bytes_expected)
+    assert counted(np.zeros(size, dtype), exponent, counter)[0] == size
+    assert not calls
+
+
+def test_without_the_compiled_module_everything_is_counted_in_numpy(calls, monkeypatch):
+    monkeypatch.setitem(sys.modules, "qdqtool.numerics.compiled.count_rows", None)
+    counter = Counter()
+    counter.expect(counting.WORTH_IT)
+    assert counted(np.zeros(counting.COMPILED_FROM, np.float32), 0, counter)[0] == counting.COMPILED_FROM
+    assert not calls
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("beyond", [-2, -1, 0, 1, 2])
+def test_bins_narrower_than_the_smallest_inverse_of_the_type_are_counted(dtype, beyond):
+    exponent = -(np.finfo(dtype).maxexp + beyond)
+    values = np.ldexp(np.array([0, 1, 1.5, 3, 1000.5, 16383]), exponent).astype(dtype)
+    assert np.array_equal(counted(values, exponent, Counter()), bins_of(values, exponent))

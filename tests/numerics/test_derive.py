@@ -19,6 +19,7 @@ from qdqtool.numerics.derive import (
     scale_by_mse,
     scale_from_range,
     scale_from_tensor,
+    smallest_positive,
 )
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.metrics import sqnr_db
@@ -67,6 +68,21 @@ def test_asymmetric_parameters_cover_the_range_with_zero_in_it():
 def test_the_narrow_range_leaves_the_lowest_code_out():
     params = scale_from_range(-1.0, 1.0, scheme("int8", symmetric=False), ScaleRule(narrow_range=True))
     assert (params.scale, params.zero_point) == (np.float32(2 / 254), 0)
+
+
+def test_unsigned_integers_have_no_narrow_range():
+    params = scale_from_range(-1.0, 3.0, scheme("uint8", symmetric=False), ScaleRule(narrow_range=True))
+    assert (params.scale, params.zero_point) == (np.float32(4 / 255), 64)
+
+
+def test_a_range_below_zero_ends_at_zero():
+    params = scale_from_range(-0.5, -0.25, scheme("uint8", symmetric=False))
+    assert (params.scale, params.zero_point) == (np.float32(0.5 / 255), 255)
+
+
+def test_a_range_from_zero_on_needs_no_sign():
+    params = scale_from_range([0.0, 0.5], [0.5, 1.0], scheme("uint8", PerAxis(0)))
+    np.testing.assert_array_equal(params.scale, np.float32([0.5 / 255, 1 / 255]))
 
 
 @pytest.mark.parametrize("dtype", SCALE_RANGE, ids=str)
@@ -137,6 +153,32 @@ def test_nvfp4_scales_are_fp8_times_one_float32():
     np.testing.assert_array_equal(again.view(np.uint8), codes.view(np.uint8))
 
 
+@pytest.mark.parametrize("size", [1e-4, 1.0, 300.0])
+def test_nvfp4_scales_of_blocks_of_very_different_sizes_are_the_nearest_codes_above_zero(size):
+    x = np.random.default_rng(9).normal(size=(30, 16)).astype(np.float32)
+    x *= np.float32(size) * np.exp2(-np.arange(30, dtype=np.float32))[:, None]
+    params = scale_from_tensor(x, NVFP4)
+    outer = params.scale_params.scale
+    assert outer == np.float32(np.abs(x).max().astype(np.float64) / 2688)
+    for row, scale in zip(x, params.scale[:, 0], strict=True):
+        real = np.float32(np.abs(row).max().astype(np.float64) / 6 / np.float64(outer))
+        code = max(1, rational.quantize_one(rational.real(real), rational.real(1), "float8e4m3fn"))
+        value = {code: size for size, code in rational.magnitudes("float8e4m3fn").items()}[code]
+        assert scale == np.float32(float(value)) * outer
+
+
+def test_nvfp4_scales_of_zeros_are_the_smallest_code_times_one():
+    params = scale_from_tensor(np.zeros((2, 32), np.float32), NVFP4)
+    assert params.scale_params.scale == 1
+    np.testing.assert_array_equal(params.scale, np.full((2, 2), 2.0**-9, np.float32))
+
+
+@pytest.mark.parametrize("name", numbers.QUANTIZED)
+def test_the_smallest_positive_code_is_that_of_the_layout(name):
+    expected = 1 if name in numbers.INTEGER else min(size for size in rational.magnitudes(name) if size)
+    assert smallest_positive(formats.get(name)) == float(expected)
+
+
 def test_nvfp4_block_scales_are_never_zero():
     x = np.zeros((2, 32), np.float32)
     assert (scale_from_tensor(x, NVFP4).scale > 0).all()
@@ -201,6 +243,46 @@ def test_the_search_finds_the_best_candidate_of_every_group():
         assert scale == candidates[np.argmin(errors)]
 
 
+def test_the_search_finds_the_best_scale_and_zero_point_of_every_group():
+    x = np.random.default_rng(5).standard_t(3, size=(8, 64)).astype(np.float32) + np.float32(0.5)
+    found = scale_by_mse(x, scheme("uint4", PerAxis(0), symmetric=False))
+    chosen = []
+    for row, scale, zero in zip(x.astype(np.float64), found.scale, found.zero_point, strict=True):
+        candidates = []
+        for factor in np.linspace(1.0, 0.2, 41):
+            low, high = row.min() * factor, row.max() * factor
+            step = np.float32((high - low) / 15)
+            offset = int(np.clip(np.rint(-low / np.float64(step)), 0, 15))
+            codes = np.clip(np.rint(row.astype(np.float32) / step) + offset, 0, 15)
+            error = np.square(row - (codes - offset).astype(np.float32) * step).sum()
+            candidates.append((error, step, offset))
+        assert (scale, int(zero)) == min(candidates, key=lambda found: found[0])[1:]
+        chosen.append([error for error, *_ in candidates].index(min(candidates)[0]))
+    assert len(set(chosen)) > 3  # groups of one tensor end at different candidates
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-9])
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_does_not_count_in_the_search(special, size):
+    x = np.random.default_rng(6).standard_t(3, size=(8, 64)).astype(np.float32) * np.float32(size)
+    more = np.concatenate([x, np.full((8, 1), special, np.float32)], axis=1)
+    how = scheme("int4", PerAxis(0))
+    expected = scale_by_mse(x, how).scale
+    assert np.any(expected < scale_from_tensor(x, how).scale)
+    np.testing.assert_array_equal(scale_by_mse(more, how).scale, expected)
+
+
+def test_the_search_keeps_the_larger_range_on_a_tie():
+    """8 is on the grid of steps of 1 and of 0.5."""
+    params = scale_by_mse(np.float32([8]), scheme("int8"), ScaleRule(divisor=8), shrink=[1.0, 0.5])
+    assert params.scale == 1
+
+
+def test_the_search_refuses_ranges_that_its_scheme_does_not_cover():
+    with pytest.raises(ArgumentError, match="range begins at -1; uint8 without zero point begins at 0"):
+        scale_by_mse(np.float32([-1, 1]), scheme("uint8"))
+
+
 @pytest.mark.parametrize(
     ("low", "high", "how", "message"),
     [
@@ -208,6 +290,7 @@ def test_the_search_finds_the_best_candidate_of_every_group():
         ([0, np.nan], [1, 1], scheme("int8", PerAxis(0)), r"range is nan to 1 at index \[1\]"),
         (0, np.inf, scheme("int8"), "range is 0 to inf"),
         (-1, 1, scheme("uint8"), "range begins at -1; uint8 without zero point begins at 0"),
+        ([-1, 0, -2], [1, 1, 1], scheme("uint8", PerAxis(0)), "range begins at -2; uint8"),
         (-1, 1, scheme("float8e4m3fn", symmetric=False), "asymmetric; float8e4m3fn allows only the zero point 0"),
     ],
 )

@@ -1,6 +1,7 @@
 """Steps of integer blocks: near the least error there is, not shrinking the values, and the kernel as its twin."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -104,6 +105,17 @@ def test_zeros_have_no_step_and_what_is_not_finite_shows_in_the_magnitude(compil
     assert not steps[0, 1] > 0
     assert amax[0, 1] == 0
     np.testing.assert_array_equal(np.isfinite(amax[0]), [True, True, False, False, True])
+
+
+def test_numpy_code_fits_without_the_compiled_module(monkeypatch):
+    monkeypatch.setitem(sys.modules, "qdqtool.numerics.compiled.fit_tiles", None)
+    assert fitted(np.float32([[-8], [7]]), Blocked(0, 2))[0] == pytest.approx(1, rel=1e-6)
+
+
+def test_values_too_small_to_divide_by_keep_the_step_of_the_full_range():
+    steps, amax = fitted(np.float32([[1e-40], [0]]), Blocked(0, 2))
+    assert amax[0, 0] == np.float32(1e-40)
+    assert steps[0, 0] == np.float32(1e-40) * (np.float32(1) / np.float32(7))
 
 
 @pytest.mark.parametrize(

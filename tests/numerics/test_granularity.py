@@ -54,6 +54,15 @@ def test_a_one_element_vector_counts_as_a_scalar():
         check_scale_shape((1,), (4, 4), PerAxis(0))
 
 
+def test_axes_count_from_either_end():
+    assert [normalize_axis(axis, 3) for axis in range(-3, 3)] == [0, 1, 2, 0, 1, 2]
+
+
+def test_a_scale_of_another_shape_is_not_expanded():
+    with pytest.raises(ArgumentError, match=r"scale has shape \[3\]; per-axis 0 .* needs \[2\]"):
+        expand(np.ones(3, np.float32), (2, 3), PerAxis(0))
+
+
 @pytest.mark.parametrize(
     ("axis", "rank", "message"),
     [(2, 2, "axis is 2; a tensor of rank 2 has axes -2 to 1"), (0, 0, "axes none, the tensor is a scalar")],
@@ -79,6 +88,7 @@ def test_a_block_has_at_least_one_element():
         ((3,), None, 4, PerAxis(1)),
         ((3,), 1, 4, Blocked(1, 4)),
         ((3, 1), 2, 4, Blocked(1, 4)),
+        ((3, 1), 2, 1, Blocked(1, 1)),
         (("n", 1), None, 4, Blocked(1, 4)),
         ((3, 1), 2, 0, None),
         ((3, 1), 2, -4, None),

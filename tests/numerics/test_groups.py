@@ -70,6 +70,8 @@ def test_large_arrays_are_handed_to_the_kernels(monkeypatch):
     monkeypatch.setattr(kernels, "wanted", lambda _x: True)
     monkeypatch.setattr(kernels, "ranges", lambda _x, _granularity: ("low", "high"))
     assert ranges(np.ones((2, 3), np.float32), PerTensor()) == ("low", "high")
+    low, high = ranges(np.float32([[1, 2, 3], [4, 5, 6]]), PerAxis(1))  # the kernels need neighbours with one scale
+    np.testing.assert_array_equal([low, high], [[1, 2, 3], [4, 5, 6]])
     low, _ = ranges(np.zeros((0, 3), np.float32), PerTensor())  # nothing to hand on
     assert low == 0
 

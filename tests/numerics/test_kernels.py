@@ -101,6 +101,15 @@ def test_codes_and_ranges_do_not_depend_on_the_number_of_processors(granularity,
         np.testing.assert_array_equal(high, groups.reduce_groups(x, granularity, np.maximum))
 
 
+@pytest.mark.parametrize("granularity", GRANULARITIES, ids=str)
+def test_nothing_is_quantized_to_nothing(granularity):
+    shape = (2, 0, 3)
+    scale = np.ones(granularity.scale_shape(shape), np.float32)
+    x = np.zeros(shape, np.float32)
+    assert kernels.quantize(x, scale, INT8, granularity, None).shape == shape
+    assert kernels.quantize_half(x.astype(np.float16), scale.astype(np.float16), INT8, granularity).shape == shape
+
+
 @pytest.mark.parametrize(
     ("granularity", "expected"),
     [

@@ -45,12 +45,33 @@ def test_cosine():
     assert metrics.cosine(A, A) == 1
     assert metrics.cosine(A, -A) == -1
     assert metrics.cosine(ZERO, ZERO + 1) is None
+    assert metrics.cosine(ZERO + 1, ZERO) is None
     assert metrics.cosine(EMPTY, EMPTY) is None
+
+
+def test_cosines_of_parallel_tensors_do_not_leave_the_range_by_rounding():
+    for seed in range(200):
+        x = np.random.default_rng(seed).normal(size=3)
+        assert metrics.cosine(x, x * 3) == pytest.approx(1)
+        assert metrics.cosine(x, x * 3) <= 1
+        assert metrics.cosine(x, x * -3) >= -1
 
 
 def test_max_abs():
     assert metrics.max_abs(A, B) == 0.5
     assert metrics.max_abs(EMPTY, EMPTY) == 0
+
+
+@pytest.mark.parametrize("at", [0, 1_500_000, 2_999_999])
+def test_every_part_of_large_tensors_counts(at):
+    x = np.zeros(3_000_000, np.float16)
+    y = x.copy()
+    y[at] = 0.5
+    assert metrics.max_abs(x, y) == 0.5
+    assert not metrics.exact(x, y)
+    assert metrics.exact(y, y)
+    y[at] = np.nan
+    assert metrics.nonfinite_mismatches(x, y) == 1
 
 
 def test_relative_l2():
@@ -78,10 +99,16 @@ def test_equal_infinities_and_nans_differ_by_no_step():
     np.testing.assert_array_equal(metrics.steps(x, x, np.float64(1)), [0, 0, 0])
 
 
+def test_nan_against_a_number_is_no_number_of_steps():
+    one, two = np.array([np.nan, 1.0, np.inf]), np.array([1.0, np.nan, 1.0])
+    np.testing.assert_array_equal(metrics.steps(one, two, np.float64(1)), [np.nan, np.nan, -np.inf])
+
+
 def test_nonfinite_mismatches_are_counted_and_left_out_of_the_rest():
     a = np.array([1.0, np.inf, np.nan, np.nan, np.inf, 2.0])
     b = np.array([1.0, np.inf, np.nan, 0.0, -np.inf, 2.5])
     assert metrics.nonfinite_mismatches(a, b) == 2
+    assert metrics.nonfinite_mismatches(a, a) == 0
     assert metrics.max_abs(a, b) == 0.5
 
 
@@ -97,12 +124,34 @@ def test_ulps_count_representable_values_across_zero():
     assert metrics.ulps(np.float16([0.0]), np.float16([-0.0]))[0] == 0
 
 
-def test_ulps_refuse_types_that_differ():
-    with pytest.raises(ArgumentError, match="float32 and float64"):
-        metrics.ulps(np.zeros(1, np.float32), np.zeros(1))
+@pytest.mark.parametrize(
+    ("left", "right"), [("float32", "float64"), ("bfloat16", "bfloat16"), ("int32", "int32"), ("float16", "bfloat16")]
+)
+def test_ulps_refuse_types_that_differ_or_are_not_of_ieee_754(left, right):
+    expected = f"types are {left} and {right}; both must be the same of float16, 32 and 64"
+    with pytest.raises(ArgumentError, match=expected):
+        metrics.ulps(np.zeros(1, left), np.zeros(1, right))
 
 
-@pytest.mark.parametrize("metric", [metrics.sqnr_db, metrics.cosine, metrics.max_abs, metrics.exact, metrics.ulps])
+def one_step(reference, x):
+    return metrics.steps(reference, x, np.float32(1))
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        metrics.sqnr_db,
+        metrics.cosine,
+        metrics.max_abs,
+        metrics.relative_l2,
+        metrics.exact,
+        metrics.ulps,
+        metrics.nonfinite_mismatches,
+        one_step,
+    ],
+)
 def test_shapes_must_be_equal(metric):
-    with pytest.raises(ArgumentError, match=r"\[2\] and \[3\]"):
+    with pytest.raises(ArgumentError, match=r"shapes are \[2\] and \[3\]; they must be equal"):
         metric(A, ZERO)
+    with pytest.raises(ArgumentError, match=r"shapes are \[1\] and \[3\]; they must be equal"):
+        metric(A[:1], ZERO)  # although they broadcast
