@@ -98,6 +98,15 @@ def test_scales_stay_finite_positive_and_normal(dtype, amax):
     assert SCALE_RANGE[dtype][0] <= scale.astype(np.float64) <= SCALE_RANGE[dtype][1]
 
 
+@pytest.mark.parametrize("dtype", SCALE_RANGE, ids=str)
+def test_scales_end_at_the_smallest_normal_and_the_largest_number_of_their_type(dtype):
+    """For float8e8m0 at the smallest normal float32."""
+    finfo = ml_dtypes.finfo(dtype)
+    smallest = np.finfo(np.float32).smallest_normal if dtype == E8M0 else finfo.smallest_normal
+    ends = round_scale(np.float64([2.0**-200, 2.0**200]), dtype).astype(np.float64)
+    np.testing.assert_array_equal(ends, [float(smallest), float(finfo.max)])
+
+
 @pytest.mark.parametrize("name", numbers.REAL)
 def test_scales_are_rounded_once_to_their_storage_type(name):
     real = np.random.default_rng(1).uniform(1e-3, 10, 500)

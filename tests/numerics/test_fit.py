@@ -1,7 +1,6 @@
 """Steps of integer blocks: near the least error there is, not shrinking the values, and the kernel as its twin."""
 
 import itertools
-import sys
 
 import numpy as np
 import pytest
@@ -107,9 +106,15 @@ def test_zeros_have_no_step_and_what_is_not_finite_shows_in_the_magnitude(compil
     np.testing.assert_array_equal(np.isfinite(amax[0]), [True, True, False, False, True])
 
 
-def test_numpy_code_fits_without_the_compiled_module(monkeypatch):
-    monkeypatch.setitem(sys.modules, "qdqtool.numerics.compiled.fit_tiles", None)
-    assert fitted(np.float32([[-8], [7]]), Blocked(0, 2))[0] == pytest.approx(1, rel=1e-6)
+def test_the_kernel_is_called_only_where_it_is_asked_for(monkeypatch):
+    pytest.importorskip("numba")
+    calls = []
+    monkeypatch.setattr("qdqtool.numerics.compiled.fit_tiles.fit", lambda *_: calls.append(1))
+    values = np.float32([[-8], [7]])
+    assert fitted(values, Blocked(0, 2))[0] == pytest.approx(1, rel=1e-6)
+    assert not calls
+    fitted(values, Blocked(0, 2), compiled=True)
+    assert calls == [1]
 
 
 def test_values_too_small_to_divide_by_keep_the_step_of_the_full_range():

@@ -1,5 +1,6 @@
 """The search for block scales: which schemes it takes, the grid of two-level scales, and kernels against their twin."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -116,7 +117,95 @@ def test_zeros_get_the_scale_one_and_tiny_halves_the_smallest_normal_one():
     np.testing.assert_array_equal(params.scale, np.float16([[1, 2.0**-14, 1]] * 2))
 
 
-@pytest.mark.parametrize("scheme", [QuantScheme(E4M3, Blocked(0, 16)), QuantScheme(INT4, PerAxis(0))], ids=str)
+OTHERS = [
+    QuantScheme(E4M3, Blocked(0, 16)),
+    QuantScheme(FP4, Blocked(0, 16)),
+    QuantScheme(INT4, PerAxis(0)),
+    QuantScheme(INT4, PerTensor()),
+    QuantScheme(INT4, Blocked(0, 32), symmetric=False),
+    QuantScheme(formats.get("uint4"), Blocked(0, 32)),
+    QuantScheme(INT4, Blocked(0, 32), scale_scheme=QuantScheme(E4M3, PerTensor())),
+    QuantScheme(FP4, Blocked(0, 32), scale_scheme=QuantScheme(formats.get("float8e8m0"), PerTensor())),
+    QuantScheme(FP4, PerAxis(0), scale_scheme=QuantScheme(E4M3, PerTensor())),
+]
+
+
+@pytest.mark.parametrize("scheme", OTHERS, ids=str)
 def test_other_schemes_are_refused(scheme):
-    with pytest.raises(ArgumentError, match="symmetric block schemes"):
+    assert not search.supports(scheme)
+    expected = f"scheme is {scheme}; scales are searched for in symmetric block schemes of few bits"
+    with pytest.raises(ArgumentError, match=f"^{expected}$"):
         search.least_error(weights(), scheme, ScaleRule())
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, QuantScheme(formats.get("int8"), Blocked(0, 32))], ids=str)
+def test_symmetric_blocks_of_signed_integers_and_of_fp4_with_quantized_scales_are_searched(scheme):
+    assert search.supports(scheme)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e4])
+def test_two_level_scales_have_nearly_the_least_error_of_the_codes_around_the_largest_magnitude(size):
+    x = (np.random.default_rng(12).normal(size=(16, 600)) * size).astype(np.float32)
+    params, amax = search.least_error(x, NVFP4, ScaleRule())
+    np.testing.assert_array_equal(amax, np.abs(x).max(axis=0, keepdims=True))
+    outer = params.scale_params.scale
+    assert outer == np.float32(np.abs(x).max().astype(np.float64) / (6 * 448))
+    steps = np.arange(1, 127, dtype=np.uint8).view(E4M3.dtype).astype(np.float64) * float(outer)
+    least = []
+    for column in np.abs(x.T).astype(np.float64):
+        above = np.flatnonzero(steps >= column.max() / 6 * (1 - 1e-6))[0]
+        tried = steps[max(0, above - search.STEPS_DOWN) : above + search.STEPS_UP + 1, None]
+        nearest = FP4_VALUES[np.abs(column[:, None] / tried[..., None] - FP4_VALUES).argmin(axis=-1)]
+        least.append(np.square(column - tried * nearest).sum(axis=1).min())
+    assert sum(least) * (1 - 1e-5) <= squared_error(x, params) <= sum(least) * 10**0.001  # 0.01 dB
+
+
+@pytest.mark.parametrize("threshold", [0, 1 << 60])
+def test_zeros_get_the_smallest_two_level_scale(threshold, monkeypatch):
+    monkeypatch.setattr(search, "WORTH_IT", threshold)
+    params, amax = search.least_error(np.zeros((32, 3), np.float32), NVFP4, ScaleRule())
+    assert params.scale_params.scale == 1
+    np.testing.assert_array_equal(params.scale, np.full((2, 3), 2.0**-9, np.float32))
+    np.testing.assert_array_equal(amax, np.zeros((2, 3)))
+    x = weights((32, 3))
+    x[:16, 1] = 0
+    params, _ = search.least_error(x, NVFP4, ScaleRule())
+    assert params.scale[0, 1] == np.float32(2.0**-9) * params.scale_params.scale
+
+
+@pytest.mark.parametrize("either_sign", [False, True])
+def test_integer_groups_of_zeros_get_the_scale_one_whatever_the_sign_of_the_zeros(either_sign):
+    x = np.float32([[0.0, -0.0, 3.0], [0.0, -0.0, 6.0]])
+    params, amax = search.least_error(x, QuantScheme(INT4, Blocked(0, 2)), ScaleRule(either_sign=either_sign))
+    np.testing.assert_array_equal(params.scale[0, :2], [1, 1])
+    np.testing.assert_array_equal(amax, [[0, 0, 6]])
+    assert (params.scale[0, 2] < 0) == either_sign
+
+
+@pytest.mark.parametrize("scheme", [SCHEMES[0], NVFP4], ids=str)
+def test_the_order_in_memory_and_the_type_of_exact_values_change_no_scale(scheme):
+    x = weights().astype(FLOAT16).astype(ml_dtypes.bfloat16).astype(np.float32)
+    expected, peaks = search.least_error(x, scheme, ScaleRule())
+    for same in (np.asfortranarray(x), x.astype(ml_dtypes.bfloat16), x.astype(np.float64)):
+        found, amax = search.least_error(same, scheme, ScaleRule())
+        np.testing.assert_array_equal(found.scale, expected.scale)
+        np.testing.assert_array_equal(amax, peaks)
+
+
+@pytest.mark.parametrize("scheme", [SCHEMES[0], NVFP4], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_the_largest_finite_values_are_accepted(scheme, dtype):
+    x = np.full((32, 2), np.finfo(dtype).max, dtype)
+    params, amax = search.least_error(x, scheme, ScaleRule())
+    np.testing.assert_array_equal(amax, np.full(params.scale.shape, np.finfo(dtype).max))
+
+
+def test_two_level_scales_of_halves_are_normal_and_keep_their_code():
+    """Of codes whose halves are the same number, or no normal one, none is used."""
+    x = (weights((64, 40), np.float32) * np.exp2(-np.arange(40, dtype=np.float32) / 2)).astype(np.float16)
+    params, _ = search.least_error(x, NVFP4, ScaleRule(dtype=FLOAT16))
+    outer = params.scale_params.scale
+    codes = quantize(params.scale.astype(np.float32), outer, E4M3, PerTensor())
+    again = (codes.astype(np.float32) * outer).astype(np.float16)
+    np.testing.assert_array_equal(again, params.scale)
+    assert params.scale.min() >= np.float16(2.0**-14)
