@@ -25,7 +25,7 @@ from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, FLOAT64, Array
 from qdqtool.numerics.fit import Fit, fit
 from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.numerics.scheme import QuantParams, QuantScheme, may_be_negative
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 STEPS_UP, STEPS_DOWN = 1, 6
 """Codes tried above and below that of ``amax / high``; neighbouring fp8 scales are about 9 % apart."""
@@ -73,11 +73,13 @@ def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantPa
 
 
 def _fitted(values: Array, blocks: Blocks, scheme: QuantScheme, rule: ScaleRule) -> tuple[Array, Array, None]:
-    wanted = Fit(scheme.format, rule.either_sign and may_be_negative(scheme))
+    wanted = Fit(scheme.format, rule.either_sign)
     steps, amax = fit(values, blocks, wanted, compiled=_compiled(values))
     _require_finite(amax, values)
+    # The fit divides by the step, which overflows for subnormal float32. Such a group gets the smallest scale.
+    steps = np.where(np.isinf(steps), 0, steps)
     size = round_scale(np.where(amax > 0, np.abs(steps), 1).astype(FLOAT64), rule.dtype)
-    return np.where((steps < 0) & (amax > 0), -size, size).astype(rule.dtype), amax, None
+    return np.where(steps < 0, -size, size).astype(rule.dtype), amax, None
 
 
 def _require_finite(amax: Array, values: Array) -> None:

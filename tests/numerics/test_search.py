@@ -209,3 +209,25 @@ def test_two_level_scales_of_halves_are_normal_and_keep_their_code():
     again = (codes.astype(np.float32) * outer).astype(np.float16)
     np.testing.assert_array_equal(again, params.scale)
     assert params.scale.min() >= np.float16(2.0**-14)
+
+
+@pytest.mark.parametrize(("dtype", "outer", "smallest"), [(FLOAT32, 1.0, 2.0**-9), (FLOAT16, 2.0**-10, 2.0**-14)])
+def test_the_smallest_two_level_scale_is_used_where_it_is_exact(dtype, outer, smallest):
+    """The smallest code, and the smallest normal number of the type that stores scales."""
+    x = np.zeros((16, 2), np.float32)
+    x[0, 0], x[:8, 1] = 6 * 448 * outer, FP4_VALUES * smallest
+    params, _ = search.least_error(x, NVFP4, ScaleRule(dtype=dtype))
+    assert params.scale_params.scale == outer
+    np.testing.assert_array_equal(params.scale, np.array([[448 * outer, smallest]], dtype))
+
+
+@pytest.mark.parametrize("threshold", [0, 1 << 60])
+@pytest.mark.parametrize("either_sign", [False, True])
+@pytest.mark.parametrize("size", [1e-45, 1e-40, 8e-39])
+def test_groups_too_small_to_divide_by_get_the_smallest_scale(size, either_sign, threshold, monkeypatch):
+    monkeypatch.setattr(search, "WORTH_IT", threshold)
+    x = np.full((32, 2), size, np.float32)
+    x[1:, 1] = 0
+    params, _ = search.least_error(x, SCHEMES[0], ScaleRule(either_sign=either_sign))
+    np.testing.assert_array_equal(np.abs(params.scale), np.full((1, 2), 2.0**-126, np.float32))
+    assert either_sign or np.all(params.scale > 0)
