@@ -156,7 +156,6 @@ def nonfinite_mismatches(reference: Array, x: Array) -> int:
     Raises:
         ArgumentError: The shapes differ.
     """
-    _check_shapes(reference, x)
     count = 0
     for a, b in _pairs(reference, x):
         special = ~(np.isfinite(a) & np.isfinite(b))

@@ -9,6 +9,7 @@ from onnx import numpy_helper
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
+from qdqtool.numerics import kernels
 from qdqtool.numerics.packing import pack, unpack
 
 
@@ -66,3 +67,12 @@ def test_a_wrong_number_of_bytes_is_refused():
 def test_a_wrong_type_is_refused():
     with pytest.raises(ArgumentError, match="codes have type int8; int4 is stored from int4"):
         pack(np.zeros(2, np.int8), formats.get("int4"))
+
+
+@pytest.mark.parametrize("name", formats.names())
+def test_large_arrays_of_nibbles_and_no_others_are_packed_by_the_kernel(name, monkeypatch):
+    fmt, called = formats.get(name), []
+    monkeypatch.setattr(kernels, "worth_packing", lambda _codes: True)
+    monkeypatch.setattr(kernels, "pack_nibbles", lambda _codes: called.append(1))
+    pack(codes_of(fmt, 12, 1), fmt)
+    assert bool(called) == (fmt.bits == 4)
