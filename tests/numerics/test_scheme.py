@@ -5,8 +5,8 @@ import pytest
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics.granularity import Blocked, PerAxis
-from qdqtool.numerics.scheme import QuantParams, QuantScheme, check_scale_values
+from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.numerics.scheme import QuantParams, QuantScheme, check_scale_values, may_be_negative
 
 INT8 = QuantScheme(formats.get("int8"), PerAxis(0))
 E4M3 = QuantScheme(formats.get("float8e4m3fn"), PerAxis(0))
@@ -36,4 +36,25 @@ def test_zero_points_have_the_scales_shape():
 def test_formats_without_zero_points_take_only_zero():
     QuantParams(E4M3, ONES, np.zeros(2, formats.get("float8e4m3fn").dtype))
     with pytest.raises(ArgumentError, match="zero_point must be 0 for float8e4m3fn"):
-        QuantParams(E4M3, ONES, np.ones(2, formats.get("float8e4m3fn").dtype))
+        QuantParams(E4M3, ONES, np.array([0, 1], formats.get("float8e4m3fn").dtype))
+
+
+BLOCKS = Blocked(0, 32)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("int4", {}, True),
+        ("int8", {}, True),
+        ("uint4", {}, False),
+        ("float4e2m1", {}, False),
+        ("int4", {"granularity": PerAxis(0)}, False),
+        ("int4", {"granularity": PerTensor()}, False),
+        ("int4", {"symmetric": False}, False),
+        ("int4", {"scale_scheme": E4M3}, False),
+    ],
+)
+def test_only_block_scales_of_signed_integers_without_zero_point_may_be_negative(name, options, expected):
+    scheme = QuantScheme(formats.get(name), **{"granularity": BLOCKS, **options})
+    assert may_be_negative(scheme) is expected
