@@ -1,10 +1,10 @@
 """QS012: tensors that are declared with another type than their maker gives them."""
 
-import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import onnx
 
+from qdqtool.graph.index.signature import Signature, signature_of
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
@@ -13,11 +13,11 @@ from qdqtool.targets import Target
 
 
 class DeclaredType(Rule):
-    """A tensor is declared with the type that its Q or DQ makes.
+    """A tensor is declared with the type that its node makes.
 
     Why it matters: graph outputs, and tensors in value_info, state their types. A Q makes the type of its zero point, a
-    DQ that of its scale; where an editor exchanged the zero point or the scale and left the declaration, ONNX Runtime
-    refuses the model. TensorRT does not look.
+    DQ that of its scale, and most other nodes that of their inputs; where an editor exchanged the zero point, the scale
+    or a weight and left the declaration, ONNX Runtime refuses the model. TensorRT does not look.
 
     Bad: a graph output declared int8 that a Q with a uint8 zero point makes.
 
@@ -27,7 +27,7 @@ class DeclaredType(Rule):
     code = "QS012"
     name = "spec.declared-type"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
-    remedy = "declare the type that the Q or DQ makes; take out the value_info of inner tensors"
+    remedy = "declare the type that the node makes; take out the value_info of inner tensors"
     VALID = (
         Example(
             "an output of codes",
@@ -69,7 +69,7 @@ class DeclaredType(Rule):
     )
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
-        """Follow the types that Q and DQ make through operators that keep the type, and compare declarations."""
+        """Follow the types of inputs, constants, Q and DQ through the operators, and compare declarations."""
         del target
         made: dict[Value, int] = {}
         for scope in context.view.scopes:
@@ -99,34 +99,33 @@ def _made(context: RuleContext, node: NodeView, made: dict[Value, int]) -> Itera
         if entry.output is not None and given:
             yield entry.output, given
         return
-    if node.domain:
+    signature = None if node.domain else signature_of(node.op_type, node.scope.opset)
+    if signature is None:
         return
-    known = [made.get(value) if (value := node.input(index)) else None for index in range(len(node.proto.input))]
-    if not any(known):
-        return
-    for index, inputs in enumerate(_same_types(node.op_type, node.scope.opset, len(known), len(node.proto.output))):
-        value = node.output(index)
-        types = {known[position] for position in inputs} - {None}
-        if value is not None and len(types) == 1:
-            yield value, types.pop() or 0
+    bound = _bound(context, node, signature, made)
+    for index in range(len(node.proto.output)):
+        value, result = node.output(index), signature.result(index)
+        given = result.only_type or bound.get(result.variable) if result is not None else None
+        if value is not None and given is not None:
+            yield value, given
 
 
-@functools.lru_cache(maxsize=1024)
-def _same_types(op_type: str, opset: int, inputs: int, outputs: int) -> tuple[tuple[int, ...], ...]:
-    """Return for each output of an operator the inputs that have its type."""
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, "")
-    # TypeError: get_schema takes an opset of 32 bits only.
-    except (onnx.defs.SchemaError, TypeError):
-        return ()
-    if not schema.inputs or not schema.outputs:
-        return ()
-    taken = [schema.inputs[min(index, len(schema.inputs) - 1)] for index in range(inputs)]
-    given = [schema.outputs[min(index, len(schema.outputs) - 1)] for index in range(outputs)]
-    homogeneous = onnx.defs.OpSchema.FormalParameterOption.Variadic
-    if any(formal.option == homogeneous and not formal.is_homogeneous for formal in (*taken, *given)):
-        return ()
-    return tuple(tuple(index for index, formal in enumerate(taken) if formal.type_str == out.type_str) for out in given)
+def _bound(context: RuleContext, node: NodeView, signature: Signature, made: Mapping[Value, int]) -> Mapping[str, int]:
+    """Return the type of each type constraint that the inputs of a node decide without contradiction."""
+    found: dict[str, set[int]] = {}
+    for index in range(len(node.proto.input)):
+        value, operand = node.input(index), signature.operand(index)
+        known = _stated(context, value, made) if value is not None else None
+        if known and operand is not None and operand.is_homogeneous and known in operand.types:
+            found.setdefault(operand.variable, set()).add(known)
+    return {variable: types.pop() for variable, types in found.items() if len(types) == 1}
+
+
+def _stated(context: RuleContext, value: Value, made: Mapping[Value, int]) -> int | None:
+    """Return the type of a tensor that does not come from its declaration between nodes."""
+    if value in made or not (value.is_input or value.initializer is not None):
+        return made.get(value)
+    return context.elem_type(value)
 
 
 def _fault(node: NodeView, value: Value, given: int, declared: int) -> Fault:

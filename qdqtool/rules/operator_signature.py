@@ -1,11 +1,11 @@
 """QT412: nodes with attributes or inputs that their operator does not have at the opset of the model."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from onnx import AttributeProto
 
 from qdqtool.graph.index.qdq import is_qdq
-from qdqtool.graph.index.signature import Signature, signature_of
+from qdqtool.graph.index.signature import Operand, Signature, signature_of
 from qdqtool.graph.index.view import NodeView
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
@@ -89,6 +89,17 @@ class OperatorSignature(Rule):
 
 def _problem(node: NodeView, signature: Signature) -> tuple[str, str] | None:
     """Return what is wrong with a node, in words, and what was expected; None where nothing is."""
+    return (
+        _attribute_problem(node, signature)
+        or _count_problem("input", node.proto.input, signature.inputs)
+        or _count_problem("output", node.proto.output, signature.outputs)
+        or _gap(node, signature)
+        or _absent("input", node.proto.input, signature.operand)
+        or _absent("output", node.proto.output, signature.result)
+    )
+
+
+def _attribute_problem(node: NodeView, signature: Signature) -> tuple[str, str] | None:
     given = {attribute.name: attribute for attribute in node.proto.attribute}
     for name, attribute in given.items():
         expected = signature.types.get(name)
@@ -99,15 +110,31 @@ def _problem(node: NodeView, signature: Signature) -> tuple[str, str] | None:
             return f"has '{name}' as {types.Name(attribute.type)}", types.Name(expected)
     if missing := signature.required - given.keys():
         return f"needs the attribute '{min(missing)}'", listed(signature.required)
-    counts = (
-        ("input", len(node.proto.input), signature.inputs),
-        ("output", len(node.proto.output), signature.outputs),
-    )
-    for what, count, (fewest, most) in counts:
-        if not fewest <= count <= most:
-            legal = _range(fewest, most)
-            return f"takes {legal} {what}{'s' * (legal != '1')}; this one has {count}", legal
     return None
+
+
+def _count_problem(what: str, names: Sequence[str], bounds: tuple[int, int]) -> tuple[str, str] | None:
+    fewest, most = bounds
+    if fewest <= len(names) <= most:
+        return None
+    legal = _range(fewest, most)
+    return f"takes {legal} {what}{'s' * (legal != '1')}; this one has {len(names)}", legal
+
+
+def _gap(node: NodeView, signature: Signature) -> tuple[str, str] | None:
+    """Look at the one operator that has one output or all, and nothing in between."""
+    count = len(node.proto.output)
+    if node.op_type != "BatchNormalization" or count in signature.outputs:
+        return None
+    legal = f"1 or {signature.outputs[1]}"
+    return f"takes {legal} outputs; this one has {count}", legal
+
+
+def _absent(what: str, names: Sequence[str], formal: Callable[[int], Operand | None]) -> tuple[str, str] | None:
+    """Look for an empty name where a tensor is required."""
+    operands = (formal(index) for index, name in enumerate(names) if not name)
+    absent = next((operand for operand in operands if operand is not None and operand.is_required), None)
+    return None if absent is None else (f"needs its {what} '{absent.name}'", "the name of a tensor")
 
 
 def _range(fewest: int, most: int) -> str:

@@ -33,7 +33,7 @@ ATTRIBUTES = {
 
 def model_of(node: onnx.NodeProto, opset: int) -> onnx.ModelProto:
     names = [helper.make_tensor_value_info(f"x{n}", TensorProto.FLOAT, [4, 4]) for n in range(7)]
-    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in node.output]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in node.output if name]
     graph = helper.make_graph([node], "g", names, outputs)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
@@ -49,12 +49,15 @@ def found(model: onnx.ModelProto) -> list[str]:
     st.integers(0, 7),
     st.integers(1, 3),
     st.sets(st.sampled_from(sorted(ATTRIBUTES)), max_size=2),
+    st.sets(st.sampled_from(["x0", "x1", "x2", "y0", "y1"]), max_size=2),
 )
-def test_it_finds_what_the_checker_refuses(op_type: str, opset: int, inputs: int, outputs: int, attributes: set[str]):
+def test_it_finds_what_the_checker_refuses(
+    op_type: str, opset: int, inputs: int, outputs: int, attributes: set[str], absent: set[str]
+):
     given_attributes = {name: ATTRIBUTES[name] for name in attributes}
-    node = helper.make_node(
-        op_type, [f"x{n}" for n in range(inputs)], [f"y{n}" for n in range(outputs)], **given_attributes
-    )
+    names = [[f"{letter}{n}" for n in range(count)] for letter, count in (("x", inputs), ("y", outputs))]
+    read, made = ([name if name not in absent else "" for name in group] for group in names)
+    node = helper.make_node(op_type, read, made, **given_attributes)
     context = onnx.checker.C.CheckerContext()
     context.ir_version, context.opset_imports = 10, {"": opset}
     try:
@@ -79,6 +82,14 @@ def test_it_finds_what_the_checker_refuses(op_type: str, opset: int, inputs: int
             "Concat at opset 13 takes 1 or more inputs; this one has 0",
         ),
         (helper.make_node("Relu", ["x0"], ["y", "z"]), 13, "Relu at opset 13 takes 1 output; this one has 2"),
+        (helper.make_node("Add", ["x0", ""], ["y"]), 13, "Add at opset 13 needs its input 'B'"),
+        (helper.make_node("TopK", ["x0", "x1"], ["", "y"]), 13, "TopK at opset 13 needs its output 'Values'"),
+        (
+            helper.make_node("BatchNormalization", [f"x{n}" for n in range(5)], ["y", "m"]),
+            9,
+            "BatchNormalization at opset 9 takes 1 or 5 outputs; this one has 2",
+        ),
+        (helper.make_node("Clip", ["x0", "", "x1"], ["y"]), 13, None),
         (helper.make_node("Relu", ["x0"], ["y"]), 13, None),
     ],
 )

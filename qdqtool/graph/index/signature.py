@@ -1,11 +1,39 @@
-"""What ONNX says of an operator at an opset: its attributes, and how many inputs and outputs it has."""
+"""What ONNX says of an operator at an opset: its attributes, its inputs and its outputs."""
 
 import functools
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import onnx
+
+_OPTIONS = onnx.defs.OpSchema.FormalParameterOption
+_TENSOR = re.compile(r"tensor\((\w+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What ONNX says of one input or output of an operator.
+
+    Attributes:
+        name: Its name in ONNX's documentation.
+        is_required: Whether a node must name a tensor there.
+        types: The types of tensors that may stand there, each a ``TensorProto.DataType``.
+        variable: The name of the type constraint; operands with the same name have one type.
+        is_homogeneous: Whether all tensors of a variadic operand have one type; True for others.
+    """
+
+    name: str
+    is_required: bool
+    types: frozenset[int]
+    variable: str
+    is_homogeneous: bool
+
+    @property
+    def only_type(self) -> int | None:
+        """The type of every tensor there; None where there are several."""
+        return next(iter(self.types)) if len(self.types) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +43,8 @@ class Signature:
     Attributes:
         types: Type of each attribute, an ``AttributeProto.AttributeType``.
         required: Attributes that have no default.
+        operands: The inputs; the last one may be variadic.
+        results: The outputs; the last one may be variadic.
         inputs: Fewest and most inputs.
         outputs: Fewest and most outputs.
         is_withdrawn: Whether the opset has withdrawn the operator.
@@ -22,9 +52,19 @@ class Signature:
 
     types: Mapping[str, int]
     required: frozenset[str]
+    operands: Sequence[Operand]
+    results: Sequence[Operand]
     inputs: tuple[int, int]
     outputs: tuple[int, int]
     is_withdrawn: bool
+
+    def operand(self, index: int) -> Operand | None:
+        """Return what stands at an input; a variadic one stands for all that follow. None where there are none."""
+        return _at(self.operands, index)
+
+    def result(self, index: int) -> Operand | None:
+        """Return what stands at an output, likewise."""
+        return _at(self.results, index)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -40,7 +80,28 @@ def signature_of(op_type: str, opset: int) -> Signature | None:
     return Signature(
         types={name: int(attribute.type) for name, attribute in attributes.items()},
         required=frozenset(name for name, attribute in attributes.items() if attribute.required),
+        operands=[_operand(formal) for formal in schema.inputs],
+        results=[_operand(formal) for formal in schema.outputs],
         inputs=(schema.min_input, schema.max_input),
         outputs=(schema.min_output, schema.max_output),
         is_withdrawn=schema.deprecated,
     )
+
+
+def _operand(formal: onnx.defs.OpSchema.FormalParameter) -> Operand:
+    return Operand(
+        name=formal.name,
+        is_required=formal.option == _OPTIONS.Single,
+        types=frozenset(map(_elem_type, filter(_TENSOR.fullmatch, formal.types))),
+        variable=formal.type_str,
+        is_homogeneous=formal.is_homogeneous,
+    )
+
+
+def _elem_type(name: str) -> int:
+    """Return the ``TensorProto.DataType`` of a type that ONNX writes as ``tensor(float)``."""
+    return onnx.TensorProto.DataType.Value(_TENSOR.sub(r"\1", name).upper())
+
+
+def _at(formals: Sequence[Operand], index: int) -> Operand | None:
+    return formals[min(index, len(formals) - 1)] if formals else None

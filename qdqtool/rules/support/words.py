@@ -40,17 +40,9 @@ def format_of(onnx_type: int | None) -> NumberFormat | None:
 
 def accepts(node: NodeView, index: int, onnx_type: int | None) -> bool:
     """Return whether ONNX defines the operator for that type at input ``index``; True where it is not known."""
-    return onnx_type is None or _accepts(node.op_type, node.scope.opset, index, kind(onnx_type))
-
-
-@functools.lru_cache(maxsize=1024)
-def _accepts(op_type: str, opset: int, index: int, name: str) -> bool:
-    try:
-        formal = onnx.defs.get_schema(op_type, opset).inputs
-    # TypeError: get_schema takes an opset of 32 bits only.
-    except (onnx.defs.SchemaError, TypeError):
-        return True
-    return not formal or f"tensor({name})" in formal[min(index, len(formal) - 1)].types
+    signature = signature_of(node.op_type, node.scope.opset)
+    operand = signature.operand(index) if signature is not None else None
+    return onnx_type is None or operand is None or onnx_type in operand.types
 
 
 def has_its_inputs(node: NodeView) -> bool:

@@ -1,0 +1,81 @@
+"""QT413: inputs of types that their operator does not take."""
+
+from collections.abc import Iterator
+
+from qdqtool.graph.index.qdq import is_qdq
+from qdqtool.graph.index.signature import Operand, signature_of
+from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import kind, listed
+from qdqtool.targets import Target
+from qdqtool.targets import get as get_target
+
+_CODES = get_target("onnx").quantize_types
+
+
+class InputType(Rule):
+    """The inputs of a node have types that its operator takes at the opset of the model.
+
+    Why it matters: ONNX says for every operator and opset which types it takes. onnx's checker and ONNX Runtime refuse
+    a model that has another one. TensorRT's parser does not look at the opset, and has its own list of types.
+
+    Bad: Relu of integers at opset 13; a float condition of a Where.
+
+    Good: the opset that knows the type, or a Cast in front of the node.
+    """
+
+    code = "QT413"
+    name = "target.input-type"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
+    remedy = "put a Cast in front of the input, or raise the opset of the model to one that knows the type"
+    VALID = (
+        Example(
+            "indices of two types",
+            """
+            agraph (float[4,4] x, int64[2] i, int32[1] j) => (float[1,4] y) {
+                g = Gather (x, i)
+                y = Gather (g, j)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "Relu of integers before opset 14",
+            """
+            <ir_version: 8, opset_import: ["": 13]>
+            agraph (int64[1,4] x) => (int64[1,4] y) {
+                y = Relu (x)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the inputs of every node of the default domain but Q and DQ, which have rules of their own."""
+        del target
+        products = {product.node for product in context.products}
+        for node in context.nodes:
+            signature = None if node.domain or is_qdq(node) else signature_of(node.op_type, node.scope.opset)
+            if signature is None:
+                continue
+            for index in range(len(node.proto.input)):
+                value, operand = node.input(index), signature.operand(index)
+                given = context.elem_type(value)
+                if value is None or operand is None or given is None or given in operand.types:
+                    continue
+                # Rule QS007 reports codes that a Q makes and no DQ reads, rule QL311 codes that products read.
+                if context.qdq.maker(value) is None and not (node in products and kind(given) in _CODES):
+                    yield _fault(node, value, given, operand)
+                break
+
+
+def _fault(node: NodeView, value: Value, given: int, operand: Operand) -> Fault:
+    return Fault(
+        message=f"{node.op_type} at opset {node.scope.opset} takes no {kind(given)} as input '{operand.name}'",
+        node=node,
+        tensor=value,
+        found=kind(given),
+        expected=listed(map(kind, operand.types)),
+    )
