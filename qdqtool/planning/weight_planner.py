@@ -85,11 +85,8 @@ class WeightPlanner:
         if self.data is None or not self.stored or not self.recipe.mode.search:
             return {}
         entries = {entry.slot: entry for entry in slots}
-        channels = {
-            slot: shape[entry.scheme.granularity.axis]
-            for slot, entry in entries.items()
-            if isinstance(entry.scheme.granularity, Blocked) and len(shape := _shape(index.value(slot), index)) == 2
-        }
+        counts = {slot: _channels(entry, index) for slot, entry in entries.items()}
+        channels = {slot: count for slot, count in counts.items() if count is not None}
         rounded: dict[Slot, _Derived] = {}
         for slot, moments in InputMoments(index, self.data, self.progress).of(channels):
             entry, value = entries[slot], index.value(slot)
@@ -125,9 +122,13 @@ class WeightPlanner:
         return _Derived(params, np.maximum(-low, high), rule)
 
 
-def _shape(value: Value, index: ModelIndex) -> tuple[int, ...]:
-    """Return the extents of a constant, as far as they are known."""
-    return tuple(extent for extent in index.types.shape(value) or () if isinstance(extent, int))
+def _channels(entry: ProposedSlot, index: ModelIndex) -> int | None:
+    """Return the number of input channels of a matrix in blocks; None for what is none, or of unknown extents."""
+    granularity, shape = entry.scheme.granularity, index.types.shape(index.value(entry.slot)) or ()
+    if not isinstance(granularity, Blocked) or len(shape) != 2:
+        return None
+    extent = shape[granularity.axis]
+    return extent if isinstance(extent, int) else None
 
 
 def _reason(entry: ProposedSlot, found: _Derived) -> str:

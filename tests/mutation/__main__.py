@@ -116,6 +116,8 @@ def _modules(root: Path, where: Iterable[str], changed: str | None) -> Iterator[
         path = root / place
         if not path.exists():
             raise click.BadParameter(f"no room, folder or module {place!r}; rooms: {', '.join(ROOMS)}")
+        if path.is_file() and path.suffix != ".py":
+            raise click.BadParameter(f"{place!r} is no module of Python")
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             yield str(file.relative_to(root))
 

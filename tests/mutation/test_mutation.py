@@ -112,3 +112,10 @@ def test_an_unknown_revision_is_a_usage_error(project: Path):
     assert done.returncode == 2
     assert "Invalid value for '--changed': fatal: bad revision 'nonsense'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_no_module_is_a_usage_error(project: Path):
+    (project / "README.md").write_text("It's prose.\n")
+    done = run(project, "README.md")
+    assert done.returncode == 2
+    assert "'README.md' is no module of Python" in done.stderr
