@@ -4,17 +4,14 @@ import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import onnx
 from onnx import TensorProto
-from onnx.defs import OpSchema
 
 from qdqtool import ops
 from qdqtool.graph.index.qdq import DEQUANTIZE, QUANTIZE, is_qdq
+from qdqtool.graph.index.signature import signature_of
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.scope import node_bodies
-
-HALF = "tensor(float16)"
 
 
 class Kind(enum.Enum):
@@ -101,16 +98,21 @@ def _of_maker(reads: Sequence[int], makes: Sequence[int]) -> Operands:
 
 
 def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> Operands:
-    schema = _schema(node)
-    assert schema is not None
+    signature = signature_of(node.op_type, node.scope.opset)
+    assert signature is not None
     kept = ops.traits(node).float32_inputs
-    inputs = {index for index in reads if index not in kept and _allows(schema.inputs, index)}
-    tied = {_formal(schema.inputs, index).type_str for index in inputs}
-    outputs = {index for index in makes if _tied(schema.outputs, index, tied)}
-    if not inputs:
+    allowed = {
+        index: formal
+        for index in reads
+        if index not in kept and (formal := signature.operand(index)) and TensorProto.FLOAT16 in formal.types
+    }
+    tied = {formal.variable for formal in allowed.values()}
+    # Otherwise an attribute states the type of an output.
+    outputs = {index for index in makes if (made := signature.result(index)) and made.variable in tied}
+    if not allowed:
         return Operands(Kind.COMPUTES, problem=f"ONNX defines {node.op_type} for float32 and not for float16")
-    alone = len(reads) == len(inputs) == 1 and not makes
-    return Operands(Kind.FOLLOWS if alone else Kind.COMPUTES, frozenset(inputs), frozenset(outputs))
+    alone = len(reads) == len(allowed) == 1 and not makes
+    return Operands(Kind.FOLLOWS if alone else Kind.COMPUTES, frozenset(allowed), frozenset(outputs))
 
 
 def _problem(node: NodeView, types: TensorTypes) -> str:
@@ -120,31 +122,8 @@ def _problem(node: NodeView, types: TensorTypes) -> str:
         return f"what {node.op_type} hands to its bodies and back stays float32"
     if node.scope.in_function:
         return "it stands in a local function"
-    if _schema(node) is None:
+    if node.domain or signature_of(node.op_type, node.scope.opset) is None:
         return "it is no operator of ONNX, so nothing is known of the types that it takes"
     if (odd := next(untyped, None)) is not None:
         return f"'{odd.name}' is no tensor of a known type"
     return ops.traits(node).stays_float32
-
-
-def _schema(node: NodeView) -> OpSchema | None:
-    if node.domain:
-        return None
-    try:
-        return onnx.defs.get_schema(node.op_type, node.scope.opset, "")
-    except onnx.defs.SchemaError:
-        return None
-
-
-def _formal(parameters: Sequence[OpSchema.FormalParameter], index: int) -> OpSchema.FormalParameter:
-    """Return the parameter at a position; the last one stands for all that follow."""
-    return parameters[min(index, len(parameters) - 1)]
-
-
-def _allows(parameters: Sequence[OpSchema.FormalParameter], index: int) -> bool:
-    return HALF in _formal(parameters, index).types
-
-
-def _tied(parameters: Sequence[OpSchema.FormalParameter], index: int, tied: set[str]) -> bool:
-    """Return whether an output has the type of an input; otherwise an attribute states its type."""
-    return _formal(parameters, index).type_str in tied
