@@ -51,8 +51,9 @@ class AxisDynamic(Rule):
         del target
         for entry in context.qdq.nodes:
             scale, shape, axis = entry.scale_shape, context.data_shape(entry), context.axis(entry)
-            if scale is None or len(scale) != 1 or scale == (1,) or shape is None or axis is None:
+            if scale is None or len(scale) != 1 or scale == (1,) or axis is None:
                 continue
+            assert shape is not None
             if not isinstance(shape[axis], int):
                 yield Fault(
                     message=f"per-axis scales on axis {axis}, which is dynamic in {dims(shape)}",

@@ -99,7 +99,8 @@ class AxisImplicit(Rule):
 def _impact(context: RuleContext, entry: QdqNode, target: Target) -> Impact | None:
     """Return what a default axis unlike that of ONNX does to 1-D scales; None for a target with the ONNX default."""
     axis, scale, shape = target.default_axis, entry.scale_shape, context.data_shape(entry)
-    if axis is None or axis == entry.axis or scale is None or len(scale) != 1:
+    assert scale is not None
+    if axis is None or len(scale) != 1:
         return None
     # With as many scales as the other axis has indices, the model builds and quantizes that axis.
     return SILENT if not shape or shape[axis] == scale[0] else REFUSED

@@ -98,7 +98,9 @@ def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:
 
 def _move(pair: QdqPair, relu: NodeView, draft: Draft) -> None:
     quantize, dequantize, made = pair.quantize, pair.dequantize, relu.output()
-    if len(quantize.uses) != 1 or dequantize.output is None or made is None:
+    # The Relu reads the output of the DQ; its own may be missing.
+    assert dequantize.output is not None
+    if len(quantize.uses) != 1 or made is None:
         raise UnfitError("something else reads the codes")
     if any(node.scope is not relu.scope for node in (quantize.node, dequantize.node)):
         raise UnfitError("the pair and the Relu are in different graphs")

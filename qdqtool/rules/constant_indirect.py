@@ -149,9 +149,7 @@ def _makers(value: Value) -> set[NodeView]:
 def _other_readers(context: RuleContext, target: Target) -> Iterator[tuple[NodeView, Value]]:
     """Yield every operator besides Q and DQ that reads a constant of a quantized type, with that constant."""
     for value in context.view.values():
-        stored = value.initializer
-        if stored is None and value.producer is not None and value.producer.is_op("Constant"):
-            stored = context.constants.direct(value)
+        stored = context.constants.direct(value)
         if stored is None or kind(stored.data_type) not in target.quantize_types:
             continue
         for use in value.uses:

@@ -56,8 +56,7 @@ class InitializerType(Rule):
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every initializer; those that a Q or DQ reads are reported there."""
         legal = target.initializer_types
-        if legal is None:
-            return
+        assert legal is not None
         for value in context.view.values():
             tensor = value.initializer
             if tensor is None or kind(tensor.data_type) in legal or _reported(context, value):

@@ -84,6 +84,7 @@ class OddCount(Rule):
 def _odd(extents: list[int], target: Target) -> Iterator[tuple[int, str]]:
     """The first number that must be even and is not, and what it counts."""
     if prod(extents) % 2:
+        # A scalar is one element: there is a last dimension below.
         yield prod(extents), "the number of elements"
-    elif target.even_last_dimension and extents and extents[-1] % 2:
+    elif target.even_last_dimension and extents[-1] % 2:
         yield extents[-1], "the last dimension"

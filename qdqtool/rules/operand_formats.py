@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.rules.fixes.widen import WIDER, wider_fixes
 from qdqtool.rules.support.product_axes import wrong_axis
-from qdqtool.rules.support.reach import Product
+from qdqtool.rules.support.reach import Operand, Product
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import kind
@@ -100,7 +100,7 @@ class OperandFormats(Rule):
                 continue
             left, right = (kind(side.dequantize.quantized_type) for side in (product.left, product.right))
             known = {left, right} <= target.quantize_types
-            if known and not _multiplies(product, left, right):
+            if known and not _multiplies(product, product.right, left, right):
                 yield Fault(
                     message=f"{product.node.op_type} multiplies {left} with {right}",
                     node=product.node,
@@ -111,7 +111,7 @@ class OperandFormats(Rule):
                 )
 
 
-def _multiplies(product: Product, left: str, right: str) -> bool:
+def _multiplies(product: Product, weight: Operand, left: str, right: str) -> bool:
     """Return whether TensorRT multiplies the two types."""
     # Measured with the builder of TensorRT for RTX 1.7.1 over all combinations of types.
     matrix = product.op.is_matrix_product
@@ -121,5 +121,5 @@ def _multiplies(product: Product, left: str, right: str) -> bool:
         # It runs in float; with int8 on one side the builder accepts any type on the other.
         return "int8" in {left, right}
     if matrix and {left, right} == {"int8", "int4"}:
-        return product.right is not None and product.right.dequantize.granularity != PerTensor()
+        return weight.dequantize.granularity != PerTensor()
     return False

@@ -69,7 +69,9 @@ class OpsetTooLow(Rule):
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Find the newest thing that each Q or DQ uses; the first fault carries the fix for all."""
         low = [(entry, what, first) for entry in context.qdq.nodes for what, first in _too_new(context, entry)]
-        highest = max((first for _, _, first in low), default=0)
+        if not low:
+            return
+        highest = max(first for _, _, first in low)
         for number, (entry, what, first) in enumerate(low):
             opset = entry.node.scope.opset
             raised = Fix(RAISED, f"raises the opset from {opset} to {highest}", partial(_raise, highest))
@@ -94,8 +96,9 @@ def _is_read(context: RuleContext, entry: QdqNode) -> bool:
     """Return whether ONNX Runtime runs several scales of an old opset: as many as axis 1 has."""
     shape, scale = context.data_shape(entry), entry.scale_shape
     too_new = [what for what, first in needs(context, entry) if first > entry.node.scope.opset]
-    if too_new != [PER_AXIS] or scale is None or (shape is not None and len(shape) < 2):
+    if too_new != [PER_AXIS] or (shape is not None and len(shape) < 2):
         return False
+    assert scale is not None
     extent, count = None if shape is None else shape[1], scale[0]
     return not isinstance(extent, int) or not isinstance(count, int) or extent == count
 

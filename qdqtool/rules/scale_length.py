@@ -68,7 +68,10 @@ class ScaleLength(Rule):
                 continue
             if scale is None or len(scale) != 1 or scale == (1,) or not isinstance(scale[0], int):
                 continue
-            extent = shape[axis] if shape is not None and axis is not None else None
+            extent = None
+            if axis is not None:
+                assert shape is not None
+                extent = shape[axis]
             if scale != (0,) and (not isinstance(extent, int) or extent == scale[0]):
                 continue
             assert scale is not None

@@ -8,11 +8,9 @@ from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Use, Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer
 from qdqtool.rules.support.rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
-from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.rules.support.words import accepts
 from qdqtool.targets import Target
-
-MAX_STEPS = 64
 
 TAKEN_OUT = Offer("safe", "takes out a Q that nothing reads")
 
@@ -165,7 +163,8 @@ def _maker(context: RuleContext, value: Value | None) -> NodeView | None:
         if producer is None or context.qdq.get(producer) is not None or _hands_on(producer) or not producer.proto.input:
             return None
         if not _keeps_meaning(producer):
-            is_constant = value is not None and context.constants.is_constant(value)
+            assert value is not None
+            is_constant = context.constants.is_constant(value)
             # ConvInteger and MatMulInteger return int32 sums, which a DQ may scale; a Cast may produce codes.
             return None if is_constant or producer.is_op("Cast") or "Integer" in producer.op_type else producer
         value = producer.input(0)

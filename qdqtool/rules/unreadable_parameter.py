@@ -52,8 +52,8 @@ class UnreadableParameter(Rule):
         del target
         seen: set[Value] = set()
         for entry in context.qdq.nodes:
-            for value in (entry.scale, entry.zero_point):
-                if value is None or value in seen:
+            for value in filter(None, (entry.scale, entry.zero_point)):
+                if value in seen:
                     continue
                 seen.add(value)
                 if context.array(value) is None and value in context.unreadable:
