@@ -46,6 +46,7 @@ NO_MODULE = {
     "rules/test_catalogue": "laws of every rule",
     "rules/test_corpus": "every rule against parser, builder and ONNX Runtime",
     "rules/test_damage": "every rule against the numbers",
+    "rules/test_damaged_examples": "every rule on its examples, damaged",
     "rules/test_mutations": "every rule on damaged models",
     "rules/test_reports": "what every rule says, word for word",
     "rules/test_side_by_side": "every rule on several models in one",
