@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import onnx
+
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.rule_context import RuleContext
@@ -19,9 +21,11 @@ def folded_fixes(context: RuleContext, entry: QdqNode, index: int) -> tuple[Fix,
 
 def _store(entry: QdqNode, index: int, draft: Draft) -> None:
     value = entry.node.input(index)
-    array, onnx_type = draft.context.array(value), draft.context.elem_type(value)
-    if value is None or array is None or onnx_type is None:
+    assert value is not None
+    array = draft.context.array(value)
+    if array is None:
         raise UnfitError("it does not fold")
+    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
     name = draft.constant(value.scope, value.name, array, onnx_type)
     for use in value.uses:
         if use.index == index and draft.context.qdq.get(use.node) is not None:

@@ -14,8 +14,8 @@ from qdqtool.numerics.dtypes import REAL_TYPES
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.rules.fixes.bounded import bounded_source
 from qdqtool.rules.fixes.float_constant import FLOAT, float_fix
+from qdqtool.rules.fixes.unquantize import float_source
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.rules.support.reach import Operand, Product
 from qdqtool.rules.support.rule_context import Array, RuleContext
@@ -25,7 +25,7 @@ QUANTIZED = Offer("unsafe", "quantizes the float weight, with a scale for each o
 UNPAIRED = Offer("unsafe", "lets the operator read the float tensor in front of the pair")
 OFFERS = (FLOAT, QUANTIZED, UNPAIRED)
 
-_FORMATS = {
+_FORMATS: dict[int | None, str] = {
     TensorProto.INT8: "int8",
     TensorProto.UINT8: "int8",
     TensorProto.FLOAT8E4M3FN: "float8e4m3fn",
@@ -42,8 +42,8 @@ def pairing_fixes(context: RuleContext, product: Product) -> tuple[Fix, ...]:
         return (float_fix(found.dequantize),)
     unpaired = Fix(UNPAIRED, f"takes the pair away from input {index}", partial(_bypass, product, index, found))
     weight = product.node.input(product.weight_index)
-    name = next((name for onnx_type, name in _FORMATS.items() if onnx_type == found.dequantize.quantized_type), None)
-    if index or weight is None or name is None or context.constants.direct(weight) is None:
+    name = _FORMATS.get(found.dequantize.quantized_type)
+    if weight is None or name is None or context.constants.direct(weight) is None:
         return (unpaired,)
     fmt = formats.get(name)
     quantized = Fix(QUANTIZED, f"quantizes the weight '{weight.name}' to {fmt}", partial(_add, product, weight, fmt))
@@ -51,16 +51,9 @@ def pairing_fixes(context: RuleContext, product: Product) -> tuple[Fix, ...]:
 
 
 def _bypass(product: Product, index: int, found: Operand, draft: Draft) -> None:
-    context, entry = draft.context, found.dequantize
-    quantizer = context.qdq.quantizer_of(entry)
-    if quantizer is None or quantizer.data is None or found.between:
-        raise UnfitError("there is no float tensor that it could read instead")
-    if context.elem_type(quantizer.data) != context.elem_type(entry.output):
-        raise UnfitError("the pair changes the type of the tensor")
-    source = quantizer.node.input_name(0)
-    if product.node.scope.resolve(source) is not quantizer.data:
-        raise UnfitError(f"'{source}' cannot be read here")
-    draft.set_input(product.node, index, bounded_source(draft, quantizer, source))
+    if found.between:
+        raise UnfitError("other operators stand between the pair and its reader")
+    draft.set_input(product.node, index, float_source(draft, found.dequantize, [product.node]))
 
 
 def _add(product: Product, weight: Value, fmt: NumberFormat, draft: Draft) -> None:
@@ -69,7 +62,7 @@ def _add(product: Product, weight: Value, fmt: NumberFormat, draft: Draft) -> No
     axis = product.op.weight_axis(product.node, len(tensor.dims))
     granularity: Granularity = PerTensor() if axis is None else PerAxis(axis)
     values = read_array(draft.context.model, tensor)
-    if values.dtype not in REAL_TYPES or kind(tensor.data_type) == "float64":
+    if values.dtype not in REAL_TYPES:
         raise UnfitError(f"the weight is {kind(tensor.data_type)}")
     params = scale_from_tensor(values, QuantScheme(fmt, granularity), ScaleRule(dtype=values.dtype))
     model, scope = draft.context.model, product.node.scope

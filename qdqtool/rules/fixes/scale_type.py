@@ -14,12 +14,17 @@ RETYPED = Offer(
     "unsafe", "stores the scale in the type of the float side, and the same value in the other half of the pair"
 )
 
-FLOATS = {"float32": onnx.TensorProto.FLOAT, "float16": onnx.TensorProto.FLOAT16, "bfloat16": onnx.TensorProto.BFLOAT16}
+FLOATS: dict[str | None, int] = {
+    "float32": onnx.TensorProto.FLOAT,
+    "float16": onnx.TensorProto.FLOAT16,
+    "bfloat16": onnx.TensorProto.BFLOAT16,
+}
+FLOAT_TYPES = frozenset(FLOATS.values())
 
 
 def scale_type_fixes(entry: QdqNode, wanted: str | None) -> tuple[Fix, ...]:
     """Return the fix that stores the scale as ``wanted``; none where that is no float type."""
-    onnx_type = FLOATS.get(wanted or "")
+    onnx_type = FLOATS.get(wanted)
     if onnx_type is None:
         return ()
     return (Fix(RETYPED, f"stores the scale as {wanted}", partial(_write, entry, onnx_type)),)
@@ -40,7 +45,7 @@ def _write(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     # The other half gets the rounded value as well, since a DQ has to undo its Q.
     for other in _other_half(draft, entry):
         kept = context.elem_type(other.scale)
-        if kept is not None and kind(kept) in FLOATS:
+        if kept in FLOAT_TYPES:
             _store(draft, other, rounded.astype(onnx.helper.tensor_dtype_to_np_dtype(kept)), kept)
 
 

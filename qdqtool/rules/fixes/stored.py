@@ -9,12 +9,12 @@ from qdqtool.errors import ArgumentError
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.io.tensors import read_array
 from qdqtool.numerics.affine import dequantize, quantize
-from qdqtool.numerics.granularity import Granularity
+from qdqtool.numerics.granularity import Granularity, PerAxis
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.rules.support.fix import Draft, UnfitError, shaped
 from qdqtool.rules.support.rule_context import Array, RuleContext
-from qdqtool.rules.support.words import format_of
+from qdqtool.rules.support.words import format_of, kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +30,12 @@ class Parameters:
     scale: Array
     zero_point: Array | None
     granularity: Granularity
+
+    @property
+    def one_each(self) -> "Parameters":
+        """The same constants for data that has one element for each scale."""
+        zero = self.zero_point.reshape(-1) if self.zero_point is not None else None
+        return Parameters(self.scale.reshape(-1), zero, PerAxis(0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +66,8 @@ class Stored:
     @property
     def like(self) -> onnx.TensorProto:
         """A tensor of the type and shape that the DQ returns, without data."""
-        onnx_type = self.context.output_type(self.entry) or onnx.TensorProto.FLOAT
-        return shaped(self.tensor, onnx_type)
+        made = self.entry.output_dtype or onnx.helper.np_dtype_to_tensor_dtype(self.parameters.scale.dtype)
+        return shaped(self.tensor, made)
 
     def codes(self) -> Array:
         """Return the codes: those of the file, or those that the Q computes."""
@@ -74,8 +80,25 @@ class Stored:
     def reals(self) -> Array:
         """Return the dequantized values, in the output type of the DQ."""
         given = self.parameters
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(self.like.data_type)
+        dtype = _dtype(self.like)
         return dequantize(self.codes(), given.scale, given.granularity, given.zero_point, output_dtype=dtype)
+
+    def require_legal(self) -> None:
+        """Compute one element for each scale: what fails there would fail when the fixed model is saved.
+
+        Raises:
+            UnfitError: Nothing is computed with one of the types, or with one of the zero points.
+        """
+        try:
+            if self.quantizer is not None:
+                made = parameters(self.context, self.quantizer).one_each
+                values = np.zeros(made.scale.shape, _dtype(self.tensor))
+                quantize(values, made.scale, self.format, made.granularity, made.zero_point)
+            given, dtype = self.parameters.one_each, _dtype(self.like)
+            codes = np.zeros(given.scale.shape, self.format.dtype)
+            dequantize(codes, given.scale, given.granularity, given.zero_point, output_dtype=dtype)
+        except ArgumentError as error:
+            raise UnfitError(str(error)) from None
 
     def write_codes(self, draft: Draft, params: QuantParams) -> str:
         """Quantize the values with other parameters and store them; return the name of the initializer.
@@ -97,8 +120,8 @@ class Stored:
     def name(self) -> str:
         """The name of the constant, without the suffix that quantizers append."""
         source = self.context.qdq.source(self.entry)
-        name = source.name if source is not None else self.tensor.name
-        return name.removesuffix("_quantized") or name
+        assert source is not None
+        return source.name.removesuffix("_quantized") or source.name
 
 
 def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
@@ -130,7 +153,7 @@ def stored(context: RuleContext, entry: QdqNode) -> Stored:
     """Return the constant that a DQ reads.
 
     Raises:
-        UnfitError: It reads none, or one whose scale or zero point is not constant.
+        UnfitError: It reads none, or one whose scale or zero point is not constant, or cannot be computed with.
     """
     quantizer = context.qdq.quantizer_of(entry)
     source = quantizer.data if quantizer is not None else entry.data
@@ -138,9 +161,15 @@ def stored(context: RuleContext, entry: QdqNode) -> Stored:
     fmt = format_of(entry.quantized_type)
     if tensor is None or fmt is None:
         raise UnfitError("it reads no stored constant")
-    if quantizer is not None:
-        parameters(context, quantizer)
-    return Stored(context, entry, quantizer, tensor, fmt, parameters(context, entry))
+    found = Stored(context, entry, quantizer, tensor, fmt, parameters(context, entry))
+    found.require_legal()
+    return found
+
+
+def _dtype(tensor: onnx.TensorProto) -> np.dtype[np.generic]:
+    if tensor.data_type not in onnx.helper.get_all_tensor_dtypes():
+        raise UnfitError(f"{kind(tensor.data_type)} is no type of tensors")
+    return onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
 
 
 def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:

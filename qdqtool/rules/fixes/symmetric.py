@@ -53,8 +53,9 @@ def symmetric_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
     exact = Fix(EXACT, f"stores the {old} codes as {kind(signed)} with zero point 0, exactly", partial(_exact, entry))
     wide = Fix(EXACT, f"stores the {old} codes as int8 with zero point 0, exactly", partial(_exact_as_int8, entry))
     symmetric = Fix(SYMMETRIC, _described(context, entry), partial(_symmetric, entry))
-    narrow = signed is not None and signed != TensorProto.INT8
-    return (exact, *([wide] if narrow else []), symmetric) if signed is not None else (symmetric,)
+    if signed is None:
+        return (symmetric,)
+    return (exact, symmetric) if signed == TensorProto.INT8 else (exact, wide, symmetric)
 
 
 def _keeps_codes(context: RuleContext, entry: QdqNode) -> bool:
@@ -76,7 +77,7 @@ def _exact(entry: QdqNode, draft: Draft) -> None:
 
 def _exact_as_int8(entry: QdqNode, draft: Draft) -> None:
     group = CodeGroup.of(draft.context, entry)
-    if group.tensors or len(group.constants) != 1:
+    if group.tensors:
         raise UnfitError("the codes are not stored, or reach their DQ through another operator")
     _recode(group, draft, formats.get("int8"))
 
@@ -214,7 +215,7 @@ def _described(context: RuleContext, entry: QdqNode) -> str:
         old, new = given.scale.reshape(()), _scale(entry, given).reshape(())
         with np.errstate(all="ignore"):
             wider = float(as_reals(new) / as_reals(old))
-    except (UnfitError, ValueError):
+    except UnfitError:
         return words
     relu = " behind a Relu, as it clips at 0" if absorbs_relu(entry, context.index) else ""
     return (

@@ -1,13 +1,14 @@
 """Make a quantized operator or tensor float again."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import NodeView
 from qdqtool.rules.fixes.bounded import bounded_source
 from qdqtool.rules.fixes.stored import stored
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.reach import Operand, Product
-from qdqtool.rules.support.rule_context import RuleContext
 
 FLOAT_LAYER = Offer("unsafe", "takes the pairs in front of the operator away, and stores its weight as float")
 FLOAT_TENSOR = Offer("unsafe", "takes the pair away")
@@ -23,27 +24,24 @@ def float_tensor(entry: QdqNode) -> Fix:
     return Fix(FLOAT_TENSOR, "lets what reads the pair read the tensor in front of it", partial(_tensor, entry))
 
 
-def source_of(context: RuleContext, entry: QdqNode) -> str:
-    """Return the name of the float tensor in front of the Q of a DQ.
+def float_source(draft: Draft, entry: QdqNode, readers: Iterable[NodeView]) -> str:
+    """Return what readers of a DQ are to read in place of it: the tensor in front of its Q.
+
+    Where the Q did the work of a Relu or Clip, it is the output of a new one.
 
     Raises:
-        UnfitError: There is none, or its type is not that of the DQ's output.
+        UnfitError: There is no such tensor, its type is not that of the DQ's output, or its name means another tensor
+            where one of the readers stands.
     """
-    quantizer = context.qdq.quantizer_of(entry)
+    context, quantizer = draft.context, draft.context.qdq.quantizer_of(entry)
     if quantizer is None or quantizer.data is None:
         raise UnfitError("there is no float tensor that could be read instead")
     if context.elem_type(quantizer.data) != context.elem_type(entry.output):
         raise UnfitError("the pair changes the type of the tensor")
     name = quantizer.node.input_name(0)
-    if entry.node.scope.resolve(name) is not quantizer.data:
+    if any(reader.scope.resolve(name) is not quantizer.data for reader in readers):
         raise UnfitError(f"'{name}' cannot be read here")
-    return name
-
-
-def float_source(draft: Draft, entry: QdqNode) -> str:
-    """Return what to read in place of a DQ: :func:`source_of`, with a Relu or Clip where its Q did the work of one."""
-    name, quantizer = source_of(draft.context, entry), draft.context.qdq.quantizer_of(entry)
-    return bounded_source(draft, quantizer, name) if quantizer is not None else name
+    return bounded_source(draft, quantizer, name)
 
 
 def _layer(product: Product, draft: Draft) -> None:
@@ -57,7 +55,7 @@ def _operand(draft: Draft, side: Operand, product: Product) -> str:
     if side.between:
         raise UnfitError("other operators stand between the pair and its reader")
     if not draft.context.qdq.is_weight(entry):
-        return float_source(draft, entry)
+        return float_source(draft, entry, [product.node])
     constant = stored(draft.context, entry)
     return draft.weights(product.node.scope, f"{constant.name}_float", constant.like, constant.reals)
 
@@ -65,4 +63,4 @@ def _operand(draft: Draft, side: Operand, product: Product) -> str:
 def _tensor(entry: QdqNode, draft: Draft) -> None:
     if entry.output is None:
         raise UnfitError("nothing reads it")
-    draft.replace(entry.output, float_source(draft, entry))
+    draft.replace(entry.output, float_source(draft, entry, [use.node for use in entry.uses]))

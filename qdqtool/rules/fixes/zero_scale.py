@@ -73,8 +73,7 @@ def _one(entry: QdqNode, draft: Draft) -> None:
 
 def _write(draft: Draft, entry: QdqNode) -> None:
     scale = draft.context.array(entry.scale)
-    if scale is None:
-        raise UnfitError("its scale is not constant")
+    assert scale is not None
     values = as_reals(scale)
     if not np.all(np.isfinite(values) & (values >= 0)):
         raise UnfitError("its scale is negative, infinite or no number: calibrate again")

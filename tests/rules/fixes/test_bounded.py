@@ -4,11 +4,16 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.fixing import maker, read
 from support.small import make_model, run
 
+from qdqtool.graph.edits.edit import AddNode
+from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.model import Model
 from qdqtool.jobs.fix import FixRequest, fix_model
 from qdqtool.linting.policy import Policy
+from qdqtool.rules import Draft, UnfitError
+from qdqtool.rules.fixes.bounded import bounded_source
 
 
 def half_quantized(scale: float, zero_point: np.generic, opset: int) -> onnx.ModelProto:
@@ -42,3 +47,29 @@ def test_the_bounds_stay(scale: float, zero_point: np.generic, bounds: tuple[flo
     x = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32) * 10
     expected = (np.clip(x, *bounds) if bounds else x) @ x
     assert np.allclose(run(fixed.model.proto, {"x": x})[0], expected, rtol=1e-4)
+
+
+UNKNOWN = """
+agraph (float[4] x) => (float[4] y) <float s = {{{scale}}}, {kind} z = {{0}}> {{
+    m = local.Unknown (x)
+    q = QuantizeLinear (m, s, z)
+    d = DequantizeLinear (q, s, z)
+    y = Neg (d)
+}}
+"""
+
+
+def test_a_tensor_of_unknown_type_is_not_clipped():
+    context = read(UNKNOWN.format(scale=repr(6 / 255), kind="uint8"))
+    with pytest.raises(UnfitError) as refused:
+        bounded_source(Draft(context, Namer(context.view)), maker(context, "q"), "m")
+    assert str(refused.value) == "the type of 'm' is unknown, so that it cannot be clipped"
+
+
+@pytest.mark.parametrize(("kind", "source"), [("uint8", "m_Relu_Output"), ("int8", "m")])
+def test_a_relu_and_no_bound_need_no_type(kind: str, source: str):
+    context = read(UNKNOWN.format(scale=0.07, kind=kind))
+    draft = Draft(context, Namer(context.view))
+
+    assert bounded_source(draft, maker(context, "q"), "m") == source
+    assert [edit.op_type for edit in draft.edits if isinstance(edit, AddNode)] == ["Relu"] * (kind == "uint8")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto as T
 from support.corpus._case import graph_model, node, pair, tensor
+from support.fixing import maker, read
 
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
@@ -354,3 +355,120 @@ def test_a_constant_that_a_product_or_a_move_reads_stays_codes(readers: list[str
     constants = [tensor("w", np.ones((3, 3)), T.INT8), tensor("s", 0.5), tensor("z", 1, T.INT8)]
 
     assert len(offered(graph_model(nodes, [("x", T.FLOAT, [3, 3])], outputs, constants))[1]) == count
+
+
+@pytest.mark.parametrize(
+    ("values", "reader", "count"),
+    [("float", "y = MatMul (x, d)", 2), ("float", "y = Add (x, d)", 2), ("float", "r = Add (x, d)  y = Neg (r)", 2)],
+)
+def test_a_q_of_a_weight_gets_symmetric_codes(values: str, reader: str, count: int):
+    context = read(
+        f"""
+        agraph (float[2,2] x) => (float[2,2] y) <{values}[2,2] w = {{1,2,3,4}}, float s = {{0.5}}, int8 z = {{1}}> {{
+            q = QuantizeLinear (w, s, z)
+            d = DequantizeLinear (q, s, z)
+            {reader}
+        }}
+        """
+    )
+    assert len(symmetric_fixes(context, maker(context, "q"))) == count
+
+
+@pytest.mark.parametrize("reader", ["y = Add (x, d)", "y = MatMul (x, d)", "y = Identity (d)"])
+def test_an_activation_stays_codes_whatever_reads_it(reader: str):
+    context = read(
+        f"""
+        agraph (float[2,2] x) => (float[2,2] y) <float s = {{0.5}}, uint8 z = {{1}}> {{
+            q = QuantizeLinear (x, s, z)
+            d = DequantizeLinear (q, s, z)
+            {reader}
+        }}
+        """
+    )
+    assert len(symmetric_fixes(context, maker(context, "d"))) == 2
+
+
+def test_a_q_of_int32_has_no_fix():
+    context = read(
+        """
+        agraph (float[2] x) => (int32[2] q) <float s = {0.5}, int32 z = {1}> { q = QuantizeLinear (x, s, z) }
+        """
+    )
+    assert symmetric_fixes(context, maker(context, "q")) == ()
+
+
+def test_a_constant_that_nobody_reads_may_be_float():
+    proto = weight_model(np.ones((4, 3)), T.INT8, 1, reader="Add")
+    proto.graph.node[0].output[0] = ""
+    context = read(proto)
+
+    (fix,) = symmetric_fixes(context, context.qdq.nodes[0])
+    assert fix.description == "stores the dequantized values as float"
+
+
+def test_codes_of_another_type_than_their_zero_point_are_not_moved():
+    """Signed codes cannot be moved by half the range, even where a zero point of the wrong type says so."""
+    nodes = [node("Transpose", ["w"], "m"), node("DequantizeLinear", ["m", "s", "z"], "y")]
+    constants = [tensor("w", np.ones((2, 2)), T.INT8), tensor("s", 0.5), tensor("z", 128, T.UINT8)]
+    context, fixes = offered(graph_model(nodes, [], [("y", T.FLOAT, [2, 2])], constants))
+
+    with pytest.raises(UnfitError, match="no int8 codes hold its values with the same scale"):
+        carried_out(context, fixes[0])
+
+
+def test_an_empty_weight_is_stored_as_it_is():
+    context, fixes = offered(weight_model(np.zeros((4, 0)), T.UINT8, 7))
+    fixed = carried_out(context, fixes[0])
+
+    assert constant(fixed, "DequantizeLinear", 0).shape == (4, 0)
+    assert constant(fixed, "DequantizeLinear", 2) == 0
+
+
+def test_a_table_without_elements_keeps_its_scale():
+    context, fixes = offered(weight_model(np.zeros((0, 3)), T.UINT8, 7, between="Gather"))
+
+    assert constant(carried_out(context, fixes[-1]), "DequantizeLinear", 1) == 0.5
+
+
+def test_a_table_without_a_zero_point_is_quantized_as_it_is():
+    codes = np.array([[1, 2, 3], [4, 5, 6], [7, 100, 9], [0, 0, 0]])
+    context, fixes = offered(weight_model(codes, T.UINT8, None, between="Gather"))
+    fixed = carried_out(context, fixes[-1])
+    scale = constant(fixed, "DequantizeLinear", 1)
+
+    assert scale == np.float32(0.5 * 100 / 127)
+    assert np.all(np.abs(constant(fixed, "Gather", 0) * scale - codes * 0.5) <= float(HALF) * scale)
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_the_output_type_of_a_dq_stays(number: int):
+    context = read(
+        """
+        agraph (float[4] x) => (float16[4] y) <float s = {0.25}, uint8 z = {128}> {
+            q = QuantizeLinear (x, s, z)
+            y = DequantizeLinear <output_dtype = 10> (q, s, z)
+        }
+        """
+    )
+    fixed = carried_out(context, symmetric_fixes(context, maker(context, "y"))[number]).proto
+
+    assert {each.op_type: [one.i for one in each.attribute] for each in fixed.graph.node} == {
+        "QuantizeLinear": [],
+        "DequantizeLinear": [T.FLOAT16],
+    }
+
+
+@pytest.mark.parametrize(("kind", "reach"), [(T.UINT8, 255), (T.INT8, 128), (T.INT16, 32768)])
+def test_without_a_zero_point_the_range_is_that_of_the_codes(kind: int, reach: int):
+    context, fixes = offered(activation_model(kind, None))
+    fixed = carried_out(context, fixes[-1])
+
+    assert constant(fixed, "QuantizeLinear", 1) == np.float32(0.25 * reach / 127)
+
+
+@pytest.mark.parametrize(("scale", "zero_point"), [([0.5, 0.25], [3, 4]), ([0.5, 0.25], [3]), ([0.5], [3, 4])], ids=str)
+def test_several_scales_are_not_described(scale: list[float], zero_point: list[int]):
+    constants = [tensor("s", scale), tensor("z", zero_point, T.UINT8)]
+    model = graph_model(pair("x", "y", axis=0), [("x", T.FLOAT, [2, 2])], [("y", T.FLOAT, [2, 2])], constants)
+
+    assert offered(model)[1][-1].description == "quantizes uint8 symmetrically to int8"
