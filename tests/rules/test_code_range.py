@@ -203,6 +203,14 @@ def test_clipping_is_counted(clipped: int, severity: str | None, found: str):
         assert (finding.extent.kind, finding.extent.degree) == ("clipped", pytest.approx(lost))
 
 
+@pytest.mark.parametrize("scale", [0.0, 1e-45])
+def test_what_a_scale_of_0_clips_is_a_finite_number(scale: float):
+    finding = only(quantized(np.linspace(-1, 1, 64), scale=scale))
+
+    assert finding is not None
+    assert (finding.found, finding.extent) == ("100% of the values are clipped", Extent("clipped", degree=1.0))
+
+
 @pytest.mark.parametrize(("beyond", "clips"), [(127.5, False), (127.6, True), (-128.5, False), (-128.6, True)])
 def test_a_value_is_clipped_from_half_a_step_beyond_the_last_code(beyond: float, clips: bool):
     values = np.where(np.arange(64) < 32, beyond, np.linspace(-127, 127, 64))

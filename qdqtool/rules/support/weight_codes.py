@@ -62,8 +62,12 @@ class WeightCodes:
     @property
     def lost(self) -> float:
         """The error of clipping in proportion to the codes, from 0 to 1: the root of the ratio of their energies."""
+        greatest = np.max(np.abs(self.codes))
+        if not greatest:
+            return 0.0
         over = self.codes - np.clip(self.codes, self.format.low, self.format.high)
-        return float(np.linalg.norm(over) / (np.linalg.norm(self.codes) or 1.0))
+        # In proportion to the greatest: a scale of 0 makes codes of the greatest float64, whose squares overflow.
+        return float(np.linalg.norm(over / greatest) / np.linalg.norm(self.codes / greatest))
 
     @property
     def used(self) -> float:
@@ -152,7 +156,7 @@ def _spread(
 ) -> Reals | None:
     """Return the scale, or zero point, at each of ``places`` of the flat weight; None where its shape does not fit."""
     axis = context.axis(entry)
-    if given is None or not given.size:
+    if given is None:
         return None
     if entry.granularity == PerTensor():
         # The scale decides the granularity: the zero point may still have another number of elements.
