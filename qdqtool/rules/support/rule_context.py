@@ -35,8 +35,6 @@ class Bounds:
     high: float
 
 
-MAX_STEPS = 64
-
 NO_BOUNDS = Bounds(1.0, 1.0)
 """For empty constants, which another rule reports."""
 
@@ -123,15 +121,22 @@ class RuleContext:
 
     def argument(self, value: Value) -> Value:
         """Return the constant that all callers pass for a formal input of a local function; else ``value``."""
-        for _ in range(MAX_STEPS):
-            if not (value.is_input and value.scope.is_function):
-                break
-            index = value.scope.input_names().index(value.name)
-            first, *others = [call.input(index) for call in self._calls[function_id(value.scope)]] or [None]
+        # Functions may call each other in a cycle, which another rule reports: seen is for those.
+        seen = set[Value]()
+        while value not in seen:
+            seen.add(value)
+            first, *others = self._arguments(value) or [None]
             if first is None or not all(same_constant(first, other, self.constants) for other in others):
-                break
+                return value
             value = first
         return value
+
+    def _arguments(self, value: Value) -> list[Value | None]:
+        """Return what each call passes for a formal input of a local function; nothing for other tensors."""
+        if not (value.is_input and value.scope.is_function):
+            return []
+        index = value.scope.input_names().index(value.name)
+        return [call.input(index) for call in self._calls[function_id(value.scope)]]
 
     def bounds(self, value: Value, array: Array) -> Bounds:
         """Return the bounds of ``array``, the constant that ``value`` folds to."""
@@ -148,18 +153,15 @@ class RuleContext:
         return self._elem_types[value]
 
     def _elem_type(self, start: Value) -> int | None:
-        value: Value | None = start
-        for _ in range(MAX_STEPS):
-            entry = self.qdq.maker(value)
-            if value is None or entry is None:
-                break
-            given = entry.quantized_type if entry.is_quantize else entry.output_dtype
-            if entry.is_quantize or given is not None:
-                return given
+        value, seen = start, set[Value]()
+        while (entry := self.qdq.maker(value)) is not None:
+            if entry.is_quantize:
+                return entry.quantized_type
+            seen.add(value)
+            if entry.output_dtype is not None or entry.scale is None or entry.scale in seen:
+                return entry.output_dtype
             # A DQ returns the type of its scale. A DQ may produce that as well, as in NVFP4.
             value = entry.scale
-        if value is None:
-            return None
         stored = self.constants.direct(value)
         return stored.data_type if stored is not None else self.types.elem_type(value)
 
@@ -190,16 +192,17 @@ class RuleContext:
 
     def is_constant(self, value: Value) -> bool:
         """Return whether a tensor is constant; an input of a local function is, if every call passes a constant."""
-        if value.is_input and value.scope.is_function:
-            calls = self._calls[function_id(value.scope)]
-            arguments = [call.input(value.scope.input_names().index(value.name)) for call in calls]
-            # Arguments that are inputs themselves are not followed: functions may call each other in a cycle, which
-            # another rule reports.
-            return all(
-                argument is None or (not argument.is_input and self.constants.is_constant(argument))
-                for argument in arguments
-            )
-        return self.constants.is_constant(value)
+        pending, seen = [value], set[Value]()
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if value.is_input and value.scope.is_function:
+                pending += [argument for argument in self._arguments(value) if argument is not None]
+            elif not self.constants.is_constant(value):
+                return False
+        return True
 
     @cached_property
     def _calls(self) -> dict[tuple[str, str, str], list[NodeView]]:
