@@ -93,8 +93,7 @@ def _is_plain(context: RuleContext, node: NodeView) -> bool:
 
 def _head(node: NodeView, shape: Shape | None) -> int | None:
     """Return the number of elements of a head."""
-    width = _last(shape)
-    if shape is None or not isinstance(width, int):
+    if not shape or not isinstance(width := shape[-1], int):
         return None
     heads = node.attribute("q_num_heads", 0) if len(shape) == 3 else 1
     return width // heads if heads else None

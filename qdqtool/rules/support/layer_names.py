@@ -51,9 +51,9 @@ class _Import:
     def __init__(self, context: RuleContext) -> None:
         self._context = context
         self._dead = dead_scopes(context)
-        self._bodies: dict[NodeView, list[Scope]] = defaultdict(list)
+        self._bodies: dict[NodeView | None, list[Scope]] = defaultdict(list)
         for scope in context.view.scopes:
-            if scope.owner is not None and scope not in self._dead:
+            if scope not in self._dead:
                 self._bodies[scope.owner].append(scope)
         self._owners: dict[str, NodeView | Value] = {}
         self._calls: dict[Scope, int] = defaultdict(int)
@@ -94,7 +94,7 @@ class _Import:
             yield TakenName(node, name, _words(owner), again=owner is node)
 
     def _other(self, node: NodeView) -> None:
-        if node.proto.name and node.op_type not in NO_LAYER:
+        if node.op_type not in NO_LAYER:
             self._owners.setdefault(node.proto.name, node)
         if node.op_type not in READS_WEIGHTS:
             for index in range(len(node.proto.input)):
