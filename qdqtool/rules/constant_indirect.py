@@ -11,14 +11,12 @@ from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
-from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.rules.support.words import is_operator, kind
 from qdqtool.targets import Target
 from qdqtool.targets import get as get_target
 
 STORED = Offer("safe", "stores what the operators between make of the codes")
-
-MAX_STEPS = 64
 
 READS_CODES = (
     *("QuantizeLinear", "DequantizeLinear"),

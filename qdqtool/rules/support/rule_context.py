@@ -35,6 +35,9 @@ class Bounds:
     high: float
 
 
+MAX_STEPS = 64
+"""The most operators in a row that a rule follows; a hostile file may have a cycle of them."""
+
 NO_BOUNDS = Bounds(1.0, 1.0)
 """For empty constants, which another rule reports."""
 
