@@ -48,7 +48,7 @@ def further_refusals(path: Path, first: dict[str, Any], parse: Parse, seconds: f
 def _types(proto: Any) -> dict[str, Any]:
     from qdqtool.graph.index.inference import infer_types
 
-    graph = infer_types(proto).graph
+    graph = infer_types(proto).proto.graph
     return {info.name: info for info in (*graph.value_info, *graph.output)}
 
 

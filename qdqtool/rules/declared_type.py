@@ -1,15 +1,19 @@
 """QS012: tensors that are declared with another type than their maker gives them."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 import onnx
 
+from qdqtool.graph.index.qdq import is_qdq
 from qdqtool.graph.index.signature import Signature, signature_of
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import kind
 from qdqtool.targets import Target
+
+_DIFFERING = re.compile(r"Inferred elem type differs from existing elem type: \((\d+)\) vs \((\d+)\)")
 
 
 class DeclaredType(Rule):
@@ -81,6 +85,7 @@ class DeclaredType(Rule):
                         yield _fault(node, value, given, declared[value.name])
                         # What follows agrees with the declaration, or has a fault of its own.
                         del made[value]
+        yield from _of_other_nodes(context)
 
 
 def _declared(scope: Scope) -> dict[str, int]:
@@ -108,6 +113,28 @@ def _made(context: RuleContext, node: NodeView, made: dict[Value, int]) -> Itera
         given = result.only_type or bound.get(result.variable) if result is not None else None
         if value is not None and given is not None:
             yield value, given
+
+
+def _of_other_nodes(context: RuleContext) -> Iterator[Fault]:
+    """Yield what onnx's shape inference says of outputs whose types follow from attributes or bodies."""
+    scopes = {scope.path: scope for scope in context.view.scopes}
+    for found in context.types.contradictions:
+        differing = _DIFFERING.match(found.text)
+        node = scopes[found.scope].nodes[found.position]
+        if differing is None or _follows_from_inputs(node):
+            continue
+        given, declared = map(int, differing.groups())
+        types = _declared(node.scope)
+        outputs = (value for index in range(len(node.proto.output)) if (value := node.output(index)) is not None)
+        yield from (_fault(node, value, given, declared) for value in outputs if types.get(value.name) == declared)
+
+
+def _follows_from_inputs(node: NodeView) -> bool:
+    signature = None if node.domain else signature_of(node.op_type, node.scope.opset)
+    if signature is None or is_qdq(node):
+        return is_qdq(node)
+    variables = {operand.variable for operand in signature.operands if operand.is_homogeneous}
+    return all(result.only_type or result.variable in variables for result in signature.results)
 
 
 def _bound(context: RuleContext, node: NodeView, signature: Signature, made: Mapping[Value, int]) -> Mapping[str, int]:

@@ -12,6 +12,9 @@ from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import listed
 from qdqtool.targets import Target
 
+_UNCHECKED = frozenset(["LayerNormalization"])
+"""Operators of onnx 1.23.2 that allow attributes of any name, as does ONNX Runtime."""
+
 
 class OperatorSignature(Rule):
     """A node has the attributes and as many inputs and outputs as its operator at the opset of the model.
@@ -103,6 +106,8 @@ def _attribute_problem(node: NodeView, signature: Signature) -> tuple[str, str] 
     given = {attribute.name: attribute for attribute in node.proto.attribute}
     for name, attribute in given.items():
         expected = signature.types.get(name)
+        if expected is None and node.op_type in _UNCHECKED:
+            continue
         if expected is None:
             return f"has no attribute '{name}'", listed(signature.types) or "no attributes"
         if attribute.type != expected and not attribute.ref_attr_name:

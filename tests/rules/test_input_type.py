@@ -11,7 +11,9 @@ from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_model
 
 OPERATORS = {
-    **dict.fromkeys(["Relu", "Sqrt", "Sigmoid", "Softmax", "Not", "Transpose", "Shape", "IsNaN", "Identity"], 1),
+    **dict.fromkeys(
+        ["Relu", "Sqrt", "Sigmoid", "Softmax", "Not", "Transpose", "Shape", "IsNaN", "Identity", "Cast"], 1
+    ),
     **dict.fromkeys(["Add", "Div", "Mod", "Pow", "MatMul", "PRelu", "And", "Equal", "Reshape", "Expand", "Gather"], 2),
     **dict.fromkeys(["Max", "Sum", "Concat", "Gemm", "LayerNormalization", "Tile", "ReduceSum"], 2),
     **dict.fromkeys(["Where", "Clip", "Range", "OneHot"], 3),
@@ -20,7 +22,7 @@ TYPES = [
     *(TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.UINT8),
     *(TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT8E4M3FN),
 ]
-ATTRIBUTES = {"Concat": {"axis": 0}}
+ATTRIBUTES = {"Concat": {"axis": 0}, "Cast": {"to": TensorProto.FLOAT16}}
 
 
 def model_of(op_type: str, opset: int, types: list[int], made: int) -> onnx.ModelProto:
@@ -83,6 +85,10 @@ def test_they_find_what_onnx_refuses(data: st.DataObject, op_type: str, opset: i
         (
             model_of("Relu", 14, [TensorProto.INT32], TensorProto.FLOAT),
             [("QS012", "output 'y' is declared float32, and this Relu makes int32")],
+        ),
+        (
+            model_of("Cast", 13, [TensorProto.FLOAT], TensorProto.FLOAT),
+            [("QS012", "output 'y' is declared float32, and this Cast makes float16")],
         ),
         (model_of("Gather", 13, [TensorProto.FLOAT, TensorProto.INT64], TensorProto.FLOAT), []),
     ],

@@ -2,7 +2,7 @@
 
 import onnx
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from onnx import AttributeProto, TensorProto, helper
 
@@ -12,7 +12,7 @@ from qdqtool.jobs.validate import validate_model
 NODES = [
     *("ReduceMean", "ReduceSum", "Squeeze", "Unsqueeze", "Clip", "Slice", "Pad", "Split", "Dropout", "Reshape"),
     *("Softmax", "Concat", "Cast", "Relu", "Add", "Gemm", "Conv", "BatchNormalization", "MaxPool", "Resize", "TopK"),
-    *("Gather", "Transpose", "If", "Constant"),
+    *("Gather", "Transpose", "If", "Constant", "LayerNormalization"),
 ]
 ATTRIBUTES = {
     "axes": [1],
@@ -60,6 +60,8 @@ def test_it_finds_what_the_checker_refuses(
     node = helper.make_node(op_type, read, made, **given_attributes)
     context = onnx.checker.C.CheckerContext()
     context.ir_version, context.opset_imports = 10, {"": opset}
+    # The checker allows gaps in a variadic operand, at which ONNX Runtime ends with a segmentation fault.
+    assume(op_type != "Concat" or "" not in read)
     try:
         onnx.checker.check_node(node, context)
         refused = None
@@ -89,6 +91,7 @@ def test_it_finds_what_the_checker_refuses(
             9,
             "BatchNormalization at opset 9 takes 1 or 5 outputs; this one has 2",
         ),
+        (helper.make_node("Max", ["x0", ""], ["y"]), 13, "Max at opset 13 needs its input 'data_0'"),
         (helper.make_node("Clip", ["x0", "", "x1"], ["y"]), 13, None),
         (helper.make_node("Relu", ["x0"], ["y"]), 13, None),
     ],

@@ -6,11 +6,13 @@ in front of a Cast exhausts the memory of the machine. So it runs only where num
 no vector is longer than a shape can be.
 """
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import onnx
 
-from qdqtool.graph.scope import walk
+from qdqtool.graph.scope import ScopePath, walk
 
 LONGEST = 1 << 14
 """Largest number of elements of a vector with which data propagation runs."""
@@ -22,16 +24,88 @@ CARRIERS = frozenset({"Cast", "Concat", "Gather", "Range", "Shape", "Size", "Squ
 
 _ELLIPSIS = "..."
 
+_PREFIX = re.compile(r"\(op_type:\w+(?:, node name: #(\d+))?[^)]*\): (?:\[\w+\] )?(?:Inference error\(s\): )?")
+_OWN_NAME = re.compile(r" in node \w+ \(#\d+\)\.$")
+_FOLLOWS = "expected to have type but instead is null"
+"""How lines end that only say that the type of an input is unknown, because its own node has a fault."""
 
-def infer_types(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy with all types and shapes that can be inferred; the model itself where inference fails."""
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What shape inference makes of a model.
+
+    Attributes:
+        proto: A copy with all types and shapes that can be inferred; the model itself where inference fails.
+        is_sound: Whether no node contradicts its operator, as a MatMul of matrices that do not fit.
+    """
+
+    proto: onnx.ModelProto
+    is_sound: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What shape inference says of a node.
+
+    Attributes:
+        scope: Path of the scope of the node.
+        position: Its position in the scope.
+        text: The words of onnx.
+    """
+
+    scope: ScopePath
+    position: int
+    text: str
+
+
+def infer_types(proto: onnx.ModelProto) -> Inferred:
+    """Return a copy with all types and shapes that can be inferred."""
     proto = _without_endless(proto)
-    plain = _infer(proto, follow_numbers=False)
+    sound = _infer(proto, strict=True)
+    is_sound = sound is not None
+    plain = sound or _infer(proto)
     if plain is None:
-        return proto
+        return Inferred(proto, is_sound)
     if not _computes_shapes(plain) or _has_long_vector(plain):
-        return plain
-    return _infer(proto, follow_numbers=True) or plain
+        return Inferred(plain, is_sound)
+    return Inferred(_infer(proto, follow_numbers=True) or plain, is_sound)
+
+
+def contradictions(proto: onnx.ModelProto) -> list[Contradiction]:
+    """Return what shape inference says of nodes that contradict their operators, of each node once.
+
+    Args:
+        proto: A model of which :func:`infer_types` said that it is not sound; it is changed.
+    """
+    places: list[tuple[ScopePath, int]] = []
+    for path, container in walk(proto):
+        for position, node in enumerate(container.node):
+            node.name = f"#{len(places)}"
+            places.append((path, position))
+        if isinstance(container, onnx.GraphProto):
+            # onnx 1.23.2 takes the rank of a sparse initializer for 0.
+            container.ClearField("sparse_initializer")
+    told = ""
+    try:
+        onnx.shape_inference.infer_shapes(_without_endless(proto), strict_mode=True)
+    except Exception as error:  # noqa: BLE001  inference raises many types on odd models
+        told = str(error)
+    found = {int(number): text for line in told.splitlines() for number, text in _of_own_node(line)}
+    return [Contradiction(*places[number], text) for number, text in found.items()]
+
+
+def _of_own_node(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the number of the node and the words of a line; nothing where onnx speaks of an operator's own body.
+
+    A line about a node in a body begins with the nodes around it. Bodies that onnx gives to an operator have nodes
+    without numbers, and what is wrong with them is no fault of the model: that of MeanVarianceNormalization fails in
+    onnx 1.23.2.
+    """
+    # What stands in front of the first node, then a number, or None, and words for every node.
+    _, *parts = _PREFIX.split(line)
+    number, text = parts[-2:] if parts else (None, "")
+    if number is not None and not text.endswith(_FOLLOWS):
+        yield number, _OWN_NAME.sub("", text)
 
 
 def is_endless(node: onnx.NodeProto) -> bool:
@@ -62,9 +136,9 @@ def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     return (node for _, container in walk(proto) for node in container.node)
 
 
-def _infer(proto: onnx.ModelProto, *, follow_numbers: bool) -> onnx.ModelProto | None:
+def _infer(proto: onnx.ModelProto, *, strict: bool = False, follow_numbers: bool = False) -> onnx.ModelProto | None:
     try:
-        return onnx.shape_inference.infer_shapes(proto, check_type=False, strict_mode=False, data_prop=follow_numbers)
+        return onnx.shape_inference.infer_shapes(proto, strict_mode=strict, data_prop=follow_numbers)
     except Exception:  # noqa: BLE001  inference raises many types on odd models
         return None
 

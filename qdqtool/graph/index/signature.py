@@ -91,7 +91,8 @@ def signature_of(op_type: str, opset: int) -> Signature | None:
 def _operand(formal: onnx.defs.OpSchema.FormalParameter) -> Operand:
     return Operand(
         name=formal.name,
-        is_required=formal.option == _OPTIONS.Single,
+        # onnx's checker allows gaps in a variadic operand; ONNX Runtime 1.27 ends with a segmentation fault at some.
+        is_required=formal.option == _OPTIONS.Single or (formal.option == _OPTIONS.Variadic and formal.is_homogeneous),
         types=frozenset(map(_elem_type, filter(_TENSOR.fullmatch, formal.types))),
         variable=formal.type_str,
         is_homogeneous=formal.is_homogeneous,

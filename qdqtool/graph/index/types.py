@@ -3,10 +3,13 @@
 Inference never raises: an unknown type or shape is None, and a model that ONNX rejects keeps its declared types.
 """
 
+from collections.abc import Sequence
+from functools import cached_property
+
 import onnx
 from onnx import TensorProto
 
-from qdqtool.graph.index.inference import infer_types
+from qdqtool.graph.index.inference import Contradiction, contradictions, infer_types
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.open_dimensions import with_open_dimensions
 from qdqtool.graph.io.without_weights import without_weights
@@ -50,7 +53,9 @@ class TensorTypes:
         self._view = view
         self._types: dict[_Key, onnx.TypeProto] = {}
         stripped = _without_weights(view.model.proto)
-        self._collect(infer_types(stripped))
+        inferred = infer_types(stripped)
+        self._is_sound = inferred.is_sound
+        self._collect(inferred.proto)
         self._infer_functions(stripped)
 
     def elem_type(self, value: Value) -> int | None:
@@ -82,6 +87,11 @@ class TensorTypes:
     def _tensor_type(self, value: Value) -> onnx.TypeProto.Tensor | None:
         found = self.type_proto(value)
         return found.tensor_type if found is not None else None
+
+    @cached_property
+    def contradictions(self) -> Sequence[Contradiction]:
+        """What shape inference says of nodes whose inputs do not fit their operator."""
+        return [] if self._is_sound else contradictions(_without_weights(self._view.model.proto))
 
     def _collect(self, proto: onnx.ModelProto, root: ScopePath = ()) -> None:
         for path, container in walk(proto):
@@ -129,7 +139,7 @@ class TensorTypes:
         declared = {info.name: info.type for info in function.value_info if info.HasField("type")}
         path = function_path(function)
         self._types.update({(path, name): kind for name, kind in declared.items()})
-        self._collect(infer_types(model), path)
+        self._collect(infer_types(model).proto, path)
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:

@@ -6,7 +6,7 @@ from onnx import TensorProto, helper
 from support.rich_model import rich_model
 from support.small import conv_model
 
-from qdqtool.graph.index.inference import LONGEST, infer_types, is_endless
+from qdqtool.graph.index.inference import LONGEST, Contradiction, contradictions, infer_types, is_endless
 
 BEHIND_A_SHAPE = """
 <ir_version: 8, opset_import: ["": 17]>
@@ -35,14 +35,14 @@ def shape_of(proto: onnx.ModelProto, name: str) -> list[int]:
 
 
 def test_shapes_that_are_computed_from_shapes_are_found():
-    assert shape_of(infer_types(model()), "y") == [6, 4]
+    assert shape_of(infer_types(model()).proto, "y") == [6, 4]
     plain = onnx.shape_inference.infer_shapes(model())
     assert shape_of(plain, "y") == [0, 0], "else the test shows nothing"
 
 
 @pytest.mark.parametrize(("numbers", "found"), [(LONGEST, [6, 4]), (LONGEST + 1, [0, 0])])
 def test_numbers_are_not_followed_beside_a_vector_longer_than_a_shape_can_be(numbers, found):
-    assert shape_of(infer_types(model(numbers)), "y") == found
+    assert shape_of(infer_types(model(numbers)).proto, "y") == found
 
 
 @pytest.mark.parametrize("hidden", ["output", "body"])
@@ -57,14 +57,14 @@ def test_long_vectors_are_seen_wherever_they_are_declared(hidden):
         returned = helper.make_tensor_value_info("n", TensorProto.FLOAT, None)
         body = helper.make_graph([helper.make_node("Neg", ["x"], ["n"])], "body", [], [returned], value_info=[long])
         proto.graph.node.append(helper.make_node("If", ["c"], ["z"], then_branch=body, else_branch=body))
-    assert shape_of(infer_types(proto), "y") == [0, 0]
+    assert shape_of(infer_types(proto).proto, "y") == [0, 0]
 
 
 @pytest.mark.parametrize("make", [conv_model, rich_model])
 def test_a_model_without_shape_arithmetic_gets_what_onnx_infers(make):
     proto = make()
     plain = onnx.shape_inference.infer_shapes(proto)
-    inferred = infer_types(proto)
+    inferred = infer_types(proto).proto
     assert {value.name: value for value in inferred.graph.value_info}.keys() >= {
         value.name for value in plain.graph.value_info
     }
@@ -76,13 +76,13 @@ def test_a_model_on_which_inference_fails_is_given_back():
     proto.ClearField("opset_import")
     with pytest.raises(Exception, match="opset"):
         onnx.shape_inference.infer_shapes(proto)
-    assert infer_types(proto) is proto
+    assert infer_types(proto).proto is proto
 
 
 def test_contradicting_shapes_are_no_failure():
     proto = conv_model()
     proto.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 99
-    assert any(value.name == "c" for value in infer_types(proto).graph.value_info)
+    assert any(value.name == "c" for value in infer_types(proto).proto.graph.value_info)
 
 
 def einsum(equation: str, scope: str = "main") -> onnx.ModelProto:
@@ -130,7 +130,7 @@ def test_other_equations_are_inferred(equation: str):
 def test_other_nodes_are_inferred_beside_an_endless_one():
     proto = einsum("......ii,...jj->...ij")
     proto.graph.node.append(helper.make_node("Shape", ["x0"], ["s"]))
-    (found,) = [value for value in infer_types(proto).graph.value_info if value.name == "s"]
+    (found,) = [value for value in infer_types(proto).proto.graph.value_info if value.name == "s"]
     assert found.type.tensor_type.elem_type == TensorProto.INT64
 
 
@@ -142,4 +142,18 @@ def test_only_an_einsum_is_endless():
 def test_a_type_that_contradicts_its_operator_does_not_hide_the_others():
     proto = conv_model()
     proto.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
-    assert [value.name for value in infer_types(proto).graph.value_info] == ["c", "r"]
+    assert [value.name for value in infer_types(proto).proto.graph.value_info] == ["c", "r"]
+
+
+def test_what_contradicts_an_operator_has_the_place_of_its_node():
+    proto = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 19]> g (float[2,3] x, float[4,5] w) => (float[N,M] y)'
+        " { r = Relu (x)  y = MatMul (r, w) }"
+    )
+    assert not infer_types(proto).is_sound
+    assert contradictions(proto) == [Contradiction((), 1, "Incompatible dimensions for matrix multiplication")]
+
+
+def test_a_sound_model_contradicts_nothing():
+    assert infer_types(model()).is_sound
+    assert contradictions(model()) == []

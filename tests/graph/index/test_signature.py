@@ -40,9 +40,10 @@ def test_an_operand_has_the_types_of_its_constraint():
 def test_the_last_operand_stands_for_all_that_follow():
     concat = signature_of("Concat", 13)
     assert concat.operand(7) == concat.operand(0)
-    assert not concat.operand(0).is_required
+    assert concat.operand(0).is_required
     assert concat.operand(0).is_homogeneous
     assert not signature_of("Loop", 13).operand(5).is_homogeneous
+    assert not signature_of("Loop", 13).operand(5).is_required
 
 
 def test_a_tensor_may_be_absent_where_the_operand_is_optional():
