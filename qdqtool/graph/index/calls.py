@@ -30,13 +30,7 @@ def called_function(node: NodeView) -> FunctionId:
 
 def call_sites(view: GraphView) -> dict[ScopePath, list[NodeView]]:
     """Return every node that calls a local function, by the scope of the function."""
-    functions = function_scopes(view)
-    calls: dict[ScopePath, list[NodeView]] = {}
-    for node in view.nodes():
-        path = functions.get(called_function(node))
-        if path is not None:
-            calls.setdefault(path, []).append(node)
-    return calls
+    return {scope.path: scope.calls for scope in view.scopes if scope.calls}
 
 
 def call_counts(view: GraphView) -> Mapping[ScopePath, int]:

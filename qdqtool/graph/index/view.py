@@ -15,6 +15,8 @@ from qdqtool.graph.model import Model, opset_version
 from qdqtool.graph.scope import MAIN, ScopePath, body_path, display, function_path, node_bodies
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
+MAX_CALLS = 64
+"""The most local functions that call each other, through which an attribute is followed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,9 +75,7 @@ class NodeView:
     domain: str = field(init=False)
 
     def __post_init__(self) -> None:
-        proto = self.proto
-        self.op_type, domain = proto.op_type, proto.domain
-        self.domain = "" if domain in DEFAULT_DOMAINS else domain
+        self.op_type, self.domain = self.proto.op_type, _domain(self.proto.domain)
 
     @property
     def label(self) -> str:
@@ -96,10 +96,21 @@ class NodeView:
         """Whether it is one of these operators of the default domain."""
         return not self.domain and self.op_type in op_types
 
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute, or ``default`` where it is absent."""
+    def attribute(self, name: str, default: Any = None, depth: int = MAX_CALLS) -> Any:
+        """The value of an attribute, or ``default`` where it is absent.
+
+        Where it stands for an attribute of a local function, it has the value that the first call of the function
+        gives: the types of its tensors are those of its first call too.
+
+        Args:
+            name: The attribute.
+            default: The value of an absent one.
+            depth: How many functions that call each other are looked through.
+        """
         for attribute in self.proto.attribute:
             if attribute.name == name:
+                if attribute.ref_attr_name:
+                    return self.scope.argument(attribute.ref_attr_name, default, depth)
                 return onnx.helper.get_attribute_value(attribute)
         return default
 
@@ -130,6 +141,7 @@ class Scope:
         opset: The version of the default domain in force.
         nodes: Its nodes, in file order.
         values: The tensors it defines, by name.
+        calls: The nodes that call it, if it is a local function.
     """
 
     path: ScopePath
@@ -139,6 +151,7 @@ class Scope:
     opset: int
     nodes: list[NodeView] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
+    calls: list[NodeView] = field(default_factory=list)
 
     @property
     def is_function(self) -> bool:
@@ -164,6 +177,19 @@ class Scope:
                 return value
             scope = scope.parent
         return None
+
+    def argument(self, name: str, default: Any, depth: int) -> Any:
+        """The value that an attribute of the local function has in its first call: see :meth:`NodeView.attribute`."""
+        function = self
+        while function.parent is not None:
+            function = function.parent
+        if not isinstance(function.container, onnx.FunctionProto):
+            return default
+        for attribute in function.container.attribute_proto:
+            if attribute.name == name:
+                default = onnx.helper.get_attribute_value(attribute)
+        # A function that calls itself gives its own attributes for ever.
+        return function.calls[0].attribute(name, default, depth - 1) if function.calls and depth else default
 
     def input_names(self) -> list[str]:
         """Names of the formal inputs."""
@@ -195,6 +221,7 @@ class GraphView:
             self._add_scope(function_path(function), function, None, None, opset_version(function, ""))
         for scope in self.scopes:
             self._add_uses(scope)
+        self._add_calls()
 
     @cached_property
     def _by_path(self) -> dict[ScopePath, Scope]:
@@ -253,6 +280,21 @@ class GraphView:
                 value = scope.resolve(name) if name else None
                 if value is not None:
                     value.uses.append(Use(node, index))
+
+    def _add_calls(self) -> None:
+        functions = {
+            (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope
+            for scope in self.scopes
+            if isinstance(scope.container, onnx.FunctionProto)
+        }
+        for node in self.nodes() if functions else ():
+            called = functions.get((node.domain, node.op_type, node.proto.overload))
+            if called is not None:
+                called.calls.append(node)
+
+
+def _domain(domain: str) -> str:
+    return "" if domain in DEFAULT_DOMAINS else domain
 
 
 def _define_values(scope: Scope) -> None:

@@ -413,3 +413,16 @@ def test_equal_bits_are_equal_constants():
     assert same("x", "a") is None
     assert same_constant(None, values["a"], known.constants) is False
     assert same("zero", "minus") is False
+
+
+def test_in_a_function_the_axis_is_that_of_its_first_call():
+    entries = index(
+        """g (float[2,4] x, float[4] s) => (float[2,4] y) { y = local.F <a = 1, b = 0> (x, s) }
+        <domain: "local", opset_import: ["": 21]> F <a, b> (x, s) => (y) {
+            q = QuantizeLinear <axis: int = @a, block_size: int = @b, output_dtype = 3> (x, s)
+            y = DequantizeLinear <axis: int = @a> (q, s)
+        }"""
+    )
+
+    assert [(entry.axis, entry.axis_given, entry.block_size) for entry in entries.nodes] == [(1, True, 0)] * 2
+    assert [entry.granularity for entry in entries.nodes] == [PerAxis(1)] * 2

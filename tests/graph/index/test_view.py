@@ -6,6 +6,7 @@ import onnx
 import onnx_ir
 import pytest
 from onnx import helper
+from onnx.inliner import inline_local_functions
 from support.qdq import LOOP_AND_BRANCHES, text_model
 from support.rich_model import rich_model
 from support.small import conv_model
@@ -185,3 +186,64 @@ def test_an_output_that_nothing_makes_is_no_tensor():
     view = GraphView(Model(helper.make_model(graph)))
     assert view.main.values == {}
     assert view.main.output_names() == ["y"]
+
+
+FUNCTIONS = """
+<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = my.Outer <by = 1> (x)  z = my.Outer <by = 0> (x) }
+<domain: "my", opset_import: ["": 21, "my": 1]>
+Outer <by> (x) => (y) { a = my.Inner <axis: int = @by> (x)  y = my.Inner (a) }
+<domain: "my", opset_import: ["": 21]>
+Inner <axis: int = -1, keep> (x) => (y) {
+  [given] s = Softmax <axis: int = @axis> (x)
+  [absent] m = ReduceMax <keepdims: int = @keep> (s)
+  c = Constant <value = bool {1}> ()
+  y = If (c) <then_branch = t () => (p) { [inside] p = LogSoftmax <axis: int = @axis> (s) },
+              else_branch = e () => (q) { q = Identity (s) }>
+}
+<domain: "my", opset_import: ["": 21]>
+Idle <axis: int = 2, other> (x) => (y) { [idle] y = Softmax <axis: int = @axis, unknown: int = @other> (x) }
+<domain: "my", opset_import: ["": 21, "my": 1]>
+Endless <axis> (x) => (y) { [endless] y = my.Endless <axis: int = @axis> (x) }
+"""
+
+
+def test_an_attribute_of_a_function_has_the_value_of_the_first_call():
+    model = text_model(FUNCTIONS)
+    nodes = {node.proto.name: node for node in GraphView(model).nodes()}
+    sound = onnx.ModelProto()
+    sound.CopyFrom(model.proto)
+    del sound.functions[-1]
+    inlined = inline_local_functions(sound)
+    first = next(node for node in inlined.graph.node if node.op_type == "Softmax")
+
+    assert nodes["given"].attribute("axis") == first.attribute[0].i == 1
+    assert nodes["inside"].attribute("axis") == 1
+    # The call leaves it out, and the function has no value for it.
+    assert nodes["absent"].attribute("keepdims", 7) == 7
+    # Nothing calls these two, or only they themselves.
+    assert nodes["idle"].attribute("axis", 7) == 2
+    assert nodes["idle"].attribute("unknown", 7) == 7
+    assert nodes["endless"].attribute("axis", 7) == 7
+
+
+def test_a_call_that_leaves_an_attribute_out_gets_that_of_the_function():
+    model = text_model(FUNCTIONS)
+    del model.proto.functions[0].node[0].attribute[:]
+    nodes = {node.proto.name: node for node in GraphView(model).nodes()}
+
+    assert nodes["given"].attribute("axis", 7) == -1
+
+
+def test_a_reference_outside_of_a_function_stands_for_nothing():
+    model = text_model('<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Softmax (x) }')
+    model.proto.graph.node[0].attribute.append(onnx.AttributeProto(name="axis", ref_attr_name="a", type=2))
+
+    assert next(GraphView(model).nodes()).attribute("axis", 7) == 7
+
+
+def test_the_calls_of_a_function_are_in_the_order_of_the_walk():
+    view = GraphView(text_model(FUNCTIONS))
+
+    calls = {scope.path: [node.key[0] for node in scope.calls] for scope in view.scopes if scope.calls}
+    assert calls == {("my::Outer",): ["y", "z"], ("my::Inner",): ["a", "y"], ("my::Endless",): ["y"]}
