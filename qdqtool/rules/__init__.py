@@ -65,7 +65,7 @@ def choose(
     selected = _widths([*(["ALL"] if select is None else select), *extend_select])
     ignored = _widths(ignore or ())
     return tuple(
-        rule for rule in catalogue() if rule in selected and selected[rule] < ignored.get(rule, len(catalogue()) + 1)
+        rule for rule in catalogue() if rule in selected and (rule not in ignored or selected[rule] < ignored[rule])
     )
 
 

@@ -84,17 +84,17 @@ class AttributeUnknown(Rule):
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every attribute of each Q and DQ."""
+        del target
         for entry in context.qdq.nodes:
             for attribute in entry.node.proto.attribute:
                 problem = _problem(entry, attribute)
                 if problem is not None:
-                    stops = target.family == "tensorrt" and not entry.is_quantize and _stops_parser(attribute)
                     yield Fault(
                         message=f"attribute '{attribute.name}' of this {short(entry)} {problem[0]}",
                         node=entry.node,
                         found=problem[0],
                         expected=problem[1],
-                        impact=REFUSED if stops else None,
+                        impact=REFUSED if _stops_parser(attribute) else None,
                     )
 
 
@@ -115,10 +115,13 @@ def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] 
 
 
 def _stops_parser(attribute: onnx.AttributeProto) -> bool:
-    """Return whether TensorRT's parser refuses a DQ because of this attribute; it ignores most unknown attributes."""
+    """Return whether TensorRT's parser refuses the node because of this attribute; it ignores most unknown ones.
+
+    The other targets refuse every attribute that this rule reports.
+    """
     # Measured with TensorRT for RTX 1.7.1: the parser asserts that only a Q has `precision`, and ITensor::getDimensions
     # fails where `output_dtype` is neither float, half nor bfloat16. float64 passes, and so does an attribute that is
-    # no INT, such as `output_dtype = 1.0`.
+    # no INT, such as `output_dtype = 1.0`. A Q has both attributes, and any number is right there.
     if attribute.type != AttributeProto.INT:
         return False
     return attribute.name == "precision" or (attribute.name == "output_dtype" and kind(attribute.i) != "float64")

@@ -62,8 +62,9 @@ class Fp4Product(Rule):
         for product in context.products:
             node = product.node
             both = all(map(_is_fp4, (product.left, product.right)))
-            if not both or product.left is None or not product.op.is_matrix_product or wrong_axis(context, product):
+            if not both or not product.op.is_matrix_product or wrong_axis(context, product):
                 continue
+            assert product.left is not None
             if product.left.dequantize.granularity == PerTensor():
                 yield Fault(
                     message=f"{node.op_type} multiplies per-tensor float4e2m1 with float4e2m1",

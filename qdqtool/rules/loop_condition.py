@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.graph.index.view import NodeView
 from qdqtool.rules.support.fix import Draft, Fix, Offer
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
@@ -90,20 +90,16 @@ class LoopCondition(Rule):
                 continue
             names = scope.input_names()
             condition = scope.values.get(names[CONDITION]) if len(names) > CONDITION else None
-            reader = _reader(condition)
-            if condition is not None and reader is not None:
+            if condition is not None and condition.uses:
+                reader = condition.uses[0].node.op_type
                 yield Fault(
-                    message=f"this Loop has no condition; its body reads '{condition.name}' in {reader.op_type}",
+                    message=f"this Loop has no condition; its body reads '{condition.name}' in {reader}",
                     node=loop,
                     tensor=condition,
                     found="no condition",
                     expected="a bool initializer",
                     fixes=(Fix(GIVEN, "gives the Loop the condition true", partial(_give, loop)),),
                 )
-
-
-def _reader(condition: Value | None) -> NodeView | None:
-    return condition.uses[0].node if condition is not None and condition.uses else None
 
 
 def _give(loop: NodeView, draft: Draft) -> None:

@@ -131,12 +131,12 @@ class MissingKernel(Rule):
                 yield from _attention(context, node, target)
                 continue
             family = ops.get(node)
-            lacking = family.no_turing_kernel if family is not None and turing else ()
-            if family is None or not (lacking or family.no_kernel):
+            if family is None:
                 continue
+            lacking = family.no_turing_kernel if turing else ()
             made = context.elem_type(node.output())
             nowhere = made in family.no_kernel
-            if made is not None and (nowhere or made in lacking):
+            if nowhere or made in lacking:
                 where = target.title if nowhere else "compute capability 7.5"
                 yield Fault(
                     message=f"{where} has no {node.op_type} with {kind(made)} output",

@@ -92,7 +92,8 @@ class OneSided(Rule):
 
 def _weight_only(context: RuleContext, product: Product) -> bool:
     found = product.left or product.right
-    return product.op.is_matrix_product and found is not None and context.qdq.is_weight(found.dequantize)
+    assert found is not None
+    return product.op.is_matrix_product and context.qdq.is_weight(found.dequantize)
 
 
 def _side(context: RuleContext, product: Product, index: int) -> str:

@@ -112,8 +112,6 @@ def _zero_points(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
     first, second = (as_reals(np.asarray(each)) for each in values)
     # An absent zero point is 0, so an explicit 0 on the other side is the same.
     one_sided = made is None or read is None
-    if one_sided and not first.any() and not second.any():
-        return
     both = np.broadcast_arrays(first, second) if one_sided else (first, second)
     difference = _difference("zero point", *both)
     if difference is not None:

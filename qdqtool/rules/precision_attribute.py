@@ -57,7 +57,7 @@ class PrecisionAttribute(Rule):
         for entry in context.qdq.quantizers():
             asked = integer_attribute(entry.node, "precision") if entry.node.proto.attribute else None
             given = context.elem_type(entry.scale) if asked else None
-            if asked and given is not None and asked != given:
+            if given is not None and asked != given:
                 yield Fault(
                     message=f"precision is {kind(asked)}, the scale of this Q is {kind(given)}",
                     node=entry.node,

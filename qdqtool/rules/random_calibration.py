@@ -46,7 +46,7 @@ class RandomCalibration(Rule):
             return
         try:
             record = msgspec.json.decode(note, type=dict[str, object])
-        except (msgspec.DecodeError, TypeError):
+        except msgspec.DecodeError:
             return
         if record.get("random") is True:
             yield Fault(message="the model was calibrated with random data", found="random", expected="real samples")

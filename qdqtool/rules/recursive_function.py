@@ -66,7 +66,7 @@ class RecursiveFunction(Rule):
         roots = {scope.path[0]: identity for identity, scope in context.functions.items()}
         for node in context.nodes:
             called = (node.proto.domain, node.op_type, node.proto.overload)
-            caller = roots.get(node.scope.path[0]) if node.scope.path and node.scope.in_function else None
+            caller = roots.get(node.scope.path[0]) if node.scope.in_function else None
             if caller is not None and called in calls:
                 calls[caller].add(called)
         for identity in calls:

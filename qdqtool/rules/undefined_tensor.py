@@ -50,7 +50,7 @@ class UndefinedTensor(Rule):
         for scope in context.view.scopes:
             for node in scope.nodes:
                 for name in filter(None, node.proto.input):
-                    if name not in scope.values and scope.resolve(name) is None:
+                    if scope.resolve(name) is None:
                         yield Fault(
                             message=f"input '{name}' of this {node.op_type} is defined nowhere",
                             node=node,

@@ -59,11 +59,13 @@ class VersionLimits(Rule):
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare both numbers with the target's limits."""
         opset, ir_version = context.model.default_opset(), context.model.proto.ir_version
-        if target.max_opset is not None and opset > target.max_opset:
+        assert target.max_opset is not None
+        assert target.max_ir is not None
+        if opset > target.max_opset:
             yield Fault(
                 message=f"the model uses opset {opset}", found=str(opset), expected=f"at most {target.max_opset}"
             )
-        if target.max_ir is not None and ir_version > target.max_ir:
+        if ir_version > target.max_ir:
             yield Fault(
                 message=f"the file has IR version {ir_version}",
                 found=str(ir_version),
