@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import onnx
 import pytest
@@ -104,6 +105,37 @@ def test_select_and_ignore_take_prefixes():
     assert set(parameters) | set(without) == set(rules.catalogue())
     assert not set(parameters) & set(without)
     assert rules.choose(["ALL"], ["parameters."]) == without
+
+
+@pytest.mark.parametrize(
+    ("select", "ignore", "chosen"),
+    [
+        (["QP101"], None, {"QP101"}),
+        (["QP101"], ["QP"], {"QP101"}),
+        (["QP101", "QP"], ["QP10"], {"QP101"}),
+        (["QP", "QP101"], ["QP10"], {"QP101"}),
+        (["QP101"], ["QP101"], set()),
+        (["QP10"], ["QP10", "QP101"], set()),
+        (None, ["ALL"], set()),
+        ([], None, set()),
+    ],
+)
+def test_the_prefix_that_matches_fewer_rules_decides(
+    select: list[str] | None, ignore: list[str] | None, chosen: set[str]
+):
+    found = {rule.code for rule in rules.choose(select, ignore)}
+
+    assert {code for code in found if code.startswith("QP10")} == chosen
+
+
+def test_every_module_of_the_package_holds_the_rule_that_it_begins_with():
+    texts = [path.read_text() for path in Path(rules.__file__).parent.glob("*.py") if path.name != "__init__.py"]
+    codes = [match.group(1) for text in texts if (match := re.match(r'"""(Q\w\d{3}): ', text))]
+
+    # Read anew: the catalogue of this process was made before.
+    found = rules.catalogue.__wrapped__()
+    assert [rule.code for rule in found] == sorted(codes)
+    assert len(codes) == len(texts)
 
 
 @pytest.mark.parametrize("prefix", ["QX", "", "QP1010"])

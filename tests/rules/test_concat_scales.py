@@ -183,3 +183,28 @@ def test_a_pair_without_zero_points_gets_one_of_0():
     stored = {each.name: onnx.numpy_helper.to_array(each) for each in changed.graph.initializer}
     assert len(zeros) == 6
     assert {(stored[name].item(), str(stored[name].dtype)) for name in zeros} == {(0, "uint8")}
+
+
+def test_scales_that_are_no_numbers_are_named():
+    model = joined([0.1, 0.2], 0.2)
+    for each in model.graph.initializer[:4:2]:
+        each.CopyFrom(onnx.helper.make_tensor(each.name, T.STRING, [], [each.name.encode()]))
+    _, ((finding, _),) = located(model)
+
+    assert finding.message == "inputs of this Concat have scales 's0' and 's1'"
+    assert finding.extent == Extent("scales of other shapes", 1)
+
+
+def test_one_scale_that_is_no_number_is_named():
+    model = joined([0.1, 0.2], 0.2)
+    stored = model.graph.initializer[2]
+    stored.CopyFrom(onnx.helper.make_tensor(stored.name, T.STRING, [], [b"0.2"]))
+    _, ((finding, _),) = located(model)
+
+    assert finding.message == "inputs of this Concat have scales 0.1 and 's1'"
+    assert finding.extent == Extent("scales of other shapes", 1)
+
+
+def test_codes_of_a_type_that_is_no_format_are_left():
+    with pytest.raises(UnfitError, match="stored codes, or codes of several types"):
+        fixed(joined([0.1, 0.2], 0.2, [T.INT64] * 3))

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+from qdqtool.findings import Extent
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_model
@@ -85,6 +86,7 @@ def test_scales(made: Constant, read: Constant, difference: tuple[str, str] | No
         (3, 3, None),
         (3, 5, ("3", "5", "z_dq")),
         ([1, 2, 3, 4], [1, 2, 3, 5], ("4 in channel 3", "5 in channel 3", "z_dq")),
+        (0, [0, 0, 0, 0], ("shape []", "shape [4]", "z_dq")),
     ],
 )
 def test_an_absent_zero_point_is_0(made: Constant, read: Constant, difference: tuple[str, str, str] | None):
@@ -92,6 +94,13 @@ def test_an_absent_zero_point_is_0(made: Constant, read: Constant, difference: t
     model = pair((scale, scale), (made, read), axis_q=1, axis_dq=1)
     expected = [(said("zero point", *difference[:2]), difference[2])] if difference else []
     assert found(model) == expected
+
+
+def test_how_far_zero_points_and_scales_are_off():
+    model = pair(([1, 2, 3, 4], [1, 2, 3, 1]), ([1, 2, 3, 4], [1, -5, 3, 5]), axis_q=1, axis_dq=1)
+    extents = [finding.extent for finding in validate_model(Model(model), ["onnx"]).findings if finding.code == "QP106"]
+
+    assert extents == [Extent("scale", 1, 2.0), Extent("zero point", 2, 7.0)]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +112,9 @@ def test_an_absent_zero_point_is_0(made: Constant, read: Constant, difference: t
         ({"axis_dq": 1}, []),
         ({"axis_q": 0, "axis_dq": 1}, [said("axis", "0", "1")]),
         ({"axis_q": 0}, [said("axis", "0", "1")]),
+        # An axis that the data does not have is no other axis; another rule (QA208) reports it.
+        ({"axis_q": 5}, []),
+        ({"axis_dq": 5}, []),
     ],
 )
 def test_axes_are_compared_as_they_count(attributes: dict[str, int], expected: list[str]):

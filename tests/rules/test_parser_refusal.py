@@ -46,6 +46,15 @@ def test_a_node_that_is_not_found_is_named_in_the_message():
     assert finding(name="unheard").message == "TensorRT for RTX 1.7 refuses it: node 'unheard': it is round"
 
 
+@pytest.mark.parametrize("fault", [{}, {"name": "first", "op_type": "Relu"}])
+def test_nothing_else_is_said_of_the_place(fault: dict[str, object]):
+    assert finding(**fault).message == "TensorRT for RTX 1.7 refuses it: it is round"
+
+
+def test_it_alone_asks_the_parser():
+    assert [rule.code for rule in rules.catalogue() if rule.asks_parser] == [finding().code]
+
+
 def test_an_operator_of_onnx_runtime_has_a_hint_of_its_own():
     assert "graph optimizations" in finding(name="twice", op_type="FastGelu", index=1, hint="wait").message
     assert finding(name="first", op_type="Relu", hint="wait").message.endswith("it is round (wait)")
