@@ -143,15 +143,15 @@ def _without_blocks(context: RuleContext) -> Iterator[Fault]:
         if entry.block_size <= 0 or scale is None or len(scale) > 1:
             continue
         found = vector_blocks(context, entry)
-        low, high = found.legal_sizes if found is not None else (0, 0)
-        if not low <= entry.block_size <= high:
-            yield Fault(
-                message=f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks",
-                node=entry.node,
-                tensor=entry.scale,
-                found=str(entry.block_size),
-                expected="no block_size",
-            )
+        if found is not None and found.legal_sizes[0] <= entry.block_size <= found.legal_sizes[1]:
+            continue
+        yield Fault(
+            message=f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks",
+            node=entry.node,
+            tensor=entry.scale,
+            found=str(entry.block_size),
+            expected="no block_size",
+        )
 
 
 def _range(low: int, high: int) -> str:

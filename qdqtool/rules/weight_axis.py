@@ -102,7 +102,10 @@ class WeightAxis(Rule):
         del target
         for product in context.products:
             axes = wrong_axis(context, product)
-            if axes is None or product.right is None or not context.qdq.is_weight(product.right.dequantize):
+            if axes is None:
+                continue
+            assert product.right is not None
+            if not context.qdq.is_weight(product.right.dequantize):
                 continue
             here, wanted = axes
             entry = product.right.dequantize
@@ -124,6 +127,6 @@ def _other_reader(context: RuleContext, product: Product) -> Product | None:
     """Another operator that reads the same DQ, and that its axis fits."""
     assert product.right is not None
     for other, index in context.readers_of_codes[product.right.dequantize]:
-        if index and other is not product and wrong_axis(context, other) is None:
+        if index and wrong_axis(context, other) is None:
             return other
     return None

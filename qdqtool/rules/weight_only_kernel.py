@@ -101,7 +101,8 @@ def _is_read(context: RuleContext, entry: QdqNode) -> bool:
     quantized, axis = kind(entry.quantized_type), context.axis(entry)
     if not isinstance(entry.granularity, Blocked):
         return quantized in WHOLE
-    counts = entry.scale_shape or ()
+    counts = entry.scale_shape
+    assert counts is not None
     blocks = counts[axis] if axis is not None and axis < len(counts) else None
     if not isinstance(blocks, int):
         # The number of blocks is unknown.

@@ -88,8 +88,10 @@ def _pack(entries: Sequence[QdqNode], draft: Draft) -> None:
 def _store_codes(entry: QdqNode, draft: Draft) -> None:
     model, fmt, given = draft.context.model, format_of(entry.quantized_type), parameters(draft.context, entry)
     weight = entry.data.initializer if entry.data is not None else None
-    if weight is None or fmt is None or entry.output is None:
-        raise UnfitError("it reads no stored weight")
+    assert weight is not None
+    assert fmt is not None
+    if entry.output is None:
+        raise UnfitError("nothing can read its codes")
 
     def make() -> Array:
         return quantize(read_array(model, weight), given.scale, fmt, given.granularity, given.zero_point)

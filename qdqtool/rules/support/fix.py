@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
 import onnx
 
 from qdqtool.graph.edits.edit import AddInitializer, AddNode, Edit, RemoveNode, SetAttribute, SetElementType, SetInput
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.index.view import NodeView, Scope, Value
-from qdqtool.graph.io.tensors import make_tensor, pending_tensor
+from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor
 from qdqtool.graph.model import Payload
 from qdqtool.rules.support.rule_context import Array, RuleContext
 
@@ -73,11 +72,8 @@ class Draft:
             make: Computes the array.
         """
         fresh = self.namer.tensor(name)
-        onnx_type, shape = like.data_type, tuple(like.dims)
-        # Two elements, since two 4-bit codes share a byte.
-        size = len(make_tensor("", np.zeros(2), onnx_type).raw_data) * int(np.prod(shape, dtype=np.int64)) / 2
-        payload = Payload(int(np.ceil(size)), lambda: make_tensor("codes", make(), onnx_type).raw_data)
-        tensor = pending_tensor(self.context.model, fresh, shape, onnx_type, payload)
+        payload = Payload(nbytes(like), lambda: make_tensor("codes", make(), like.data_type).raw_data)
+        tensor = pending_tensor(self.context.model, fresh, tuple(like.dims), like.data_type, payload)
         _carry(like, tensor)
         self.edits.append(AddInitializer(scope.path, tensor))
         return fresh

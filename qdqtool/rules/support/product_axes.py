@@ -14,8 +14,9 @@ def wrong_axis(context: RuleContext, product: Product) -> tuple[int, int] | None
     if right is None or not isinstance(right.dequantize.granularity, PerAxis):
         return None
     shape, axis = context.data_shape(right.dequantize), context.axis(right.dequantize)
-    if shape is None or axis is None:
+    if axis is None:
         return None
+    assert shape is not None
     here, wanted = right.axis_here(axis, len(shape)), product.op.weight_axis(product.node, len(shape))
     return (here, wanted) if here is not None and wanted is not None and here != wanted else None
 
@@ -30,9 +31,8 @@ def keeps_sum(context: RuleContext, product: Product, index: int) -> bool:
         return True
     node, entry = product.node, side.dequantize
     shape, axis = context.data_shape(entry), context.axis(entry)
-    if not product.op.is_matrix_product or not isinstance(entry.granularity, PerAxis) or shape is None or axis is None:
+    if not product.op.is_matrix_product or not isinstance(entry.granularity, PerAxis) or axis is None:
         return False
-    here = side.axis_here(axis, len(shape))
-    if index:
-        return here == product.op.weight_axis(node, len(shape))
-    return here == product.op.row_axis(node, len(shape))
+    assert shape is not None
+    wanted = product.op.weight_axis(node, len(shape)) if index else product.op.row_axis(node, len(shape))
+    return wanted is not None and side.axis_here(axis, len(shape)) == wanted
