@@ -30,5 +30,5 @@ def over_axes(node: NodeView, layout: ChannelLayout, constants: Constants) -> Ch
 
 def stored_integers(value: Value | None, constants: Constants) -> list[int] | None:
     """Return the integers of a constant; None for any other tensor."""
-    array = constants.array(value) if value is not None else None
+    array = constants.readable(value) if value is not None else None
     return [int(entry) for entry in array.reshape(-1)] if array is not None else None

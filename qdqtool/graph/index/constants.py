@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
+from qdqtool.errors import ModelError
 from qdqtool.graph.index.folders import FOLDERS, MAX_FOLDED_ELEMENTS
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Value
@@ -54,13 +55,24 @@ class Constants:
         return self._is_constant(value, MAX_DEPTH)
 
     def array(self, value: Value) -> Array | None:
-        """The constant; None when ``value`` is not constant, its data is missing, or the chain is too large to fold."""
+        """The constant; None when ``value`` is not constant, its data is missing, or the chain is too large to fold.
+
+        Raises:
+            ModelError: The stored bytes do not fit the declared shape and type.
+        """
         stored = self.direct(value)
         if stored is not None:
             return None if self._is_missing(stored) else read_array(self._model, stored)
         if value not in self._folded:
             self._folded[value] = self._fold(value) if self.is_constant(value) else None
         return self._folded[value]
+
+    def readable(self, value: Value) -> Array | None:
+        """The same, and None where the stored bytes do not fit the declared shape and type."""
+        try:
+            return self.array(value)
+        except ModelError:
+            return None
 
     def _is_missing(self, tensor: TensorProto) -> bool:
         return is_external(tensor) and external_entry(tensor, "location") in self._model.missing_data

@@ -225,13 +225,13 @@ def is_qdq(node: NodeView) -> bool:
 def same_constant(left: Value | None, right: Value | None, constants: Constants) -> bool | None:
     """Whether two tensors hold equal constants: same type, shape and bits (a rank-0 and a [1] scale are equal).
 
-    None where one of them is not constant. Two absent tensors are equal.
+    None where one of them is not constant or cannot be read. Two absent tensors are equal.
     """
     if left is right:
         return True
     if left is None or right is None:
         return False
-    first, second = constants.array(left), constants.array(right)
+    first, second = constants.readable(left), constants.readable(right)
     if first is None or second is None:
         return None
     # The same bytes of rank 0 and rank 1 are one element.

@@ -138,5 +138,5 @@ def _pads_zeros(walk: Walk, node: NodeView) -> bool:
     if value is None:
         # Below opset 11 the value is an attribute.
         return not node.attribute("value", 0)
-    stored = walk.index.constants.direct(value)
-    return stored is not None and element_count(stored) == 1 and not any(stored.raw_data) and not any(stored.float_data)
+    fill = walk.index.constants.readable(value) if _is_one_number(walk, value) else None
+    return fill is not None and bool(fill.item() == 0)

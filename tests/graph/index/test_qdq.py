@@ -426,3 +426,13 @@ def test_in_a_function_the_axis_is_that_of_its_first_call():
 
     assert [(entry.axis, entry.axis_given, entry.block_size) for entry in entries.nodes] == [(1, True, 0)] * 2
     assert [entry.granularity for entry in entries.nodes] == [PerAxis(1)] * 2
+
+
+def test_a_constant_that_cannot_be_read_is_compared_with_nothing():
+    known = parse("g (float[4] x) => (float[4] y) <float s = {1}, float t = {1}> { y = QuantizeLinear (x, s) }")
+    values = known.view.main.values
+    values["t"].initializer.CopyFrom(TensorProto(name="t", data_type=TensorProto.FLOAT, raw_data=b"ab"))
+
+    assert same_constant(values["s"], values["t"], known.constants) is None
+    assert same_constant(values["t"], values["s"], known.constants) is None
+    assert same_constant(values["t"], values["t"], known.constants) is True
