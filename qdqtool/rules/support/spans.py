@@ -29,18 +29,16 @@ class Spans:
     def __init__(self, context: RuleContext) -> None:
         self._context = context
         self._stored = StoredValues(context)
-        self._known: dict[Value, Span | None] = {}
+        self._known: dict[Value | None, Span | None] = {None: None}
         for node in context.nodes:
             for index in range(len(node.proto.output)):
                 value = node.output(index)
                 # A constant is read when somebody asks for it: the weight of a product is not.
-                if value is not None and value not in self._known and not self._stored.is_constant(value):
+                if value not in self._known and not self._stored.is_constant(value):
                     self._known[value] = self._made(node, index)
 
     def of(self, value: Value | None) -> Span | None:
         """Return the values that a tensor can have; None where nothing is known."""
-        if value is None:
-            return None
         if value not in self._known:
             # A constant, an input of the graph, or a tensor that a node before its producer reads.
             self._known[value] = self._constant(value)
@@ -59,9 +57,12 @@ class Spans:
 
     def _bounds(self, value: Value | None) -> Bounds | None:
         array = self._context.array(value)
-        return self._context.bounds(value, array) if value is not None and array is not None and array.size else None
+        if array is None or not array.size:
+            return None
+        assert value is not None
+        return self._context.bounds(value, array)
 
-    def _constant(self, value: Value) -> Span | None:
+    def _constant(self, value: Value | None) -> Span | None:
         array = self._stored.array(value)
         return constant_span(array) if array is not None else None
 
@@ -74,8 +75,10 @@ class Spans:
     def _followed(self, node: NodeView, index: int) -> Span | None:
         """Return the values behind a node that is neither Q, DQ nor product."""
         known = ops.traits(node)
-        moves = known.moves_values or (known.moves_values_if is not None and known.moves_values_if(node))
-        if moves or known.span is same_span:
+        # A second output may have indices, as that of a MaxPool, and no values.
+        if index and self._context.elem_type(node.output(index)) != self._context.elem_type(node.input(0)):
+            return None
+        if known.moves_values or known.span is same_span:
             return self._moved(node)
         if known.passes_values:
             return self.of(node.input(0))
@@ -96,10 +99,10 @@ class Spans:
     def _product(self, node: NodeView, product: ProductOp) -> Span | None:
         """Return the values of a product with a constant weight, or of two activations."""
         data, weight = self.of(node.input(0)), self._stored.array(node.input(product.weight_input))
-        if data is None or weight is None or not weight.size or product.weight_input != 1:
+        if data is None or weight is None or not weight.size:
             return self._of_two(node, product)
         layout, axis = product.product_layout(node, weight.shape), product.channel_layout
-        if layout is None or axis is None:
+        if layout is None:
             return self._of_two(node, product)
         # A convolution reads zeros beyond the edge.
         data = data.on(axis).including(0) if product.is_convolution else data.on(axis)

@@ -10,8 +10,8 @@ from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import element_count
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.granularity import Blocked
-from qdqtool.rules.support.rule_context import Array, RuleContext, as_reals
+from qdqtool.numerics.granularity import Blocked, PerAxis, normalize_axis
+from qdqtool.rules.support.rule_context import Array, RuleContext
 from qdqtool.rules.support.words import format_of
 
 MOST_READ = 1 << 23
@@ -33,17 +33,15 @@ class StoredValues:
     def __init__(self, context: RuleContext) -> None:
         self._context = context
         self._left = MOST_READ_TOGETHER
-        self._arrays: dict[Value, Array | None] = {}
+        self._arrays: dict[Value | None, Array | None] = {}
 
-    def is_constant(self, value: Value) -> bool:
+    def is_constant(self, value: Value | None) -> bool:
         """Return whether a tensor is constant, or made of a constant by Q, DQ and nodes that only move values."""
         source, _ = self._traced(value)
         return source is not None and self._context.constants.is_constant(source)
 
     def array(self, value: Value | None) -> Array | None:
         """Return the real numbers of a constant; None where it is computed, too large or cannot be read."""
-        if value is None:
-            return None
         if value in self._arrays:
             return self._arrays[value]
         found = None
@@ -54,13 +52,13 @@ class StoredValues:
             self._arrays[value] = found
         return found
 
-    def _traced(self, value: Value) -> tuple[Value | None, list[NodeView]]:
+    def _traced(self, value: Value | None) -> tuple[Value | None, list[NodeView]]:
         """Return the tensor that a tensor is made of by Q, DQ and nodes that only move values, and these nodes.
 
         They are followed for a few steps only: a damaged model may have a cycle, and a hostile one a chain of any
         length.
         """
-        source: Value | None = value
+        source = value
         nodes: list[NodeView] = []
         while source is not None and source.producer is not None and len(nodes) < MAX_STEPS:
             node = source.producer
@@ -70,7 +68,7 @@ class StoredValues:
             source = node.input(0)
         return source, nodes[::-1]
 
-    def _computed(self, value: Value) -> Array | None:
+    def _computed(self, value: Value | None) -> Array | None:
         source, nodes = self._traced(value)
         found, are_codes = self._read(source) if source is not None else None, True
         for node in nodes:
@@ -87,8 +85,6 @@ class StoredValues:
         return found
 
     def _read(self, value: Value) -> Array | None:
-        if not self._context.constants.is_constant(value):
-            return None
         stored = self._context.constants.direct(value)
         size = element_count(stored) if stored is not None else 0
         if size > min(MOST_READ, self._left):
@@ -99,21 +95,17 @@ class StoredValues:
 
     def _dequantized(self, entry: QdqNode, data: Array) -> Array | None:
         scale, zero = self._context.array(entry.scale), self._context.array(entry.zero_point)
-        fmt, granularity = format_of(entry.quantized_type), entry.granularity
-        if scale is None or granularity is None or (zero is None and entry.zero_point is not None):
+        granularity, is_known = entry.granularity, format_of(entry.quantized_type) is not None
+        if not is_known or scale is None or granularity is None or (zero is None and entry.zero_point is not None):
             return None
-        if fmt is None:
-            # int32: a bias, whose codes are exact.
-            is_bias = data.ndim <= 1 and zero is None and scale.size in {1, data.size}
-            return as_reals(data) * as_reals(scale) if is_bias else None
-        axis = self._context.axis(entry)
+        if isinstance(granularity, Blocked) or (zero is not None and zero.any()):
+            return dequantize(data, scale, granularity, zero, output_dtype="float32")
         # Most weights: the general function takes five times as long for small ones.
-        if not isinstance(granularity, Blocked) and axis is not None and (zero is None or not zero.any()):
-            if axis >= data.ndim or scale.size not in {1, data.shape[axis]}:
-                return None
-            steps = scale.astype(np.float32).reshape([-1 if each == axis else 1 for each in range(data.ndim)])
-            return np.multiply(data, steps, dtype=np.float32)
-        return dequantize(data, scale, granularity, zero, output_dtype="float32")
+        steps = scale.astype(np.float32)
+        if isinstance(granularity, PerAxis):
+            steps = steps.reshape(-1, *[1] * (data.ndim - 1 - normalize_axis(granularity.axis, data.ndim)))
+        # A scale that does not fit makes a larger array, which has no such shape.
+        return np.multiply(data, steps, dtype=np.float32).reshape(data.shape)
 
 
 def _reordered(node: NodeView, array: Array) -> Array | None:
