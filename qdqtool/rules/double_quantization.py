@@ -91,7 +91,9 @@ class DoubleQuantization(Rule):
 def _merge(entry: QdqNode, draft: Draft) -> None:
     qdq, constants = draft.context.qdq, draft.context.constants
     before = qdq.dequantizer_of(entry.data)
-    if before is None or before.output is None or entry.output is None or entry.output.is_output:
+    assert before is not None
+    assert entry.data is not None
+    if entry.output is None or entry.output.is_output:
         raise UnfitError("its codes are an output")
     same = same_constant(before.zero_point, entry.zero_point, constants) and before.granularity == entry.granularity
     readers = qdq.readers(entry)
@@ -100,7 +102,7 @@ def _merge(entry: QdqNode, draft: Draft) -> None:
     for reader in readers:
         if reader.output is None or not same_constant(before.scale, reader.scale, constants):
             raise UnfitError("the DQ behind it has another scale")
-        draft.replace(reader.output, before.output.name)
+        draft.replace(reader.output, entry.data.name)
 
 
 def _same_scale(context: RuleContext, before: QdqNode, after: QdqNode) -> bool:

@@ -62,10 +62,9 @@ class Int32ZeroPoint(Rule):
         """Look at the zero point of every DQ of int32 that folds to a constant."""
         del target
         for entry in context.qdq.dequantizers():
-            if entry.quantized_type != TensorProto.INT32 or entry.zero_point is None:
-                continue
             zero = context.array(entry.zero_point)
-            if zero is not None and zero.any():
+            if entry.quantized_type == TensorProto.INT32 and zero is not None and zero.any():
+                assert entry.zero_point is not None
                 first = number(zero[zero != 0].flat[0])
                 yield Fault(
                     message=f"zero point '{entry.zero_point.name}' of int32 codes is {first}",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool import ops
+from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.types import may_be_equal
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
@@ -84,16 +85,19 @@ class ResidualBranch(Rule):
         for node in context.nodes:
             if not node.is_op("Add"):
                 continue
-            joined = [index for index in (0, 1) if _fused_conv(node.input(index)) in quantized]
-            other = node.input(1 - joined[0]) if joined else None
-            if other is not None and len(joined) == 1 and _is_float_branch(context, node, other):
+            joined = [_fused_conv(node.input(index)) in quantized for index in (0, 1)]
+            if joined[0] == joined[1]:
+                continue
+            skip = joined.index(False)
+            other = node.input(skip)
+            if other is not None and _is_float_branch(context, node, other):
                 yield Fault(
                     message=f"the Add reads '{other.name}' as float beside a quantized Conv",
                     node=node,
                     tensor=other,
                     found="a float skip branch",
                     expected="a pair on the skip branch",
-                    fixes=_fixes(context, node, 1 - joined[0], other),
+                    fixes=_fixes(context, node, skip, other),
                 )
 
 
@@ -111,12 +115,18 @@ def _is_float_branch(context: RuleContext, node: NodeView, value: Value) -> bool
         return False
     if context.is_constant(value) or operand(Walk(context.index), value) is not None:
         return False
-    return any((entry := context.qdq.get(use.node)) is not None and entry.is_quantize for use in value.uses)
+    return bool(_quantizers(context, value))
+
+
+def _quantizers(context: RuleContext, value: Value) -> list[QdqNode]:
+    """Return the Qs that read a tensor as their data."""
+    readers = (context.qdq.get(use.node) for use in value.uses if use.index == 0)
+    return [entry for entry in readers if entry is not None and entry.is_quantize]
 
 
 def _fixes(context: RuleContext, node: NodeView, index: int, value: Value) -> tuple[Fix, ...]:
-    quantizers = (entry for use in value.uses if (entry := context.qdq.get(use.node)) is not None and entry.is_quantize)
-    made = [reader.output for entry in quantizers for reader in context.qdq.readers(entry) if reader.output is not None]
+    readers = (reader for entry in _quantizers(context, value) for reader in context.qdq.readers(entry))
+    made = (reader.output for reader in readers if reader.output is not None)
     same = next((each for each in made if context.elem_type(each) == context.elem_type(value)), None)
     if same is None:
         return ()

@@ -57,7 +57,7 @@ class ScaleComputed(Rule):
         seen: set[Value] = set()
         for entry in context.qdq.nodes:
             scale = entry.scale
-            if scale is None or scale in seen or scale.producer is None or context.constants.direct(scale) is not None:
+            if scale is None or scale in seen or scale.producer is None:
                 continue
             seen.add(scale)
             # Two-level scales, as in NVFP4, come from a DQ: fp8 block scales times one float scale.

@@ -89,7 +89,7 @@ class ScaleRange(Rule):
         """Look at every finite positive scale, in the type it is used in."""
         for entry in context.qdq.nodes:
             scale = context.array(entry.scale)
-            if scale is None or entry.scale is None or scale.dtype not in FLOATS:
+            if scale is None or scale.dtype not in FLOATS:
                 continue
             yield from _tiny(context, entry, scale, target)
             yield from _huge(context, entry, scale)

@@ -106,8 +106,9 @@ class ScaleValue(Rule):
         """Look at every scale that folds to a constant, at each of its uses."""
         for entry in context.qdq.nodes:
             scale = context.array(entry.scale)
-            if scale is None or entry.scale is None:
+            if scale is None:
                 continue
+            assert entry.scale is not None
             bounds = context.bounds(entry.scale, scale)
             if bounds.low > 0 and np.isfinite(bounds.high):
                 continue
@@ -172,8 +173,8 @@ def _parser_refuses(context: RuleContext, entry: QdqNode, values: npt.NDArray[np
     assert scale is not None
     # It checks initializers and Constant nodes, not the output of a Mul, Cast, Identity or Reshape; and not a
     # constant that an earlier node has made a layer of, as a shared scale is at its second use.
-    passed = context.argument(scale)
-    direct = passed.initializer is not None or (passed.producer is not None and passed.producer.is_op("Constant"))
+    producer = context.argument(scale).producer
+    direct = producer is None or producer.is_op("Constant")
     first = scale.uses[0]
     as_parameter = context.qdq.get(first.node) is not None and first.index == 1
     # The test is `scale > 0`: infinity passes it, NaN does not.

@@ -89,14 +89,13 @@ class UnknownDomain(Rule):
             # TensorRT, which compares names only.
             if (node.domain in DOMAINS and not local) or (local and target.family != "tensorrt"):
                 continue
-            refused = target.family == "tensorrt" and _is_refused(context, node, target)
             origin = "a local function" if local else f"domain '{node.domain}'"
             yield Fault(
                 message=f"this {node.op_type} is of {origin}",
                 node=node,
                 found=origin,
                 expected="the default domain",
-                impact=REFUSED if refused else None,
+                impact=REFUSED if _is_refused(context, node, target) else None,
             )
 
 

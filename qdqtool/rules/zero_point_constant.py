@@ -75,8 +75,9 @@ class ZeroPointConstant(Rule):
         for entry in context.qdq.nodes:
             zero = entry.zero_point
             origin = _origin(zero)
-            if zero is None or origin is None or context.constants.direct(origin) is not None:
+            if origin is None or context.constants.direct(origin) is not None:
                 continue
+            assert zero is not None
             if origin.is_input and origin.scope.is_function:
                 continue
             maker = f"made by {origin.producer.op_type}" if origin.producer is not None else "an input"

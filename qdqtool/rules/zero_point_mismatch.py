@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 from onnx import TensorProto
 
 from qdqtool.graph.index.qdq import QdqNode
@@ -123,7 +124,7 @@ def _type_faults(context: RuleContext, entry: QdqNode, target: Target) -> Iterat
 
 def _type_fixes(entry: QdqNode, stated: int | None) -> tuple[Fix, ...]:
     legal = get_target("onnx").quantize_types
-    onnx_type = stated if stated and kind(stated) in legal else TensorProto.INT8 if entry.is_quantize else None
+    onnx_type = stated if kind(stated) in legal else TensorProto.INT8 if entry.is_quantize else None
     if onnx_type is None:
         return ()
     return (Fix(CAST, f"stores the zero point as {kind(onnx_type)}", partial(_cast, entry, onnx_type)),)
@@ -133,11 +134,12 @@ def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Itera
     given, wanted = context.shape(entry.zero_point), entry.scale_shape
     if given is None or wanted is None or given == wanted:
         return
-    counts = [prod(dim for dim in shape if isinstance(dim, int)) for shape in (given, wanted)]
-    unknown = any(not isinstance(dim, int) for dim in (*given, *wanted))
+    zero, scale = (tuple(dim for dim in shape if isinstance(dim, int)) for shape in (given, wanted))
+    unknown = len(zero) < len(given) or len(scale) < len(wanted)
+    same_count = prod(zero) == prod(scale)
     # A scalar beside shape [1] is fine for all. TensorRT compares the number of elements only.
-    one_element = counts == [1, 1] and max(len(given), len(wanted)) <= 1
-    if unknown or one_element or (target.family == "tensorrt" and counts[0] == counts[1]):
+    one_element = {zero, scale} == {(), (1,)}
+    if unknown or one_element or (target.family == "tensorrt" and same_count):
         return
     yield Fault(
         message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has shape {dims(given)}",
@@ -145,22 +147,22 @@ def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Itera
         tensor=entry.zero_point,
         found=dims(given),
         expected=f"the scale's shape {dims(wanted)}",
-        fixes=(Fix(SPREAD, f"repeats the zero point to {dims(wanted)}", partial(_spread, entry)),),
+        fixes=(Fix(SPREAD, f"repeats the zero point to {dims(wanted)}", partial(_spread, entry, scale)),),
     )
 
 
-def _spread(entry: QdqNode, draft: Draft) -> None:
+def _spread(entry: QdqNode, shape: tuple[int, ...], draft: Draft) -> None:
     zero = draft.context.array(entry.zero_point)
-    onnx_type = draft.context.elem_type(entry.zero_point)
-    shape = tuple(dim for dim in entry.scale_shape or () if isinstance(dim, int))
-    if zero is None or onnx_type is None or not zero.size or np.any(as_reals(zero) != as_reals(zero).reshape(-1)[0]):
+    if zero is None or not zero.size or np.any(as_reals(zero) != as_reals(zero).flat[0]):
         raise UnfitError("the zero points differ, or are not constant")
-    _store(entry, np.broadcast_to(zero.reshape(-1)[:1], (prod(shape),)).reshape(shape), onnx_type, draft)
+    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(zero.dtype)
+    _store(entry, np.broadcast_to(zero.reshape(-1)[0], shape), onnx_type, draft)
 
 
 def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     zero, fmt = draft.context.array(entry.zero_point), format_of(onnx_type)
-    if zero is None or fmt is None or fmt.kind != "integer" or not _holds(fmt, as_reals(zero)):
+    assert fmt is not None
+    if zero is None or fmt.kind != "integer" or not _holds(fmt, as_reals(zero)):
         raise UnfitError("the zero point is not constant, or is no value of that type")
     _store(entry, as_reals(zero).astype(fmt.dtype), onnx_type, draft)
 

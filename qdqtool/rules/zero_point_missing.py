@@ -7,6 +7,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.rule import SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
@@ -80,17 +81,17 @@ class ZeroPointMissing(Rule):
 
 
 def _fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
-    typed = next((reader for reader in context.qdq.readers(entry) if reader.zero_point is not None), None)
-    if typed is not None and typed.zero_point is not None and context.elem_type(typed.zero_point) != TensorProto.UINT8:
-        name = typed.node.input_name(2)
-        return (Fix(TYPED, f"reads the zero point '{name}' of its DQ", partial(_share, entry, name)),)
+    zeros = (reader.zero_point for reader in context.qdq.readers(entry))
+    typed = next((zero for zero in zeros if zero is not None), None)
+    if typed is not None and context.elem_type(typed) != TensorProto.UINT8:
+        return (Fix(TYPED, f"reads the zero point '{typed.name}' of its DQ", partial(_share, entry, typed)),)
     return (Fix(UINT8, "writes the zero point 0 of type uint8", partial(_write, entry)),)
 
 
-def _share(entry: QdqNode, name: str, draft: Draft) -> None:
-    if entry.node.scope.resolve(name) is None:
-        raise UnfitError(f"the zero point '{name}' is of another graph")
-    draft.set_input(entry.node, 2, name)
+def _share(entry: QdqNode, zero: Value, draft: Draft) -> None:
+    if entry.node.scope.resolve(zero.name) is not zero:
+        raise UnfitError(f"the zero point '{zero.name}' is of another graph")
+    draft.set_input(entry.node, 2, zero.name)
 
 
 def _write(entry: QdqNode, draft: Draft) -> None:

@@ -81,8 +81,9 @@ class ZeroPointValue(Rule):
         for entry in context.qdq.nodes:
             zero = context.array(entry.zero_point)
             quantized = kind(entry.quantized_type)
-            if zero is None or entry.zero_point is None or not _must_be_zero(entry, target):
+            if zero is None or not _must_be_zero(entry, target):
                 continue
+            assert entry.zero_point is not None
             bounds = context.bounds(entry.zero_point, zero)
             if bounds.low == bounds.high == 0 or not zero.size:
                 continue

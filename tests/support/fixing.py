@@ -1,4 +1,4 @@
-"""Carry out one fix of a small model, without the fix job around it."""
+"""What a rule reports of a small model, and one of its fixes, without the jobs around them."""
 
 import inspect
 
@@ -7,12 +7,14 @@ import onnx
 import onnx.parser
 import pytest
 
+from qdqtool import rules, targets
+from qdqtool.findings import Finding
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.io.save import inlined
 from qdqtool.graph.model import Model
-from qdqtool.rules import Draft, Fix, RuleContext, UnfitError
+from qdqtool.rules import Draft, Fault, Fix, RuleContext, UnfitError
 from support.ort_verdict import ort_outputs
 
 HEADER = '<ir_version: 11, opset_import: ["": 23]>\n'
@@ -24,6 +26,18 @@ def read(text: str | onnx.ModelProto) -> RuleContext:
         return RuleContext(Model(text))
     text = inspect.cleandoc(text)
     return RuleContext(Model(onnx.parser.parse_model(text if text.startswith("<") else HEADER + text)))
+
+
+def located(
+    code: str, context: RuleContext, target: str = "tensorrt-rtx", capabilities: tuple[int, ...] = ()
+) -> list[tuple[Finding, Fault]]:
+    """What a rule reports of a model for a target."""
+    return list(rules.get(code).locate(context, targets.get(target).on(capabilities)))
+
+
+def messages(code: str, context: RuleContext, target: str = "tensorrt-rtx") -> list[str]:
+    """The messages of these findings."""
+    return [finding.message for finding, _ in located(code, context, target)]
 
 
 def maker(context: RuleContext, output: str) -> QdqNode:
