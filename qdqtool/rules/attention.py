@@ -215,15 +215,17 @@ def _is_quantized_again(context: RuleContext, value: Value | None) -> bool:
 
 
 def _before(value: Value | None) -> NodeView | None:
-    """Return the MatMul of which ``value`` is the scaled and masked product."""
-    for _ in range(MAX_STEPS):
+    """Return the nearest MatMul of which ``value`` is the scaled and masked product."""
+    # The mask may be computed too, and stand first: all inputs are followed.
+    pending, seen = [value], set[NodeView]()
+    while pending and len(seen) < MAX_STEPS:
+        value = pending.pop(0)
         node = value.producer if value is not None else None
-        if node is None or node.is_op("MatMul"):
+        if node is not None and node.is_op("MatMul"):
             return node
-        if not node.is_op(*TO_SOFTMAX):
-            return None
-        inputs = (node.input(index) for index in range(len(node.proto.input)))
-        value = next((each for each in inputs if each is not None and each.producer is not None), None)
+        if node is not None and node not in seen and node.is_op(*TO_SOFTMAX):
+            seen.add(node)
+            pending += [node.input(index) for index in range(len(node.proto.input))]
     return None
 
 
