@@ -30,15 +30,11 @@ class ConstantNodes:
 
     def __init__(self, index: ModelIndex, entries: Iterable[QdqNode]) -> None:
         self._index = index
-        self._alone: list[QdqNode] = []
+        self._alone = [entry for entry in entries if self._is_fixed(entry, inputs_of(entry))]
         self._behind: dict[QdqNode, list[QdqNode]] = {}
-        entries = list(entries)
-        for entry in entries:
-            if entry.output is not None and entry.data is not None and self._is_constant(inputs_of(entry)):
-                self._alone.append(entry)
         for quantizer in [entry for entry in self._alone if entry.is_quantize and format_of(entry) is not None]:
             readers = index.qdq.readers(quantizer)
-            self._behind[quantizer] = [entry for entry in readers if self._is_constant([*inputs_of(entry)][1:])]
+            self._behind[quantizer] = [entry for entry in readers if self._is_fixed(entry, [*inputs_of(entry)][1:])]
         self._all = {*self._alone, *(entry for readers in self._behind.values() for entry in readers)}
 
     def __contains__(self, entry: QdqNode) -> bool:
@@ -64,7 +60,10 @@ class ConstantNodes:
                 known = {entry.output: result.astype(fmt.dtype), **self._constants([*inputs_of(reader)][1:])}
                 yield reader, {**known, **self._constants(inputs_of(entry))}, self._run(reader, known)
 
-    def _is_constant(self, values: Iterable[Value]) -> bool:
+    def _is_fixed(self, entry: QdqNode, values: Iterable[Value]) -> bool:
+        # A node whose attributes the call of its local function gives cannot stand by itself.
+        if entry.node.is_parametric or entry.output is None or entry.data is None:
+            return False
         return all(self._index.is_constant(value) for value in values)
 
     def _constants(self, values: Iterable[Value]) -> dict[Value, Array]:

@@ -15,6 +15,7 @@ from qdqtool.checking.repeatable import Runs, unrepeated
 from qdqtool.data import Feeds, Sample
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import ArgumentError
+from qdqtool.graph.index.calls import nodes_with_several_values
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
@@ -70,7 +71,11 @@ class CheckJob:
         self._profile = options.profile
         self._constant = ConstantNodes(index, self.checks)
         self._boundary_of = {boundary.entry: boundary for boundary in self.boundaries}
-        self._running = [check for entry, check in self.checks.items() if entry not in self._constant]
+        several = nodes_with_several_values(index.view)
+        for check in (check for entry, check in self.checks.items() if entry.node in several):
+            check.problem = "the calls of its local function give it different attributes"
+        running = (entry for entry in self.checks if entry not in self._constant and entry.node not in several)
+        self._running = [self.checks[entry] for entry in running]
 
     def run(self, feeds: Feeds, progress: Progress | None = None) -> None:
         """Run all samples, then the nodes of constants.

@@ -216,3 +216,37 @@ def test_a_q_whose_data_or_scale_cannot_be_read_is_not_checked(data: str, scale:
     problem = "" if is_seen else "the baseline's tensor could not be observed"
     assert told == [("u", 2 * is_seen, problem)]
     assert [error.elements for error in job.pair_errors.values()] == [2 * is_seen]
+
+
+FUNCTION = """
+<ir_version: 10, opset_import: ["": 21, "own": 1]>
+g (float[2,2] x) => (float[2,2] y) <float[2] s = {0.5, 0.25}> {
+  a = own.F <axis = 1> (x, s)
+  y = own.F <axis = 1> (a, s)
+}
+<domain: "own", opset_import: ["": 21]> F <axis> (x, s) => (y) {
+  k = Constant <value = int8[2,2] {1,2,3,4}> ()
+  t = Constant <value = float[2] {0.5, 0.25}> ()
+  w = DequantizeLinear <axis: int = @axis> (k, t)
+  q = QuantizeLinear <axis: int = @axis, output_dtype = 3> (x, s)
+  d = DequantizeLinear <axis: int = @axis> (q, s)
+  y = Add (d, w)
+}
+"""
+
+
+def test_nodes_of_a_function_are_computed_with_the_attributes_of_its_calls() -> None:
+    found = checks(ran(text_model(FUNCTION), [[[1.0, 2.0], [3.0, 4.0]]]))
+
+    assert {name: (check.elements, check.different) for name, check in found.items()} == {
+        "w": (8, 0),
+        "q": (8, 0),
+        "d": (8, 0),
+    }
+
+
+def test_nodes_that_differ_from_call_to_call_are_not_compared() -> None:
+    found = checks(ran(text_model(FUNCTION.replace("axis = 1> (a", "axis = 0> (a")), [[[1.0, 2.0], [3.0, 4.0]]]))
+
+    reason = "the calls of its local function give it different attributes"
+    assert {name: (check.elements, check.problem) for name, check in found.items()} == dict.fromkeys("wqd", (0, reason))

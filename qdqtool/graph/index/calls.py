@@ -56,6 +56,38 @@ def call_counts(view: GraphView) -> Mapping[ScopePath, int]:
     return {function: counts.get(function, MANY) for function in functions}
 
 
+def varying_functions(view: GraphView) -> frozenset[ScopePath]:
+    """Return the local functions of which two calls may give an attribute different values.
+
+    An attribute in such a function has no value of its own, only one for each call. A function counts too where one
+    of them hands an attribute on to it.
+    """
+    found = {scope.path for scope in view.scopes if _differ([_given(call) for call in scope.calls])}
+    waiting = list(found)
+    while waiting:
+        caller = waiting.pop()
+        for scope in view.scopes:
+            handed_on = (call.is_parametric and _caller(call) == caller for call in scope.calls)
+            if scope.path not in found and any(handed_on):
+                found.add(scope.path)
+                waiting.append(scope.path)
+    return frozenset(found)
+
+
+def nodes_with_several_values(view: GraphView) -> frozenset[NodeView]:
+    """Return the nodes that have an attribute of such a function."""
+    varying = varying_functions(view)
+    return frozenset(node for node in view.nodes() if node.is_parametric and node.scope.path[:1] in varying)
+
+
+def _given(call: NodeView) -> Mapping[str, object]:
+    return {attribute.name: call.attribute(attribute.name) for attribute in call.proto.attribute}
+
+
+def _differ(values: list[Mapping[str, object]]) -> bool:
+    return any(each != values[0] for each in values)
+
+
 def _caller(node: NodeView) -> ScopePath:
     return node.scope.path[:1] if node.scope.in_function else MAIN
 

@@ -1,9 +1,18 @@
 """In how many ways local functions are called."""
 
 import onnx
+import onnx.parser
+import pytest
 from onnx import helper
 
-from qdqtool.graph.index.calls import MANY, call_counts, call_sites, function_scopes
+from qdqtool.graph.index.calls import (
+    MANY,
+    call_counts,
+    call_sites,
+    function_scopes,
+    nodes_with_several_values,
+    varying_functions,
+)
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 
@@ -80,3 +89,46 @@ def test_a_call_names_domain_name_and_overload() -> None:
     found = {path: [node.key[0] for node in calls] for path, calls in call_sites(view).items()}
     assert found == {("::F",): ["y0", "y1"], ("::F:other",): ["y2"]}
     assert function_scopes(view) == {("", "F", ""): ("::F",), ("", "F", "other"): ("::F:other",)}
+
+
+LAST = '<domain: "my", opset_import: ["": 21, "my": 1]> Last <a> (x) => (y) { y = my.Inner <a: int = @a> (x) }'
+
+
+def varying(outer: str, inner: str) -> set[str]:
+    text = f"""<ir_version: 10, opset_import: ["": 21, "my": 1]>
+    g (float[2] x) => (float[2] y) {{ {outer} }}
+    <domain: "my", opset_import: ["": 21, "my": 1]> Outer <a, b> (x) => (y) {{ {inner} }}
+    <domain: "my", opset_import: ["": 21]> Inner <a> (x) => (y) {{ y = Softmax <axis: int = @a> (x) }}
+    {LAST if "Last" in inner else ""}"""
+    view = GraphView(Model(onnx.parser.parse_model(text)))
+    return {path[0].removeprefix("my::") for path in varying_functions(view)}
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [
+        ("y = my.Outer <a = 1> (x)", "y = my.Inner <a: int = @a> (x)", set()),
+        ("t = my.Outer <a = 1> (x) y = my.Outer <a = 1> (t)", "y = my.Inner <a: int = @a> (x)", set()),
+        ("t = my.Outer <a = 1> (x) y = my.Outer <a = 0> (t)", "y = my.Inner <a = 1> (x)", {"Outer"}),
+        ("t = my.Outer <a = 1> (x) y = my.Outer (t)", "y = my.Inner <a = 1> (x)", {"Outer"}),
+        ("t = my.Outer <a = 1> (x) y = my.Outer <a = 0> (t)", "y = my.Inner <a: int = @a> (x)", {"Outer", "Inner"}),
+        (
+            "t = my.Outer <a = 1> (x) y = my.Outer <a = 0> (t)",
+            "y = my.Last <a: int = @a> (x)",
+            {"Outer", "Last", "Inner"},
+        ),
+        ("y = my.Outer <a = 1> (x)", "t = my.Inner <a = 0> (x) y = my.Inner <a: int = @a> (t)", {"Inner"}),
+        ("y = my.Outer <a = 1> (x)", "t = my.Inner <a = 1> (x) y = my.Inner <a: int = @a> (t)", set()),
+    ],
+)
+def test_functions_whose_attributes_have_several_values(outer: str, inner: str, expected: set[str]) -> None:
+    assert varying(outer, inner) == expected
+
+
+def test_the_nodes_of_such_functions_that_have_their_attributes() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21, "my": 1]>
+    g (float[2] x) => (float[2] y) { t = my.F <a = 0> (x)  y = my.F <a = 1> (t) }
+    <domain: "my", opset_import: ["": 21]> F <a> (x) => (y) { r = Relu (x)  y = Softmax <axis: int = @a> (r) }"""
+    view = GraphView(Model(onnx.parser.parse_model(text)))
+
+    assert {node.op_type for node in nodes_with_several_values(view)} == {"Softmax"}
