@@ -99,7 +99,7 @@ def varying(outer: str, inner: str) -> set[str]:
     g (float[2] x) => (float[2] y) {{ {outer} }}
     <domain: "my", opset_import: ["": 21, "my": 1]> Outer <a, b> (x) => (y) {{ {inner} }}
     <domain: "my", opset_import: ["": 21]> Inner <a> (x) => (y) {{ y = Softmax <axis: int = @a> (x) }}
-    {LAST if "Last" in inner else ""}"""
+    {LAST if "Last" in outer + inner else ""}"""
     view = GraphView(Model(onnx.parser.parse_model(text)))
     return {path[0].removeprefix("my::") for path in varying_functions(view)}
 
@@ -117,6 +117,8 @@ def varying(outer: str, inner: str) -> set[str]:
             "y = my.Last <a: int = @a> (x)",
             {"Outer", "Last", "Inner"},
         ),
+        ("t = my.Outer <a = 1> (x) u = my.Outer (t) y = my.Last <a = 1> (u)", "y = Relu (x)", {"Outer"}),
+        ("t = my.Outer <a = 1> (x) y = my.Outer <a = 0> (t)", "y = my.Outer <a: int = @a> (x)", {"Outer"}),
         ("y = my.Outer <a = 1> (x)", "t = my.Inner <a = 0> (x) y = my.Inner <a: int = @a> (t)", {"Inner"}),
         ("y = my.Outer <a = 1> (x)", "t = my.Inner <a = 1> (x) y = my.Inner <a: int = @a> (t)", set()),
     ],
@@ -127,8 +129,14 @@ def test_functions_whose_attributes_have_several_values(outer: str, inner: str, 
 
 def test_the_nodes_of_such_functions_that_have_their_attributes() -> None:
     text = """<ir_version: 10, opset_import: ["": 21, "my": 1]>
-    g (float[2] x) => (float[2] y) { t = my.F <a = 0> (x)  y = my.F <a = 1> (t) }
-    <domain: "my", opset_import: ["": 21]> F <a> (x) => (y) { r = Relu (x)  y = Softmax <axis: int = @a> (r) }"""
+    g (float[2] x, bool c) => (float[2] y) { t = my.F <a = 0> (x, c)  u = my.F <a = 1> (t, c)  y = my.G <a = 1> (u) }
+    <domain: "my", opset_import: ["": 21]> F <a> (x, c) => (y) {
+        r = Relu (x)
+        [f] s = Softmax <axis: int = @a> (r)
+        y = If (c) <then_branch = t () => (p) { [body] p = Softmax <axis: int = @a> (s) },
+                    else_branch = e () => (q) { q = Softmax <axis = 0> (s) }>
+    }
+    <domain: "my", opset_import: ["": 21]> G <a> (x) => (y) { [g] y = Softmax <axis: int = @a> (x) }"""
     view = GraphView(Model(onnx.parser.parse_model(text)))
 
-    assert {node.op_type for node in nodes_with_several_values(view)} == {"Softmax"}
+    assert sorted(node.label for node in nodes_with_several_values(view)) == ["body", "f"]

@@ -247,3 +247,16 @@ def test_the_calls_of_a_function_are_in_the_order_of_the_walk():
 
     calls = {scope.path: [node.key[0] for node in scope.calls] for scope in view.scopes if scope.calls}
     assert calls == {("my::Outer",): ["y", "z"], ("my::Inner",): ["a", "y"], ("my::Endless",): ["y"]}
+
+
+@pytest.mark.parametrize(("functions", "value"), [(1, 3), (2, 3), (63, 3), (64, 3), (65, 7)])
+def test_attributes_are_followed_through_64_functions(functions: int, value: int):
+    text = """<ir_version: 10, opset_import: ["": 21, "my": 1]>
+    g (float[2] x) => (float[2] y) { y = my.F1 <a = 3> (x) }
+    """
+    for number in range(1, functions + 1):
+        operator = f"my.F{number + 1} <a: int = @a>" if number < functions else "Softmax <axis: int = @a>"
+        text += f'<domain: "my", opset_import: ["": 21, "my": 1]> F{number} <a> (x) => (y) {{ y = {operator} (x) }}\n'
+    last = list(GraphView(text_model(text)).nodes())[-1]
+
+    assert (last.op_type, last.attribute("axis", 7)) == ("Softmax", value)
