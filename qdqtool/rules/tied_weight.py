@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
-import onnx
 from onnx import TensorProto
 
 from qdqtool import ops
@@ -87,7 +86,7 @@ class TiedWeight(Rule):
         yield from _copies(context)
         for entry in context.qdq.nodes:
             value = entry.data
-            if value is None or value.initializer is None or value in seen or len(value.uses) == 1:
+            if value is None or value.initializer is None or value in seen:
                 continue
             seen.add(value)
             problem = _problem(context, value)
@@ -105,7 +104,7 @@ class TiedWeight(Rule):
 def _problem(context: RuleContext, value: Value) -> str | None:
     entries = [entry for use in value.uses if use.index == 0 and (entry := context.qdq.get(use.node)) is not None]
     others = [use.node for use in value.uses if context.qdq.get(use.node) is None]
-    if others and context.elem_type(value) != onnx.TensorProto.INT8:
+    if others and context.elem_type(value) in FLOAT_TYPES:
         return f"is quantized for one reader and float for {others[0].op_type} '{others[0].label}'"
     first = entries[0]
     if any(_same_axis(context, first, entry) and _differs(context, first, entry) for entry in entries[1:]):

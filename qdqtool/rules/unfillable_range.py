@@ -101,9 +101,10 @@ class UnfillableRange(Rule):
         if not entries:
             return
         spans = Spans(context)
-        judged = {entry: found for entry in entries if (found := _compared(spans, entry)) is not None}
-        for entry, found in judged.items():
-            if found.times > MOST_UNUSED and not _is_filled_beside(context, entry, judged):
+        compared = [found for entry in entries if (found := _compared(spans, entry)) is not None]
+        judged: Mapping[QdqNode | None, _Compared] = {found.entry: found for found in compared}
+        for found in compared:
+            if found.times > MOST_UNUSED and not _is_filled_beside(context, found.entry, judged):
                 yield _fault(context, found)
 
 
@@ -128,14 +129,16 @@ def _compared(spans: Spans, entry: QdqNode) -> _Compared | None:
     values, given = spans.of(entry.data), spans.range_of(entry)
     if values is None or given is None or not 0 < values.width < math.inf:
         return None
-    producer = entry.data.producer if entry.data is not None else None
-    if producer is not None and ops.traits(producer).bound is not None:
+    # Of constants, which are no activations, and of what some node makes the values are known.
+    assert entry.data is not None
+    assert entry.data.producer is not None
+    if ops.traits(entry.data.producer).bound is not None:
         # Behind a Sigmoid or Softmax tools choose all values that it can make, not those that it makes here.
         values = Span(values.low, values.high, source=values.source)
     return _Compared(entry, given, values, given.width / values.width)
 
 
-def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqNode, _Compared]) -> bool:
+def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqNode | None, _Compared]) -> bool:
     """Return whether another input of a reader has the same scale and fills its range.
 
     Operators such as Concat want one scale for all their inputs, that of the widest.
@@ -145,16 +148,18 @@ def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqN
     for reader in readers:
         for index in range(len(reader.proto.input)):
             beside = qdq.dequantizer_of(reader.input(index))
-            other = qdq.maker(beside.data) if beside is not None else None
-            found = judged.get(other) if other is not None and other is not entry else None
+            found = judged.get(qdq.maker(beside.data)) if beside is not None else None
             if found is not None and found.times <= MOST_UNUSED and _scale(context, found.entry) == scale:
                 return True
     return False
 
 
 def _scale(context: RuleContext, entry: QdqNode) -> float:
+    """Return the largest scale of a Q whose range is known."""
     scale = context.array(entry.scale)
-    return context.bounds(entry.scale, scale).high if entry.scale is not None and scale is not None else math.nan
+    assert entry.scale is not None
+    assert scale is not None
+    return context.bounds(entry.scale, scale).high
 
 
 def _fault(context: RuleContext, found: _Compared) -> Fault:
@@ -179,7 +184,8 @@ def _fault(context: RuleContext, found: _Compared) -> Fault:
 
 def _impact(found: _Compared, scale: float) -> Impact:
     fmt = format_of(found.entry.quantized_type)
-    if fmt is None or fmt.kind != "integer":
+    assert fmt is not None
+    if fmt.kind != "integer":
         # A float format loses bits only where values fall below its smallest normal number.
         return CAUTION
     # Tools give a scale of 1 to a tensor of zeros, such as that of a dead Relu.

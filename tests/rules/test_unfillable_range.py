@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto as T
 from onnx import numpy_helper
@@ -104,6 +105,97 @@ def test_inputs_of_one_concat_may_share_the_scale_of_the_widest(scale: float, re
     )
 
     assert [each.node for each in findings(model)] == reported
+
+
+STORED = """
+    float quarter = {0.25}, float half = {0.5}, float two = {2}, float least = {1},
+    float[2,1] fixed = {0.01, 0.02}, int8 z = {0}
+"""
+
+
+def told(body: str, **scales: float) -> list[tuple[str, str]]:
+    """Node and severity of each finding; ``c`` and ``e`` are int8 codes, ``x`` is float, ``m`` a scale."""
+    text = f"""<ir_version: 10, opset_import: ["": 21]>
+        g (int8[1,2] c, int8[1,2] e, float[1,2] x, float m) => (float y) <{STORED}> {{ {body} }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.extend(tensor(name, value) for name, value in scales.items())
+    return [(each.node, each.severity) for each in findings(model)]
+
+
+@pytest.mark.parametrize(
+    ("front", "times", "severity"),
+    [
+        (0.25, 8, None),
+        (0.25, 8.01, "warning"),
+        (0.25, 9, "warning"),
+        (0.25, 60, "warning"),
+        (0.5, 63.9, "warning"),
+        (0.5, 64, "warning"),
+        (0.5, 64.1, "error"),
+        (0.5, 70, "error"),
+        (2 / 128, 128, "error"),
+        # A tensor of zeros, such as that of a dead Relu, has a scale of 1.
+        (1 / 128, 128, "warning"),
+    ],
+)
+def test_a_range_may_be_8_times_as_wide_and_4_codes_are_few(front: float, times: float, severity: str | None):
+    found = told("d = DequantizeLinear (c, s) r = Identity (d) q = QuantizeLinear (r, t, z)", s=front, t=front * times)
+
+    assert found == ([("QuantizeLinear -> q", severity)] if severity else [])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "q = QuantizeLinear ()",
+        "q = QuantizeLinear (nowhere, two, z)",
+        "q = QuantizeLinear (x, two, z)",
+        # Weights are judged by another rule.
+        "q = QuantizeLinear (fixed, two, z)",
+        "d = DequantizeLinear (c, s) q = QuantizeLinear (d, m, z)",
+        "d = DequantizeLinear (c, s) q = QuantizeLinear (d)",
+        # What has one value only.
+        "d = DequantizeLinear (c, s) r = Clip (d, least, least) q = QuantizeLinear (r, two, z)",
+        # A bounded function, whatever it reads.
+        "d = DequantizeLinear (c, s) r = Sigmoid (d) q = QuantizeLinear (r, s, z)",
+    ],
+)
+def test_of_a_range_that_cannot_be_compared_nothing_is_said(body: str):
+    assert told(body, s=0.01) == []
+
+
+def test_behind_a_sigmoid_a_range_wider_than_its_values_is_reported():
+    found = told("d = DequantizeLinear (c, s) r = Sigmoid (d) q = QuantizeLinear (r, quarter, z)", s=0.01)
+
+    assert found == [("QuantizeLinear -> q", "warning")]
+
+
+NARROW = "d = DequantizeLinear (c, s) r = Identity (d) q = QuantizeLinear (r, two, z) dq = DequantizeLinear (q, two, z)"
+
+
+@pytest.mark.parametrize(
+    ("beside", "also"),
+    [
+        # Filled, with the same scale: 8 times narrower is wide enough.
+        ("o = DequantizeLinear (e, quarter) p = QuantizeLinear (o, two, z) dp = DequantizeLinear (p, two, z)", None),
+        # Filled, with another scale.
+        ("o = DequantizeLinear (e, half) p = QuantizeLinear (o, half, z) dp = DequantizeLinear (p, half, z)", "q"),
+        # As narrow.
+        ("o = DequantizeLinear (e, s) p = QuantizeLinear (o, two, z) dp = DequantizeLinear (p, two, z)", "qp"),
+        # Nobody knows.
+        ("o = Clip (x, least) p = QuantizeLinear (o, two, z) dp = DequantizeLinear (p, two, z)", "q"),
+        ("p = QuantizeLinear (x, two, z) dp = DequantizeLinear (p, two, z)", "q"),
+        ("dp = Relu (x)", "q"),
+        ("dp = DequantizeLinear (e, two)", "q"),
+        ("dp = DequantizeLinear (dq, two)", "q"),
+        ("dp = Identity (dq)", "q"),
+    ],
+)
+@pytest.mark.parametrize("order", ["dq, dp", "dp, dq"])
+def test_what_fills_the_range_beside(beside: str, also: str | None, order: str):
+    found = told(f"{NARROW} {beside} y = Concat <axis = 1> ({order})", s=0.05)
+
+    assert found == [(f"QuantizeLinear -> {each}", "warning") for each in also or ""]
 
 
 def seeds(model: onnx.ModelProto) -> list[tuple[str, str]]:
