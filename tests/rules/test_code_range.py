@@ -357,3 +357,40 @@ def test_the_extent_of_unused_codes_is_the_bits_that_are_lost():
     assert finding is not None
     assert finding.expected == "codes up to 127"
     assert finding.extent == Extent("unused", 1, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("levels", "share", "limit"),
+    [(1, 100, None), (4, 90, None), (5, 90, "60%"), (8, 50, None), (9, 50, "15%"), (4, 98, "95%"), (8, 70, "60%")],
+)
+def test_fewer_levels_may_have_more_codes_at_the_ends(levels: int, share: int, limit: str | None):
+    """Of 100 codes that are not 0, so many are at the ends, and the others are of ``levels - 1`` magnitudes."""
+    inside = np.resize(np.arange(1, levels) * 5, 100 - share) if levels > 1 else np.zeros(0)
+    finding = only(stored(np.concatenate([np.full(share + 1, 127), inside, np.zeros(20)]), 0.1))
+
+    assert (finding.expected if finding else None) == (f"at most {limit}" if limit else None)
+
+
+@pytest.mark.parametrize(("scale", "count"), [(1e-4, 0), (1.0001e-4, 1), (1.0, 0), (1.0001, 1)])
+def test_the_scales_that_tools_give_to_zeros(scale: float, count: int):
+    model = stored(np.zeros((4, 16)), 0.1)
+    model.graph.initializer[1].CopyFrom(tensor("s", scale, T.DOUBLE))
+
+    assert len(findings(model)) == count
+
+
+def test_the_codes_of_the_examples_are_those_that_a_q_makes():
+    """The saturated ones are those of the wide weight, which has the scale 1, with a scale of 0.025."""
+    rule = rules.get("QN502")
+    models = {each.title: each.model() for each in (*rule.VALID, *rule.INVALID)}
+    weights = {
+        title: onnx.numpy_helper.to_array(each).reshape(-1).astype(int)
+        for title, model in models.items()
+        for each in model.graph.initializer
+        if each.name == "w"
+    }
+
+    wide, saturated = weights["codes over the whole range"], weights["nearly all stored codes at the ends of the range"]
+    assert wide.tolist() == list(range(-126, 127, 4))
+    assert saturated.tolist() == np.clip(wide * 40, -128, 127).tolist()
+    assert sorted(set(weights["codes of 16 at most"].tolist())) == list(range(-16, 17))
