@@ -112,7 +112,7 @@ class BlockSize(Rule):
         tensorrt = target.family == "tensorrt"
         if target.family == "ort-cpu":
             yield from _without_blocks(context)
-        for found in blocks(context):
+        for found in blocks(context) if tensorrt else (*blocks(context), *_vectors(context)):
             legal = _legal_sizes(found, tensorrt=tensorrt)
             size = found.entry.block_size
             if legal is None:
@@ -136,14 +136,15 @@ class BlockSize(Rule):
             )
 
 
+def _vectors(context: RuleContext) -> Iterator[Blocks]:
+    return (found for entry in context.qdq.nodes if (found := vector_blocks(context, entry)) is not None)
+
+
 def _without_blocks(context: RuleContext) -> Iterator[Fault]:
     """Yield what ONNX Runtime refuses when it runs: a block size beside a scale for no blocks."""
     for entry in context.qdq.nodes:
         scale = entry.scale_shape
-        if entry.block_size <= 0 or scale is None or len(scale) > 1:
-            continue
-        found = vector_blocks(context, entry)
-        if found is not None and found.legal_sizes[0] <= entry.block_size <= found.legal_sizes[1]:
+        if entry.block_size <= 0 or scale is None or len(scale) > 1 or vector_blocks(context, entry) is not None:
             continue
         yield Fault(
             message=f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks",
