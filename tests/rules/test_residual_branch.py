@@ -136,3 +136,10 @@ def test_a_dq_in_a_body_is_not_read_outside():
     ((_, fault),) = located(CODE, context)
 
     assert refusal(context, fault.fixes[0]) == "'inside' cannot be read here"
+
+
+def test_a_skip_branch_of_unknown_shape_is_not_judged():
+    proto = model("c = Conv (xd, wd)  u = local.Unknown (n)  uq = QuantizeLinear (u, s, z)  y = Add (c, u)").model.proto
+    proto.graph.value_info.append(helper.make_tensor_value_info("c", T.FLOAT, [1, 2, 2, 2]))
+
+    assert skips(read(proto)) == []
