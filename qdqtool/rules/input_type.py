@@ -66,7 +66,9 @@ class InputType(Rule):
                 if value is None or operand is None or given is None or given in operand.types:
                     continue
                 # Rule QS007 reports codes that a Q makes and no DQ reads, rule QL311 codes that products read.
-                if context.qdq.maker(value) is None and not (node in products and kind(given) in _CODES):
+                maker = context.qdq.maker(value)
+                told = (maker is not None and maker.is_quantize) or (node in products and kind(given) in _CODES)
+                if not told:
                     yield _fault(node, value, given, operand)
                 break
 

@@ -95,3 +95,17 @@ def test_they_find_what_onnx_refuses(data: st.DataObject, op_type: str, opset: i
 )
 def test_the_message_names_tensors_and_types(model: onnx.ModelProto, expected: list[tuple[str, str]]):
     assert found(model) == expected
+
+
+def test_codes_without_a_dq_are_told_once_and_a_dq_is_no_excuse():
+    text = """
+    <ir_version: 10, opset_import: ["": 21]>
+    g (float[2,3] x) => (float[N,3] y, int8[2,3] z) <float s = {1}, int8 zero = {0}> {
+        q = QuantizeLinear (x, s, zero)
+        d = DequantizeLinear (q, s, zero)
+        y = Gather (x, d)
+        z = Sqrt (q)
+    }
+    """
+    codes = [code for code, _ in found(onnx.parser.parse_model(text))]
+    assert sorted(codes) == ["QL306", "QS007", "QT413"]

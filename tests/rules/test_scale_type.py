@@ -1,5 +1,8 @@
 """Types of scales: by target, by opset, and by the type of the data."""
 
+import contextlib
+
+import onnx
 import pytest
 from onnx import TensorProto as T
 from support.corpus._case import graph_model, tensor
@@ -53,6 +56,28 @@ def test_scales_of_types_that_no_target_reads(scale: str, target: str):
     message = f"scale 's' of this DQ has type {word}"
 
     assert found == ([] if word in LEGAL[target].split(", ") else [(message, word, LEGAL[target])])
+
+
+@pytest.mark.parametrize("target", LEGAL)
+@pytest.mark.parametrize(
+    ("opset", "data", "legal"),
+    [
+        (18, T.INT32, LEGAL["onnx"]),
+        (19, T.INT32, None),
+        (22, T.INT32, None),
+        (22, T.FLOAT, "float32"),
+        (23, T.FLOAT, None),
+    ],
+)
+def test_a_whole_scale_is_legal_to_onnx_alone(opset: int, data: int, legal: str | None, target: str):
+    """As onnx's checker says, asked here too."""
+    context = quantizer(data, T.INT32, opset)
+    legal = legal if target == "onnx" else LEGAL[target]
+
+    assert expected(context, target) == ([] if legal is None else [legal])
+    if target == "onnx":
+        with pytest.raises(onnx.shape_inference.InferenceError) if legal else contextlib.nullcontext():
+            onnx.checker.check_model(context.model.proto, full_check=True)
 
 
 @pytest.mark.parametrize(("output", "found"), [(16, ["an output type other than bfloat16"]), (10, []), (1, [])])
