@@ -110,7 +110,6 @@ def test_an_unknown_type_or_shape_is_no_fault():
         ([], ["N"], set()),
         (["N", 4], [4], set()),
     ],
-    ids=str,
 )
 def test_shapes(zero: list[int | str], scale: list[int | str], faulty: set[str]):
     proto = pair("int8 z = {0}").model.proto
