@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -147,7 +148,8 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path, signal: str) ->
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a line of a shell; ``qdqtool`` in it is this one."""
-    command = line.replace("qdqtool", f"'{sys.executable}' -m qdqtool")
+    # Not within a path: the folder of the project has the same name.
+    command = re.sub(r"(?<!/)\bqdqtool ", f"'{sys.executable}' -m qdqtool ", line)
     words = ["/bin/bash", "-c", f"set -o pipefail; {command}"]
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
 

@@ -106,18 +106,17 @@ class ScaleType(Rule):
 
 
 def _expected(context: RuleContext, entry: QdqNode, target: Target, given: str) -> str | None:
-    opset = entry.node.scope.opset
-    # ONNX lets a Q of int32 have a scale of int32; ONNX Runtime and TensorRT do not.
-    whole = given == "int32" and entry.is_quantize and opset >= FIRST_OPSET_WITH_SHARED_TYPES and target.id == "onnx"
-    if given not in target.scale_types and not whole:
+    data, opset = kind(context.elem_type(entry.data)), entry.node.scope.opset
+    # From opset 23 on ONNX allows different types. ONNX Runtime accepts such models, but fails when it runs a mix of
+    # float32 and float16.
+    free = target.id == "onnx" and opset >= FIRST_OPSET_WITH_FREE_TYPES
+    shared = target.id == "onnx" and data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES
+    # ONNX Runtime and TensorRT read no scale of int32.
+    if given not in target.scale_types and not (given == "int32" and entry.is_quantize and (free or shared)):
         return listed(target.scale_types)
     if target.family == "tensorrt":
         return None
     if entry.is_quantize:
-        data = kind(context.elem_type(entry.data))
-        # ONNX allows different types from opset 23 on. ONNX Runtime accepts such models, but fails when it runs a mix
-        # of float32 and float16.
-        free = target.id == "onnx" and opset >= FIRST_OPSET_WITH_FREE_TYPES
         bound = data in FLOATS or (data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES)
         return data if bound and data != given and not free else None
     # ONNX Runtime has no CPU kernel for Q or DQ of bfloat16.

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import stat
 import subprocess
 import sys
@@ -26,7 +27,8 @@ def model(tmp_path: Path) -> Path:
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     """Run a line; ``qdqtool`` in it is this one."""
-    command = line.replace("qdqtool", f"'{sys.executable}' -m qdqtool")
+    # Not within a path: the folder of the project has the same name.
+    command = re.sub(r"(?<!/)\bqdqtool ", f"'{sys.executable}' -m qdqtool ", line)
     return subprocess.run(["/bin/sh", "-c", command], cwd=folder, capture_output=True, check=False, timeout=100)
 
 

@@ -65,7 +65,7 @@ def test_scales_of_types_that_no_target_reads(scale: str, target: str):
         (18, T.INT32, LEGAL["onnx"]),
         (19, T.INT32, None),
         (22, T.INT32, None),
-        (22, T.FLOAT, "float32"),
+        (22, T.FLOAT, LEGAL["onnx"]),
         (23, T.FLOAT, None),
     ],
 )

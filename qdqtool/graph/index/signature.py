@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,19 +80,19 @@ def signature_of(op_type: str, opset: int) -> Signature | None:
     return Signature(
         types={name: int(attribute.type) for name, attribute in attributes.items()},
         required=frozenset(name for name, attribute in attributes.items() if attribute.required),
-        operands=[_operand(formal) for formal in schema.inputs],
-        results=[_operand(formal) for formal in schema.outputs],
+        operands=[_operand(formal, {_OPTIONS.Single, _OPTIONS.Variadic}) for formal in schema.inputs],
+        results=[_operand(formal, {_OPTIONS.Single}) for formal in schema.outputs],
         inputs=(schema.min_input, schema.max_input),
         outputs=(schema.min_output, schema.max_output),
         is_withdrawn=schema.deprecated,
     )
 
 
-def _operand(formal: onnx.defs.OpSchema.FormalParameter) -> Operand:
+def _operand(formal: onnx.defs.OpSchema.FormalParameter, required: Collection[object]) -> Operand:
     return Operand(
         name=formal.name,
-        # onnx's checker allows gaps in a variadic operand; ONNX Runtime 1.27 ends with a segmentation fault at some.
-        is_required=formal.option == _OPTIONS.Single or (formal.option == _OPTIONS.Variadic and formal.is_homogeneous),
+        # onnx's checker allows gaps in variadic inputs; ONNX Runtime 1.31.1 ends with a segmentation fault at some.
+        is_required=formal.option in required and formal.is_homogeneous,
         types=frozenset(map(_elem_type, filter(_TENSOR.fullmatch, formal.types))),
         variable=formal.type_str,
         is_homogeneous=formal.is_homogeneous,
