@@ -26,4 +26,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     models = real_models()
     skipped = pytest.param(None, marks=pytest.mark.skip(reason=f"{REAL_MODELS} is not set"))
-    metafunc.parametrize("real_model", models or [skipped], ids=[path.stem for path in models] or ["none"])
+    metafunc.parametrize(
+        "real_model", models or [skipped], ids=[path.stem for path in models] or ["none"], scope="module"
+    )

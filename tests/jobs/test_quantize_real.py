@@ -30,22 +30,25 @@ NEAR_ZERO = ("obj_8", "obj_16", "obj_32")
 """Outputs of the face detector that say how sure it is of a face: on noise they are all but zero."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def shapes(real_model: Path) -> dict[str, tuple[int, ...]]:
     return SHAPES.get(real_model.stem, {})
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(scope="module", params=FORMATS)
 def mode(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture
-def quantized(mode: str, real_model: Path, shapes: dict[str, tuple[int, ...]], tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def quantized(
+    mode: str, real_model: Path, shapes: dict[str, tuple[int, ...]], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    output = tmp_path_factory.mktemp("quantized") / "q.onnx"
     options = QuantizeOptions(recipe=Recipe(quantize_mode=mode, input_shapes=shapes))
-    report = quantize_model(real_model, RandomData(seed=0, samples=8), tmp_path / "q.onnx", options)
+    report = quantize_model(real_model, RandomData(seed=0, samples=8), output, options)
     assert all(step.max_difference is None or step.max_difference <= step.limit for step in report.preparation)
-    return tmp_path / "q.onnx"
+    return output
 
 
 def test_the_result_passes_validate_for_every_target(quantized):

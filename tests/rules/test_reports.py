@@ -1,7 +1,8 @@
 """What every rule reports, and what each of its fixes would edit, word for word: ``tests/golden/findings``.
 
 There is a file for the INVALID examples of each rule, and one for a sample of each group of the corpus with all rules
-at work. After a change that is meant, write the files again and read what git shows:
+at work. The models of the corpus are read once for all rules. After a change that is meant, write the files again and
+read what git shows:
 
     QDQTOOL_WRITE_GOLDEN=1 pytest tests/rules/test_reports.py
 """
@@ -35,20 +36,10 @@ def test_what_a_rule_reports_of_its_examples(rule: Rule):
     compare(GOLDEN / f"{rule.code}.txt", lines)
 
 
-@pytest.mark.parametrize(
-    ("group", "case"),
-    [pytest.param(group, case, id=f"{group}: {case.name}") for group in corpus.GROUPS for case in corpus.sample(group)],
-)
-def test_what_all_rules_report_of_a_model_of_the_corpus(group: str, case: Case):
-    file = GOLDEN / f"corpus_{group.replace(' ', '_')}.txt"
-    if os.environ.get(WRITE):
-        write_group(group, file)
-    assert reported(case) == sections(file)[case.name]
-
-
 @pytest.mark.parametrize("rule", rules.catalogue(), ids=lambda rule: rule.code)
 def test_what_a_rule_reports_of_the_whole_corpus(rule: Rule):
-    """The same, with models that are read once for all rules, so that a fault in one is noticed at once."""
+    if os.environ.get(WRITE):
+        write_groups()
     assert list(reports_of(rule)) == in_files()[rule.code]
 
 
@@ -74,7 +65,7 @@ def in_files() -> dict[str, list[tuple[str, list[str]]]]:
     """What the files of the corpus say of each rule, model by model."""
     found: dict[str, list[tuple[str, list[str]]]] = {rule.code: [] for rule in rules.catalogue()}
     for group in corpus.GROUPS:
-        for name, lines in sections(GOLDEN / f"corpus_{group.replace(' ', '_')}.txt").items():
+        for name, lines in sections(file_of(group)).items():
             by_code: dict[str, list[str]] = {}
             for finding in findings(lines):
                 by_code.setdefault(finding[0][:5], []).extend(finding)
@@ -89,14 +80,19 @@ def findings(lines: list[str]) -> Iterator[list[str]]:
     yield from (lines[start:stop] for start, stop in itertools.pairwise([*starts, len(lines)]))
 
 
+@functools.cache
+def write_groups() -> None:
+    for group in corpus.GROUPS:
+        lines = [line for case in corpus.sample(group) for line in (f"# {case.name}", *reported(case))]
+        file_of(group).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def reported(case: Case) -> list[str]:
     return list(described(case.model, rules.catalogue(), case.compute_capabilities))
 
 
-@functools.cache
-def write_group(group: str, file: Path) -> None:
-    lines = [line for case in corpus.sample(group) for line in (f"# {case.name}", *reported(case))]
-    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+def file_of(group: str) -> Path:
+    return GOLDEN / f"corpus_{group.replace(' ', '_')}.txt"
 
 
 @functools.cache
@@ -113,13 +109,12 @@ def sections(file: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("group", corpus.GROUPS)
 def test_the_file_of_a_group_has_its_models_and_no_others(group: str):
-    file = GOLDEN / f"corpus_{group.replace(' ', '_')}.txt"
-    assert list(sections(file)) == [case.name for case in corpus.sample(group)]
+    assert list(sections(file_of(group))) == [case.name for case in corpus.sample(group)]
 
 
 def test_there_is_no_file_of_a_rule_that_is_gone():
-    known = {rule.code for rule in RULES} | {f"corpus_{group.replace(' ', '_')}" for group in corpus.GROUPS}
-    assert {path.stem for path in GOLDEN.iterdir()} == known
+    known = {f"{rule.code}.txt" for rule in RULES} | {file_of(group).name for group in corpus.GROUPS}
+    assert {path.name for path in GOLDEN.iterdir()} == known
 
 
 def compare(file: Path, lines: Iterable[str]) -> None:
