@@ -8,7 +8,6 @@ from qdqtool.targets import Target
 
 # Rule QS012 compares declared types, rule QS011 looks at output_dtype.
 _OTHER_RULES = "Inferred elem type differs", "output_dtype "
-_DECLARED_OTHERWISE = "Inferred shape and existing shape differ"
 
 
 class ShapeMismatch(Rule):
@@ -59,9 +58,9 @@ class ShapeMismatch(Rule):
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Ask onnx's shape inference."""
-        tolerated = (*_OTHER_RULES, *([_DECLARED_OTHERWISE] if target.family == "ort-cpu" else []))
         scopes = {scope.path: scope for scope in context.view.scopes}
-        for found in context.types.contradictions:
-            if not found.text.startswith(tolerated):
+        types, corrects = context.types, target.family == "ort-cpu"
+        for found in types.contradictions_of_inferred if corrects else types.contradictions:
+            if not found.text.startswith(_OTHER_RULES):
                 node = scopes[found.scope].nodes[found.position]
                 yield Fault(message=f"shape inference: {found.text}", node=node, found=found.text)

@@ -70,6 +70,15 @@ def test_onnx_runtime_corrects_a_wrong_declaration(shape: list[int]):
     assert text.startswith("Inferred shape and existing shape differ in ")
 
 
+def test_onnx_runtime_goes_on_with_what_it_corrected():
+    """``m`` is declared with two axes and has one, so that the Softmax has no axis 1."""
+    model = model_of(node("Squeeze", "x", output="m"), node("Softmax", "m", axis=1), x=[1, 3])
+    model.graph.value_info.append(helper.make_tensor_value_info("m", FLOAT, [1, 3]))
+    assert [name for name, _ in found(model, "onnx")] == ["Squeeze -> m"]
+    assert [name for name, _ in found(model, "ort-cpu")] == ["Softmax -> y"]
+    assert ort_refuses(model) is not None
+
+
 def test_what_follows_from_a_fault_is_not_another_one():
     """The second MatMul has an input without a type, since the first one makes nothing."""
     model = model_of(node("MatMul", "x", "w", output="m"), node("MatMul", "m", "w"), x=[2, 3], w=[4, 5])

@@ -71,11 +71,13 @@ def infer_types(proto: onnx.ModelProto) -> Inferred:
     return Inferred(_infer(proto, follow_numbers=True) or plain, is_sound)
 
 
-def contradictions(proto: onnx.ModelProto) -> list[Contradiction]:
+def contradictions(proto: onnx.ModelProto, *, believe_shapes: bool = True) -> list[Contradiction]:
     """Return what shape inference says of nodes that contradict their operators, of each node once.
 
     Args:
         proto: A model of which :func:`infer_types` said that it is not sound; it is changed.
+        believe_shapes: Whether inference goes on with the shapes that the model declares of what its nodes make. ONNX
+            Runtime goes on with those that it infers.
     """
     places: list[tuple[ScopePath, int]] = []
     for path, container in walk(proto):
@@ -85,6 +87,8 @@ def contradictions(proto: onnx.ModelProto) -> list[Contradiction]:
         if isinstance(container, onnx.GraphProto):
             # onnx 1.23.2 takes the rank of a sparse initializer for 0.
             container.ClearField("sparse_initializer")
+            for info in () if believe_shapes else (*container.value_info, *container.output):
+                info.type.tensor_type.ClearField("shape")
     told = ""
     try:
         onnx.shape_inference.infer_shapes(_without_endless(proto), strict_mode=True)

@@ -93,6 +93,13 @@ class TensorTypes:
         """What shape inference says of nodes whose inputs do not fit their operator."""
         return [] if self._is_sound else contradictions(_without_weights(self._view.model.proto))
 
+    @cached_property
+    def contradictions_of_inferred(self) -> Sequence[Contradiction]:
+        """The same, where inference does not believe the shapes that the model declares of what its nodes make."""
+        if self._is_sound:
+            return []
+        return contradictions(_without_weights(self._view.model.proto), believe_shapes=False)
+
     def _collect(self, proto: onnx.ModelProto, root: ScopePath = ()) -> None:
         for path, container in walk(proto):
             if not isinstance(container, onnx.GraphProto):
