@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,12 @@ from qdqtool.graph.io.tensors import make_tensor
 
 BATCH = 2
 """The first extent of every input; where it is dynamic it is called N."""
+
+
+@cache
+def _below(bound: int) -> st.SearchStrategy[int]:
+    """Return the strategy of 0 to ``bound - 1``, made once: a model draws a hundred of them."""
+    return st.integers(0, bound - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +61,11 @@ class Growing:
 
     def chance(self, one_in: int) -> bool:
         """Return True once in so many draws; Hypothesis shrinks it to False."""
-        return self.draw(st.integers(0, one_in - 1)) == one_in - 1
+        return self.draw(_below(one_in)) == one_in - 1
 
     def pick(self, *choices: Any) -> Any:
         """Return one of the choices; Hypothesis shrinks it to the first."""
-        return self.draw(st.sampled_from(choices))
+        return choices[self.draw(_below(len(choices)))]
 
     def new_name(self, stem: str = "t") -> str:
         self._count += 1
