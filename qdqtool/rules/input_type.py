@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.index.qdq import is_qdq
-from qdqtool.graph.index.signature import Operand, signature_of
+from qdqtool.graph.index.signature import Operand
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
@@ -53,13 +52,10 @@ class InputType(Rule):
     )
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
-        """Compare the inputs of every node of the default domain but Q and DQ, which have rules of their own."""
+        """Compare the inputs of every node with what its operator takes."""
         del target
         products = {product.node for product in context.products}
-        for node in context.nodes:
-            signature = None if node.domain or is_qdq(node) else signature_of(node.op_type, node.scope.opset)
-            if signature is None:
-                continue
+        for node, signature in context.operators:
             for index in range(len(node.proto.input)):
                 value, operand = node.input(index), signature.operand(index)
                 given = context.elem_type(value)

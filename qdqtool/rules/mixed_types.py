@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.index.qdq import is_qdq
-from qdqtool.graph.index.signature import signature_of
+from qdqtool.graph.index.signature import Signature
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
@@ -65,22 +64,19 @@ class MixedTypes(Rule):
     )
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
-        """Compare the inputs of every node of the default domain but Q and DQ, which have rules of their own."""
+        """Compare the inputs of every node with each other."""
         # Rule QL311 compares the operands of products.
         products = {product.node for product in context.products}
-        for node in context.nodes:
-            if node.domain or is_qdq(node) or node in products:
-                continue
-            if target.family != "tensorrt" or node.op_type in _REFUSED_BY_TENSORRT:
-                yield from _faults(context, node)
+        for node, signature in context.operators:
+            if node not in products and (target.family != "tensorrt" or node.op_type in _REFUSED_BY_TENSORRT):
+                yield from _faults(context, node, signature)
 
 
-def _faults(context: RuleContext, node: NodeView) -> Iterator[Fault]:
+def _faults(context: RuleContext, node: NodeView, signature: Signature) -> Iterator[Fault]:
     """Yield the first contradiction in a node."""
-    signature = signature_of(node.op_type, node.scope.opset)
     first: dict[str, tuple[Value, int]] = {}
     for index in range(len(node.proto.input)):
-        value, operand = node.input(index), signature.operand(index) if signature is not None else None
+        value, operand = node.input(index), signature.operand(index)
         given = context.elem_type(value)
         if value is None or given is None or operand is None or not operand.is_homogeneous:
             continue

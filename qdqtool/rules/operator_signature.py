@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from onnx import AttributeProto
 
-from qdqtool.graph.index.qdq import is_qdq
-from qdqtool.graph.index.signature import Operand, Signature, signature_of
+from qdqtool.graph.index.signature import Operand, Signature
 from qdqtool.graph.index.view import NodeView
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
@@ -21,9 +20,10 @@ class OperatorSignature(Rule):
 
     Why it matters: who raises the opset number of a model by hand, for a type such as int4, leaves nodes behind that
     are written for the old one: from opset 13 Squeeze takes its axes as an input, from 18 every reduction does. onnx's
-    checker and ONNX Runtime refuse the model. TensorRT's parser reads most old attributes at any opset.
+    checker and ONNX Runtime refuse the model, as they do where a node lacks an input. TensorRT's parser reads most old
+    attributes at any opset.
 
-    Bad: ReduceMean <axes = [1]> at opset 19; Clip with two inputs for its bounds at opset 6.
+    Bad: ReduceMean <axes = [1]> at opset 19; Clip with two inputs for its bounds at opset 6; Add of one tensor.
 
     Good: a model that was converted to the opset that it names.
     """
@@ -32,8 +32,8 @@ class OperatorSignature(Rule):
     name = "target.operator-signature"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
     remedy = (
-        "give the model the opset number that it was written for, and raise it with onnx.version_converter, or export "
-        "it at the opset that is needed"
+        "give the node what its operator has at this opset; where the opset number was raised by hand, set the one "
+        "that the model was written for and raise it with onnx.version_converter, or export the model anew"
     )
     VALID = (
         Example(
@@ -76,14 +76,11 @@ class OperatorSignature(Rule):
     )
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
-        """Compare every node of the default domain but Q and DQ, which have rules of their own, with its operator."""
+        """Compare every node with its operator."""
         del target
-        for node in context.nodes:
-            signature = None if node.domain or is_qdq(node) else signature_of(node.op_type, node.scope.opset)
-            # Rule QT411 reports operators that are not there.
-            if signature is None or signature.is_withdrawn:
-                continue
-            problem = _problem(node, signature)
+        for node, signature in context.operators:
+            # Rule QT411 reports operators that an opset has withdrawn.
+            problem = None if signature.is_withdrawn else _problem(node, signature)
             if problem is not None:
                 message, expected = problem
                 found = f"{node.op_type} at opset {node.scope.opset}"

@@ -15,7 +15,7 @@ class ShapeMismatch(Rule):
 
     Why it matters: matrices that do not fit, or an axis behind the last one, contradict the operator. onnx's checker
     and ONNX Runtime refuse the model. Where only a declared shape is wrong, ONNX Runtime corrects it. What onnx's
-    shape inference does not look at, such as the channels of a Conv, is found by ``qdqtool check``.
+    shape inference does not look at, such as the channels of a Conv, is rule QS014's.
 
     Bad: a MatMul of matrices [2, 3] and [4, 5]; Softmax on axis 7 of two.
 

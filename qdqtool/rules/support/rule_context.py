@@ -14,7 +14,8 @@ import onnx
 from qdqtool import ops
 from qdqtool.errors import ModelError
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.qdq import QdqNode, same_constant
+from qdqtool.graph.index.qdq import QdqNode, is_qdq, same_constant
+from qdqtool.graph.index.signature import Signature, signature_of
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.io.text import check_text
 from qdqtool.graph.model import Model
@@ -88,6 +89,19 @@ class RuleContext:
     def memo(self, code: str) -> Memo[Any]:
         """Return the results of a rule for this model."""
         return self._memos[code]
+
+    @cached_property
+    def operators(self) -> tuple[tuple[NodeView, Signature], ...]:
+        """The nodes of ONNX's own domain with what ONNX says of their operators at their opset.
+
+        Without Q and DQ, which have rules of their own, and without operators that the opset does not have.
+        """
+        known = (
+            (node, signature_of(node.op_type, node.scope.opset))
+            for node in self.nodes
+            if not node.domain and not is_qdq(node)
+        )
+        return tuple((node, signature) for node, signature in known if signature is not None)
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
