@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qdqtool.cli._options import ComputedHelp, constant_data_option, samples_option, shapes_option
+from qdqtool.cli._options import ComputedHelp, constant_data_option, samples_option, shapes_option, values_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
             "float, or take them out first.",
         ),
         shapes_option("--input-shapes", "Fix the shape of an input, and fold what that decides"),
+        values_option("Make an input a constant, and fold what that decides"),
         *PREPARATION_OPTIONS,
     )
     return _all(options)
@@ -140,7 +141,7 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         ArgumentError: A name is unknown.
         UsageError: A shape is malformed.
     """
-    from qdqtool.data.input_shapes import parse_shapes
+    from qdqtool.data.input_shapes import parse_numbers, parse_shapes
     from qdqtool.planning.existing import Existing
     from qdqtool.planning.placement import Selection
     from qdqtool.planning.recipe import Recipe
@@ -153,6 +154,7 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         target=values.pop("target"),
         existing=Existing(values.pop("existing")),
         input_shapes=parse_shapes(values.pop("input_shapes"), "--input-shapes"),
+        input_values=parse_numbers(values.pop("input_values"), "--input-values"),
         selection=Selection(**{name: tuple(values.pop(name)) for name in SELECTING}),
         preparation=make_preparation(values),
     )

@@ -183,6 +183,11 @@ def shapes_option(name: str, what: str, metavar: str = "NAME:1x3x320x320") -> Ca
     return click.option(name, multiple=True, metavar=metavar, help=f"{what}; several with commas, or the option again.")
 
 
+def values_option(what: str) -> Callable[[Decorated], Decorated]:
+    """The option ``--input-values``; :func:`qdqtool.data.input_shapes.parse_numbers` reads it."""
+    return shapes_option("--input-values", what, "NAME:16000")
+
+
 def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:
     """Print a report: JSON, or text by the renderer ``qdqtool.report.text.<kind>``, which ``--quiet`` suppresses.
 

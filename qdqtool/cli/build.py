@@ -13,6 +13,7 @@ from qdqtool.cli._options import (
     output_option,
     samples_option,
     shapes_option,
+    values_option,
     verbosity_options,
 )
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
@@ -35,6 +36,7 @@ LAYOUT = Layout(
             "max_shape_values",
             "calib_data",
             "input_shapes",
+            "input_values",
         ),
         "Gates": ("require_precision", "skip_validate"),
         "Report": ("export_layer_info", "verbose_log", *REPORT),
@@ -65,6 +67,7 @@ LAYOUT = Layout(
 @shapes_option("--opt-shapes", "Shapes to optimize for; alone they are the only ones")
 @shapes_option("--max-shapes", "Largest shapes of dynamic inputs")
 @shapes_option("--input-shapes", "Fix the shape of an input, and fold what that decides")
+@values_option("Make an input a constant, and fold what that decides")
 @shapes_option("--min-shape-values", "Smallest values of inputs that decide shapes", "NAME:2x-1")
 @shapes_option("--opt-shape-values", "Values to optimize for; alone they are the only ones", "NAME:2x-1")
 @shapes_option("--max-shape-values", "Largest values of inputs that decide shapes", "NAME:2x-1")
@@ -104,7 +107,8 @@ def command(
 
     MODEL is validated for the backend first. Parsing and building run in a process of their own, so that a crash or a
     time-out ends in a message. The first dimension of a dynamic input becomes 1 unless a shape is given; every other
-    dynamic dimension needs one. --input-shapes writes shapes into the model and folds what that decides.
+    dynamic dimension needs one. --input-shapes writes shapes into the model and folds what that decides, as does
+    --input-values with an input such as a sampling rate.
     """
     from qdqtool.engine.builder import BuildRefusedError
     from qdqtool.engine.report import refused_report
@@ -131,8 +135,10 @@ def _options(  # noqa: PLR0913 -- one argument for each option
     verbose_log: Path | None,
     skip_validate: bool,
     timeout: float,
+    input_values: tuple[str, ...],
     **shapes: tuple[str, ...],
 ) -> "BuildOptions":
+    from qdqtool.data.input_shapes import parse_numbers
     from qdqtool.engine.compute_capabilities import parse
     from qdqtool.engine.options import BuildOptions
     from qdqtool.engine.precision_gate import parse_gate
@@ -140,6 +146,7 @@ def _options(  # noqa: PLR0913 -- one argument for each option
     return BuildOptions(
         shapes=_shapes(**{name: given for name, given in shapes.items() if name.endswith("shapes")}),
         shape_values=_values(**{name: given for name, given in shapes.items() if name.endswith("values")}),
+        input_values=parse_numbers(input_values, "--input-values"),
         calib_data=calib_data,
         compute_capabilities=parse(compute_capabilities) if compute_capabilities is not None else (),
         timeout=timeout,

@@ -19,7 +19,7 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 LAYOUT = Layout(
     sections={
         "Result": ("output",),
-        "Data": (*DATA, "shard", "input_shapes"),
+        "Data": (*DATA, "shard", "input_shapes", "input_values"),
         "What is to be quantized": (*WHAT, *SELECTING, "existing"),
         "How": HOW,
         "Report": REPORT,

@@ -13,6 +13,7 @@ from qdqtool.cli._options import (
     sample_progress,
     samples_option,
     shapes_option,
+    values_option,
     verbosity_options,
 )
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
@@ -20,7 +21,7 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 LAYOUT = Layout(
     sections={
         "What is compared": ("baseline", "outputs", "save_outputs", "metric", "profile"),
-        "Data": ("data", "allow_constant_data", "samples", "seed", "input_shapes"),
+        "Data": ("data", "allow_constant_data", "samples", "seed", "input_shapes", "input_values"),
         "Gates": (
             "min_sqnr",
             "min_cosine",
@@ -64,6 +65,7 @@ LAYOUT = Layout(
     help="Use only so many samples.  [default: all, or 4 random ones]",
 )
 @shapes_option("--input-shapes", "Fix the shape of an input")
+@values_option("Feed an input one value in every sample (a quantized model notes its own)")
 @click.option(
     "--outputs",
     type=click.Path(path_type=Path),
@@ -126,6 +128,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     samples: int | None,
     allow_constant_data: bool,
     input_shapes: tuple[str, ...],
+    input_values: tuple[str, ...],
     outputs: Path | None,
     save_outputs: Path | None,
     metric: str | None,
@@ -145,7 +148,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     """
     from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
-    from qdqtool.data.input_shapes import parse_shapes
+    from qdqtool.data.input_shapes import parse_numbers, parse_shapes
     from qdqtool.data.request import DataRequest
     from qdqtool.jobs.check import check_model
     from qdqtool.running.ort_cpu import Profile
@@ -153,9 +156,13 @@ def command(  # noqa: PLR0913 -- one argument for each option
     options = CheckOptions(
         gates=Gates(**limits), profile=Profile(profile), outputs=outputs, save_outputs=save_outputs, metric=metric
     )
-    shapes = parse_shapes(input_shapes, "--input-shapes")
     request = DataRequest(
-        path=data, seed=seed, samples=samples, allow_constant=allow_constant_data, input_shapes=shapes
+        path=data,
+        seed=seed,
+        samples=samples,
+        allow_constant=allow_constant_data,
+        input_shapes=parse_shapes(input_shapes, "--input-shapes"),
+        input_values=parse_numbers(input_values, "--input-values"),
     )
     with sample_progress() as progress:
         report = check_model(model, baseline=baseline, data=request, options=options, progress=progress)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LAYOUT = Layout(
     sections={
         "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
-        "Data": (*DATA, "calibration_cache", "force", "input_shapes"),
+        "Data": (*DATA, "calibration_cache", "force", "input_shapes", "input_values"),
         "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
         "How": HOW,
         "Report": REPORT,

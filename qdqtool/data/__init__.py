@@ -6,7 +6,7 @@ Every sample of a file is checked against the model's inputs before anything run
 from qdqtool.data.feeds import DataDescription, Feeds, load_feeds
 from qdqtool.data.noise import random_feeds
 from qdqtool.data.sample import Sample, data_digest, sample_digest
-from qdqtool.data.signature import InputSpec, input_specs, with_shapes
+from qdqtool.data.signature import InputSpec, input_specs, stored_specs, with_shapes
 
 __all__ = [
     "DataDescription",
@@ -18,5 +18,6 @@ __all__ = [
     "load_feeds",
     "random_feeds",
     "sample_digest",
+    "stored_specs",
     "with_shapes",
 ]

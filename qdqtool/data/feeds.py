@@ -9,7 +9,8 @@ import numpy as np
 
 from qdqtool.data import readers
 from qdqtool.data.sample import LabelledSamples, Sample, Samples
-from qdqtool.data.signature import InputSpec, check_names
+from qdqtool.data.signature import InputSpec, check_names, needed
+from qdqtool.data.stored_inputs import WithoutStored
 from qdqtool.data.survey import Survey
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
@@ -82,7 +83,7 @@ def load_feeds(
 
     Args:
         path: A file, a folder or ``SCRIPT.py:func``; the reader is chosen by what it is.
-        specs: Inputs of the model.
+        specs: Inputs of the model, and those that were stored as constants: samples may hold them, with that value.
         limit: Use only so many samples from the start.
         labels: Whether labels are needed as well.
         allow_constant: Whether samples may hold one value throughout.
@@ -95,6 +96,9 @@ def load_feeds(
     samples = _reader(path)(path, specs)
     if labels:
         samples = _labelled(samples, path)
+    stored, specs = tuple(spec for spec in specs if spec.value is not None), needed(specs)
+    if stored:
+        samples = WithoutStored(samples, stored, str(path))
     survey, shapes = Survey(), dict[str, tuple[int, ...]]()
     for sample in islice(samples, limit):
         _check_sample(sample, specs, f"{path}, sample {survey.samples}")

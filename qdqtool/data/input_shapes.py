@@ -1,17 +1,59 @@
-"""Parse shape options, for every command that takes them, and spell shapes."""
+"""Parse options with shapes or values by input name, for every command that takes them, and spell shapes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from qdqtool.errors import UsageError
 
 Shapes = Mapping[str, tuple[int, ...]]
 """Extents by input name."""
 
-# The name is matched lazily up to a colon with a shape behind it, since ONNX names may hold colons ("input:0").
-_ENTRY = re.compile(r"(?P<name>[^,].*?):(?P<dims>\d+(?:[xX]\d+)*|\[[\d, ]*\])\s*(?:,|$)", re.DOTALL | re.ASCII)
-_VALUES = re.compile(r"(?P<name>[^,].*?):(?P<dims>-?\d+(?:[xX]-?\d+)*|\[[-\d, ]*\])\s*(?:,|$)", re.DOTALL | re.ASCII)
-_SYNTAX = "write it as name:1x3x320x320, several separated by commas"
+Values = Mapping[str, tuple[float, ...]]
+"""Integers, floats and booleans by input name."""
+
+_Number = TypeVar("_Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling(Generic[_Number]):
+    """How numbers are written behind the name of an input.
+
+    Attributes:
+        pattern: One number.
+        read: Reads it.
+        is_shape: Whether the brackets may be empty, as those of a scalar's shape.
+        syntax: The hint where a word has another form.
+    """
+
+    pattern: str
+    read: Callable[[str], _Number]
+    is_shape: bool
+    syntax: str
+
+    @property
+    def entry(self) -> re.Pattern[str]:
+        """One entry: a name, matched lazily up to a colon with numbers behind it, since ONNX names may hold colons."""
+        listed = rf"\[\s*(?:{self.pattern}(?:\s*,\s*{self.pattern})*)?\s*\]"
+        numbers = rf"{self.pattern}(?:[xX]{self.pattern})*|{listed}"
+        return re.compile(rf"(?P<name>[^,].*?):(?P<numbers>{numbers})\s*(?:,|$)", re.DOTALL | re.ASCII)
+
+
+def _number(word: str) -> float:
+    if word in {"true", "false"}:
+        return word == "true"
+    return int(word) if word.lstrip("-").isdigit() else float(word)
+
+
+_SHAPE = _Spelling(r"\d+", int, True, "write it as name:1x3x320x320, several separated by commas")
+_INTEGERS = _Spelling(r"-?\d+", int, False, "write it as name:2x-1 or name:[2,-1], several separated by commas")
+_NUMBERS = _Spelling(
+    r"(?:-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false)",
+    _number,
+    False,
+    "write it as name:16000, name:true, name:0.5 or name:[1,3], several separated by commas",
+)
 
 
 def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
@@ -27,7 +69,7 @@ def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]
     Raises:
         UsageError: A word has another form, or a name occurs twice.
     """
-    return _parse(words, option, _ENTRY)
+    return _parse(words, option, _SHAPE)
 
 
 def parse_values(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
@@ -36,11 +78,16 @@ def parse_values(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]
     Raises:
         UsageError: A word has another form, an entry has no value, or a name occurs twice.
     """
-    found = _parse(words, option, _VALUES)
-    for name, values in found.items():
-        if not values:
-            raise UsageError(f"{option} gives '{name}' no value")
-    return found
+    return _parse(words, option, _INTEGERS)
+
+
+def parse_numbers(words: Sequence[str], option: str) -> dict[str, tuple[float, ...]]:
+    """Parse ``sr:16000,threshold:0.5,flag:true,sizes:[64,64]`` to integers, floats and booleans by name.
+
+    Raises:
+        UsageError: A word has another form, an entry has no value, or a name occurs twice.
+    """
+    return _parse(words, option, _NUMBERS)
 
 
 def spell_shape(shape: tuple[int, ...]) -> str:
@@ -53,25 +100,34 @@ def spell_shapes(shapes: Shapes) -> str:
     return ",".join(f"{name}:{spell_shape(shape)}" for name, shape in shapes.items())
 
 
-def _parse(words: Sequence[str], option: str, entry: re.Pattern[str]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+def spell_values(values: Sequence[float]) -> str:
+    """Spell the values of an input as :func:`parse_numbers` reads them."""
+    words = [str(value).lower() for value in values]
+    return words[0] if len(words) == 1 else f"[{','.join(words)}]"
+
+
+def _parse(words: Sequence[str], option: str, spelling: _Spelling[_Number]) -> dict[str, tuple[_Number, ...]]:
+    found: dict[str, tuple[_Number, ...]] = {}
     for word in words:
-        for name, numbers in _entries(word, option, entry):
+        for name, numbers in _entries(word, option, spelling):
             if name in found:
                 raise UsageError(f"{option} names '{name}' twice")
+            if not numbers and not spelling.is_shape:
+                raise UsageError(f"{option} gives '{name}' no value")
             found[name] = numbers
     return found
 
 
-def _entries(word: str, option: str, entry: re.Pattern[str]) -> list[tuple[str, tuple[int, ...]]]:
-    found: list[tuple[str, tuple[int, ...]]] = []
+def _entries(word: str, option: str, spelling: _Spelling[_Number]) -> list[tuple[str, tuple[_Number, ...]]]:
+    found: list[tuple[str, tuple[_Number, ...]]] = []
     position = 0
     while position < len(word):
-        match = entry.match(word, position)
+        match = spelling.entry.match(word, position)
         if match is None:
-            raise UsageError(f"{option} '{word}' cannot be read from '{word[position:]}' on", hint=_SYNTAX)
-        found.append((match["name"].strip(), tuple(int(dim) for dim in re.findall(r"-?\d+", match["dims"]))))
+            raise UsageError(f"{option} '{word}' cannot be read from '{word[position:]}' on", hint=spelling.syntax)
+        numbers = tuple(map(spelling.read, re.findall(spelling.pattern, match["numbers"], re.ASCII)))
+        found.append((match["name"].strip(), numbers))
         position = match.end()
     if not found:
-        raise UsageError(f"{option} is empty", hint=_SYNTAX)
+        raise UsageError(f"{option} is empty", hint=spelling.syntax)
     return found

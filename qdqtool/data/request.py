@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds
+from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds, stored_specs
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
@@ -21,6 +21,7 @@ class DataRequest:
         samples: Number of samples to use; None for all of a file, or the default number of random ones.
         allow_constant: Whether samples of a file may hold one value throughout.
         input_shapes: Extents that the user fixes, by input name.
+        input_values: Values that the user fixes, likewise.
     """
 
     path: Path | None = None
@@ -28,6 +29,7 @@ class DataRequest:
     samples: int | None = None
     allow_constant: bool = False
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    input_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ def open_feeds(
         raise UsageError(f"samples is {request.samples}; it must be at least 1")
     specs = input_specs(model)
     if isinstance(request, FileData):
+        specs = (*specs, *stored_specs(model))
         return load_feeds(request.path, specs, request.samples, allow_constant=request.allow_constant, each=each)
     feeds = random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
     if each is not None:

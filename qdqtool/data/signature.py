@@ -1,7 +1,7 @@
 """The inputs of a model with types and shapes, and the shapes that a user fixes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
@@ -9,9 +9,10 @@ import onnx
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.graph.io.open_dimensions import known_size
 from qdqtool.graph.model import Model
-from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
 from qdqtool.registry import suggestion
 from qdqtool.targets import type_name
+from qdqtool.transforms.specialize_values import fixed_values
 
 Dim = int | str | None
 
@@ -27,11 +28,13 @@ class InputSpec:
         dtype: NumPy type that it takes; float32 for a bfloat16 input, where the values are rounded to bfloat16.
         shape: One entry for each dimension: an extent, the name of a symbolic one, or None for an unnamed one. None
             instead of the tuple where the model does not state the rank.
+        value: The value of an input that was stored as a constant: data may hold it, and a run takes none.
     """
 
     name: str
     dtype: np.dtype[np.generic]
     shape: tuple[Dim, ...] | None
+    value: Array | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         dims = (
@@ -49,6 +52,16 @@ def input_specs(model: Model) -> tuple[InputSpec, ...]:
     graph = model.proto.graph
     stored = {tensor.name for tensor in graph.initializer}
     return tuple(_spec(value) for value in graph.input if value.name not in stored)
+
+
+def stored_specs(model: Model) -> tuple[InputSpec, ...]:
+    """Return the inputs that were stored as constants (``--input-values``), as the metadata note them."""
+    return tuple(InputSpec(name, value.dtype, value.shape, value) for name, value in fixed_values(model).items())
+
+
+def needed(specs: Sequence[InputSpec]) -> tuple[InputSpec, ...]:
+    """Return the inputs that a run takes."""
+    return tuple(spec for spec in specs if spec.value is None)
 
 
 def with_shapes(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]]) -> tuple[InputSpec, ...]:
@@ -106,18 +119,18 @@ def _fixed(spec: InputSpec, shape: Sequence[int]) -> InputSpec:
 
 
 def check_names(names: Mapping[str, object], specs: Sequence[InputSpec], where: str) -> None:
-    """Check that ``names`` are exactly the inputs.
+    """Check that ``names`` are exactly the inputs; what was stored as a constant may be among them.
 
     Raises:
         UsageError: An input is missing, or a name is not an input.
     """
-    legal = [spec.name for spec in specs]
+    legal, wanted = [spec.name for spec in specs], [spec.name for spec in needed(specs)]
     for name in names:
         if name not in legal:
-            listed = ", ".join(legal) or "none"
+            listed = ", ".join(wanted) or "none"
             raise UsageError(
                 f"{where}: '{name}' is no input of the model; its inputs: {listed}{suggestion(name, legal)}"
             )
-    missing = [name for name in legal if name not in names]
+    missing = [name for name in wanted if name not in names]
     if missing:
         raise UsageError(f"{where}: input '{missing[0]}' is missing; found: {', '.join(names) or 'nothing'}")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from qdqtool.data import Feeds, input_specs, load_feeds
+from qdqtool.data import Feeds, input_specs, load_feeds, stored_specs
 from qdqtool.engine.builder import InputProfile
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import check_shapes, resolve_profiles
@@ -50,10 +50,10 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
         ModelError: An input declares no shape.
     """
     check_shapes(model.proto, options.shapes)
-    fixed = dict(options.shapes.fixed)
-    special = specialize(model, fixed) if fixed else Transformed(model, None)
-    data = options.calib_data
-    feeds = load_feeds(data, input_specs(special.model)) if data is not None else None
+    fixed, constants = options.shapes.fixed, options.input_values
+    special = specialize(model, fixed, constants) if fixed or constants else Transformed(model, None)
+    data, specs = options.calib_data, (*input_specs(special.model), *stored_specs(special.model))
+    feeds = load_feeds(data, specs) if data is not None else None
     profiles = resolve_profiles(special.model.proto, options.shapes, measure(feeds) if feeds is not None else {})
     values = resolve_values(special.model, options.shape_values)
     measured = measure_values(feeds) if feeds is not None else ()

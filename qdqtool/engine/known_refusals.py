@@ -176,7 +176,8 @@ KNOWN = (
     _known(
         r"(Assertion tScope\.getType\(\) != ScopeType::kUNDEFINED failed)",
         "the builder fails with an internal error in the control flow (If, Loop) of the model, quantized or not ({0})",
-        "fix the input shapes, so that If nodes can be folded: --input-shapes NAME:1x3x320x320",
+        "fold the If nodes: --input-shapes NAME:1x3x320x320 where shapes decide them, --input-values NAME:16000 where "
+        "the values of an input do",
     ),
     _known(
         r"Failed to convert ONNX date type",
@@ -206,7 +207,7 @@ KNOWN = (
     _known(
         r"Network input (\S+) is a shape tensor and must have type Int32 or Int64\. Type is (\w+)",
         "shapes are computed from graph input '{0}', which is {1}; TensorRT takes such inputs in int32 or int64",
-        "make it an initializer, or an integer input",
+        "make it a constant, `--input-values {0}:VALUE`, or an integer input",
     ),
     _known(
         r"does not support UINT8 types for intermediate tensors",

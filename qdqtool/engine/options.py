@@ -1,5 +1,6 @@
 """The options of a build, besides the model and the backend."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +18,7 @@ class BuildOptions:
 
     Attributes:
         shapes: Shapes of inputs. Those of ``fixed`` are written into the model before it is built.
+        input_values: Values of inputs, which become constants before the model is built.
         shape_values: Values of inputs that decide shapes.
         calib_data: Calibration data, whose shapes and shape values serve the inputs that the options do not name.
         compute_capabilities: Targets such as ``8.6``; empty for the backend's default.
@@ -28,6 +30,7 @@ class BuildOptions:
     """
 
     shapes: ShapeOptions = field(default_factory=ShapeOptions)
+    input_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     shape_values: ShapeValues = field(default_factory=ShapeValues)
     calib_data: Path | None = None
     compute_capabilities: tuple[str, ...] = ()

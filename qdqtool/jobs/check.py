@@ -9,7 +9,7 @@ from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.reference_run import CheckJob
 from qdqtool.checking.report import CheckReport
 from qdqtool.checking.verdict import verdict
-from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, with_shapes
+from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, stored_specs, with_shapes
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import UsageError
@@ -20,6 +20,7 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.output import check_output
 from qdqtool.graph.model import Model
 from qdqtool.insertion.split_qkv import separate_like
+from qdqtool.jobs.check_values import with_values
 from qdqtool.preparation.preparation_metadata import prepared_like
 from qdqtool.running.ort_cpu import reference
 
@@ -57,8 +58,10 @@ def check_model(
     options.require_sense(has_baseline=baseline is not None, has_data=request.path is not None)
     if options.save_outputs is not None:
         check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs))
-    index = _index_of(model)
-    compared = _index_of(_like(index.model, baseline)) if baseline is not None else None
+    given = _loaded(model), _loaded(baseline) if baseline is not None else None
+    fixed, others, request = with_values(*given, request)
+    index = _index_of(fixed)
+    compared = _index_of(_like(index.model, others)) if others is not None else None
     feeds = _feeds(index, compared, request, labels=options.metric is not None)
     job = CheckJob(index, compared, options)
     job.run(feeds, progress)
@@ -68,17 +71,20 @@ def check_model(
     return verdict(job, used, feeds.description)
 
 
-def _index_of(model: str | Path | Model) -> ModelIndex:
-    index = ModelIndex.of(model if isinstance(model, Model) else load_model(model))
+def _loaded(model: str | Path | Model) -> Model:
+    return model if isinstance(model, Model) else load_model(model)
+
+
+def _index_of(model: Model) -> ModelIndex:
+    index = ModelIndex.of(model)
     require_sound(index.view)
     return index
 
 
-def _like(model: Model, baseline: str | Path | Model) -> Model:
+def _like(model: Model, baseline: Model) -> Model:
     """The baseline, with its weights prepared and cut as those of the model were."""
-    given = baseline if isinstance(baseline, Model) else load_model(baseline)
-    require_sound(GraphView(given))
-    return separate_like(model, prepared_like(model, given).model).model
+    require_sound(GraphView(baseline))
+    return separate_like(model, prepared_like(model, baseline).model).model
 
 
 def _paths(*sources: str | Path | Model | None) -> list[Path]:
@@ -93,6 +99,7 @@ def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest,
     if request.samples is not None and request.samples < 1:
         raise UsageError(f"--samples is {request.samples}; it must be at least 1")
     if request.path is not None:
+        specs = (*specs, *stored_specs(index.model))
         return load_feeds(request.path, specs, request.samples, labels=labels, allow_constant=request.allow_constant)
     return random_feeds(index, specs, seed=request.seed, samples=request.samples)
 

@@ -13,7 +13,7 @@ from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
 from qdqtool.planning.existing_pairs import settle_model
 from qdqtool.planning.placement import PatternMatch
 from qdqtool.planning.proposal import propose_for
-from qdqtool.planning.recipe import Recipe, with_fixed_shapes
+from qdqtool.planning.recipe import Recipe, with_fixed_inputs
 from qdqtool.transforms.batchnorm import fold_batchnorm
 
 
@@ -55,7 +55,7 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
     source = model if isinstance(model, Model) else load_model(model)
     settled = settle_model(source, recipe or Recipe())
     recipe = settled.recipe
-    folded = fold_batchnorm(with_fixed_shapes(settled.model, recipe)).model
+    folded = fold_batchnorm(with_fixed_inputs(settled.model, recipe)).model
     index = ModelIndex.of(folded)
     proposal = propose_for(index, recipe)
     uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.uses}

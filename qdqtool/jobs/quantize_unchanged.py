@@ -26,7 +26,8 @@ def nothing_to_add(settled: Settled) -> Proposal | None:
     source, recipe = settled.model, settled.recipe
     converted = read_metadata(source, HIGH_PRECISION_KEY) == recipe.high_precision.value
     as_asked = converted or recipe.high_precision is HighPrecision.FP32
-    if settled.existing is not Existing.KEEP or recipe.input_shapes or not as_asked:
+    fixes_inputs = recipe.input_shapes or recipe.input_values
+    if settled.existing is not Existing.KEEP or fixes_inputs or not as_asked:
         return None
     proposal = propose_for(ModelIndex.of(source), recipe)
     return None if proposal.slots else proposal

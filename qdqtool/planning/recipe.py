@@ -50,6 +50,7 @@ class Recipe:
         target: Id of a target (:mod:`qdqtool.targets`).
         selection: Which nodes.
         input_shapes: Extents that the user fixes, by input name.
+        input_values: Values that the user fixes, likewise: such an input becomes a constant.
         preparation: How the float model is prepared.
         high_precision: The type of float nodes in the written model.
         existing: What becomes of Q/DQ nodes that the model has already.
@@ -62,6 +63,7 @@ class Recipe:
     target: str = targets.DEFAULT
     selection: Selection = field(default_factory=Selection)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    input_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     preparation: Preparation = field(default_factory=Preparation)
     high_precision: HighPrecision = HighPrecision.FP32
     existing: Existing = Existing.REFUSE
@@ -99,10 +101,12 @@ class Recipe:
         return modes.get(self.quantize_mode)
 
 
-def with_fixed_shapes(source: Model, recipe: Recipe) -> Model:
-    """Return the model with the input shapes that the user fixed.
+def with_fixed_inputs(source: Model, recipe: Recipe) -> Model:
+    """Return the model with the input shapes and values that the user fixed.
 
     Raises:
         UsageError: They do not fit the model.
     """
-    return specialize(source, recipe.input_shapes).model if recipe.input_shapes else source
+    if not (recipe.input_shapes or recipe.input_values):
+        return source
+    return specialize(source, recipe.input_shapes, recipe.input_values).model

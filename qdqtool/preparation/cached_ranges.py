@@ -62,7 +62,7 @@ def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> From
     if model_digest(prepared.model) != ranges.record.model_sha256:
         _require_force(
             cache,
-            f"ranges {cache.path} were found on another model, or with other --input-shapes",
+            f"ranges {cache.path} were found on another model, or with other --input-shapes or --input-values",
             "calibrate this model, or use them all the same with --force",
         )
         forced.append("model")

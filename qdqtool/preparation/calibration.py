@@ -15,7 +15,7 @@ from qdqtool.graph.io.digest import model_digest
 from qdqtool.graph.model import Model
 from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.proposal import propose_for, refuse_nothing
-from qdqtool.planning.recipe import Recipe, with_fixed_shapes
+from qdqtool.planning.recipe import Recipe, with_fixed_inputs
 from qdqtool.preparation.prepare import Prepared, prepare
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.calibration_run import CalibrationScope, Samples, fold_samples
@@ -69,7 +69,7 @@ def calibrate_model(
         "there are no ranges to find",
         hint=f"`qdqtool quantize MODEL --quantize-mode {recipe.quantize_mode} -o OUT.onnx` needs none",
     )
-    model, digests = with_fixed_shapes(source, recipe), list[bytes]()
+    model, digests = with_fixed_inputs(source, recipe), list[bytes]()
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
     prepared = prepared_for(recipe, model, feeds, runs)
     index = runs.index_of(prepared.model)

@@ -12,7 +12,7 @@ from qdqtool.planning import modes
 from qdqtool.planning.calibration_used import CalibrationUsed, data_of_weights, used_ranges
 from qdqtool.planning.given_ranges import GivenRanges, given_ranges
 from qdqtool.planning.planner import Planned
-from qdqtool.planning.recipe import Recipe, with_fixed_shapes
+from qdqtool.planning.recipe import Recipe, with_fixed_inputs
 from qdqtool.planning.target_fit import taken_modes
 from qdqtool.preparation.cached_ranges import CachedRanges, ranges_from_cache
 from qdqtool.preparation.calibration import Calibrated, calibrate_model, prepared_for
@@ -80,7 +80,7 @@ def gather_inputs(
         if encodings.recognize(data.path) is not None:
             return _given_by_another_tool(source, data, recipe, runs)
         recipe.require_ranges(f"it has no use for ranges {data.path}")
-        cached = ranges_from_cache(with_fixed_shapes(source, recipe), data, recipe)
+        cached = ranges_from_cache(with_fixed_inputs(source, recipe), data, recipe)
         return _with_ranges(cached.found, cached.used)
     if not recipe.mode.needs_ranges:
         return _without_ranges(source, data, recipe, runs)
@@ -104,7 +104,7 @@ def _without_ranges(
     source: Model, data: str | Path | FileData | RandomData | None, recipe: Recipe, runs: FloatRuns
 ) -> PlanInputs:
     """Return the model, prepared only if there is data to prove that this changes no output."""
-    model = with_fixed_shapes(source, recipe)
+    model = with_fixed_inputs(source, recipe)
     if data is None:
         return PlanInputs(prepared=Prepared(model))
     feeds = open_feeds(model, data)
@@ -113,7 +113,7 @@ def _without_ranges(
 
 def _given_by_another_tool(source: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRuns) -> PlanInputs:
     """Return the inputs for given ranges: they are of the unprepared model, so data is only used to correct biases."""
-    model = with_fixed_shapes(source, recipe)
+    model = with_fixed_inputs(source, recipe)
     given = given_ranges(model, cache.path, recipe)
     used = used_ranges(str(cache.path), given.ranges.record, recipe)
     used = replace(used, method=given.report.format, given=given.report)

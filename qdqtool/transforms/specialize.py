@@ -1,7 +1,7 @@
-"""Fix the input shapes of a model and fold the consequences: constant shape arithmetic, and If nodes."""
+"""Fix the shapes and values of inputs and fold the consequences: constant shape arithmetic, and If nodes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import onnx
 
@@ -12,6 +12,7 @@ from qdqtool.graph.transformed import Transformed
 from qdqtool.transforms.specialize_branches import inline_branches
 from qdqtool.transforms.specialize_folding import fold_shape_arithmetic
 from qdqtool.transforms.specialize_inputs import fix_inputs
+from qdqtool.transforms.specialize_values import fix_values
 
 MAX_ROUNDS = 64
 """Each round inlines one level of nested branches and folds what becomes constant; deeper levels are not inlined."""
@@ -19,35 +20,44 @@ MAX_ROUNDS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specialized:
-    """The effect of fixed input shapes on a model.
+    """The effect of fixed inputs on a model.
 
     Attributes:
         input_shapes: The shapes that were fixed, by input name.
+        input_values: The values that were fixed, likewise.
         nodes_before: Nodes of the model, in all bodies.
         nodes_after: Nodes after shape arithmetic and ``If`` nodes with a constant condition were folded.
     """
 
     input_shapes: dict[str, tuple[int, ...]]
+    input_values: dict[str, tuple[float, ...]] = field(default_factory=dict)
     nodes_before: int
     nodes_after: int
 
 
-def specialize(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Transformed[Specialized]:
-    """Fix the input shapes of a model, and fold what becomes constant.
+def specialize(
+    model: Model,
+    input_shapes: Mapping[str, tuple[int, ...]],
+    input_values: Mapping[str, Sequence[float]] | None = None,
+) -> Transformed[Specialized]:
+    """Fix the shapes and values of inputs, and fold what becomes constant.
 
-    The dimensions are written into the inputs, outputs and inferred types. Shape arithmetic that becomes constant is
-    replaced by its value, and an ``If`` whose condition becomes constant by the taken branch, in every scope, until
-    nothing changes. Dead code is removed. All else stays as it is, and outputs keep their names.
+    The dimensions are written into the inputs, outputs and inferred types. An input with values becomes a constant,
+    which the metadata of the model note (:mod:`qdqtool.transforms.specialize_values`). Shape arithmetic that becomes
+    constant is replaced by its value, and an ``If`` whose condition becomes constant by the taken branch, in every
+    scope, until nothing changes. Dead code is removed. All else stays as it is, and outputs keep their names.
 
     Args:
         model: The model; it is not changed.
         input_shapes: Extents by input name. An input that is not named keeps its shape, but a symbolic dimension that
             it shares by name with one that is gets the same extent.
+        input_values: Elements by input name, in row-major order, or one value for all elements.
 
     Raises:
-        UsageError: A name is not an input, or a shape contradicts the model.
+        UsageError: A name is not an input, or a shape or value contradicts the model.
     """
-    special = fix_inputs(model, input_shapes).model
+    values = input_values or {}
+    special = fix_values(fix_inputs(model, input_shapes).model, values).model
     for _ in range(MAX_ROUNDS):
         inlined = inline_branches(fold_shape_arithmetic(special).model)
         special = inlined.model
@@ -55,7 +65,8 @@ def specialize(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Tra
             break
     special = _with_inferred_shapes(special)
     counts = {"nodes_before": _count_nodes(model), "nodes_after": _count_nodes(special)}
-    return Transformed(special, Specialized(input_shapes=dict(input_shapes), **counts))
+    fixed = {name: tuple(given) for name, given in values.items()}
+    return Transformed(special, Specialized(input_shapes=dict(input_shapes), input_values=fixed, **counts))
 
 
 def _count_nodes(model: Model) -> int:

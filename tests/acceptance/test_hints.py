@@ -72,6 +72,9 @@ CASES = {
     "open dimensions": Case(
         "quantize open.onnx --random-calibration --samples 1 -o q2.onnx", "give data, or shapes, for example: `--input"
     ),
+    "a value for an open shape": Case(
+        "check open_q.onnx --input-shapes b:1x1 --input-values a:0.5", "give its shape too, for example: `--input"
+    ),
     "several open inputs": Case("check open_q.onnx", "give data, or shapes, for example: `--input"),
     "a mode without ranges": Case(
         "calibrate float.onnx --quantize-mode int8-weight-only --random-calibration -o r2.json", "` needs none"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qdqtool.data.input_shapes import parse_shapes, parse_values
+from qdqtool.data.input_shapes import parse_numbers, parse_shapes, parse_values
 from qdqtool.errors import UsageError
 
 
@@ -70,3 +70,42 @@ def test_values_are_spelled_as_shapes_and_may_be_negative(words, expected):
 def test_values_that_cannot_be_read(words, message):
     with pytest.raises(UsageError, match=message):
         parse_values(words, "--opt-shape-values")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["sr:16000"], {"sr": (16000,)}),
+        (["sr:-007,t:0.5", "f:true,g:false"], {"sr": (-7,), "t": (0.5,), "f": (True,), "g": (False,)}),
+        (["a:0:1e3,b:-2.5E-1"], {"a:0": (1000.0,), "b": (-0.25,)}),
+        (["sizes:[64, 32],k:2x-3"], {"sizes": (64, 32), "k": (2, -3)}),
+    ],
+)
+def test_numbers_are_read_as_what_they_look_like(words, expected):
+    found = parse_numbers(words, "--input-values")
+    assert found == expected
+    assert {name: [type(each) for each in values] for name, values in found.items()} == {
+        name: [type(each) for each in values] for name, values in expected.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sr"], "cannot be read from 'sr' on"),
+        (["sr:"], "cannot be read"),
+        (["sr:16k"], "cannot be read"),
+        (["sr:.5"], "cannot be read"),
+        (["sr:nan"], "cannot be read"),
+        (["sr:True"], "cannot be read"),
+        (["sr:[]"], "gives 'sr' no value"),
+        (["sr:1,sr:2"], "names 'sr' twice"),
+        (["sr:\u0663"], "cannot be read"),
+    ],
+)
+def test_numbers_that_cannot_be_read(words, message):
+    with pytest.raises(UsageError, match=message) as error:
+        parse_numbers(words, "--input-values")
+    assert "cannot" not in message or error.value.hint == (
+        "write it as name:16000, name:true, name:0.5 or name:[1,3], several separated by commas"
+    )

@@ -201,7 +201,7 @@ def test_a_refusal_says_whether_the_float_model_is_refused_too(model, remark, tm
 @pytest.mark.real
 @pytest.mark.builder
 @pytest.mark.usefixtures("_has_the_builder")
-def test_the_voice_detector_builds_with_fixed_shapes_and_its_refusal_names_them(real_model, tmp_path):
+def test_the_voice_detector_builds_with_fixed_inputs_and_its_refusal_names_them(real_model, tmp_path):
     if not real_model.stem.startswith("silero"):
         pytest.skip("the other models have no If")
     shapes = {"input": (1, 576), "state": (2, 1, 128)}

@@ -9,7 +9,7 @@ from qdqtool import formats
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
-from qdqtool.planning.recipe import Preparation, Recipe, with_fixed_shapes
+from qdqtool.planning.recipe import Preparation, Recipe, with_fixed_inputs
 
 
 def test_a_model_is_prepared_in_every_way_unless_the_user_says_otherwise():
@@ -70,9 +70,9 @@ def test_a_mode_of_weights_alone_has_no_use_for_ranges():
 
 def test_the_shapes_that_the_user_fixes_are_those_of_the_model():
     source = Model(matmul_model())
-    assert with_fixed_shapes(source, Recipe()) is source
-    index = ModelIndex.of(with_fixed_shapes(source, Recipe(input_shapes={"x": (3, 8)})))
+    assert with_fixed_inputs(source, Recipe()) is source
+    index = ModelIndex.of(with_fixed_inputs(source, Recipe(input_shapes={"x": (3, 8)})))
     shapes = {name: index.types.shape(index.view.main.values[name]) for name in "xy"}
     assert shapes == {"x": (3, 8), "y": (3, 6)}
     with pytest.raises(UsageError):
-        with_fixed_shapes(source, Recipe(input_shapes={"x": (3, 9)}))
+        with_fixed_inputs(source, Recipe(input_shapes={"x": (3, 9)}))

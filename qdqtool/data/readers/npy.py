@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qdqtool.data.columns import Column, common_count, make_sample, read_column, read_rows
 from qdqtool.data.sample import Sample
-from qdqtool.data.signature import InputSpec
+from qdqtool.data.signature import InputSpec, needed
 from qdqtool.errors import UsageError
 
 ACCEPTS = ".npy file (models with one input)"
@@ -38,6 +38,7 @@ def read(path: Path, specs: Sequence[InputSpec]) -> NpySamples:
     Raises:
         UsageError: The model has not exactly one input, or the file is damaged or holds Python objects.
     """
+    specs = needed(specs)
     if len(specs) != 1:
         names = ", ".join(spec.name for spec in specs) or "none"
         raise UsageError(

@@ -106,9 +106,10 @@ def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
         if LABELS not in [spec.name for spec in specs]:
             members.pop(LABELS, None)
         check_names(members, specs, str(path))
-        columns = tuple(_column(archive, members[spec.name], spec, path) for spec in specs)
+        held = [spec for spec in specs if spec.name in members]
+        columns = tuple(_column(archive, members[spec.name], spec, path) for spec in held)
     if len({column.samples for column in columns} - {None}) > 1:
-        columns = as_one_run(columns, specs) or columns
+        columns = as_one_run(columns, held) or columns
     return NpzSamples(path, columns, common_count(columns, path))
 
 

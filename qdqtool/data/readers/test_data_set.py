@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from qdqtool.data.columns import by_number
-from qdqtool.data.signature import InputSpec
+from qdqtool.data.signature import InputSpec, needed
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.tensors import is_external
 from qdqtool.numerics.dtypes import Array
@@ -45,10 +45,10 @@ def read(path: Path, specs: Sequence[InputSpec]) -> DataSetSamples:
     Raises:
         UsageError: A folder does not hold exactly one file for each input.
     """
-    sets = _sets(path)
+    sets, specs = _sets(path), needed(specs)
     for folder in sets:
         _check_files(folder, specs)
-    return DataSetSamples(sets, tuple(specs))
+    return DataSetSamples(sets, specs)
 
 
 def _sets(path: Path) -> tuple[Path, ...]:

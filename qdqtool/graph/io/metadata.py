@@ -19,6 +19,9 @@ ROUNDING_KEY = "qdqtool.rounded_by_data"
 HIGH_PRECISION_KEY = "qdqtool.high_precision_dtype"
 """Key of the note on the type to which the float part of the model was converted: ``fp16``."""
 
+INPUT_VALUES_KEY = "qdqtool.input_values"
+"""Key of the note on inputs that were stored as constants: their values by name, as JSON."""
+
 Notes = Mapping[str, str | None]
 """Values by key; None for a note that the model must not have."""
 

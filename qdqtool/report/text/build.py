@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.data.input_shapes import spell_shape
+from qdqtool.data.input_shapes import spell_shape, spell_values
 from qdqtool.engine.builder import InputProfile, NodePrecision
 from qdqtool.engine.report import EngineReport
 from qdqtool.report.table import FittedTable
@@ -60,8 +60,9 @@ def _head(report: EngineReport, console: Console) -> None:
 
 
 def _specialized(done: Specialized) -> str:
-    shapes = ", ".join(f"{escape(name)} {spell_shape(shape)}" for name, shape in done.input_shapes.items())
-    return f"specialized for {shapes}: {done.nodes_before} nodes became {done.nodes_after}"
+    shapes = [f"{escape(name)} {spell_shape(shape)}" for name, shape in done.input_shapes.items()]
+    values = [f"{escape(name)} = {spell_values(given)}" for name, given in done.input_values.items()]
+    return f"specialized for {', '.join(shapes + values)}: {done.nodes_before} nodes became {done.nodes_after}"
 
 
 def _profile(profile: InputProfile) -> str:

@@ -1,0 +1,54 @@
+"""Fix the values of inputs in a model that is checked and in its baseline, so that both take the same inputs."""
+
+from dataclasses import replace
+
+from qdqtool.data import input_specs
+from qdqtool.data.input_shapes import Shapes, Values
+from qdqtool.data.request import DataRequest
+from qdqtool.errors import UsageError
+from qdqtool.graph.model import Model
+from qdqtool.registry import suggestion
+from qdqtool.transforms.specialize_inputs import fix_inputs
+from qdqtool.transforms.specialize_values import fix_values, fixed_values
+
+
+def with_values(model: Model, baseline: Model | None, request: DataRequest) -> tuple[Model, Model | None, DataRequest]:
+    """Return both models with inputs stored as constants, and the data that they take then.
+
+    The inputs are those that the user names, and in the baseline those too that quantizing stored as constants, which
+    the metadata of the model say.
+
+    Args:
+        model: The model.
+        baseline: The float model.
+        request: The data, with the values.
+
+    Raises:
+        UsageError: Neither model has such an input, or a value does not fit it.
+    """
+    noted = fixed_values(model)
+    known = [*_names(model), *([] if baseline is None else _names(baseline)), *noted]
+    for name in request.input_values:
+        if name not in known:
+            listed = ", ".join(dict.fromkeys(known)) or "none"
+            raise UsageError(
+                f"--input-values names '{name}', which is no input; the inputs are {listed}{suggestion(name, known)}"
+            )
+    values = {**{name: tuple(array.reshape(-1).tolist()) for name, array in noted.items()}, **request.input_values}
+    shapes = {**{name: array.shape for name, array in noted.items()}, **request.input_shapes}
+    rest = {name: shape for name, shape in request.input_shapes.items() if name not in values}
+    return (
+        _fixed(model, request.input_values, shapes),
+        None if baseline is None else _fixed(baseline, values, shapes),
+        replace(request, input_shapes=rest),
+    )
+
+
+def _names(model: Model) -> list[str]:
+    return [spec.name for spec in input_specs(model)]
+
+
+def _fixed(model: Model, values: Values, shapes: Shapes) -> Model:
+    names, stored = _names(model), fixed_values(model)
+    shaped = fix_inputs(model, {name: shapes[name] for name in values if name in names and name in shapes}).model
+    return fix_values(shaped, {name: given for name, given in values.items() if name in names or name in stored}).model
