@@ -37,6 +37,8 @@ def _session(model: onnx.ModelProto) -> object:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
+    # Weights that are stored would be packed, and their products rounded in another order than those of computed ones.
+    options.add_session_config_entry("session.disable_prepacking", "1")
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
