@@ -181,10 +181,16 @@ def _one_block(found: Blocks) -> Fault:
     )
 
 
+def _has_one_element(found: Blocks) -> bool:
+    """Return whether the axis of a Q or DQ has one element, which is one block of any size."""
+    axis, rank = found.entry.axis, len(found.shape)
+    return -rank <= axis < rank and found.shape[axis] == 1
+
+
 def _legal_sizes(found: Blocks, *, tensorrt: bool) -> tuple[int, int] | None:
     """Return the least and greatest legal size; None where the shapes alone are refused (rule axis.block-shape)."""
     if not found.blocked:
-        return None if tensorrt else (1, 1)
+        return None if tensorrt else (1, sys.maxsize if _has_one_element(found) else 1)
     if len(found.blocked) > 1:
         return None
     (axis,) = found.blocked

@@ -73,7 +73,18 @@ def is_dequantized(node: onnx.NodeProto | None, made_by: dict[str, onnx.NodeProt
     return node is not None and node.op_type == brute.DEQUANTIZE
 
 
-MOVERS = {"Identity", "Transpose", "Reshape", "Flatten", "Unsqueeze", "Slice", "Gather", "Split"}
+MOVERS = {
+    "Flatten",
+    "Gather",
+    "GlobalMaxPool",
+    "Identity",
+    "MaxPool",
+    "Reshape",
+    "Slice",
+    "Split",
+    "Transpose",
+    "Unsqueeze",
+}
 
 
 def groups(proto: onnx.ModelProto) -> Iterator[tuple[Key, np.ndarray | None]]:

@@ -33,6 +33,10 @@ def dequantize(
         ("4,7", "4,2", 3, {"tensorrt": None, "onnx": ("3", "4 to 6"), "ort-cpu": ("3", "4 to 6")}),
         ("4,6", "4,6", 2, {"tensorrt": None, "onnx": ("2", "1"), "ort-cpu": ("2", "1")}),
         ("4,6", "4,6", 1, None),
+        ("4,1", "4,1", 128, None),
+        ("4,1", "4,1", 1, None),
+        ("4,1", "4,1", 0, {"tensorrt": None, "onnx": ("absent", "1 or more"), "ort-cpu": ("absent", "1 or more")}),
+        ("1,4", "1,4", 128, {"tensorrt": None, "onnx": ("128", "1"), "ort-cpu": ("128", "1")}),
         ("4,6", "2,3", 2, None),
         ("8", "4", 2, None),
         ("8", "8", 1, None),
@@ -56,6 +60,13 @@ def test_sizes_are_compared_with_the_extents(shape: str, scale: str, size: int, 
         assert (each.tensor, each.node) == ("s", "DequantizeLinear -> y")
         assert each.extent is not None
         assert each.extent.kind == f"{each.found} for {each.expected}"
+
+
+@pytest.mark.parametrize(("axis", "expected"), [(-1, []), (1, []), (-2, ["1"]), (2, ["1"]), (-3, ["1"])])
+def test_one_element_is_one_block_of_any_size(axis: int, expected: list[str]):
+    found = findings("QA206", dequantize("4,1", "4,1", f"axis = {axis}, block_size = 128"), "ort-cpu")
+
+    assert [each.expected for each in found] == expected
 
 
 def test_a_node_that_is_not_judged_does_not_end_the_walk():

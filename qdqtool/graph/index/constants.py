@@ -10,8 +10,10 @@ from onnx import TensorProto
 
 from qdqtool.errors import ModelError
 from qdqtool.graph.index.folders import FOLDERS, MAX_FOLDED_ELEMENTS
+from qdqtool.graph.index.signature import signature_of
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Value
+from qdqtool.graph.index.weight_folders import WEIGHT_FOLDERS
 from qdqtool.graph.io.tensors import element_count, external_entry, is_external, read_array
 from qdqtool.graph.model import Model
 
@@ -21,7 +23,15 @@ Array = npt.NDArray[np.generic]
 MAX_DEPTH = 64
 
 FOLDABLE = frozenset(FOLDERS)
-"""Operators that :func:`fold_node` knows."""
+"""Operators that :func:`fold_node` computes in the bits of the reference."""
+
+_MOVING = frozenset(
+    ["Cast", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
+)
+"""Operators that are folded at any size, since they make no more elements than are stored. Such results are not kept:
+a large model would be in memory as a whole."""
+
+_KNOWN = {**FOLDERS, **WEIGHT_FOLDERS}
 
 
 class Constants:
@@ -63,9 +73,12 @@ class Constants:
         stored = self.direct(value)
         if stored is not None:
             return None if self._is_missing(stored) else read_array(self._model, stored)
-        if value not in self._folded:
-            self._folded[value] = self._fold(value) if self.is_constant(value) else None
-        return self._folded[value]
+        if value in self._folded:
+            return self._folded[value]
+        folded = self._fold(value) if self.is_constant(value) else None
+        if folded is None or folded.size <= MAX_FOLDED_ELEMENTS:
+            self._folded[value] = folded
+        return folded
 
     def readable(self, value: Value) -> Array | None:
         """The same, and None where the stored bytes do not fit the declared shape and type."""
@@ -92,7 +105,9 @@ class Constants:
             return False
         if node.is_op("Constant") or self._known_shape(node) is not None:
             return True
-        if not node.is_op(*FOLDERS) or node.output() is not value:
+        if not node.is_op(*_KNOWN) or (node.output() is not value and not node.is_op("Split")):
+            return False
+        if not _has_its_operands(node):
             return False
         inputs = [node.input(index) for index in range(len(node.proto.input)) if node.input_name(index)]
         return all(found is not None and self._is_constant(found, depth - 1) for found in inputs)
@@ -106,11 +121,12 @@ class Constants:
             inputs = self._inputs(node)
             if inputs is None:
                 return None
-            result = fold_node(node, inputs)
+            result = fold_node(node, inputs, list(node.proto.output).index(value.name))
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):
             # The chain is malformed. The code that needs the value reports that it is not constant.
             return None
-        foldable = result.size <= MAX_FOLDED_ELEMENTS and not result.dtype.hasobject
+        stored = inputs[0].size if node.is_op(*_MOVING) and inputs[0] is not None else 0
+        foldable = result.size <= max(MAX_FOLDED_ELEMENTS, stored) and not result.dtype.hasobject
         return result if foldable else None
 
     def _inputs(self, node: NodeView) -> list[Array | None] | None:
@@ -122,7 +138,8 @@ class Constants:
         inputs: list[Array | None] = []
         for index in range(len(node.proto.input)):
             source = node.input(index)
-            array = self._small(source) if source is not None else None
+            take = self.array if node.is_op(*_MOVING) else self._small
+            array = take(source) if source is not None else None
             if source is not None and array is None:
                 return None
             inputs.append(array)
@@ -147,14 +164,27 @@ class Constants:
         return self.array(value)
 
 
-def fold_node(node: NodeView, inputs: list[Array | None]) -> Array:
-    """Compute the output of a node of :data:`FOLDABLE` from ``inputs``, None for absent ones.
+def _has_its_operands(node: NodeView) -> bool:
+    """Return whether a node names every input that its operator needs."""
+    signature = signature_of(node.op_type, node.scope.opset)
+    operands = signature.operands if signature is not None else ()
+    return all(node.input_name(index) for index, operand in enumerate(operands) if operand.is_required)
+
+
+def fold_node(node: NodeView, inputs: list[Array | None], output: int = 0) -> Array:
+    """Compute an output of a node that folding knows.
+
+    Args:
+        node: The node.
+        inputs: Its inputs, None for absent ones.
+        output: The index of the output.
 
     Raises:
         ValueError: The inputs do not fit (or another of the errors that NumPy raises then).
     """
     with np.errstate(all="ignore"):
-        return np.asarray(FOLDERS[node.op_type](node, inputs))
+        found = _KNOWN[node.op_type](node, inputs)
+        return np.asarray(found[output] if isinstance(found, list) else found)
 
 
 def _constant_attribute(node: NodeView) -> Array | None:

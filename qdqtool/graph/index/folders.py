@@ -36,18 +36,19 @@ def _reshape(node: NodeView, inputs: Inputs) -> Any:
     return inputs[0].reshape(wanted)
 
 
-def _axes(node: NodeView, inputs: Inputs) -> tuple[int, ...] | None:
+def axes(node: NodeView, inputs: Inputs) -> tuple[int, ...] | None:
+    """Return the axes of a node, from its second input or its attribute; None where it has none."""
     found = inputs[1] if len(inputs) > 1 and inputs[1] is not None else node.attribute("axes")
     return None if found is None else tuple(int(axis) for axis in found)
 
 
 def _unsqueeze(node: NodeView, inputs: Inputs) -> Any:
-    axes: Any = _axes(node, inputs)  # without them, NumPy raises a TypeError
-    return np.expand_dims(inputs[0], axes)
+    given: Any = axes(node, inputs)  # without them, NumPy raises a TypeError
+    return np.expand_dims(inputs[0], given)
 
 
 def _squeeze(node: NodeView, inputs: Inputs) -> Any:
-    return np.squeeze(inputs[0], _axes(node, inputs))
+    return np.squeeze(inputs[0], axes(node, inputs))
 
 
 def _flatten(node: NodeView, inputs: Inputs) -> Any:
@@ -57,7 +58,11 @@ def _flatten(node: NodeView, inputs: Inputs) -> Any:
 
 
 def _gather(node: NodeView, inputs: Inputs) -> Any:
-    return np.take(inputs[0], inputs[1], axis=node.attribute("axis", 0))
+    data, indices = inputs
+    axis = node.attribute("axis", 0)
+    if indices.size * (data.size // max(data.shape[axis], 1)) > max(MAX_FOLDED_ELEMENTS, data.size):
+        raise ValueError("the indices are not foldable")
+    return np.take(data, indices, axis=axis)
 
 
 def _concat(node: NodeView, inputs: Inputs) -> Any:
@@ -135,12 +140,12 @@ def _range(_node: NodeView, inputs: Inputs) -> Any:
 
 def _reduce(function: Callable[..., Any]) -> Callable[[NodeView, Inputs], Any]:
     def fold(node: NodeView, inputs: Inputs) -> Any:
-        axes = _axes(node, inputs)
-        if axes is None and node.attribute("noop_with_empty_axes", 0):
+        given = axes(node, inputs)
+        if given is None and node.attribute("noop_with_empty_axes", 0):
             return inputs[0]
         # NumPy sums and multiplies int32 to int64; ONNX keeps the type, hence the conversion back.
         keep = bool(node.attribute("keepdims", 1))
-        return np.asarray(function(inputs[0], axis=axes, keepdims=keep)).astype(inputs[0].dtype)
+        return np.asarray(function(inputs[0], axis=given, keepdims=keep)).astype(inputs[0].dtype)
 
     return fold
 

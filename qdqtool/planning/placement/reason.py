@@ -31,6 +31,7 @@ Code = Literal[
     "unknown-type",
     "unsupported-type",
     "vector-weight",
+    "weight-not-computed",
 ]
 """The kinds of reasons."""
 

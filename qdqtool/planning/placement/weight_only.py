@@ -17,7 +17,7 @@ from qdqtool.planning.placement.proposal import Proposal
 from qdqtool.planning.placement.propose import collect_skipped, is_computed_in_float, reason_to_leave
 from qdqtool.planning.placement.reason import Reason
 from qdqtool.planning.placement.selection import Selection
-from qdqtool.planning.placement.weighted import function_argument, is_dequantized, leave_tiny
+from qdqtool.planning.placement.weighted import function_argument, is_dequantized, leave_tiny, not_computable
 from qdqtool.targets import Target
 
 SMALLEST_BLOCK = 16
@@ -111,7 +111,7 @@ def _obstacle(
         return Reason("no-kernel", f"no kernel takes {goal.mode.weights} weights of {node.op_type}")
     if is_dequantized(weight):
         return QUANTIZED_ALREADY
-    return context.type_obstacle(weight)
+    return context.type_obstacle(weight) or not_computable(weight, context)
 
 
 def _without_weight(left: Value | None, weight: Value, context: PlacementContext) -> Reason:

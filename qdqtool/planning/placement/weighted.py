@@ -4,6 +4,7 @@ A pair on one operand only costs time and accuracy: the kernel runs in float all
 """
 
 from qdqtool import ops
+from qdqtool.graph.index.folders import MAX_FOLDED_ELEMENTS
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
@@ -93,8 +94,19 @@ def function_argument(weight: Value) -> Reason:
 
 def _operand_obstacle(value: Value, context: PlacementContext) -> Reason | None:
     if context.is_constant(value):
-        return QUANTIZED_ALREADY if is_dequantized(value) else context.type_obstacle(value)
+        if is_dequantized(value):
+            return QUANTIZED_ALREADY
+        return context.type_obstacle(value) or not_computable(value, context)
     return carried_mask(value, context) or context.obstacle(value)
+
+
+def not_computable(value: Value, context: PlacementContext) -> Reason | None:
+    """Return why a weight that the model computes from constants cannot be stored; None where it can."""
+    constants = context.index.constants
+    if constants.direct(value) is not None or constants.readable(value) is not None:
+        return None
+    cause = f"a shape does not fit, or it has more than {MAX_FOLDED_ELEMENTS:,} elements"
+    return Reason("weight-not-computed", f"its weight '{value.name}' cannot be computed from its constants: {cause}")
 
 
 def is_dequantized(value: Value | None) -> bool:

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from qdqtool.graph.index import constants as constants_module
+from qdqtool.graph.index import folders
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView
@@ -143,10 +144,26 @@ def test_cycles_and_endless_chains_end() -> None:
 
 def test_large_results_are_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants_module, "MAX_FOLDED_ELEMENTS", 3)
-    model = chain(node("Identity", "a"), a=A)
+    model = chain(node("Neg", "a"), a=A)
     view = GraphView(Model(model))
     assert Constants(view).array(view.main.values["y"]) is None
     assert Constants(view).array(view.main.values["a"]) is not None
+
+
+def test_what_only_moves_stored_values_is_folded_at_any_size_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants_module, "MAX_FOLDED_ELEMENTS", 2)
+    monkeypatch.setattr(folders, "MAX_FOLDED_ELEMENTS", 2)
+    model = chain(node("Transpose", "a", out="t"), node("Gather", "t", "i", out="y"), a=A, i=np.array([0, 1]))
+    view = GraphView(Model(model))
+    constants = Constants(view)
+    found = constants.array(view.main.values["y"])
+    np.testing.assert_array_equal(found, A.T[:2])
+    assert constants.array(view.main.values["y"]) is not found
+    # A Gather that repeats what is stored would make more of it.
+    model = chain(node("Gather", "a", "i", out="y"), a=A, i=np.zeros(3, np.int64))
+    view = GraphView(Model(model))
+    assert A.shape[0] < 3
+    assert Constants(view).array(view.main.values["y"]) is None
 
 
 def links(count: int) -> list[onnx.NodeProto]:
@@ -239,10 +256,10 @@ def test_text_is_not_folded() -> None:
 @pytest.mark.parametrize(("limit", "folded"), [(6, {"same", "wide"}), (5, set())])
 def test_inputs_and_results_have_a_largest_size(monkeypatch: pytest.MonkeyPatch, limit: int, folded: set[str]) -> None:
     nodes = [
-        node("Identity", "a", out="same"),
+        node("Neg", "a", out="same"),
         node("ReduceSum", "a", out="wide"),
         node("Expand", "one", "shape", out="y"),
-        node("Identity", "y", out="again"),
+        node("Neg", "y", out="again"),
         node("ReduceSum", "again", out="sum"),
     ]
     shape = np.array([limit], np.int64)

@@ -265,6 +265,11 @@ def test_what_exceeds_the_limit_is_refused_before_it_is_made(monkeypatch):
     assert folded("ConstantOfShape", ints(3, 2)).size == 6
     assert folded("Expand", np.float32([1]), ints(3, 2)).size == 6
     assert folded("Range", np.int64(0), np.int64(6), np.int64(1)).size == 6
+    assert folded("Gather", np.float32([[1, 2], [3, 4]]), ints(0, 1, 1)).size == 6
+    with pytest.raises(ValueError, match="the indices are not foldable"):
+        folded("Gather", np.float32([[1, 2], [3, 4]]), ints(0, 1, 1, 0))
+    assert folded("Gather", np.zeros((2, 4), np.float32), ints(0, 1)).size == 8
+    assert folded("Gather", np.zeros((0, 4), np.float32), ints()).size == 0
     with pytest.raises(ValueError, match="the shape is not foldable"):
         folded("ConstantOfShape", ints(7))
     with pytest.raises(ValueError, match="the shape is not foldable"):

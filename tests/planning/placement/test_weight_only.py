@@ -179,14 +179,16 @@ def test_in_a_function_the_right_operand_may_be_a_weight_of_the_caller():
 
 
 @pytest.mark.parametrize("shape", [None, ("n", 3)])
-def test_a_weight_of_unknown_shape_says_so(shape):
+def test_a_weight_that_cannot_be_computed_says_so(shape):
     """The Reshape does not fit its constant, so neither folding nor inference tells the shape."""
     net = Net(21)
     net.op("Reshape", [net.float_weight("k", (2, 4)), net.constant("wrong", np.array([-1, 3]))], "w")
     net.op("MatMul", ["x", "w"], "y")
     model = net.model({"x": (4, 64)})
     model.graph.value_info.append(onnx.helper.make_tensor_value_info("w", TensorProto.FLOAT, shape))
-    assert reasons(model) == {"y.MatMul": ("unknown-shape", "the shape of its weight 'w' is unknown")}
+    cause = "a shape does not fit, or it has more than 16,777,216 elements"
+    text = f"its weight 'w' cannot be computed from its constants: {cause}"
+    assert reasons(model) == {"y.MatMul": ("weight-not-computed", text)}
     model.graph.node[1].op_type = "Gather"
     model.graph.node[1].input[:] = ["w", "x"]
     assert reasons(model) == ({} if shape is None else {"y.MatMul": LOOKUP})

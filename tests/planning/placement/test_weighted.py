@@ -52,7 +52,7 @@ MISSING = ("missing-operand", "an operand is missing")
             "a",
             ("no-weight", "its weight 'a' is not constant; quantizing its input alone would gain nothing"),
         ),
-        ("MatMul", "c", "d", ("constant-operand", "all its inputs are constant")),
+        ("Gemm", "c", "d", ("constant-operand", "all its inputs are constant")),
         ("MatMul", "x", "k", QUANTIZED),
         ("MatMul", "k", "x", QUANTIZED),
         (
@@ -66,6 +66,12 @@ MISSING = ("missing-operand", "an operand is missing")
 def test_a_product_that_cannot_have_two_pairs_has_none(op, left, right, reason):
     model = product(op, left, right)
     assert reasons(model) == {f"y.{op}": reason}
+    assert pairs(model) == {}
+
+
+def test_a_product_of_constants_is_a_constant_itself():
+    model = product("MatMul", "c", "d")
+    assert reasons(model) == {}
     assert pairs(model) == {}
 
 
@@ -147,13 +153,23 @@ def test_a_model_of_tiny_layers_is_quantized():
     assert set(pairs(tiny(second=8))) == {"x", "w", "a", "v", "t"}
 
 
-def test_a_weight_of_unknown_shape_has_one_scale():
-    """The Reshape does not fit its constant, so neither folding nor inference tells the shape."""
+def test_a_weight_that_cannot_be_computed_has_no_pair():
+    """The Reshape does not fit its constant."""
     net = Net(17)
     net.op("Reshape", [net.float_weight("k", (16, 5)), net.constant("wrong", np.array([-1, 3, 1, 1]))], "w")
     net.op("Conv", ["x", "w"], "y")
     model = net.model(IMAGE)
     model.graph.value_info.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, None))
-    for number_format in ("int8", "float8e4m3fn"):
-        both = {"x": ("activation", "per-tensor"), "w": ("weight", "per-tensor")}
-        assert pairs(model, number_format) == both
+    cause = "a shape does not fit, or it has more than 16,777,216 elements"
+    text = f"its weight 'w' cannot be computed from its constants: {cause}"
+    assert reasons(model) == {"y.Conv": ("weight-not-computed", text)}
+    assert pairs(model) == {}
+
+
+def test_a_weight_that_is_computed_from_constants_has_a_pair():
+    net = Net(17)
+    net.op("ReduceL2", [net.float_weight("v", (16, 3, 3, 3))], "length", axes=[1, 2, 3])
+    net.op("Div", ["v", "length"], "w")
+    net.op("Conv", ["x", "w"], "y")
+    both = {"x": ("activation", "per-tensor"), "w": ("weight", "per-axis 0")}
+    assert pairs(net.model(IMAGE)) == both
