@@ -313,6 +313,29 @@ def test_a_fused_kernel_that_dequantizes_before_its_product_computes_in_float(na
     assert computes_in(Kernel(name=name, layer_type=layer_type, **INT8_KERNEL)) == computed
 
 
+@pytest.mark.parametrize(
+    ("name", "constants", "computed"),
+    [
+        # What RTX 1.7.1 makes of the last Conv of a squeeze-and-excitation block, in int8 and in fp8.
+        ("__myl_MulAddReluMulMinMaxRounCastCorrMulAddMove_myl0_5", ("int8",), "int8"),
+        ("__myl_MulAddReluMulCastCorrMulAddMove_myl0_5", ("float32", "float8e4m3fn"), "float8e4m3fn"),
+        ("__myl_MulRounCastFcMulAdd_0", ("int8",), "int8"),
+        # Its weight is stored in float, or unpacked before.
+        ("__myl_MulAddReluMulMinMaxRounCastCorrMulAddMove_myl0_5", ("float32",), "float32"),
+        ("__myl_CastMulRounCastCorr_0", ("int8",), "float32"),
+        ("__myl_MulRounCastCastMulCorr_0", ("int8",), "float32"),
+        ("__myl_MulAddCorr_0", ("int8",), "float32"),
+        # Which product is that of the node, and which constant its weight, is not known.
+        ("__myl_CorrMulRounCastCorr_0", ("int8",), "float32"),
+        ("__myl_MulRounCastCorr_0", ("int8", "int4"), "float32"),
+        ("__myl_MulMinMaxRounCast_0", ("int8",), "float32"),
+    ],
+)
+def test_a_generated_kernel_that_quantizes_its_activation_computes_in_the_type_of_its_weight(name, constants, computed):
+    types = {"inputs": ("float32",), "constants": constants, "outputs": ("float32",)}
+    assert computes_in(Kernel(name=name, layer_type="kgen", **types)) == computed
+
+
 def test_a_fused_kernel_with_one_packed_constant_is_weight_only_though_it_dequantizes():
     types = {"inputs": ("float32",), "constants": ("int8",), "outputs": ("float32",)}
     kernel = Kernel(name="__myl_CastMulCastFc_0", layer_type="runtime_fusion", **types)

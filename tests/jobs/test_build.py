@@ -6,7 +6,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from support.engine_models import conv, crashing, matmul, mixed_axes, refused, save
+from support.engine_models import FP8, INT8, conv, crashing, matmul, mixed_axes, refused, save, squeeze_excite
 from support.generated_plan import write_generated_plan
 from support.qdq import text_model
 
@@ -127,6 +127,18 @@ def test_a_cache_that_is_empty_at_first_is_built(tmp_path):
 )
 def test_gates_on_the_report(built, gate, passed):
     assert gate_result(parse_gate(gate), built[1].nodes).passed is passed
+
+
+@pytest.mark.parametrize("kind", ["int8", "float8e4m3fn"])
+@pytest.mark.parametrize("quantize_last", [True, False])
+def test_a_conv_inside_a_generated_kernel_is_counted_by_what_it_multiplies(tmp_path, kind, quantize_last):
+    model = squeeze_excite(INT8 if kind == "int8" else FP8, quantize_last)
+    onnx.save(model, tmp_path / "m.onnx")
+    options = BuildOptions(compute_capabilities=("8.9",), skip_validate=True)
+    report = build_engine(tmp_path / "m.onnx", tmp_path / "m.engine", options=options)
+    actual = {node.name: node.actual for node in report.nodes}
+    assert {actual[name] for name in ("a.Conv", "b.Conv")} == {kind}
+    assert (actual.get("c.Conv") == kind) == quantize_last
 
 
 @pytest.mark.parametrize("text", ["", "int8", "int8>95%", "int8>=95", "int8>=101%", "int8>=x%", ">=5%"])

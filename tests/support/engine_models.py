@@ -105,6 +105,20 @@ def mixed_axes(names=True):
     return net.model(IMAGE)
 
 
+def squeeze_excite(kind=INT8, quantize_last=True):
+    """A block whose last Conv, of 4 input channels, RTX puts into one generated kernel with the Q in front of it."""
+    net = Net()
+    net.op("Conv", [net.activation("x", kind), net.weight("w1", (96, 16, 3, 3), kind, 0)], "a", pads=[1] * 4)
+    net.op("Relu", ["a"], "r")
+    net.op("GlobalAveragePool", ["r"], "p")
+    net.op("Conv", [net.activation("p", kind), net.weight("w2", (4, 96, 1, 1), kind, 0)], "b")
+    net.op("Relu", ["b"], "t")
+    net.op("Conv", [net.activation("t", kind) if quantize_last else "t", net.weight("w3", (96, 4, 1, 1), kind, 0)], "c")
+    net.op("Sigmoid", ["c"], "g")
+    net.op("Mul", ["r", "g"], "y")
+    return net.model({"x": (1, 16, 24, 24)})
+
+
 def crashing():
     """Per-tensor fp4 x fp4 MatMul: the builder of TensorRT for RTX 1.7 dies with SIGSEGV."""
     return matmul(kind=FP4, x_kind=FP4, axis=None, opset=23)
