@@ -20,7 +20,10 @@ def _batch_normalized(node: NodeView, spans: Sequence[Span | None], arrays: Arra
         or any(array is None or not array.size for array in given)
     ):
         return None
-    factor, bias, mean, variance = (np.asarray(array, np.float64) for array in given)
+    factor, bias, mean, variance = (np.asarray(array, np.float64).reshape(-1) for array in given)
+    # Rule QS013 reports parameters of several lengths.
+    if len({factor.size, bias.size, mean.size, variance.size}) > 1:
+        return None
     with np.errstate(all="ignore"):
         factor = factor / np.sqrt(variance + node.attribute("epsilon", 1e-5))
     factors, shifts = (constant_span(each.reshape(-1, 1, 1)) for each in (factor, bias - mean * factor))

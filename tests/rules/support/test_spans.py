@@ -125,6 +125,7 @@ def spans_of(nodes: list[onnx.NodeProto], *names: str) -> list[Span | None]:
     """The spans of tensors behind a pair from -1.28 to 1.27."""
     pair = [node("QuantizeLinear", ["x", "s", "z"], "q"), node("DequantizeLinear", ["q", "s", "z"], "d")]
     stored = [tensor("s", 0.01), tensor("z", 0, T.INT8), tensor("bad", [[np.inf, -np.inf], [np.nan, 1]])]
+    stored += [tensor("two", [1.0, 2.0]), tensor("three", [1.0, 2.0, 3.0])]
     model = graph_model([*pair, *nodes], [("x", T.FLOAT, [1, 2])], [(names[-1], T.FLOAT, None)], stored)
     spans = Spans(context := RuleContext(Model(model)))
     return [spans.of(context.view.scopes[0].values[name]) for name in names]
@@ -142,6 +143,9 @@ def spans_of(nodes: list[onnx.NodeProto], *names: str) -> list[Span | None]:
         node("MatMul", ["d"], "y"),
         node("MatMul", ["d", "nowhere"], "y"),
         node("BatchNormalization", ["d"], "y"),
+        node("BatchNormalization", ["d", "two", "three", "two", "two"], "y"),
+        node("BatchNormalization", ["d", "three", "two", "two", "two"], "y"),
+        node("BatchNormalization", ["d", "two", "two", "two", "three"], "y"),
     ],
 )
 def test_of_a_damaged_node_nothing_is_known(broken: onnx.NodeProto):
