@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 
+from qdqtool import rules
 from qdqtool import targets as _targets
 from qdqtool.errors import ArgumentError, GateError
 from qdqtool.findings import Finding
@@ -133,7 +134,7 @@ def require_valid(
     raise GateError(
         f"the quantized model would not pass `validate --target {target}`; nothing was written: {first.code} "
         f"{first.node or first.tensor or ''}: {first.message}{more}",
-        hint="the float model has these errors already: mend it first, or choose another target" if known else None,
+        hint=f"the float model has these errors already: {rules.get(first.code).remedy}" if known else None,
     )
 
 

@@ -31,7 +31,10 @@ class MissingKernel(Rule):
     code = "QT402"
     name = "target.missing-kernel"
     affects = impacts(tensorrt_rtx=REFUSED)
-    remedy = "compute the layer in float16 (scales in float16), or leave out the GPU that lacks it"
+    remedy = (
+        "compute the layer in float16 (scales in float16), as `quantize --high-precision-dtype fp16` does, or leave "
+        "out the GPU that lacks it"
+    )
     VALID = (
         Example(
             "float16 (bits 11878 are 0.1) on 7.5",

@@ -1,6 +1,7 @@
 """Quantize: scales are amax/127 on the right axis, one step or two give the same bytes, nothing wrong is written."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from support.batchnorm import batchnorm_model
 from support.qdq import text_model
 from support.small import conv_model, make_model, matmul_model, run
 
+from qdqtool import rules
 from qdqtool.data.request import RandomData
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
 from qdqtool.graph.io.metadata import CALIBRATION_KEY
@@ -26,6 +28,7 @@ from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.validate import validate_model
 from qdqtool.planning.placement import Selection
 from qdqtool.planning.recipe import Preparation, Recipe
+from qdqtool.planning.scale_type import HighPrecision
 
 
 def images(count: int = 4) -> np.ndarray:
@@ -344,7 +347,25 @@ def test_errors_that_the_float_model_has_already_are_told_apart(tmp_path):
     options = QuantizeOptions(recipe=Recipe(quantize_mode="int8-weight-only"))
     with pytest.raises(GateError, match=r"QL311 mixed: operand 'w_DequantizeLinear_Output' is float32") as caught:
         quantize_model(saved(proto, tmp_path), None, tmp_path / "q.onnx", options)
-    assert caught.value.hint.startswith("the float model has these errors already")
+    assert caught.value.hint == f"the float model has these errors already: {rules.get('QL311').remedy}"
+
+
+def test_attention_without_a_float32_kernel_names_the_option_that_builds(tmp_path):
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["q"]),
+        helper.make_node("Attention", ["q", "q", "q"], ["y"], q_num_heads=2, kv_num_heads=2, is_causal=1),
+    ]
+    stored = {"w": np.random.default_rng(0).normal(size=(128, 128)).astype(np.float32)}
+    proto = make_model(nodes, {"x": (1, 16, 128)}, {"y": (1, 16, 128)}, stored, opset=23, ir_version=11)
+    model, recipe = saved(proto, tmp_path), Recipe(target="tensorrt-rtx")
+    options = QuantizeOptions(recipe=recipe)
+    with pytest.raises(GateError, match="TensorRT for RTX has no Attention with float32 output") as caught:
+        quantize_model(model, RandomData(samples=1), tmp_path / "q.onnx", options)
+    assert "`quantize --high-precision-dtype fp16`" in caught.value.hint
+    options = QuantizeOptions(recipe=replace(recipe, high_precision=HighPrecision.FP16))
+    assert quantize_model(model, RandomData(samples=1), tmp_path / "q.onnx", options).quantized
+    findings = validate_model(tmp_path / "q.onnx", ["tensorrt-rtx"]).findings
+    assert not [each for each in findings if each.effect == "refused"]
 
 
 def test_outputs_that_cannot_be_written_stop_before_any_run(model, data, tmp_path):
