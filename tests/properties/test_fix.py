@@ -45,9 +45,11 @@ def test_unsafe_fixes_keep_the_interface(model, target):
 def assert_no_new_finding(before: Model, after: Model, target: str) -> None:
     """Assert that findings only went, or made way for another at the same node.
 
-    A Q that does not say its type (QS001) is told that it is uint8, which is what QP103 is about.
+    A Q that does not say its type (QS001) is told that it is uint8, which is what QP103 is about. Types that are not
+    legal hide that a product has operands of several (QL311).
     """
     old, new = (
-        Counter(finding.node for finding in validate_model(each, [target]).findings) for each in (before, after)
+        Counter(finding.node for finding in validate_model(each, [target]).findings if finding.code != "QL311")
+        for each in (before, after)
     )
     assert new - old == Counter()

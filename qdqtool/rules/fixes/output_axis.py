@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import numpy as np
+
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
 from qdqtool.numerics.granularity import PerAxis
@@ -40,8 +42,11 @@ def _requantize(entry: QdqNode, axis: int, draft: Draft) -> None:
     rank = len(constant.shape)
     if {_axis_of(context, each, each.op.weight_axis(each.node, rank)) for each in sharing} != {axis}:
         raise UnfitError("its consumers want different axes")
-    scheme = QuantScheme(constant.format, PerAxis(axis))
-    params = scale_from_tensor(constant.reals(), scheme, ScaleRule(dtype=constant.parameters.scale.dtype))
+    values = constant.reals()
+    # Unsigned codes of negative values need a zero point.
+    symmetric = constant.format.low < 0 or not np.less(values, 0).any()
+    scheme = QuantScheme(constant.format, PerAxis(axis), symmetric=symmetric)
+    params = scale_from_tensor(values, scheme, ScaleRule(dtype=constant.parameters.scale.dtype))
     draft.set_input(entry.node, 0, constant.write_codes(draft, params))
     write_parameters(draft, entry, params)
     draft.set_attribute(entry.node, "axis", axis)

@@ -73,6 +73,26 @@ def test_the_axis_is_that_of_the_stored_weight(perm: str, axis: int):
     assert attributes(carried_out(context, fix), "d") == {"axis": axis}
 
 
+@pytest.mark.parametrize(("zero", "symmetric"), [(0, True), (85, False)])
+def test_unsigned_codes_of_negative_values_keep_a_zero_point(zero: int, symmetric: bool):
+    context = read(
+        f"""
+        agraph (float[2,2] x) => (float[2,3] y)
+        <uint8[2,3] w = {{90,170,85,1,200,85}}, float[2] s = {{0.1, 0.2}}, uint8[2] z = {{{zero}, {zero}}}> {{
+            d = DequantizeLinear <axis = 0> (w, s, z)
+            y = MatMul (x, d)
+        }}
+        """
+    )
+    fixed = carried_out(context, *fixes(context, 1))
+
+    values = (np.array([[90, 170, 85], [1, 200, 85]]) - zero) * np.float32([[0.1], [0.2]])
+    codes, scale, zeros = (constant(fixed, "d", index) for index in range(3))
+    assert codes.dtype == zeros.dtype == np.uint8
+    assert np.any(zeros) != symmetric
+    assert np.all(np.abs((codes.astype(float) - zeros) * scale - values) <= scale * 0.5001)
+
+
 def test_there_is_no_fix_for_an_axis_that_the_weight_has_not():
     assert fixes(read(ROWS.format(outputs="", more="")), 2) == ()
 
