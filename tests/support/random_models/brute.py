@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import TensorProto, numpy_helper
 
 from qdqtool.graph.io.tensors import make_tensor
 
@@ -148,3 +148,27 @@ def folded(proto: onnx.ModelProto, name: str) -> np.ndarray | None:
         return None
     left, right = (known[each] for each in node.input)
     return left.astype(right.dtype) * right
+
+
+def in_float32(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with float32 wherever it has float16."""
+    wide = copied(proto)
+    for graph in all_graphs(wide):
+        for info in (*graph.input, *graph.output, *graph.value_info):
+            if info.type.tensor_type.elem_type == TensorProto.FLOAT16:
+                info.type.tensor_type.elem_type = TensorProto.FLOAT
+        for tensor in graph.initializer:
+            _widen(tensor)
+        for node in graph.node:
+            for each in node.attribute:
+                if each.HasField("t"):
+                    _widen(each.t)
+                elif each.name in {"to", "output_dtype"} and each.i == TensorProto.FLOAT16:
+                    each.i = TensorProto.FLOAT
+    return wide
+
+
+def _widen(tensor: onnx.TensorProto) -> None:
+    if tensor.data_type == TensorProto.FLOAT16:
+        array = numpy_helper.to_array(tensor).astype(np.float32)
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
