@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._span import SpanRule
 
-FactorRule = Callable[[NodeView, ChannelLayout, Constants], ChannelLayout | None]
+FactorRule = Callable[[NodeView, ChannelLayout, ModelIndex], ChannelLayout | None]
 """The channel axis of the output of a node, given that of its input; None where the node does not commute with positive
 factors for the channels."""
 

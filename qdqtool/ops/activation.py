@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._factors import pointwise
@@ -13,10 +14,10 @@ from qdqtool.ops._span import Arrays, Span, constant_span, rising, within
 from qdqtool.ops._traits import Traits
 
 
-def _constant_slope(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
+def _constant_slope(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
     """Return the same layout for a constant slope: a PRelu commutes with positive factors like a LeakyRelu."""
     slope = node.input(1)
-    return layout if slope is not None and constants.is_constant(slope) else None
+    return layout if slope is not None and index.constants.is_constant(slope) else None
 
 
 def _starts_at_zero(node: NodeView, constants: Constants) -> bool:

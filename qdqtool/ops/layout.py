@@ -4,26 +4,47 @@ Where a property that follows from moving values is set to False here, it holds 
 it for this operator so far, and relying on it would change results. ``tests/ops/test_traits.py`` lists these.
 """
 
+import math
 from dataclasses import replace
 
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.ops._channels import ChannelLayout
-from qdqtool.ops._factors import over_axes, stored_integers
+from qdqtool.ops._factors import over_axes, shape_of, stored_integers
 from qdqtool.ops._traits import MOVING
 
 
-def _flattened(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
-    del constants
+def _flattened(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
+    del index
     joins = node.attribute("axis", 1) == 1 and layout is ChannelLayout.FIRST
     return ChannelLayout.LAST if joins else None
 
 
-def _reshaped(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
-    """Return the last axis for a Reshape that works like Flatten: ``[0, n]`` keeps the batch and joins the rest."""
-    shape = stored_integers(node.input(1), constants)
-    flat = shape is not None and len(shape) == 2 and shape[0] == 0 and not node.attribute("allowzero", 0)
-    return ChannelLayout.LAST if flat and layout is ChannelLayout.FIRST else None
+def _reshaped(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
+    """Return the axis of the channels behind a Reshape that leaves the batch and the order of channels.
+
+    It may join all axes behind the batch, as Flatten does (``[0, n]``, or shapes that say so), or change only the axes
+    behind the channels, as ``[1, 96]`` to ``[1, 96, 1, 1]``.
+    """
+    if layout is not ChannelLayout.FIRST:
+        return None
+    wanted = stored_integers(node.input(1), index.constants)
+    if wanted is not None and len(wanted) == 2 and wanted[0] == 0 and not node.attribute("allowzero", 0):
+        return ChannelLayout.LAST
+    before, after = _behind_batch(node.input(0), index), _behind_batch(node.output(), index)
+    # The same number of elements behind the batch in both means that the batch is the same.
+    if not before or not after or math.prod(before) != math.prod(after) or not math.prod(before):
+        return None
+    if len(after) == 1:
+        return ChannelLayout.LAST
+    return layout if after[0] == before[0] else None
+
+
+def _behind_batch(value: Value | None, index: ModelIndex) -> list[int]:
+    """Return the extents behind the first axis; nothing where they are not known."""
+    extents = (shape_of(value, index) or ())[1:]
+    known = [extent for extent in extents if isinstance(extent, int)]
+    return known if len(known) == len(extents) else []
 
 
 def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._factors import stored_integers
@@ -12,8 +12,9 @@ from qdqtool.ops._span import Arrays, Span
 from qdqtool.ops._traits import Codes, Traits
 
 
-def _with_zeros(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
+def _with_zeros(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
     """Return the same layout for padding with zeros that adds no channels."""
+    constants = index.constants
     pads = node.attribute("pads") or stored_integers(node.input(1), constants)
     if pads is None or layout is not ChannelLayout.FIRST or node.input_name(3):
         return None

@@ -3,14 +3,15 @@
 from dataclasses import replace
 
 from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
 from qdqtool.ops._channels import ChannelLayout
 from qdqtool.ops._factors import pointwise
 from qdqtool.ops._traits import MOVING, Codes, Traits
 
 
-def _in_inference(node: NodeView, layout: ChannelLayout, constants: Constants) -> ChannelLayout | None:
-    del constants
+def _in_inference(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
+    del index
     return None if node.input_name(2) else layout
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qdqtool import ops
-from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Scope, Use, Value
 from qdqtool.ops import ChannelLayout, ProductOp
 from qdqtool.ops.support.weights import StoredWeight, stored_weight
@@ -38,13 +38,13 @@ class Walk:
 
     Args:
         channels: How many channels the tensor has.
-        constants: Folded constants of the model.
+        index: The index of the model.
         scope: The scope in which all readers must be.
     """
 
-    def __init__(self, channels: int, constants: Constants, scope: Scope) -> None:
+    def __init__(self, channels: int, index: ModelIndex, scope: Scope) -> None:
         self._channels = channels
-        self._constants = constants
+        self._index = index
         self._scope = scope
 
     def readers(self, value: Value, layout: ChannelLayout, steps: int = MAX_STEPS) -> Iterator[Reader]:
@@ -72,16 +72,17 @@ class Walk:
             yield self._reader(node, product, value, layout)
             return
         rule = ops.traits(node).factor_rule
-        behind = rule(node, layout, self._constants) if rule is not None and use.index == 0 else None
+        behind = rule(node, layout, self._index) if rule is not None and use.index == 0 else None
         output = node.output()
         if behind is None or output is None or sum(map(bool, node.proto.output)) != 1:
             raise Blocked(f"{node.op_type} '{node.label}' reads '{value.name}', and does not commute with factors")
         yield from self.readers(output, behind, steps - 1)
 
     def _reader(self, node: NodeView, product: ProductOp, value: Value, layout: ChannelLayout) -> Reader:
-        weight = stored_weight(node, self._constants)
-        # The activation of a Gemm has two axes, so axis 1 and the last axis are the same.
-        if product.channel_layout is not layout and product.activation_rank != 2:
+        weight = stored_weight(node, self._index.constants)
+        # Where the activation has two axes, as that of a Gemm, axis 1 and the last axis are the same.
+        rank = product.activation_rank or len(self._index.types.shape(value) or ())
+        if product.channel_layout is not layout and rank != 2:
             raise Blocked(f"'{node.label}' reads '{value.name}' with its channels on another axis")
         repeat, rest = divmod(weight.layout.inputs, self._channels)
         if rest or (product.is_convolution and repeat != 1):

@@ -99,7 +99,7 @@ def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], 
         try:
             source = _source(node, index.constants, kind)
             if source is not None:
-                joints.append(_joint(source, index.constants))
+                joints.append(_joint(source, index))
         except (Blocked, WeightProblem) as problem:
             where = display(node.scope.path)
             alone.append(SkippedJoint(node=node.label, graph=where, op_type=node.op_type, reason=str(problem)))
@@ -159,12 +159,12 @@ def _multiplication(node: NodeView, constants: Constants) -> _Source | None:
     return None
 
 
-def _joint(source: _Source, constants: Constants) -> Joint:
+def _joint(source: _Source, index: ModelIndex) -> Joint:
     tensor = source.node.output()
     assert tensor is not None
     if source.layout is ChannelLayout.LAST:
-        tensor = _behind_bias(source, tensor, constants)
-    walk = Walk(source.channels, constants, source.node.scope)
+        tensor = _behind_bias(source, tensor, index.constants)
+    walk = Walk(source.channels, index, source.node.scope)
     readers = tuple(walk.readers(tensor, source.layout))
     return Joint(source.kind, source.node, tensor, source.channels, source.weight, tuple(source.vectors), readers)
 

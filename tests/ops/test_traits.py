@@ -218,7 +218,7 @@ def factored(op_type: str) -> Iterator[tuple[OnnxCase, ChannelLayout, ChannelLay
     assert rule is not None
     for case in examples(op_type):
         for layout in ChannelLayout if case.x.ndim > 1 else ():
-            behind = rule(case.node, layout, case.index.constants)
+            behind = rule(case.node, layout, case.index)
             if behind is not None:
                 yield case, layout, behind
 
@@ -351,6 +351,7 @@ NAMED_ELSEWHERE = {
     "engine/precision": "a fact of ConvTranspose",
     "engine/shape_values": "where a value is a shape",
     "graph/index/folders": "what operators make of constants",
+    "graph/index/weight_folders": "what operators make of stored weights",
     "graph/index/inference": "what onnx's data propagation follows",
     "insertion/fused_qkv": "how exporters cut a projection in three",
     "insertion/strip_edits": "writes such a node",
@@ -362,6 +363,7 @@ NAMED_ELSEWHERE = {
     "rules/constant_indirect": "what parsers follow to a zero point",
     "rules/conv_transpose": "the rule about it",
     "rules/operand_formats": "a fact of ConvTranspose",
+    "rules/operand_shape": "what each operator demands of its operands",
     "rules/support/layer_names": "operators that TensorRT stores weights in",
     "rules/tied_weight": "a table of embeddings",
     "rules/zero_point_constant": "what parsers follow to a zero point",

@@ -105,10 +105,68 @@ def test_a_gemm_reads_channels_on_axis_one_of_two():
     assert readers_of(nodes) == [("Gemm.y", "p", "FIRST", 1)]
 
 
-def test_a_matmul_might_read_another_axis():
-    proto = model([CONV, node("ReduceMean", "c", "p", axes=[2, 3], keepdims=0), node("MatMul", "p q", "y")], IMAGE)
+@pytest.mark.parametrize("axes", [[2, 3], [-2, -1], [-1, 2]])
+def test_a_matmul_of_two_axes_reads_channels_on_the_last(axes):
+    proto = model([CONV, node("ReduceMean", "c", "p", axes=axes, keepdims=0), node("MatMul", "p q", "y")], IMAGE)
+    assert found(proto, JointKind.PRODUCT) == ({"c": ("MatMul.y",)}, {"MatMul.y": "'y' is an output of the graph"})
+
+
+@pytest.mark.parametrize("axes", [[3], [2]])
+def test_a_matmul_of_three_axes_reads_another(axes):
+    proto = model([CONV, node("ReduceMean", "c", "p", axes=axes, keepdims=0), node("MatMul", "p tall", "y")], IMAGE)
     reason = found(proto, JointKind.PRODUCT)[1]["Conv.c"]
     assert reason == "'MatMul.y' reads 'p' with its channels on another axis"
+
+
+@pytest.mark.parametrize("axes", [[1], [-3], [0, 2], [-4]])
+def test_a_mean_over_channels_or_the_batch_does_not_commute(axes):
+    proto = model([CONV, node("ReduceMean", "c", "p", axes=axes), node("Conv", "p k", "y")], IMAGE)
+    assert found(proto, JointKind.PRODUCT)[1]["Conv.c"].endswith("reads 'c', and does not commute with factors")
+
+
+def reshaped(shape: list[int], *nodes: onnx.NodeProto) -> list[onnx.NodeProto]:
+    return [CONV, node("Constant", "", "s", value_ints=shape), node("Reshape", "c s", "f"), *nodes]
+
+
+@pytest.mark.parametrize("shape", [[2, -1], [-1, 100], [2, 100], [0, -1]])
+def test_a_reshape_that_joins_all_but_the_batch_is_a_flatten(shape):
+    assert readers_of(reshaped(shape, node("Gemm", "f h", "y"))) == [("Gemm.y", "f", "LAST", 25)]
+
+
+@pytest.mark.parametrize("shape", [[2, 4, 25, 1], [-1, 4, 1, 25], [0, 0, -1, 1], [2, 4, 5, 5]])
+def test_a_reshape_behind_the_channels_keeps_them(shape):
+    assert readers_of(reshaped(shape, node("Conv", "f k", "y"))) == [("Conv.y", "f", "FIRST", 1)]
+
+
+@pytest.mark.parametrize("shape", [[4, 50], [1, 200], [2, 5, 4, 5], [2, 100, 1, 1], [1, 8, 5, 5], [4, 2, 5, 5], [200]])
+def test_a_reshape_of_batch_or_channels_does_not_commute(shape):
+    proto = model(reshaped(shape, node("Neg", "f", "y")), IMAGE)
+    assert (
+        found(proto, JointKind.PRODUCT)[1]["Conv.c"]
+        == "Reshape 'Reshape.f' reads 'c', and does not commute with factors"
+    )
+
+
+def test_the_pooled_head_of_either_exporter_of_pytorch_is_followed():
+    older = [CONV, node("GlobalAveragePool", "c", "p"), node("Flatten", "p", "f"), node("Gemm", "f q", "y")]
+    newer = [
+        CONV,
+        node("ReduceMean", "c", "p", axes=[-1, -2]),
+        node("Constant", "", "s", value_ints=[2, 4]),
+        node("Reshape", "p s", "f"),
+        node("Gemm", "f q", "y"),
+    ]
+    assert readers_of(older) == readers_of(newer) == [("Gemm.y", "f", "LAST", 1)]
+
+
+def test_a_reshape_of_open_extents_behind_the_batch_does_not_commute():
+    proto = model(reshaped([2, -1], node("Neg", "f", "y")), IMAGE)
+    for axis in (2, 3):
+        proto.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"d{axis}"
+    assert (
+        found(proto, JointKind.PRODUCT)[1]["Conv.c"]
+        == "Reshape 'Reshape.f' reads 'c', and does not commute with factors"
+    )
 
 
 @pytest.mark.parametrize("count", [31, 32])

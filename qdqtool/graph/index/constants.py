@@ -13,7 +13,7 @@ from qdqtool.graph.index.folders import FOLDERS, MAX_FOLDED_ELEMENTS
 from qdqtool.graph.index.signature import signature_of
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Value
-from qdqtool.graph.index.weight_folders import WEIGHT_FOLDERS
+from qdqtool.graph.index.weight_folders import AT_ANY_SIZE, SEVERAL_OUTPUTS, WEIGHT_FOLDERS
 from qdqtool.graph.io.tensors import element_count, external_entry, is_external, read_array
 from qdqtool.graph.model import Model
 
@@ -24,12 +24,6 @@ MAX_DEPTH = 64
 
 FOLDABLE = frozenset(FOLDERS)
 """Operators that :func:`fold_node` computes in the bits of the reference."""
-
-_MOVING = frozenset(
-    ["Cast", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
-)
-"""Operators that are folded at any size, since they make no more elements than are stored. Such results are not kept:
-a large model would be in memory as a whole."""
 
 _KNOWN = {**FOLDERS, **WEIGHT_FOLDERS}
 
@@ -105,7 +99,7 @@ class Constants:
             return False
         if node.is_op("Constant") or self._known_shape(node) is not None:
             return True
-        if not node.is_op(*_KNOWN) or (node.output() is not value and not node.is_op("Split")):
+        if not node.is_op(*_KNOWN) or (node.output() is not value and not node.is_op(*SEVERAL_OUTPUTS)):
             return False
         if not _has_its_operands(node):
             return False
@@ -125,7 +119,7 @@ class Constants:
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):
             # The chain is malformed. The code that needs the value reports that it is not constant.
             return None
-        stored = inputs[0].size if node.is_op(*_MOVING) and inputs[0] is not None else 0
+        stored = inputs[0].size if node.is_op(*AT_ANY_SIZE) and inputs[0] is not None else 0
         foldable = result.size <= max(MAX_FOLDED_ELEMENTS, stored) and not result.dtype.hasobject
         return result if foldable else None
 
@@ -138,7 +132,7 @@ class Constants:
         inputs: list[Array | None] = []
         for index in range(len(node.proto.input)):
             source = node.input(index)
-            take = self.array if node.is_op(*_MOVING) else self._small
+            take = self.array if node.is_op(*AT_ANY_SIZE) else self._small
             array = take(source) if source is not None else None
             if source is not None and array is None:
                 return None

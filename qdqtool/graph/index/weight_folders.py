@@ -167,3 +167,12 @@ WEIGHT_FOLDERS: dict[str, Callable[[NodeView, Inputs], Any]] = {
     "Tile": _tile,
     "Trilu": _tri,
 }
+
+SEVERAL_OUTPUTS = frozenset(["Split"])
+"""Operators each of whose outputs is folded."""
+
+AT_ANY_SIZE = frozenset(
+    ["Cast", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
+)
+"""Operators that are folded at any size, since they make no more elements than are stored. Large results are not kept:
+a large model would be in memory as a whole."""

@@ -93,7 +93,7 @@ class Spans:
         span, rule = self.of(node.input(0)), ops.traits(node).factor_rule
         if span is None or span.axis is None:
             return span
-        axis = rule(node, span.axis, self._context.constants) if rule is not None else None
+        axis = rule(node, span.axis, self._context.index) if rule is not None else None
         return Span(span.low, span.high, span.width, axis, span.source) if axis is not None else span.on(None)
 
     def _product(self, node: NodeView, product: ProductOp) -> Span | None:
