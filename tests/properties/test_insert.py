@@ -42,6 +42,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_model_computes_what_pairs_put_in_by_hand_compute(folder, data, model, weights):
     entries = data.draw(plans(model))
     assume(entries)
+    if TensorProto.FLOAT16 in brute.elem_types(model.proto).values():
+        # ONNX Runtime divides float16 by its scale in float32, so that packed codes may be one off from its own.
+        weights = WeightStorage.QDQ
     made, report = insert(folder, model, entries, weights)
     proto = whole(made)
     onnx.checker.check_model(proto, full_check=True)
