@@ -40,6 +40,11 @@ class ModelToBuild:
     values: tuple[InputProfile, ...]
     measured_values: tuple[InputProfile, ...]
 
+    @property
+    def has_fixed_shapes(self) -> bool:
+        """Whether the user fixed the shape of an input."""
+        return self.specialized is not None and bool(self.specialized.input_shapes)
+
 
 @contextmanager
 def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild]:

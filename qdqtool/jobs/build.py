@@ -81,7 +81,7 @@ class _Job:
             try:
                 built = self._builder.build(request)
             except BuildRefusedError as error:
-                raise explain(error, self._builder, request, is_specialized=ready.specialized is not None) from None
+                raise explain(error, self._builder, request, is_specialized=ready.has_fixed_shapes) from None
             self._write_layer_info(built)
             report = self._report(built, request, ready, findings)
             if report.passed:

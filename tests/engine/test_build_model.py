@@ -131,6 +131,29 @@ def test_external_weights_follow_a_specialized_model(tmp_path):
     assert weights["w"].raw_data == original["w"].raw_data
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (BuildOptions(shapes=ShapeOptions(fixed={"x": (1, 64)})), (True, True)),
+        (BuildOptions(shapes=ShapeOptions(opt={"x": (1, 64)})), (False, False)),
+    ],
+)
+def test_what_was_fixed_is_told(tmp_path, options, expected):
+    model = load_model(save(branching(), tmp_path))
+    with model_to_build(model, options) as ready:
+        assert (ready.specialized is not None, ready.has_fixed_shapes) == expected
+
+
+def test_values_alone_fix_no_shapes(tmp_path):
+    net = Net()
+    net.op("Mul", [net.activation("x"), "factor"], "y")
+    model = load_model(save(net.model({"x": (2, 3), "factor": ()}), tmp_path))
+    with model_to_build(model, BuildOptions(input_values={"factor": (0.5,)})) as ready:
+        assert [spec.name for spec in input_specs(ready.file)] == ["x"]
+        assert ready.specialized is not None
+        assert not ready.has_fixed_shapes
+
+
 def test_without_fixed_shapes_the_model_itself_is_built(tmp_path):
     model = load_model(save(branching(), tmp_path))
     with model_to_build(model, BuildOptions()) as ready:
@@ -210,5 +233,12 @@ def test_the_voice_detector_builds_with_fixed_inputs_and_its_refusal_names_them(
             real_model, tmp_path / "e.engine", options=BuildOptions(shapes=ShapeOptions(opt=shapes), timeout=300)
         )
     assert caught.value.hint.endswith("`--input-shapes input:1x576,state:2x1x128`")
-    options = BuildOptions(shapes=ShapeOptions(fixed=shapes), timeout=300)
-    assert build_engine(real_model, tmp_path / "e.engine", options=options).bytes > 0
+    options = BuildOptions(shapes=ShapeOptions(opt=shapes), input_values={"sr": (16000,)}, timeout=300)
+    with pytest.raises(BuildRefusedError) as caught:
+        build_engine(real_model, tmp_path / "e.engine", options=options)
+    assert caught.value.hint.endswith("`--input-shapes input:1x576,state:2x1x128`")
+    for values in ({}, {"sr": (16000,)}):
+        options = BuildOptions(shapes=ShapeOptions(fixed=shapes), input_values=values, timeout=300)
+        report = build_engine(real_model, tmp_path / "e.engine", options=options)
+        assert report.bytes > 0
+        assert report.specialized.input_values == values
