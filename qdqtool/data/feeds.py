@@ -96,7 +96,7 @@ def load_feeds(
     samples = _reader(path)(path, specs)
     if labels:
         samples = _labelled(samples, path)
-    stored, specs = tuple(spec for spec in specs if spec.value is not None), needed(specs)
+    stored, specs = {spec.name: spec.value for spec in specs if spec.value is not None}, needed(specs)
     if stored:
         samples = WithoutStored(samples, stored, str(path))
     survey, shapes = Survey(), dict[str, tuple[int, ...]]()

@@ -124,7 +124,8 @@ def _entries(word: str, option: str, spelling: _Spelling[_Number]) -> list[tuple
     while position < len(word):
         match = spelling.entry.match(word, position)
         if match is None:
-            raise UsageError(f"{option} '{word}' cannot be read from '{word[position:]}' on", hint=spelling.syntax)
+            place = f" from '{word[position:]}' on" if position else ""
+            raise UsageError(f"{option} '{word}' cannot be read{place}", hint=spelling.syntax)
         numbers = tuple(map(spelling.read, re.findall(spelling.pattern, match["numbers"], re.ASCII)))
         found.append((match["name"].strip(), numbers))
         position = match.end()

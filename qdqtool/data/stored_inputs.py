@@ -1,12 +1,11 @@
 """Samples of a model some of whose inputs were stored as constants (``--input-values``)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool.data.sample import Sample, Samples
-from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
 
@@ -17,29 +16,28 @@ class WithoutStored:
 
     Attributes:
         samples: The samples.
-        stored: The inputs, each with its value.
+        stored: The values, by the names of the inputs.
         place: Where the samples come from, for messages.
     """
 
     samples: Samples
-    stored: Sequence[InputSpec]
+    stored: Mapping[str, Array]
     place: str
 
     def __iter__(self) -> Iterator[Sample]:
         for number, given in enumerate(self.samples):
-            for spec in self.stored:
-                found = given.get(spec.name)
-                if found is not None and (spec.value is None or not np.array_equal(found, spec.value)):
+            for name, value in self.stored.items():
+                found = given.get(name)
+                if found is not None and not np.array_equal(found, value):
                     raise UsageError(
-                        f"{self.place}, sample {number}: input '{spec.name}' is {found.tolist()}, and the model has it "
-                        f"as a constant of {np.asarray(spec.value).tolist()}",
+                        f"{self.place}, sample {number}: input '{name}' is {found.tolist()}, and the model has it "
+                        f"as a constant of {value.tolist()}",
                         hint="calibrate and check with samples of the value that --input-values gave",
                     )
             yield self._taken(given)
 
     def _taken(self, given: Mapping[str, Array]) -> Sample:
-        stored = {spec.name for spec in self.stored}
-        arrays = {name: array for name, array in given.items() if name not in stored}
+        arrays = {name: array for name, array in given.items() if name not in self.stored}
         if isinstance(given, Sample):
             return Sample(arrays, batch=given.batch, filler=given.filler, labels=given.labels)
         return Sample(arrays)

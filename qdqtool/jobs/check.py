@@ -99,7 +99,10 @@ def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest,
     if request.samples is not None and request.samples < 1:
         raise UsageError(f"--samples is {request.samples}; it must be at least 1")
     if request.path is not None:
-        specs = (*specs, *stored_specs(index.model))
+        # Where the note of the model is lost, that of the baseline, whose inputs were fixed likewise, tells the values.
+        models = [index.model, *([] if baseline is None else [baseline.view.model])]
+        stored = {spec.name: spec for model in models for spec in stored_specs(model)}
+        specs = (*specs, *stored.values())
         return load_feeds(request.path, specs, request.samples, labels=labels, allow_constant=request.allow_constant)
     return random_feeds(index, specs, seed=request.seed, samples=request.samples)
 
@@ -110,11 +113,14 @@ def _takes_the_same(left: InputSpec, right: InputSpec) -> bool:
 
 
 def _check_same_inputs(specs: tuple[InputSpec, ...], others: tuple[InputSpec, ...]) -> None:
-    by_name = {spec.name: spec for spec in others}
-    same_names = {spec.name for spec in specs} == set(by_name)
-    if not same_names or not all(_takes_the_same(spec, by_name[spec.name]) for spec in specs):
-        raise UsageError(
-            f"model and baseline take different inputs: {', '.join(map(str, specs))} against "
-            f"{', '.join(map(str, others))}",
-            hint="the baseline must be the float model that was quantized",
-        )
+    mine, theirs = ({spec.name: spec for spec in each} for each in (specs, others))
+    if set(mine) == set(theirs) and all(_takes_the_same(mine[name], theirs[name]) for name in mine):
+        return
+    hint = "the baseline must be the float model that was quantized"
+    lost = next((name for name in theirs if name not in mine), None)
+    if lost is not None:
+        hint += f"; --input-values gives the value of '{lost}' if it became a constant"
+    raise UsageError(
+        f"model and baseline take different inputs: {', '.join(map(str, specs))} against {', '.join(map(str, others))}",
+        hint=hint,
+    )

@@ -18,8 +18,8 @@ class OperandShape(Rule):
     bias another length. onnx's shape inference does not look at them. ONNX Runtime refuses the model when it loads or
     runs it, TensorRT when it parses or builds it.
 
-    Bad: a Conv of 3 channels with a weight of 2; a bias of 3 elements for 4 output channels; PRelu with a slope too
-    many; a Reshape of 6 elements to 8.
+    Bad: a Conv of 3 channels with a weight of 2; a bias of 3 elements for 4 output channels; a kernel larger than the
+    padded input; PRelu with a slope too many; a Reshape of 6 elements to 8.
 
     Good: weights whose extents are those of the tensors that they meet.
     """
@@ -60,6 +60,14 @@ class OperandShape(Rule):
             """
             agraph (float[1,3,8,8] x, float[3,4,3,3] w, float[3] b) => (float[1,4,10,10] y) {
                 y = ConvTranspose (x, w, b)
+            }
+            """,
+        ),
+        Example(
+            "a kernel larger than the padded input",
+            """
+            agraph (float[1,3,4,4] x, float[4,3,3,3] w) => (float[1,4,0,0] y) {
+                y = Conv <dilations = [2, 2]> (x, w)
             }
             """,
         ),
@@ -161,19 +169,49 @@ def _times(extent: int | None, factor: int | None) -> int | None:
     return None if extent is None or factor is None else extent * factor
 
 
-def _conv(at: _At, weight: int = 1, bias: int = 2) -> Iterator[_Misfit]:
-    group, channels, made = at.node.attribute("group", 1), at.extent(0, 1), at.extent(weight, 0)
-    kernel = (at.shape(weight) or ())[2:]
+def _groups(at: _At, weight: int, channels: Mapping[tuple[int, str], int | None]) -> Iterator[_Misfit]:
+    """Find the input whose number of channels the groups of a convolution do not divide."""
+    group = at.node.attribute("group", 1)
     if group < 1:
         yield _Misfit(weight, f"{group} groups", "1 or more")
-    elif channels is not None and channels % group:
-        yield _Misfit(0, f"{channels} input channels", f"a number that {group} groups divide")
-    elif made is not None and made % group:
-        yield _Misfit(weight, f"{made} output channels", f"a number that {group} groups divide")
-    else:
-        per_group = None if channels is None else channels // group
-        yield from at.of_shape(weight, "weight", (made, per_group, *at.node.attribute("kernel_shape", kernel)))
-        yield from at.of_shape(bias, "bias", (made,))
+        return
+    for (index, side), count in channels.items():
+        if count is not None and count % group:
+            yield _Misfit(index, f"{count} {side} channels", f"a number that {group} groups divide")
+
+
+def _conv(at: _At, weight: int = 1, bias: int = 2) -> Iterator[_Misfit]:
+    channels, made = at.extent(0, 1), at.extent(weight, 0)
+    yield from _groups(at, weight, {(0, "input"): channels, (weight, "output"): made})
+    per_group = None if channels is None else channels // max(at.node.attribute("group", 1), 1)
+    yield from at.of_shape(weight, "weight", (made, per_group, *_kernel(at, weight)))
+    yield from at.of_shape(bias, "bias", (made,))
+    yield from _windows(at, weight)
+
+
+def _kernel(at: _At, weight: int) -> Shape:
+    kernel: Shape = tuple(at.node.attribute("kernel_shape", (at.shape(weight) or ())[2:]))
+    return kernel
+
+
+def _windows(at: _At, weight: int) -> Iterator[_Misfit]:
+    """Look whether the kernel fits into the padded input, so that there is an output."""
+    kernel, node = _kernel(at, weight), at.node
+    none, ones = [0] * 2 * len(kernel), [1] * len(kernel)
+    if node.attribute("auto_pad", b"NOTSET") in _PADS_AS_NEEDED:
+        return
+    pads = node.attribute("pads", none) if node.attribute("auto_pad", b"NOTSET") == b"NOTSET" else none
+    dilations = node.attribute("dilations", ones)
+    if (len(pads), len(dilations)) != (len(none), len(ones)):
+        return
+    for axis, extent in enumerate(kernel):
+        space = at.extent(0, axis + 2)
+        if space is None or not isinstance(extent, int):
+            continue
+        padded, span = space + pads[axis] + pads[axis + len(kernel)], (extent - 1) * dilations[axis] + 1
+        if padded < span:
+            expected = f"at most {padded}, the extent of the padded input"
+            yield _Misfit(weight, f"a kernel that spans {span} elements of axis {axis + 2}", expected)
 
 
 def _qlinear_conv(at: _At) -> Iterator[_Misfit]:
@@ -186,15 +224,10 @@ def _conv_integer(at: _At) -> Iterator[_Misfit]:
 
 
 def _conv_transpose(at: _At) -> Iterator[_Misfit]:
-    group, channels, per_group = at.node.attribute("group", 1), at.extent(0, 1), at.extent(1, 1)
-    kernel = (at.shape(1) or ())[2:]
-    if group < 1:
-        yield _Misfit(1, f"{group} groups", "1 or more")
-    elif channels is not None and channels % group:
-        yield _Misfit(0, f"{channels} input channels", f"a number that {group} groups divide")
-    else:
-        yield from at.of_shape(1, "weight", (channels, per_group, *at.node.attribute("kernel_shape", kernel)))
-        yield from at.of_shape(2, "bias", (_times(per_group, group),))
+    channels, per_group = at.extent(0, 1), at.extent(1, 1)
+    yield from _groups(at, 1, {(0, "input"): channels})
+    yield from at.of_shape(1, "weight", (channels, per_group, *_kernel(at, 1)))
+    yield from at.of_shape(2, "bias", (_times(per_group, at.node.attribute("group", 1)),))
 
 
 def _instance_normalization(at: _At) -> Iterator[_Misfit]:
@@ -256,6 +289,8 @@ def _recurrent(at: _At) -> Iterator[_Misfit]:
 
 _CHANNELWISE_GROUPS = 21
 """From this opset on a GroupNormalization has a scale for each channel; before, for each group."""
+
+_PADS_AS_NEEDED = {b"SAME_UPPER", b"SAME_LOWER"}
 
 _BROADCASTS = 7
 """From this opset on PRelu and Gemm broadcast as NumPy does."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import onnx
 
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.io.copying import copy_model
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk
 from qdqtool.graph.transformed import Transformed
@@ -76,12 +77,12 @@ def _count_nodes(model: Model) -> int:
 def _with_inferred_shapes(model: Model) -> Model:
     """Replace declared shapes by inferred ones that are completely known now."""
     index = ModelIndex.of(model)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    special = model.fork()
+    special.proto = proto = copy_model(model.proto, ())
     for value in (*proto.graph.value_info, *proto.graph.output):
         known = index.view.main.values.get(value.name)
-        shape = index.types.shape(known) if known is not None else None
-        if shape is not None and all(isinstance(dim, int) for dim in shape):
+        shape = index.types.full_shape(known) if known is not None else None
+        if shape is not None:
             elem_type = value.type.tensor_type.elem_type
             value.type.CopyFrom(onnx.helper.make_tensor_type_proto(elem_type, list(shape)))
-    return Model(proto, model.path, dict(model.payloads))
+    return special

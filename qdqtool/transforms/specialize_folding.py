@@ -1,5 +1,6 @@
 """Replace shape arithmetic by its value: integers, booleans, and small float tensors computed from shapes."""
 
+import math
 from collections.abc import Iterator
 
 import onnx
@@ -51,11 +52,19 @@ def _foldable(index: ModelIndex) -> Iterator[tuple[Value, Array]]:
         node = value.producer
         if node is None or node.is_op("Constant") or value.is_output or sum(map(bool, node.proto.output)) != 1:
             continue
+        if _is_large(value, index):
+            continue
         array = index.shape_constants.array(value)
         if array is None or array.size > MAX_ELEMENTS:
             continue
         if array.dtype.kind in "iub" or (array.dtype.kind == "f" and _comes_from_shape(value)):
             yield value, array
+
+
+def _is_large(value: Value, index: ModelIndex) -> bool:
+    """Whether the known shape of a tensor has too many elements, so that its value need not be computed."""
+    shape = index.types.full_shape(value)
+    return shape is not None and math.prod(shape) > MAX_ELEMENTS
 
 
 def _is_wanted(value: Value, foldable: dict[Value, Array]) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import onnx
 
 from qdqtool.errors import UsageError
+from qdqtool.graph.io.copying import copy_model
 from qdqtool.graph.io.open_dimensions import known_size
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
@@ -12,13 +13,15 @@ from qdqtool.registry import suggestion
 
 
 def fix_inputs(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Transformed[None]:
-    """Write fixed dimensions into the inputs of a model, which is not changed.
+    """Write fixed dimensions into the inputs of a model, which is not changed; it is returned where none is given.
 
     Raises:
         UsageError: A name is not an input, or a shape contradicts the model.
     """
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    if not input_shapes:
+        return Transformed(model, None)
+    fixed = model.fork()
+    fixed.proto = proto = copy_model(model.proto, ())
     stored = {tensor.name for tensor in proto.graph.initializer}
     inputs = {value.name: value for value in proto.graph.input if value.name not in stored}
     extents: dict[str, set[int]] = {}
@@ -30,7 +33,7 @@ def fix_inputs(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Tra
         _fix(inputs[name], shape, extents)
     for value in inputs.values():
         _fix_shared(value, extents)
-    return Transformed(Model(proto, model.path, dict(model.payloads)), None)
+    return Transformed(fixed, None)
 
 
 def _fix(value: onnx.ValueInfoProto, shape: tuple[int, ...], extents: dict[str, set[int]]) -> None:

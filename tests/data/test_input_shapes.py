@@ -29,7 +29,7 @@ def test_spellings(words, expected):
     ("words", "message"),
     [
         ([""], "--opt-shapes is empty"),
-        (["x"], "cannot be read from 'x' on"),
+        (["x"], "'x' cannot be read"),
         (["x:"], "cannot be read"),
         ([":3"], "cannot be read"),
         (["x:1x"], "cannot be read"),
@@ -92,7 +92,7 @@ def test_numbers_are_read_as_what_they_look_like(words, expected):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["sr"], "cannot be read from 'sr' on"),
+        (["sr"], "'sr' cannot be read"),
         (["sr:"], "cannot be read"),
         (["sr:16k"], "cannot be read"),
         (["sr:.5"], "cannot be read"),

@@ -61,6 +61,21 @@ def test_its_baseline_runs_with_the_same_value(folder: Path, values) -> None:
     assert check_model(folder / "quantized.onnx", baseline=folder / "float.onnx").data.source == "random"
 
 
+def test_where_the_note_is_lost_the_value_can_be_given(folder: Path) -> None:
+    model = onnx.load(folder / "quantized.onnx")
+    del model.metadata_props[:]
+    onnx.save(model, folder / "without_note.onnx")
+    files = {"model": folder / "without_note.onnx", "baseline": folder / "float.onnx"}
+    with pytest.raises(UsageError, match="different inputs") as refused:
+        check_model(**files, data=DataRequest(path=folder / "data.npz"))
+    assert refused.value.hint is not None
+    assert "--input-values gives the value of 'sr'" in refused.value.hint
+    report = check_model(**files, data=DataRequest(path=folder / "data.npz", input_values={"sr": (16000,)}))
+    assert report.passed, report.failures
+    with pytest.raises(UsageError, match="as a constant of 16000"):
+        check_model(**files, data=DataRequest(path=folder / "other.npz", input_values={"sr": (16000,)}))
+
+
 def test_a_model_quantized_for_another_value_is_not_that_baseline(folder: Path) -> None:
     words = ["--calib-data", "other.npz", "--input-values", "sr:8000", "-o", "low.onnx"]
     assert qdqtool("quantize", "float.onnx", *words, cwd=folder).code == 0

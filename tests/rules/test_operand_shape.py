@@ -1,5 +1,6 @@
 """The rule on operands' shapes refuses what ONNX Runtime refuses, and only that."""
 
+from collections import Counter
 from itertools import product
 
 import onnx
@@ -207,6 +208,49 @@ def test_channels_and_groups_are_those_of_onnx_runtime(op_type):
         # Inference finds groups that do not divide the channels of a ConvTranspose.
         said = said_of(model) or messages("QS013", model, "ort-cpu")
         assert bool(said) == (ort_refuses(model) is not None), (inputs, group, said)
+
+
+def test_a_kernel_fits_where_onnx_runtime_makes_an_output():
+    seen = Counter[bool]()
+    for extent, kernel, before, behind, dilation, stride in product((1, 4), (2, 3, 4), (0, 1), (0, 2), (1, 2), (1, 3)):
+        more = f"pads = [{before}, {behind}], dilations = [{dilation}], strides = [{stride}]"
+        model = model_of("Conv", f"float[1,3,{extent}] x, float[4,3,{kernel}] w", f"<{more}> (x, w)")
+        said = said_of(model)
+        assert bool(said) == (ort_refuses(model) is not None), (extent, kernel, more, said)
+        seen[bool(said)] += 1
+    assert seen[True] > 30
+    assert seen[False] > 30
+
+
+@pytest.mark.parametrize(
+    ("inputs", "rest", "misfit"),
+    [
+        (
+            "float[1,3,2,8] x, float[4,3,3,3] w",
+            "(x, w)",
+            "a kernel that spans 3 elements of axis 2; expected at most 2",
+        ),
+        (
+            "float[1,3,8,2] x, float[4,3,3,3] w",
+            "(x, w)",
+            "a kernel that spans 3 elements of axis 3; expected at most 2",
+        ),
+        (
+            "float[1,3,4,4] x, float[4,3,3,3] w",
+            '<auto_pad = "VALID", dilations = [1, 2]> (x, w)',
+            "a kernel that spans 5 elements of axis 3; expected at most 4",
+        ),
+        ("float[1,3,2,2] x, float[4,3,3,3] w", '<auto_pad = "SAME_UPPER"> (x, w)', None),
+        ("float[1,3,2,2] x, float[4,3,3,3] w", '<auto_pad = "SAME_LOWER"> (x, w)', None),
+        ("float[1,3,H,W] x, float[4,3,3,3] w", "(x, w)", None),
+        ("float[1,3,2,2] x, float[4,3,h,w] w", "(x, w)", None),
+    ],
+)
+def test_a_kernel_that_is_too_large(inputs, rest, misfit):
+    model = model_of("Conv", inputs, rest)
+    assert said_of(model) == ([] if misfit is None else [f"Conv has {misfit}, the extent of the padded input"])
+    if "H" not in inputs and "h" not in inputs:
+        assert (ort_refuses(model) is None) == (misfit is None)
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,7 @@ class Constants:
         if self._types is None or node.scope.in_function or not node.is_op("Shape", "Size"):
             return None
         source = node.input(0)
-        shape = self._types.shape(source) if source is not None else None
-        known = tuple(dim for dim in shape or () if isinstance(dim, int))
-        return known if shape is not None and len(known) == len(shape) else None
+        return self._types.full_shape(source) if source is not None else None
 
     def _small(self, value: Value) -> Array | None:
         stored = self.direct(value)

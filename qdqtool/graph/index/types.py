@@ -74,6 +74,12 @@ class TensorTypes:
             return None
         return tuple(_extent(dim) for dim in tensor.shape.dim)
 
+    def full_shape(self, value: Value) -> tuple[int, ...] | None:
+        """The shape of a tensor where every extent is known, else None."""
+        shape = self.shape(value)
+        known = tuple(extent for extent in shape or () if isinstance(extent, int))
+        return known if shape is not None and len(known) == len(shape) else None
+
     def type_proto(self, value: Value) -> onnx.TypeProto | None:
         """The ONNX type of a tensor, sequence, map or optional, or None where it is unknown."""
         key = value.scope.path, value.name

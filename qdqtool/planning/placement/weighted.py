@@ -6,6 +6,7 @@ A pair on one operand only costs time and accuracy: the kernel runs in float all
 from qdqtool import ops
 from qdqtool.graph.index.folders import MAX_FOLDED_ELEMENTS
 from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.graph.index.weight_folders import AT_ANY_SIZE
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ops import LEAST_CHANNELS, ProductOp
@@ -102,11 +103,23 @@ def _operand_obstacle(value: Value, context: PlacementContext) -> Reason | None:
 
 def not_computable(value: Value, context: PlacementContext) -> Reason | None:
     """Return why a weight that the model computes from constants cannot be stored; None where it can."""
-    constants = context.index.constants
-    if constants.direct(value) is not None or constants.readable(value) is not None:
+    if _is_only_moved(value, context) or context.index.constants.readable(value) is not None:
         return None
     cause = f"a shape does not fit, or it has more than {MAX_FOLDED_ELEMENTS:,} elements"
     return Reason("weight-not-computed", f"its weight '{value.name}' cannot be computed from its constants: {cause}")
+
+
+def _is_only_moved(value: Value, context: PlacementContext) -> bool:
+    """Return whether a weight is a stored tensor behind nodes that fold at any size. Reads no data."""
+    for source in ops.moved_from(value):
+        if context.index.constants.direct(source) is not None:
+            return True
+        # Where inference knows the shape, the node fits its input.
+        if source.producer is None or not source.producer.is_op(*AT_ANY_SIZE):
+            return False
+        if context.index.types.full_shape(source) is None:
+            return False
+    return False
 
 
 def is_dequantized(value: Value | None) -> bool:

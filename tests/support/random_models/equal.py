@@ -3,6 +3,7 @@
 import numpy as np
 import onnx
 from onnx import TensorProto
+from onnx.reference import ReferenceEvaluator
 
 from support.ort_verdict import Arrays, ort_outputs
 from support.random_models import brute
@@ -40,8 +41,22 @@ def _is_close(found: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def assert_same_bits(left: onnx.ModelProto, right: onnx.ModelProto, feeds: Arrays) -> None:
-    """Assert that two models have outputs of the same bits."""
-    found, expected = ort_outputs(left, feeds), ort_outputs(right, feeds)
-    assert {name: array.tobytes() for name, array in found.items()} == {
-        name: array.tobytes() for name, array in expected.items()
-    }
+    """Assert that two models have outputs of the same bits.
+
+    Between nodes that have no float16 kernel ONNX Runtime's CPU provider does not round to float16, so that removing a
+    node may change a bit. onnx's reference rounds behind every node: where the first differ, its bits decide.
+    """
+    if _bits(ort_outputs(left, feeds)) == _bits(ort_outputs(right, feeds)):
+        return
+    assert TensorProto.FLOAT16 in brute.elem_types(right).values()
+    assert_same_outputs(left, right, feeds)
+    assert _bits(_reference(left, feeds)) == _bits(_reference(right, feeds))
+
+
+def _bits(outputs: Arrays) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in outputs.items()}
+
+
+def _reference(model: onnx.ModelProto, feeds: Arrays) -> Arrays:
+    names = [output.name for output in model.graph.output]
+    return dict(zip(names, ReferenceEvaluator(model).run(names, feeds), strict=True))
