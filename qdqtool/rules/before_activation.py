@@ -9,8 +9,12 @@ from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
+from qdqtool.rules.support.words import format_of
 from qdqtool.targets import Target
 
+SIGNED_ZERO = Offer(
+    "unsafe", "moves a pair of a float format behind a Relu; values that round to -0 become 0, nothing else changes"
+)
 BEHIND = Offer("safe", "moves the pair behind a Relu; a pair keeps 0 and the order of values, so nothing changes")
 
 
@@ -29,7 +33,7 @@ class BeforeActivation(Rule):
     name = "placement.before-activation"
     affects = impacts(tensorrt=CAUTION)
     remedy = "move the pair behind the activation, and calibrate it there"
-    offers = (BEHIND,)
+    offers = (BEHIND, SIGNED_ZERO)
     VALID = (
         Example(
             "the pair stands behind Relu",
@@ -93,7 +97,10 @@ def _is_made_by_product(value: Value) -> bool:
 def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:
     if not behind.is_op("Relu"):
         return ()
-    return (Fix(BEHIND, f"moves the pair behind Relu '{behind.label}'", partial(_move, pair, behind)),)
+    # Small negative numbers round to -0, which Relu keeps; behind the Relu there are none. Integers have one zero.
+    codes = format_of(pair.quantize.quantized_type)
+    offer = BEHIND if codes is not None and codes.kind == "integer" else SIGNED_ZERO
+    return (Fix(offer, f"moves the pair behind Relu '{behind.label}'", partial(_move, pair, behind)),)
 
 
 def _move(pair: QdqPair, relu: NodeView, draft: Draft) -> None:

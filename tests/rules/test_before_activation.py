@@ -1,8 +1,11 @@
 """QL305: a pair between a product and its activation, and when the fix can move it."""
 
+import numpy as np
 import onnx
 import pytest
+from support.fixing import carried_out, located, read
 from support.one_rule import findings, fixed, messages, parsed, unfit
+from support.ort_verdict import ort_outputs
 
 
 def layers(body: str) -> str:
@@ -51,6 +54,20 @@ def test_the_pair_goes_behind_the_relu():
     assert list(last.input) == list(dequantize.output)
     onnx.checker.check_model(model, full_check=True)
     assert messages("QL305", model) == []
+
+
+@pytest.mark.parametrize(("zero", "label"), [("int8 z = {0}", "safe"), ("float8e4m3fn z = {0}", "unsafe")])
+def test_a_format_with_two_zeros_is_not_moved_as_safe(zero: str, label: str):
+    """Small negative numbers round to -0 in such a format, which Relu keeps; behind the Relu they are 0."""
+    context = read(layers(PAIR + "r = Relu (d) y = Identity (r)").replace("int8 z = {0}", zero))
+    ((_, fault),) = located("QL305", context, "tensorrt")
+    (fix,) = fault.fixes
+    assert fix.offer.label == label
+
+    feeds = {"x": np.float32([[-1e-4, 0], [2, 3]]), "b": np.array(True)}
+    before, behind = (ort_outputs(model, feeds)["y"] for model in (context.model.proto, carried_out(context, fix)))
+    np.testing.assert_array_equal(behind, before)
+    assert np.array_equal(np.signbit(behind), np.signbit(before)) == (label == "safe")
 
 
 def test_codes_with_other_readers_stay():

@@ -14,7 +14,8 @@ from qdqtool.data.request import open_feeds
 from qdqtool.errors import ModelError
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
-from qdqtool.running.float_runs import KEPT, FloatRuns
+from qdqtool.running.float_runs import KEPT, FloatRuns, nothing_else
+from qdqtool.running.ort_cpu import Profile, Session
 
 SAMPLES = np.random.default_rng(3).normal(size=(KEPT + 2, 4)).astype(np.float32)
 
@@ -79,3 +80,21 @@ def test_a_model_with_an_output_that_nothing_makes_is_refused(runs: FloatRuns) -
     model.graph.output[0].name = "absent"
     with pytest.raises(ModelError, match="'absent' is an output that nothing makes"):
         runs.observer(Model(model), ())
+
+
+def test_a_model_that_only_the_optimizations_of_onnx_runtime_break_runs_without_them() -> None:
+    """It fuses the Pad into the MaxPool, and then finds that the pads are not below the kernel."""
+    nodes = [
+        helper.make_node("Pad", ["x", "pads"], ["p"]),
+        helper.make_node("MaxPool", ["p"], ["y"], kernel_shape=[1, 1]),
+    ]
+    pads = {"pads": np.array([0, 0, 1, 1, 0, 0, 1, 1])}
+    model = Model(make_model(nodes, {"x": (1, 1, 2, 2)}, {"y": (1, 1, 4, 4)}, pads))
+    with pytest.raises(ModelError, match="Pad should be smaller"):
+        Session(model, Profile.DEPLOYED)
+    x = np.float32([[[[1, 2], [3, 4]]]])
+    with FloatRuns(nothing_else) as runs:
+        observer = runs.observer(model, [tensor(runs, model, "p"), tensor(runs, model, "y")])
+        run = observer.run({"x": x})
+        (found,) = observer.arrays(run, {"x": x}, tensor(runs, model, "y"))
+    np.testing.assert_array_equal(found, np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)]))
