@@ -102,7 +102,7 @@ class UnfillableRange(Rule):
             return
         spans = Spans(context)
         compared = [found for entry in entries if (found := _compared(spans, entry)) is not None]
-        judged: Mapping[QdqNode | None, _Compared] = {found.entry: found for found in compared}
+        judged: Mapping[QdqNode, _Compared] = {found.entry: found for found in compared}
         for found in compared:
             if found.times > MOST_UNUSED and not _is_filled_beside(context, found.entry, judged):
                 yield _fault(context, found)
@@ -138,8 +138,8 @@ def _compared(spans: Spans, entry: QdqNode) -> _Compared | None:
     return _Compared(entry, given, values, given.width / values.width)
 
 
-def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqNode | None, _Compared]) -> bool:
-    """Return whether another input of a reader has the same scale and fills its range.
+def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqNode, _Compared]) -> bool:
+    """Return whether another input of a reader has the same scale and fills its range, as far as is known.
 
     Operators such as Concat want one scale for all their inputs, that of the widest.
     """
@@ -148,8 +148,11 @@ def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqN
     for reader in readers:
         for index in range(len(reader.proto.input)):
             beside = qdq.dequantizer_of(reader.input(index))
-            found = judged.get(qdq.maker(beside.data)) if beside is not None else None
-            if found is not None and found.times <= MOST_UNUSED and _scale(context, found.entry) == scale:
+            other = qdq.quantizer_of(beside) if beside is not None else None
+            if other is None or context.array(other.scale) is None or _scale(context, other) != scale:
+                continue
+            # What an input of the model holds is not known: it may fill the range.
+            if other not in judged or judged[other].times <= MOST_UNUSED:
                 return True
     return False
 

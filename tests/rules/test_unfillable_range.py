@@ -182,9 +182,11 @@ NARROW = "d = DequantizeLinear (c, s) r = Identity (d) q = QuantizeLinear (r, tw
         ("o = DequantizeLinear (e, half) p = QuantizeLinear (o, half, z) dp = DequantizeLinear (p, half, z)", "q"),
         # As narrow.
         ("o = DequantizeLinear (e, s) p = QuantizeLinear (o, two, z) dp = DequantizeLinear (p, two, z)", "qp"),
-        # Nobody knows.
-        ("o = Clip (x, least) p = QuantizeLinear (o, two, z) dp = DequantizeLinear (p, two, z)", "q"),
-        ("p = QuantizeLinear (x, two, z) dp = DequantizeLinear (p, two, z)", "q"),
+        # Nobody knows, so it may be filled.
+        ("o = Clip (x, least) p = QuantizeLinear (o, two, z) dp = DequantizeLinear (p, two, z)", None),
+        ("p = QuantizeLinear (x, two, z) dp = DequantizeLinear (p, two, z)", None),
+        ("p = QuantizeLinear (x, half, z) dp = DequantizeLinear (p, half, z)", "q"),
+        # No pair.
         ("dp = Relu (x)", "q"),
         ("dp = DequantizeLinear (e, two)", "q"),
         ("dp = DequantizeLinear (dq, two)", "q"),
