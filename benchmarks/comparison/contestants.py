@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from benchmarks.comparison import costs
 from benchmarks.comparison.subjects import Subject, has_matmul_weights
 from qdqtool.ranges import calibrators
 
@@ -15,6 +18,9 @@ GROUPS = (DEFAULT, MAX, HISTOGRAM, FP8, INT4_128, INT4_32, WEIGHTS, NVFP4)
 WEIGHT_ONLY = (INT4_128, INT4_32, WEIGHTS, NVFP4)
 DEFAULT_METHOD, NO_DATA = "default", "no data"
 OURS, ORT, MODEL_OPTIMIZER = "qdqtool", "ORT", "Model Optimizer"
+
+ORT_LIMIT = 300
+"""Seconds that one quantization of a network may take."""
 
 KEEPS_EVERYTHING = 32
 """Samples for a method of a peer that keeps all activations in memory until the end."""
@@ -149,6 +155,15 @@ def _ort_static(group: str, method: str, kind: str = "int8", limit: int | None =
         return [sys.executable, str(CHILDREN / "ort_static.py"), *map(str, words), *_shapes(subject)]
 
     return Contestant(ORT, group, method, command, limit)
+
+
+def quantize_with_ort(model: Path, data: Path, output: Path, nodes: Path) -> str:
+    """Quantize the nodes that a JSON file names with ONNX Runtime's static int8; return why it failed, or nothing."""
+    with np.load(data) as stored:
+        samples = len(stored[stored.files[0]])
+    words = (CHILDREN / "ort_static.py", model, data, samples, output, "max", "--nodes", nodes)
+    ended = costs.run([sys.executable, *map(str, words)], ORT_LIMIT)
+    return ended.complaint if ended.code or not output.exists() else ""
 
 
 def _ort_nbits(group: str, block_size: int) -> Contestant:

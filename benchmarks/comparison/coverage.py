@@ -48,6 +48,12 @@ def quantized(path: Path) -> set[str]:
     return {node.output[0] for node, dequantized in _weighted(model) if all(dequantized)}
 
 
+def left_in_float(path: Path) -> list[str]:
+    """The nodes with heavy arithmetic of which no factor is dequantized, by the labels that reports use."""
+    model = onnx.load(path, load_external_data=False)
+    return [node.name or f"{node.op_type} -> {node.output[0]}" for node, found in _weighted(model) if not any(found)]
+
+
 def names(path: Path) -> dict[str, str]:
     """All nodes with heavy arithmetic: by the name of their output their own, or that again if they have none."""
     model = onnx.load(path, load_external_data=False)

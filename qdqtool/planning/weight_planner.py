@@ -71,7 +71,9 @@ class WeightPlanner:
         degenerate: list[DegenerateTensor] = []
         for entry in proposal.slots:
             found = rounded.get(entry.slot) or self._derive(entry, index.value(entry.slot), index)
-            placements.append(Placement(entry.slot, found.params, _reason(entry, found), found.codes))
+            reason = _reason(entry, found)
+            slots = self._slots(entry.slot)
+            placements += [Placement(slot, found.params, reason, found.codes) for slot in slots]
             degenerate += degenerate_scales(entry, found.amax, found.rule)
         plan = QuantPlan(tuple(placements))
         require_targets(plan, index, [self.recipe.target])
@@ -95,6 +97,16 @@ class WeightPlanner:
             codes = round_weights(weights, found.params, moments)
             rounded[slot] = replace(found, codes=pack(codes, entry.scheme.format).tobytes())
         return rounded
+
+    def _slots(self, shared: Slot) -> list[Slot]:
+        """Return a slot for each use of a weight where the target needs codes and scales of their own for each.
+
+        TensorRT for RTX 1.7.1 joins products of one activation. Where two such groups share weights behind a DQ, or
+        their codes or scales, the builder fails with an internal error (int4, nvfp4) or a segmentation fault (int8).
+        """
+        if targets.get(self.recipe.target).family != "tensorrt" or shared.uses is None:
+            return [shared]
+        return [replace(shared, uses=(use,)) for use in shared.uses]
 
     def _derive(self, entry: ProposedSlot, value: Value, index: ModelIndex) -> _Derived:
         weights = index.constant(value)

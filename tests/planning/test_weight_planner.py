@@ -81,6 +81,26 @@ def test_rtx_multiplies_int4_blocks_of_either_sign_in_the_same_kernel(oracle, op
 
 
 @pytest.mark.builder
+@pytest.mark.parametrize(("mode", "format_name"), [("int4", "int4"), ("int8-weight-only", "int8")])
+def test_a_shared_weight_is_stored_for_each_use(tmp_path, oracle, mode, format_name):
+    """Of two layers with the same weights for two products each: shared, the builder fails (rule QT415)."""
+    rng = np.random.default_rng(6)
+    weights = {name: rng.normal(size=(64, 64)).astype(np.float32) for name in ("a", "b")}
+    nodes = []
+    for source, made in (("x", "r"), ("r", "y")):
+        nodes += [helper.make_node("MatMul", [source, name], [f"{made}{name}"]) for name in weights]
+        nodes += [helper.make_node("Add", [f"{made}a", f"{made}b"], [made])]
+    float_model = make_model(nodes, {"x": (8, 64)}, {"y": (8, 64)}, weights)
+    onnx.save(float_model, tmp_path / "m.onnx")
+    recipe = Recipe(quantize_mode=mode, block_size=32 if mode == "int4" else None)
+    report = quantize_model(tmp_path / "m.onnx", None, tmp_path / "q.onnx", QuantizeOptions(recipe=recipe))
+    assert [(entry.tensor, entry.format, len(entry.consumers)) for entry in report.quantized] == [
+        (name, format_name, 1) for name in ("a", "a", "b", "b")
+    ]
+    assert oracle.judge(onnx.load(tmp_path / "q.onnx")).accepted
+
+
+@pytest.mark.builder
 def test_rtx_refuses_negative_block_scales_of_int8(oracle):
     verdict = oracle.judge(stored("MatMul", TensorProto.FLOAT, 32, "int8"))
     assert not verdict.accepted

@@ -6,6 +6,7 @@ with one scale a channel, it also writes into older models, which are invalid th
 """
 
 import argparse
+import json
 import tempfile
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def main() -> None:
             activation_type=TYPES[asked.type],
             weight_type=TYPES[asked.type],
             calibrate_method=METHODS[asked.method],
+            nodes_to_quantize=json.loads(Path(asked.nodes).read_text()) if asked.nodes else None,
             extra_options={"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False},
         )
 
@@ -82,6 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("method", choices=METHODS)
     parser.add_argument("--type", choices=TYPES, default="int8")
     parser.add_argument("--input-shapes", default="")
+    parser.add_argument("--nodes", default="", help="JSON file with the names of the nodes to quantize; default all")
     return parser.parse_args()
 
 

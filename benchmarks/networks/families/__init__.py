@@ -1,0 +1,1 @@
+"""The networks, a module for each source of them. Each has a tuple ``NETWORKS``."""

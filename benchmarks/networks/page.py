@@ -1,0 +1,153 @@
+"""The page of all networks, and the promises that a row may break."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.comparison import pages
+from benchmarks.networks.row import Left, Mode, Row, from_json
+
+SLACK = 0.5
+"""dB that our int8 may be below ONNX Runtime's on the same nodes, and one exporter below another."""
+
+EXACT = 60.0
+"""Above so many dB the noise of float32 in another order decides, and figures are not compared."""
+
+
+def read(path: Path) -> dict[str, Row]:
+    """Return the rows of a file by their names."""
+    return {name: from_json(json.dumps(each)) for name, each in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
+def write(path: Path, rows: Mapping[str, Row]) -> None:
+    """Write rows to a file, aside first: what is interrupted leaves the old one."""
+    aside = path.with_name(f"{path.name}.part")
+    aside.write_text(
+        json.dumps({name: asdict(each) for name, each in sorted(rows.items())}, indent=1), encoding="utf-8"
+    )
+    aside.replace(path)
+
+
+def problems(row: Row) -> Iterator[str]:
+    """Yield every promise that a row breaks."""
+    if row.crash or not row.exporter:
+        yield f"{row.name}: {row.crash or 'no exporter writes it'}"
+    for name, mode in row.modes.items():
+        yield from (f"{row.name}, {name}: {problem}" for problem in _of_mode(mode, row))
+    for exporter, other in row.others.items():
+        if other.failed:
+            yield f"{row.name}, {exporter}: {other.failed}"
+    yield from _against_ort(row)
+
+
+def _of_mode(mode: Mode, row: Row) -> Iterator[str]:
+    if mode.failed:
+        yield mode.failed
+    if mode.unexplained:
+        yield f"{mode.unexplained} nodes stay float without a reason"
+    if mode.findings:
+        yield f"validate finds {', '.join(mode.findings)}"
+    if mode.check:
+        yield f"check fails: {mode.check}"
+    if mode.refusal and not row.float_refusal:
+        yield f"TensorRT builds the float model and not this: {mode.refusal}"
+    if sum(each.count for each in mode.fallbacks if each.reason) < mode.planned - mode.achieved:
+        yield f"{mode.achieved} of {mode.planned} planned nodes run so, without a reason"
+
+
+def _against_ort(row: Row) -> Iterator[str]:
+    ours = row.modes.get("int8")
+    if ours is None or ours.sqnr_db is None or row.ort.sqnr_db is None or row.name in EXPLAINED:
+        return
+    if ours.sqnr_db < min(row.ort.sqnr_db, EXACT) - SLACK:
+        yield f"{row.name}: int8 has {ours.sqnr_db:.1f} dB, ONNX Runtime {row.ort.sqnr_db:.1f} on the same nodes"
+
+
+EXPLAINED: Mapping[str, str] = {
+    "experts_einsum": "it leaves the Einsum in float, which ours quantizes",
+}
+"""Why ONNX Runtime is ahead, by network."""
+
+
+def put(path: Path, rows: Sequence[Row]) -> None:
+    """Write the tables between the comments of a page."""
+    tables = {"networks": _networks(rows), "left": _left(rows), "exporters": _exporters(rows)}
+    explained = [f"* {row.name}: {EXPLAINED[row.name]}" for row in rows if row.name in EXPLAINED]
+    pages.put(path, {**tables, "explained": "\n".join(explained) or "Nowhere."})
+
+
+def line(row: Row) -> str:
+    """Return a row in one line, for the terminal."""
+    cells = [f"{name} {_db(mode.sqnr_db)} {_kernels(mode)}" for name, mode in row.modes.items()]
+    return f"{row.name} ({row.seconds:.0f} s): " + (row.crash or "; ".join([*cells, f"ORT {_db(row.ort.sqnr_db)}"]))
+
+
+def _networks(rows: Sequence[Row]) -> str:
+    modes = ("int8", "fp8", "int4", "int8, fp16 rest")
+    titles = ["network", "layers", *(f"{mode} | kernels" for mode in modes[:1]), "ONNX Runtime"]
+    titles += [f"{mode} | kernels" for mode in modes[1:]]
+    lines = [f"| {' | '.join(titles)} |", f"|---{'|---:' * (' | '.join(titles).count('|'))}|"]
+    for row in rows:
+        first, *others = (_cell(row.modes.get(mode)) for mode in modes)
+        lines.append(f"| {row.name} | {row.nodes} | {first} | {_ort(row)} | {' | '.join(others)} |")
+    return "\n".join(lines)
+
+
+def _cell(mode: Mode | None) -> str:
+    if mode is None or mode.failed:
+        return "fails | -"
+    if mode.nothing:
+        return "- | none"
+    return f"{_db(mode.sqnr_db)} | {_kernels(mode)}"
+
+
+def _kernels(mode: Mode) -> str:
+    return "no engine" if mode.refusal else f"{mode.achieved}/{mode.planned}"
+
+
+def _ort(row: Row) -> str:
+    return "-" if row.ort.failed else _db(row.ort.sqnr_db)
+
+
+def _db(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "exact" if value == float("inf") else f"{value:.1f}"
+
+
+def _left(rows: Sequence[Row]) -> str:
+    lines = ["| network | mode | nodes | why |", "|---|---|---|---|"]
+    for row in rows:
+        if row.float_refusal:
+            lines.append(f"| {row.name} | float | all | TensorRT for RTX: {_plain(row.float_refusal)} |")
+        for name, mode in row.modes.items():
+            for title, found in (("", mode.left), ("run in float: ", mode.fallbacks)):
+                lines += [
+                    f"| {row.name} | {name} | {_counted(each)} | {title}{_plain(each.reason)} |" for each in found
+                ]
+    return "\n".join(lines)
+
+
+def _exporters(rows: Sequence[Row]) -> str:
+    lines = ["| network | exporter | pairs | weights | equalised | dB |", "|---|---|---:|---:|---:|---:|"]
+    for row in rows:
+        ours = row.modes.get("int8")
+        if ours is None or not row.others:
+            continue
+        lines.append(
+            f"| {row.name} | {row.exporter} | {ours.pairs} | {ours.weights} | {ours.equalized} | {_db(ours.sqnr_db)} |"
+        )
+        lines += [
+            f"| | {exporter} | {other.pairs} | {other.weights} | {other.equalized} | {_db(other.sqnr_db)} |"
+            for exporter, other in row.others.items()
+        ]
+    return "\n".join(lines)
+
+
+def _counted(left: Left) -> str:
+    return f"{left.count} {left.op_type}"
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
