@@ -63,6 +63,7 @@ class Chain:
             for mode, options in MODES.items():
                 row.modes[mode] = self._mode(path, mode, options, reference)
             row.ort = self._ort(path, reference)
+            row.quantized = len(coverage.quantized(self._made("int8"))) if self._made("int8").exists() else 0
         return row
 
     def _mode(self, path: Path, mode: str, options: Sequence[str], reference: outputs.Outputs) -> Mode:
@@ -143,7 +144,9 @@ class Chain:
         if failure:
             return Exported(failed=failure)
         try:
-            return Exported(sqnr_db=outputs.worst(reference, outputs.of(quantized, self._test)), nodes=len(chosen))
+            sqnr = outputs.worst(reference, outputs.of(quantized, self._test))
+            done = len(coverage.quantized(quantized) & coverage.quantized(ours))
+            return Exported(sqnr_db=sqnr, nodes=done)
         except Exception as error:  # noqa: BLE001 - what it writes may not even load
             return Exported(failed=f"{type(error).__name__}: {error}"[:200])
 

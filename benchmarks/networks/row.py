@@ -55,7 +55,16 @@ class Mode:
 
 @dataclass(slots=True)
 class Exported:
-    """The int8 mode on the file of another exporter, or of another quantizer."""
+    """The int8 mode on the file of another exporter, or of another quantizer.
+
+    Attributes:
+        pairs: As of a mode.
+        weights: The same.
+        equalized: The same.
+        sqnr_db: The same.
+        failed: Why there is none.
+        nodes: Of another quantizer: how many of the nodes with heavy arithmetic that ours quantizes it does too.
+    """
 
     pairs: int = 0
     weights: int = 0
@@ -73,6 +82,7 @@ class Row:
         name: Its name.
         exporter: Whose file was taken; empty where no exporter could write it.
         nodes: Nodes with heavy arithmetic.
+        quantized: Those of them that the int8 mode quantizes.
         float_refusal: Why TensorRT for RTX makes no engine of the float model; empty where it does.
         modes: By name.
         ort: ONNX Runtime's int8 on the same nodes.
@@ -85,6 +95,7 @@ class Row:
     name: str
     exporter: str = ""
     nodes: int = 0
+    quantized: int = 0
     float_refusal: str = ""
     modes: dict[str, Mode] = field(default_factory=dict)
     ort: Exported = field(default_factory=Exported)

@@ -1,6 +1,6 @@
 """Plan for a weight-only mode: derive scales from the weights alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from qdqtool.planning.planner import Planned
 from qdqtool.planning.proposal import propose_for, refuse_nothing
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
+from qdqtool.planning.sibling_weights import separated
 from qdqtool.planning.target_fit import require_targets
 
 
@@ -67,17 +68,23 @@ class WeightPlanner:
         proposal = propose_for(index, self.recipe)
         refuse_nothing(proposal.slots, proposal.skipped)
         rounded = self._rounded_by_data(proposal.slots, index)
+        slots = self._slots(proposal.slots, index)
         placements: list[Placement] = []
         degenerate: list[DegenerateTensor] = []
         for entry in proposal.slots:
             found = rounded.get(entry.slot) or self._derive(entry, index.value(entry.slot), index)
             reason = _reason(entry, found)
-            slots = self._slots(entry.slot)
-            placements += [Placement(slot, found.params, reason, found.codes) for slot in slots]
+            placements += [Placement(slot, found.params, reason, found.codes) for slot in slots[entry.slot]]
             degenerate += degenerate_scales(entry, found.amax, found.rule)
         plan = QuantPlan(tuple(placements))
         require_targets(plan, index, [self.recipe.target])
         return Planned(plan=plan, skipped=proposal.skipped, degenerate=tuple(degenerate))
+
+    def _slots(self, entries: Sequence[ProposedSlot], index: ModelIndex) -> Mapping[Slot, tuple[Slot, ...]]:
+        """Return the slots that each proposed one becomes."""
+        if targets.get(self.recipe.target).family == "tensorrt":
+            return separated([entry.slot for entry in entries], index)
+        return {entry.slot: (entry.slot,) for entry in entries}
 
     def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, _Derived]:
         """Return the codes of every matrix whose inputs can be observed, where there is data to choose them with.
@@ -97,16 +104,6 @@ class WeightPlanner:
             codes = round_weights(weights, found.params, moments)
             rounded[slot] = replace(found, codes=pack(codes, entry.scheme.format).tobytes())
         return rounded
-
-    def _slots(self, shared: Slot) -> list[Slot]:
-        """Return a slot for each use of a weight where the target needs codes and scales of their own for each.
-
-        TensorRT for RTX 1.7.1 joins products of one activation. Where two such groups share weights behind a DQ, or
-        their codes or scales, the builder fails with an internal error (int4, nvfp4) or a segmentation fault (int8).
-        """
-        if targets.get(self.recipe.target).family != "tensorrt" or shared.uses is None:
-            return [shared]
-        return [replace(shared, uses=(use,)) for use in shared.uses]
 
     def _derive(self, entry: ProposedSlot, value: Value, index: ModelIndex) -> _Derived:
         weights = index.constant(value)

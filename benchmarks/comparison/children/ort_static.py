@@ -52,7 +52,7 @@ def main() -> None:
     asked = _arguments()
     with tempfile.TemporaryDirectory() as folder:
         model = str(Path(folder) / "prepared.onnx")
-        _pre_process(prepared(asked.model, folder, asked.input_shapes, OPSET), model)
+        _pre_process(prepared(asked.model, folder, asked.input_shapes, OPSET), model, fuses=not asked.nodes)
         quantize_static(
             model,
             asked.output,
@@ -67,12 +67,15 @@ def main() -> None:
         )
 
 
-def _pre_process(model: str, output: str) -> None:
-    """Its symbolic shape inference gives up on branches and some resizes; the rest of the step needs it not."""
+def _pre_process(model: str, output: str, *, fuses: bool) -> None:
+    """Its symbolic shape inference gives up on branches and some resizes; the rest of the step needs it not.
+
+    Nodes that it fuses, as MatMul and Add to Gemm, get names of their own, which nobody can ask for.
+    """
     try:
-        quant_pre_process(model, output)
+        quant_pre_process(model, output, skip_optimization=not fuses)
     except Exception:  # noqa: BLE001 - it raises AssertionError and Exception itself
-        quant_pre_process(model, output, skip_symbolic_shape=True)
+        quant_pre_process(model, output, skip_optimization=not fuses, skip_symbolic_shape=True)
 
 
 def _arguments() -> argparse.Namespace:

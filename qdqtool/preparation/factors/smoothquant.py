@@ -3,6 +3,10 @@
 Xiao, Lin, Seznec, Wu, Demouth, Han: SmoothQuant (2023): ``s_j = max|X_j|**alpha / max|W_j|**(1 - alpha)``. The scale
 and bias of the normalization in front are divided by the factors. Alpha is given, or searched for each tensor: the best
 of :data:`CANDIDATES` is the one whose quantized products differ least from the float ones on rows of calibration data.
+
+A search finds factors and steps on one part of the samples and measures on rows of all of them. Large factors follow
+the peaks of single channels, and few samples show little of what a channel takes in use: on 48 rows of 128 channels, of
+a decoder whose tokens are drawn at random, smoothing gained 1.5 dB on these rows and lost 11 dB on others.
 """
 
 from collections.abc import Mapping
@@ -15,6 +19,9 @@ from qdqtool.numerics.product import Factors, ProductLayout
 from qdqtool.preparation.factors.equalization import ReadWeight, channel_factors
 from qdqtool.running.channel_statistics import ChannelStatistics, folded_peaks
 from qdqtool.transforms.joints import Joint
+
+Peaks = Mapping[Value, Factors]
+"""Largest magnitude of each channel, by tensor."""
 
 CANDIDATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Alphas that a search tries, besides leaving the tensor as it is."""
@@ -35,7 +42,11 @@ def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], rea
         read: Gives the values of a stored weight.
         alpha: From 0 to 1: how much of the unevenness goes into the weights.
     """
-    peaks = [folded_peaks(seen[reader.tensor].peak, reader.repeat) for reader in joint.readers]
+    return _factors(joint, {reader.tensor: seen[reader.tensor].peak for reader in joint.readers}, read, alpha)
+
+
+def _factors(joint: Joint, seen: Peaks, read: ReadWeight, alpha: float) -> Factors:
+    peaks = [folded_peaks(seen[reader.tensor], reader.repeat) for reader in joint.readers]
     weight_peaks = [folded_peaks(r.weight.layout.input_peaks(read(r.weight)), r.repeat) for r in joint.readers]
     return channel_factors(np.max(peaks, axis=0), np.max(weight_peaks, axis=0), alpha)
 
@@ -51,29 +62,32 @@ def searched_alpha(
         read: Gives the values of a stored weight.
         rows: Some rows ``[n, channels]`` of every tensor that a reader reads.
     """
-    identity = np.ones(joint.channels)
-    best, least = None, WORTHWHILE * _error(joint, seen, read, rows, identity)
+    identity, parts = np.ones(joint.channels), _parts(joint, seen)
+    best, least = None, WORTHWHILE * sum(_error(joint, part, read, rows, identity) for part in parts)
     for alpha in CANDIDATES:
-        error = _error(joint, seen, read, rows, smoothing_factors(joint, seen, read, alpha))
+        error = sum(_error(joint, part, read, rows, _factors(joint, part, read, alpha)) for part in parts)
         if error < least:
             best, least = alpha, error
     return best
 
 
-def _error(
-    joint: Joint,
-    seen: Mapping[Value, ChannelStatistics],
-    read: ReadWeight,
-    rows: Mapping[Value, Array],
-    factors: Factors,
-) -> float:
-    """The squared error of all products that read the tensor, with both sides rounded."""
+def _parts(joint: Joint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]:
+    """The peaks of every tensor that a reader reads, on each part of the samples; on all where there is no part."""
+    tensors = {reader.tensor for reader in joint.readers}
+    count = min(len(seen[tensor].folds) for tensor in tensors)
+    if not count:
+        return [{tensor: seen[tensor].peak for tensor in tensors}]
+    return [{tensor: seen[tensor].folds[number] for tensor in tensors} for number in range(count)]
+
+
+def _error(joint: Joint, seen: Peaks, read: ReadWeight, rows: Mapping[Value, Array], factors: Factors) -> float:
+    """The squared error of all products that read the tensor, with both sides rounded to the steps of these peaks."""
     total = 0.0
     for reader in joint.readers:
         by = np.repeat(factors, reader.repeat)
         weight = _matrix(reader.weight.layout, read(reader.weight))
         x = rows[reader.tensor].astype(np.float64)
-        step = float(np.max(seen[reader.tensor].peak / by)) / HIGH
+        step = float(np.max(seen[reader.tensor] / by)) / HIGH
         steps = np.abs(weight * by[:, np.newaxis]).max(axis=0) / HIGH
         rounded = _rounded(x / by, step) @ _rounded(weight * by[:, np.newaxis], steps)
         total += float(np.sum((rounded - x @ weight) ** 2))
