@@ -9,7 +9,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,13 @@ class Chain:
         self._files = {path.name.split(".")[1]: path for path in sorted(folder.glob(f"{name}.*.onnx"), reverse=True)}
         self._failed = {path.name.split(".")[1]: path.read_text() for path in folder.glob(f"{name}.*.failed")}
 
-    def run(self) -> Row:
-        """Do everything with the first file, and quantize the others."""
+    def run(self, modes: Mapping[str, Sequence[str]] = MODES, *, peer: bool = True) -> Row:
+        """Do everything with the first file, and quantize the others.
+
+        Args:
+            modes: The options of each mode by its name; int8 among them.
+            peer: Whether ONNX Runtime quantizes the same nodes.
+        """
         row = Row(self.name, failed_exports=self._failed)
         for exporter, path in self._files.items():
             if row.exporter:
@@ -60,9 +65,9 @@ class Chain:
             row.exporter, row.nodes = exporter, len(coverage.names(path))
             row.float_refusal = self._build(path)[1]
             reference = outputs.of(path, self._test)
-            for mode, options in MODES.items():
+            for mode, options in modes.items():
                 row.modes[mode] = self._mode(path, mode, options, reference)
-            row.ort = self._ort(path, reference)
+            row.ort = self._ort(path, reference) if peer else Exported(failed="it was not asked")
             row.quantized = len(coverage.quantized(self._made("int8"))) if self._made("int8").exists() else 0
         return row
 
@@ -77,7 +82,8 @@ class Chain:
             self._check(path, quantized, made)
             made.sqnr_db = outputs.worst(reference, outputs.of(quantized, self._test))
             self._build_quantized(quantized, made)
-            self._strip(path, quantized, made)
+            if mode == "int8":
+                made.stripped_db = self._strip(quantized, reference)
         except FailedError as error:
             made.failed = "" if NOTHING in str(error) else str(error)
             made.nothing = str(error) if NOTHING in str(error) else ""
@@ -123,11 +129,11 @@ class Chain:
             return report, ""
         return None, str(report.get("message") or report.get("error", {}).get("message") or f"exit code {code}")
 
-    def _strip(self, path: Path, quantized: Path, made: Mode) -> None:
-        """A stripped model computes what the float model does, but for weights that were rounded."""
+    def _strip(self, quantized: Path, reference: outputs.Outputs) -> float:
+        """Return the SQNR of the stripped model, in which only the weights are rounded."""
         stripped = self._scratch / "stripped.onnx"
         _run("strip", quantized, "-o", stripped)
-        made.stripped_db = outputs.worst(outputs.of(path, self._test), outputs.of(stripped, self._test))
+        return outputs.worst(reference, outputs.of(stripped, self._test))
 
     def _ort(self, path: Path, reference: outputs.Outputs) -> Exported:
         """ONNX Runtime's static quantization of the nodes that our int8 mode quantizes."""

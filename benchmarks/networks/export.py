@@ -53,6 +53,7 @@ def write(network: Network, folder: Path) -> None:
 def _export(network: Network, exporter: str, sample: Sample, path: Path) -> None:
     torch.manual_seed(SEED)
     module = network.make().eval()
+    _wake(module)
     _warm(module, network)
     given = {name: torch.from_numpy(array) for name, array in sample.items()}
     options: dict[str, Any] = {"input_names": list(given), "opset_version": OPSETS[exporter]}
@@ -64,6 +65,22 @@ def _export(network: Network, exporter: str, sample: Sample, path: Path) -> None
     else:
         options |= {"dynamo": False, "dynamic_axes": network.dynamic}
     torch.onnx.export(module, tuple(given.values()), str(path), **options)
+
+
+def _wake(module: nn.Module) -> list[str]:
+    """Give gains that start near 0 ordinary values, and return their names.
+
+    LayerScale and the last BatchNormalization of a residual block start so, and training makes them grow. Before that
+    the layers in front of them count for nothing, whatever quantizing does to them.
+    """
+    woken = []
+    with torch.no_grad():
+        for name, each in module.named_parameters():
+            is_vector = each.numel() == max(each.shape, default=1)
+            if is_vector and "bias" not in name and 0.01 > each.abs().max() == each.abs().min():
+                each.copy_(0.5 * torch.exp(0.3 * torch.randn_like(each)))
+                woken.append(name)
+    return woken
 
 
 def _warm(module: nn.Module, network: Network) -> None:

@@ -1,0 +1,121 @@
+"""The page of `make zoo`: rows written and read again, the promises that they may break, and the tables."""
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.small import make_model
+
+from benchmarks.networks import network, outputs, page
+from benchmarks.networks.row import Exported, Left, Mode, Row, from_json
+
+GOOD = Mode(pairs=3, weights=4, equalized=1, sqnr_db=35.0, planned=4, achieved=4, stripped_db=40.0)
+ROW = Row(
+    "net",
+    exporter="torchscript",
+    nodes=5,
+    quantized=4,
+    modes={"int8": GOOD, "int4": Mode(nothing="nothing is left to quantize")},
+    ort=Exported(sqnr_db=30.0, nodes=4),
+    others={"dynamo": Exported(3, 4, 1, 35.2)},
+)
+
+
+def with_int8(**changes: object) -> Row:
+    return replace(ROW, modes={**ROW.modes, "int8": replace(GOOD, **changes)})
+
+
+def test_a_row_is_read_as_it_was_written(tmp_path):
+    row = with_int8(left=[Left("Gemm", "few channels", 1)], sqnr_db=float("inf"))
+    assert from_json(row.to_json()) == row
+    page.write(tmp_path / "rows.json", {"net": row})
+    assert page.read(tmp_path / "rows.json") == {"net": row}
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]
+
+
+def test_a_good_row_breaks_no_promise():
+    assert list(page.problems(ROW)) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (Row("net"), "net: no exporter writes it"),
+        (Row("net", crash="Killed"), "net: Killed"),
+        (with_int8(failed="quantize: exit code 5: a bug"), "net, int8: quantize: exit code 5: a bug"),
+        (with_int8(unexplained=2), "net, int8: 2 nodes stay float without a reason"),
+        (with_int8(findings=["1 QT401"]), "net, int8: validate finds 1 QT401"),
+        (with_int8(check="output 'y' has NaN"), "net, int8: check fails: output 'y' has NaN"),
+        (with_int8(refusal="no kernel"), "net, int8: TensorRT builds the float model and not this: no kernel"),
+        (with_int8(achieved=3), "net, int8: 3 of 4 planned nodes run so, without a reason"),
+        (with_int8(sqnr_db=29.4), "net: int8 has 29.4 dB, ONNX Runtime 30.0 on the same nodes"),
+        (replace(ROW, others={"dynamo": Exported(failed="quantize: no")}), "net, dynamo: quantize: no"),
+    ],
+)
+def test_every_broken_promise_is_told(row, problem):
+    assert list(page.problems(row)) == [problem]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        replace(with_int8(refusal="no kernel"), float_refusal="no kernel"),
+        with_int8(achieved=3, fallbacks=[Left("Conv", "its kernel needs 16 channels", 1)]),
+        with_int8(sqnr_db=29.6),
+        replace(with_int8(sqnr_db=20.0), ort=Exported(sqnr_db=30.0, nodes=3)),
+        replace(with_int8(sqnr_db=70.0), ort=Exported(sqnr_db=90.0, nodes=4)),
+        replace(with_int8(sqnr_db=20.0), ort=Exported(failed="it does not know Einsum")),
+    ],
+)
+def test_what_has_a_reason_breaks_none(row):
+    assert list(page.problems(row)) == []
+
+
+def test_the_page_has_a_row_of_every_network(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text("".join(f"<!-- {name} -->\n<!-- end of {name} -->\n" for name in PARTS))
+    left = with_int8(left=[Left("Gemm", "few | channels", 1)], fallbacks=[Left("Conv", "no kernel", 2)])
+    page.put(path, [replace(left, ort=Exported(sqnr_db=30.0, nodes=3))])
+    text = path.read_text()
+    assert "| net | 5 | 35.0 | 4/4 | 30.0 (3 of 4) |" in text
+    assert "| net | int8 | 1 Gemm | few \\| channels |" in text
+    assert "| net | int8 | 2 Conv | run in float: no kernel |" in text
+    assert "| net | torchscript | 3 | 4 | 1 | 35.0 |" in text
+    assert "| | dynamo | 3 | 4 | 1 | 35.2 |" in text
+    tables = [line.count("|") for line in text.splitlines() if line.startswith("|") and "few" not in line]
+    assert len({*tables[:3]}) == 1
+
+
+PARTS = ("networks", "explained", "left", "exporters")
+
+
+def test_outputs_are_compared_by_the_worst_of_them(tmp_path):
+    nodes = [helper.make_node("Mul", ["x", "k"], ["y"]), helper.make_node("Neg", ["y"], ["z"])]
+    for name, factor in (("a", 2.0), ("b", 2.02)):
+        model = make_model(nodes, {"x": (1, 4)}, {"y": (1, 4), "z": (1, 4)}, {"k": np.float32([factor])})
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    np.savez(tmp_path / "d.npz", x=np.ones((3, 1, 4), np.float32))
+    first, second = (outputs.of(tmp_path / f"{name}.onnx", tmp_path / "d.npz") for name in "ab")
+    assert {name: len(each) for name, each in first.items()} == {"y": 3, "z": 3}
+    assert outputs.worst(first, first) == float("inf")
+    assert outputs.worst(first, second) == pytest.approx(40, abs=0.01)
+
+
+def test_samples_are_complete_and_the_same_for_a_seed():
+    makers = {
+        "image": network.image(16),
+        "tokens": network.tokens(8, 100, mask=True),
+        "normal": network.normal(a=(1, 2, 3), b=(4,)),
+    }
+    for make in makers.values():
+        first, again = (make(np.random.default_rng(3)) for _ in range(2))
+        assert all(np.array_equal(first[name], again[name]) for name in first)
+    sample = makers["image"](np.random.default_rng(3))["image"]
+    assert (sample.shape, sample.dtype) == ((1, 3, 16, 16), np.float32)
+    near = np.abs(np.diff(sample, axis=3)).mean()
+    assert (
+        near
+        < 0.5 * np.abs(sample - np.random.default_rng(4).permutation(sample.reshape(-1)).reshape(sample.shape)).mean()
+    )
