@@ -15,6 +15,7 @@ from qdqtool.planning.placement import PatternMatch
 from qdqtool.planning.proposal import propose_for
 from qdqtool.planning.recipe import Recipe, with_fixed_inputs
 from qdqtool.transforms.batchnorm import fold_batchnorm
+from qdqtool.transforms.computed_weights import store_computed_weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,8 @@ def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> Mat
     source = model if isinstance(model, Model) else load_model(model)
     settled = settle_model(source, recipe or Recipe())
     recipe = settled.recipe
-    folded = fold_batchnorm(with_fixed_inputs(settled.model, recipe)).model
+    stored = store_computed_weights(with_fixed_inputs(settled.model, recipe)).model
+    folded = fold_batchnorm(stored).model
     index = ModelIndex.of(folded)
     proposal = propose_for(index, recipe)
     uses = {(use.scope, use.node) for entry in proposal.slots for use in entry.uses}

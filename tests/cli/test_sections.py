@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from qdqtool.cli import _WORK, command
 from qdqtool.cli._sections import SectionedCommand, name_of
 
-CONTEXT = click.Context(command)
+CONTEXT = click.Context(command, **command.context_settings)
 NAMES = command.list_commands(CONTEXT)
 FOUND = {name: found for name in NAMES if (found := command.get_command(CONTEXT, name)) is not None}
 
@@ -19,7 +19,11 @@ def test_every_option_stands_under_one_heading(name: str):
     found = FOUND[name]
     assert isinstance(found, SectionedCommand)
     listed = Counter(word for words in found._layout.sections.values() for word in words)
-    options = {name_of(each) for each in found.get_params(click.Context(found)) if isinstance(each, click.Option)}
+    options = {
+        name_of(each)
+        for each in found.get_params(click.Context(found, parent=CONTEXT))
+        if isinstance(each, click.Option)
+    }
 
     assert set(listed) == options
     assert set(listed.values()) == {1}

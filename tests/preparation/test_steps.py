@@ -20,7 +20,12 @@ def test_no_two_steps_have_the_same_place_in_the_order():
 
 def test_normalizations_are_folded_before_channels_are_rescaled():
     names = [*known_steps()]
-    assert names.index("batchnorm") < names.index("equalization") < names.index("smoothquant")
+    assert (
+        names.index("computed_weights")
+        < names.index("batchnorm")
+        < names.index("equalization")
+        < names.index("smoothquant")
+    )
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
@@ -38,16 +43,16 @@ def test_a_step_that_rescales_tensors_can_be_left_out(step):
 @pytest.mark.parametrize(
     ("asked", "integers", "names"),
     [
-        (Preparation(), True, {"batchnorm", "equalization", "smoothquant"}),
-        (Preparation(), False, {"batchnorm", "equalization"}),
-        (Preparation(smoothquant=0.5), False, {"batchnorm", "equalization", "smoothquant"}),
-        (Preparation(equalize=False), True, {"batchnorm", "smoothquant"}),
-        (Preparation(equalize=False, smoothquant=None), True, {"batchnorm"}),
+        (Preparation(), True, {"computed_weights", "batchnorm", "equalization", "smoothquant"}),
+        (Preparation(), False, {"computed_weights", "batchnorm", "equalization"}),
+        (Preparation(smoothquant=0.5), False, {"computed_weights", "batchnorm", "equalization", "smoothquant"}),
+        (Preparation(equalize=False), True, {"computed_weights", "batchnorm", "smoothquant"}),
+        (Preparation(equalize=False, smoothquant=None), True, {"computed_weights", "batchnorm"}),
     ],
 )
 def test_steps_are_made_as_options_and_activations_want_it(asked, integers, names):
     asked_for = {step.name for step in asked_steps(StepRequest(asked, integers))}
-    assert asked_for & {"batchnorm", "equalization", "smoothquant"} == names
+    assert asked_for & {"computed_weights", "batchnorm", "equalization", "smoothquant"} == names
 
 
 @pytest.mark.parametrize(

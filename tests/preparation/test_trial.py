@@ -13,7 +13,7 @@ from onnx import helper
 from support.paths import ROOT
 from support.small import make_model
 
-from qdqtool.cli import quantize
+from qdqtool.cli import command
 from qdqtool.data.request import RandomData, open_feeds
 from qdqtool.errors import CapabilityError
 from qdqtool.graph.io.load import load_model
@@ -209,8 +209,8 @@ def test_a_ranges_file_keeps_what_was_measured(hurt, tmp_path):
 def test_the_text_says_why(hurt, tmp_path):
     model, data = hurt
     arguments = [str(model), "--calib-data", str(data), "--output", str(tmp_path / "q.onnx")]
-    text = CliRunner().invoke(quantize.command, arguments).stdout
-    report = json.loads(CliRunner().invoke(quantize.command, [*arguments, "--output-format", "json"]).stdout)
+    text = CliRunner().invoke(command, ["quantize", *arguments]).stdout
+    report = json.loads(CliRunner().invoke(command, ["quantize", *arguments, "--output-format", "json"]).stdout)
     (trial,) = (step["trial"] for step in report["preparation"] if step["step"] == "equalization")
     (output,) = trial["outputs"]
     figures = f"{output['without_db']:.1f} dB without, {output['with_db']:.1f} dB with (16 samples)"

@@ -1,0 +1,86 @@
+"""Store weights that a model computes from stored tensors, so that all that changes stored weights can change them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx
+
+from qdqtool import ops
+from qdqtool.graph.edits.edit import AddInitializer, Edit, RemoveNode
+from qdqtool.graph.edits.surgeon import apply_edits
+from qdqtool.graph.edits.unused import DeadCode
+from qdqtool.graph.index.constants import Array
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import Value
+from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import display
+from qdqtool.graph.transformed import Transformed
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedWeight:
+    """One weight that was stored.
+
+    Attributes:
+        tensor: Its name, which it keeps.
+        graph: Its scope; empty for the main graph.
+        op_type: The operator that made it.
+    """
+
+    tensor: str
+    graph: str
+    op_type: str
+
+
+def store_computed_weights(model: Model) -> Transformed[tuple[ComputedWeight, ...]]:
+    """Store every weight of a product that arithmetic on constants makes, such as weight normalization.
+
+    A weight that is only moved (Transpose, Reshape, Split) stays: what reads it looks through these. So do weights in
+    local functions, those that a graph output shows, those that a DQ makes, and results that are too large to fold.
+
+    Args:
+        model: The model; it is not changed.
+    """
+    index = ModelIndex.of(model)
+    found = dict(_computed(index))
+    if not found:
+        return Transformed(model, ())
+    edits: list[Edit] = []
+    dead = DeadCode(index.view)
+    for value, array in found.items():
+        assert value.producer is not None
+        onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        edits.append(AddInitializer(value.scope.path, make_tensor(value.name, array, onnx_type)))
+        edits.append(RemoveNode(value.scope.path, value.producer.key))
+        dead.drop_node(value.producer)
+    stored = tuple(
+        ComputedWeight(value.name, display(value.scope.path), value.producer.op_type)
+        for value in found
+        if value.producer is not None
+    )
+    return Transformed(apply_edits(model, edits + dead.edits()), stored)
+
+
+def _computed(index: ModelIndex) -> Iterator[tuple[Value, Array]]:
+    for node in index.view.nodes():
+        product = ops.product(node)
+        weight = node.input(product.weight_input) if product is not None and not node.scope.in_function else None
+        if weight is not None and _is_computed(weight, index):
+            array = index.constants.readable(weight)
+            if array is not None:
+                yield weight, array
+
+
+def _is_computed(weight: Value, index: ModelIndex) -> bool:
+    """Return whether arithmetic on constants makes a weight, and a stored one can take its place."""
+    maker = weight.producer
+    if maker is None or weight.is_output or len(maker.proto.output) != 1 or weight.scope.in_function:
+        return False
+    if not index.constants.is_constant(weight) or any(_is_dequantized(each) for each in ops.moved_from(weight)):
+        return False
+    return not any(index.constants.direct(each) is not None for each in ops.moved_from(weight))
+
+
+def _is_dequantized(value: Value) -> bool:
+    return value.producer is not None and value.producer.op_type == "DequantizeLinear"
