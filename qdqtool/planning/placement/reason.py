@@ -8,6 +8,7 @@ Code = Literal[
     "attention-scores",
     "constant-operand",
     "different-shapes",
+    "divisor",
     "excluded",
     "few-channels",
     "float-operator",
@@ -35,7 +36,7 @@ Code = Literal[
 ]
 """The kinds of reasons."""
 
-_ON_REQUEST: frozenset[Code] = frozenset({"few-channels", "no-gain"})
+_ON_REQUEST: frozenset[Code] = frozenset({"divisor", "few-channels", "no-gain"})
 _ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
 
 

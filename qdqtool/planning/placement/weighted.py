@@ -12,6 +12,7 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ops import LEAST_CHANNELS, ProductOp
 from qdqtool.planning.placement.claims import Claim, Decision
 from qdqtool.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
+from qdqtool.planning.placement.divisors import made_divisor
 from qdqtool.planning.placement.masks import carried_mask
 from qdqtool.planning.placement.reason import Reason, on_request
 
@@ -26,6 +27,8 @@ def decide_weighted(
     obstacle = _obstacle(family, data, weight, context)
     if obstacle is None:
         obstacle = _missing_kernel(node, family, weight, context, number_format)
+    if obstacle is None and number_format.kind == "integer" and not context.selection.asks_for(node):
+        obstacle = None if context.is_constant(weight) else made_divisor(node, context)
     if obstacle is not None:
         return obstacle
     operands = ((family.activation_inputs[0], data), (family.weight_input, weight))
