@@ -77,6 +77,16 @@ def moved_from(value: Value) -> Iterator[Value]:
         source = maker.input(0) if maker is not None and moves_values(maker) else None
 
 
+def computing_nodes(node: NodeView) -> Iterator[NodeView]:
+    """Yield the operators that compute with what ``node`` reads: itself, or those behind it if it moves a weight."""
+    output = node.output()
+    if not traits(node).reorders_axes or output is None:
+        yield node
+        return
+    for use in output.uses:
+        yield from computing_nodes(use.node)
+
+
 def moves_codes(node: NodeView) -> bool:
     """Return whether ``node`` only moves values, with the attributes that it has, so that it may also read codes."""
     known = traits(node)

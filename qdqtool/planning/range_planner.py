@@ -1,6 +1,6 @@
 """Plan from proposed slots and ranges: derive the scales of activations and weights."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -126,7 +126,7 @@ def _without_unseen(
     nodes = {(node.scope.path, node.key): node for node in view.nodes()}
 
     def readers(use: UseRef) -> set[NodeView]:
-        return set(computing_nodes(nodes[use.scope, use.node]))
+        return set(ops.computing_nodes(nodes[use.scope, use.node]))
 
     lost: dict[NodeView, Reason] = {}
     for entry in slots:
@@ -145,13 +145,3 @@ def _without_unseen(
         if node in lost
     )
     return kept, tuple(skipped)
-
-
-def computing_nodes(node: NodeView) -> Iterator[NodeView]:
-    """Yield the operators that compute with what ``node`` reads: itself, or those behind it if it moves a weight."""
-    output = node.output()
-    if not ops.traits(node).reorders_axes or output is None:
-        yield node
-        return
-    for use in output.uses:
-        yield from computing_nodes(use.node)

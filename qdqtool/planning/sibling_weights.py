@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from qdqtool import ops
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import NodeView, Use, Value
+from qdqtool.graph.index.view import Use, Value
 from qdqtool.plan import Slot, UseRef
 
 
@@ -46,9 +46,6 @@ def _by_activation(slot: Slot, index: ModelIndex) -> dict[Value | None, list[Use
 
 
 def _activation(use: Use) -> Value | None:
-    node: NodeView | None = use.node
-    while node is not None and ops.traits(node).reorders_axes:
-        output = node.output()
-        node = output.uses[0].node if output is not None and len(output.uses) == 1 else None
+    node = next(ops.computing_nodes(use.node), None)
     product = ops.product(node) if node is not None else None
     return node.input(product.activation_inputs[0]) if node is not None and product is not None else None

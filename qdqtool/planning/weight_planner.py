@@ -21,7 +21,6 @@ from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.plan import Placement, QuantPlan, Slot
 from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales
-from qdqtool.planning.input_moments import InputMoments
 from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.proposal import propose_for, refuse_nothing
@@ -29,6 +28,7 @@ from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
 from qdqtool.planning.sibling_weights import separated
 from qdqtool.planning.target_fit import require_targets
+from qdqtool.running.input_moments import InputMoments
 
 
 @dataclass(frozen=True, slots=True, eq=False)

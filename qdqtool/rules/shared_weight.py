@@ -86,7 +86,7 @@ def _groups(context: RuleContext) -> Iterator[tuple[Value, list[tuple[Product, Q
     groups: dict[Value, list[tuple[Product, QdqNode]]] = defaultdict(list)
     for product in context.products:
         activation, weight = product.node.input(0), product.right
-        if activation is None or product.left is not None or weight is None or not product.node.is_op("MatMul", "Gemm"):
+        if activation is None or product.left is not None or weight is None or product.op.is_convolution:
             continue
         if context.qdq.is_weight(weight.dequantize):
             groups[activation].append((product, weight.dequantize))

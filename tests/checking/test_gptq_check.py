@@ -27,9 +27,9 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.gptq import DAMPING, round_weights
 from qdqtool.numerics.granularity import Blocked, Granularity, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
-from qdqtool.planning import input_moments
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.running import input_moments
 from qdqtool.running.accumulated_error import AccumulatedError
 
 SAMPLES = ROOT / "sample_models"

@@ -6,13 +6,14 @@ import pytest
 from onnx import helper
 from support.small import conv_model, make_model
 
+from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.planning.placement import Selection, SkippedNode
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.proposal import NEVER_RUN, NOT_GIVEN
-from qdqtool.planning.range_planner import RangePlanner, computing_nodes
+from qdqtool.planning.range_planner import RangePlanner
 from qdqtool.planning.recipe import Recipe
 from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorRange
 
@@ -142,7 +143,7 @@ def test_a_moved_weight_keeps_its_pair_as_long_as_one_product_behind_it_has_all_
 
 def test_what_computes_with_a_weight_is_what_stands_behind_the_operators_that_move_it():
     index = ModelIndex.of(Model(moved_weight()))
-    found = {node.label: [behind.label for behind in computing_nodes(node)] for node in index.view.nodes()}
+    found = {node.label: [behind.label for behind in ops.computing_nodes(node)] for node in index.view.nodes()}
     assert found.pop("first") == ["first"]
     assert [behind for label, behind in found.items() if label not in ("second", "third")] == [
         ["first", "second"],
@@ -154,7 +155,7 @@ def test_an_operator_that_moves_a_weight_nowhere_computes_itself():
     model = moved_weight()
     model.graph.node[0].output[0] = ""
     (mover,) = (node for node in ModelIndex.of(Model(model)).view.nodes() if node.is_op("Transpose"))
-    assert list(computing_nodes(mover)) == [mover]
+    assert list(ops.computing_nodes(mover)) == [mover]
 
 
 def test_what_the_target_refuses_of_the_plan_is_an_error():

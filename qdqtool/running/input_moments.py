@@ -13,7 +13,6 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.gptq import Moments
 from qdqtool.ops import ChannelLayout
 from qdqtool.plan import Slot
-from qdqtool.planning.range_planner import computing_nodes
 from qdqtool.running.float_runs import run_sample
 from qdqtool.running.observer import Observer, is_fed
 from qdqtool.running.ort_cpu import Profile
@@ -61,7 +60,7 @@ class InputMoments:
     def _inputs(self, slot: Slot) -> list[Value]:
         """Return the activations with which a matrix is multiplied; none if one of them has its channels elsewhere."""
         readers = (self._nodes[use.scope, use.node] for use in slot.uses or ())
-        found = [_activation(node) for reader in readers for node in computing_nodes(reader)]
+        found = [_activation(node) for reader in readers for node in ops.computing_nodes(reader)]
         known = [value for value in found if value is not None]
         return known if len(known) == len(found) else []
 

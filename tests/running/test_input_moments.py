@@ -13,8 +13,8 @@ from qdqtool.data.feeds import DataDescription
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.plan import Slot, UseRef
-from qdqtool.planning import input_moments
-from qdqtool.planning.input_moments import InputMoments
+from qdqtool.running import input_moments
+from qdqtool.running.input_moments import InputMoments
 
 K = 6
 Sample = Mapping[str, np.ndarray]
