@@ -11,6 +11,10 @@ from benchmarks.networks.row import Left, Mode, Row, from_json
 SLACK = 0.5
 """dB that our int8 may be below ONNX Runtime's on the same nodes, and one exporter below another."""
 
+COLLAPSED = 10.0
+"""dB below which outputs have little to do with the float model's. Where another quantizer gets no further either, the
+weights are to blame: those of no training, in deep networks whose outputs hardly depend on the input."""
+
 EXACT = 60.0
 """Above so many dB the noise of float32 in another order decides, and figures are not compared."""
 
@@ -48,7 +52,7 @@ def _of_mode(mode: Mode, row: Row) -> Iterator[str]:
         yield f"{mode.unexplained} nodes stay float without a reason"
     if mode.findings:
         yield f"validate finds {', '.join(mode.findings)}"
-    if mode.check:
+    if mode.check and not is_collapsed(row):
         yield f"check fails: {mode.check}"
     if mode.refusal and not row.float_refusal:
         yield f"TensorRT builds the float model and not this: {mode.refusal}"
@@ -56,12 +60,19 @@ def _of_mode(mode: Mode, row: Row) -> Iterator[str]:
         yield f"{mode.achieved} of {mode.planned} planned nodes run so, without a reason"
 
 
+def is_collapsed(row: Row) -> bool:
+    """Return whether neither quantizer keeps the outputs of a network in int8."""
+    ours = row.modes.get("int8")
+    found = [each for each in (ours.sqnr_db if ours is not None else None, row.ort.sqnr_db) if each is not None]
+    return len(found) == 2 and max(found) < COLLAPSED
+
+
 def _against_ort(row: Row) -> Iterator[str]:
     ours = row.modes.get("int8")
     if ours is None or ours.sqnr_db is None or row.ort.sqnr_db is None or row.name in EXPLAINED:
         return
-    if row.ort.nodes < row.quantized:
-        # It quantizes fewer, and loses less by that.
+    if row.ort.nodes < row.quantized or is_collapsed(row):
+        # It quantizes fewer, and loses less by that; or there is nothing to compare.
         return
     if ours.sqnr_db < min(row.ort.sqnr_db, EXACT) - SLACK:
         yield f"{row.name}: int8 has {ours.sqnr_db:.1f} dB, ONNX Runtime {row.ort.sqnr_db:.1f} on the same nodes"
@@ -77,7 +88,9 @@ def put(path: Path, rows: Sequence[Row]) -> None:
     """Write the tables between the comments of a page."""
     tables = {"networks": _networks(rows), "left": _left(rows), "exporters": _exporters(rows)}
     explained = [f"* {row.name}: {EXPLAINED[row.name]}" for row in rows if row.name in EXPLAINED]
-    pages.put(path, {**tables, "explained": "\n".join(explained) or "Nowhere."})
+    collapsed = ", ".join(row.name for row in rows if is_collapsed(row)) or "none"
+    texts = {"explained": "\n".join(explained) or "Nowhere.", "collapsed": f"They are: {collapsed}."}
+    pages.put(path, {**tables, **texts})
 
 
 def line(row: Row) -> str:

@@ -204,7 +204,9 @@ def _needs_codes(quantized: str, made: str) -> bool:
 def _is_quantized_again(context: RuleContext, value: Value | None) -> bool:
     """Return whether only Qs read ``value``, directly or behind operators that only move values."""
     for _ in range(MAX_STEPS):
-        readers = [use.node for use in value.uses] if value is not None else []
+        # Exporters ask the shape of what they flatten, which reads no value.
+        uses = value.uses if value is not None else []
+        readers = [use.node for use in uses if not use.node.is_op("Shape", "Size")]
         entries = [context.qdq.get(node) for node in readers]
         if readers and all(entry is not None and entry.is_quantize for entry in entries):
             return True

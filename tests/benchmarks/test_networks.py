@@ -50,6 +50,14 @@ def test_a_good_row_breaks_no_promise():
         (with_int8(check="output 'y' has NaN"), "net, int8: check fails: output 'y' has NaN"),
         (with_int8(refusal="no kernel"), "net, int8: TensorRT builds the float model and not this: no kernel"),
         (with_int8(achieved=3), "net, int8: 3 of 4 planned nodes run so, without a reason"),
+        (
+            replace(with_int8(sqnr_db=3.0, check="output 'y': found 3 dB"), ort=Exported(failed="no")),
+            "net, int8: check fails: output 'y': found 3 dB",
+        ),
+        (
+            replace(with_int8(sqnr_db=9.0), ort=Exported(sqnr_db=11.0, nodes=4)),
+            "net: int8 has 9.0 dB, ONNX Runtime 11.0 on the same nodes",
+        ),
         (with_int8(sqnr_db=29.4), "net: int8 has 29.4 dB, ONNX Runtime 30.0 on the same nodes"),
         (replace(ROW, others={"dynamo": Exported(failed="quantize: no")}), "net, dynamo: quantize: no"),
     ],
@@ -67,6 +75,7 @@ def test_every_broken_promise_is_told(row, problem):
         replace(with_int8(sqnr_db=20.0), ort=Exported(sqnr_db=30.0, nodes=3)),
         replace(with_int8(sqnr_db=70.0), ort=Exported(sqnr_db=90.0, nodes=4)),
         replace(with_int8(sqnr_db=20.0), ort=Exported(failed="it does not know Einsum")),
+        replace(with_int8(sqnr_db=3.0, check="output 'y': found 3 dB"), ort=Exported(sqnr_db=4.0, nodes=4)),
     ],
 )
 def test_what_has_a_reason_breaks_none(row):
@@ -88,7 +97,7 @@ def test_the_page_has_a_row_of_every_network(tmp_path):
     assert len({*tables[:3]}) == 1
 
 
-PARTS = ("networks", "explained", "left", "exporters")
+PARTS = ("networks", "explained", "collapsed", "left", "exporters")
 
 
 def test_outputs_are_compared_by_the_worst_of_them(tmp_path):
