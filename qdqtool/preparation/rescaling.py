@@ -1,6 +1,7 @@
 """Steps that divide the channels of tensors by factors and multiply the weights that read them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,7 +47,12 @@ class RescalingStep(Step):
 
 
 def rescalings(
-    index: ModelIndex, factors: Mapping[Joint, Factors], done: Sequence[Site], left: Sequence[Site]
+    index: ModelIndex,
+    factors: Mapping[Joint, Factors],
+    done: Sequence[Site],
+    left: Sequence[Site],
+    *,
+    of_first_fold: Mapping[Joint, Factors],
 ) -> Iterator[Change]:
     """Propose these factors, then the nearest powers of two, which round nothing; no change where there are none.
 
@@ -55,11 +61,12 @@ def rescalings(
         factors: Positive factors, one for each channel of a joint; they are clipped to :data:`LARGEST_FACTOR`.
         done: The joints that change.
         left: Those that do not.
+        of_first_fold: The factors that the first part of the samples alone gives, for the trial.
     """
     if not factors:
         yield Change(model=index.model, left=tuple(left))
         return
-    factors = {joint: np.clip(by, 1 / LARGEST_FACTOR, LARGEST_FACTOR) for joint, by in factors.items()}
+    factors, first = _clipped(factors), _clipped(of_first_fold)
     for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
         rescaled = rescale(index, by)
         yield Change(
@@ -69,4 +76,14 @@ def rescalings(
             left=tuple(left),
             rescaled=rescaled.report,
             on_trial=True,
+            rehearsal=partial(_rescaled, index, first),
         )
+
+
+def _rescaled(index: ModelIndex, factors: Mapping[Joint, Factors]) -> Change:
+    rescaled = rescale(index, factors)
+    return Change(model=rescaled.model, rescaled=rescaled.report)
+
+
+def _clipped(factors: Mapping[Joint, Factors]) -> dict[Joint, Factors]:
+    return {joint: np.clip(by, 1 / LARGEST_FACTOR, LARGEST_FACTOR) for joint, by in factors.items()}

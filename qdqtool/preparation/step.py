@@ -1,7 +1,7 @@
 """One step of preparing a float model: it changes weights and, up to rounding, no output."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -39,6 +39,8 @@ class Change:
         left: Places of the same kind that stay as they are.
         rescaled: Factors by which the channels of tensors are divided that products read.
         on_trial: Whether the change is made only if it improves the quantized model.
+        rehearsal: Makes the change as the first part of the samples alone would have it, so that the others can judge
+            it; None where no data decides, or there is one part.
     """
 
     model: Model
@@ -47,6 +49,7 @@ class Change:
     left: tuple[Site, ...] = ()
     rescaled: Mapping[TensorKey, Factors] = field(default_factory=dict)
     on_trial: bool = False
+    rehearsal: "Callable[[], Change] | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,11 @@ A step proposes a change because it expects less noise where the changed tensors
 reaches the outputs is measured here: the model is quantized with and without the change, both are run on a few samples
 in the reference session, and their outputs are compared with those of the float model.
 
+What data has chosen it praises: factors that follow the largest values of some samples leave no room for larger ones.
+So where there are several samples, the change is made, and ranges are found, as every other sample alone would have it,
+and the outputs are compared on the rest. (A PointNet, whose outputs are the largest of many points, gained 2.9 dB on
+the samples that its equalisation came from, and lost 11 dB on others.)
+
 Pairs are placed where placement proposes them, on all weights and on all activations that weights are multiplied with:
 these change, and their ranges are known already. Activations that are multiplied with no weight (both inputs of a
 residual Add) have the same values with and without the change, and stay float here. Ranges are the largest magnitudes
@@ -31,7 +36,7 @@ from qdqtool.preparation.bias_correction import correct_biases
 from qdqtool.preparation.step import Change
 from qdqtool.ranges.types import Trial, TrialOutput
 from qdqtool.running.accumulated_error import AccumulatedError
-from qdqtool.running.channel_statistics import ChannelData, ChannelStatistics
+from qdqtool.running.channel_statistics import FOLDS, ChannelData, ChannelStatistics
 from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import TensorKey, tensor_key
@@ -66,7 +71,7 @@ class TrialRunner:
         self._slots = slots
         self._correct = correct
         self._expected: list[Mapping[str, Array]] = []
-        self._before: tuple[Model, dict[str, AccumulatedError]] | None = None
+        self._before: tuple[Model, bool, dict[str, AccumulatedError]] | None = None
 
     def run(self, model: Model, change: Change) -> Trial:
         """Quantize a model with and without a change.
@@ -79,27 +84,36 @@ class TrialRunner:
             What was measured. Where nothing can be measured, the change is kept: it is expected to help.
         """
         seen = {tensor_key(value): found for value, found in self._data.of(ModelIndex.of(model)).items()}
+        splits = change.rehearsal is not None and all(found.folds for found in seen.values())
+        if splits and change.rehearsal is not None:
+            change = change.rehearsal()
+            seen = {key: found.of_first_fold() for key, found in seen.items()}
         changed = {key: found.divided(change.rescaled[key]) for key, found in seen.items() if key in change.rescaled}
         try:
-            if self._before is None or self._before[0] is not model:
-                self._before = model, self._errors(_Candidate(model, seen))
-            return decide(
-                self._before[1], self._errors(_Candidate(change.model, {**seen, **changed})), len(self._expected)
-            )
+            if self._before is None or self._before[0] is not model or self._before[1] != splits:
+                self._before = model, splits, self._errors(_Candidate(model, seen), splits=splits)
+            after = self._errors(_Candidate(change.model, {**seen, **changed}), splits=splits)
+            return decide(self._before[2], after, len(self._judges(splits=splits)))
         except QdqError as error:
             return Trial(samples=0, kept=True, problem=error.message)
 
-    def _errors(self, candidate: "_Candidate") -> dict[str, AccumulatedError]:
+    def _judges(self, *, splits: bool) -> list[int]:
+        """The numbers of the samples on which outputs are compared: those that are not of the first part."""
+        return [number for number in range(len(self._expected)) if not splits or number % FOLDS]
+
+    def _errors(self, candidate: "_Candidate", *, splits: bool) -> dict[str, AccumulatedError]:
         """The error of each float output of the quantized candidate, against the float model."""
         if not self._expected:
             self._expected = list(self._float_outputs(candidate.model))
-        feeds = self._data.feeds.first(len(self._expected))
+        feeds, judges = self._data.feeds.first(len(self._expected)), self._judges(splits=splits)
         errors = {name: AccumulatedError() for name in self._expected[0]}
         # The float session is closed, so that only one model is in memory; its outputs are kept.
         self._data.runs.close()
         quantized = self._quantized(candidate)
         with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
-            for expected, sample in zip(self._expected, feeds, strict=True):
+            for number, (expected, sample) in enumerate(zip(self._expected, feeds, strict=True)):
+                if number not in judges:
+                    continue
                 found = session.run(sample, list(errors))
                 for name, array in expected.items():
                     errors[name].add(array, found[name])
@@ -111,7 +125,7 @@ class TrialRunner:
         index = runs.index_of(model)
         main = index.view.main
         names = [name for name in main.output_names() if index.is_float(main.values[name])]
-        count = min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES), MAX_SAMPLES)
+        count = min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES) * FOLDS, MAX_SAMPLES)
         for found in runs.first(model, feeds, count):
             yield {name: found[name] for name in names if name in found}
 

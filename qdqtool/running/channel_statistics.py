@@ -53,6 +53,11 @@ class ChannelStatistics:
     mean_square: Factors
     folds: tuple[Factors, ...] = ()
 
+    def of_first_fold(self) -> "ChannelStatistics":
+        """Return the statistics with the peaks of the first part of the samples alone; the same where there is none."""
+        peak = self.folds[0] if self.folds else self.peak
+        return ChannelStatistics(peak, self.mean, self.mean_square)
+
     def divided(self, factors: Factors) -> "ChannelStatistics":
         """Return the statistics of the same tensor with each channel divided by a positive factor."""
         folds = tuple(peak / factors for peak in self.folds)

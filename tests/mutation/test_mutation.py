@@ -99,8 +99,9 @@ def test_what_no_test_notices_is_shown(project: Path):
     assert printed.count(told) == 1
 
     # What tests share is read once for all mutants of a session. The sessions: those with all tests, those without the
-    # test that fails by itself, and after each the tests that failed, without a fault.
-    assert (project / "warm").read_text() == "once" * 4
+    # test that fails by itself, and after each the tests that failed, without a fault. Tests are asked from the fastest
+    # on, so that of tests this short chance decides whether that one is among the first that failed.
+    assert (project / "warm").read_text() in {"once" * 3, "once" * 4}
 
     # A new test is asked about what was alive; what was killed is not tried again.
     with (project / "tests/test_small.py").open("a") as file:

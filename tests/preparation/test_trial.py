@@ -122,8 +122,9 @@ def test_where_the_outputs_would_lose_the_model_is_left_as_it_is(tmp_path, monke
     without, forced = (sqnr(model, tmp_path / f"{name}.onnx", feeds) for name in ("plain", "forced"))
     assert forced < without - 10
     (output,) = step.trial.outputs
-    assert output.without_db == pytest.approx(without, abs=0.01)
-    assert output.with_db == pytest.approx(forced, abs=0.01)
+    # Ranges of the trial come from every other sample, and so do the factors.
+    assert output.without_db == pytest.approx(without, abs=0.5)
+    assert output.with_db == pytest.approx(forced, abs=0.5)
 
 
 def test_where_the_outputs_gain_it_is_made(tmp_path):
@@ -132,7 +133,7 @@ def test_where_the_outputs_gain_it_is_made(tmp_path):
     assert step.applied
     quantized(model, data, tmp_path / "without.onnx", equalize=False)
     images = np.load(data)["image"][:, np.newaxis]
-    feeds = [{"image": image} for image in images[: step.trial.samples]]
+    feeds = [{"image": image} for image in images[1 : 2 * step.trial.samples : 2]]
     found = {name: sqnr(model, tmp_path / f"{name}.onnx", feeds) for name in ("with", "without")}
     (output,) = step.trial.outputs
     assert found["with"] > found["without"] + 20
@@ -141,7 +142,7 @@ def test_where_the_outputs_gain_it_is_made(tmp_path):
 
 
 def test_a_trial_measures_what_the_written_model_does(tmp_path):
-    """Few samples, `max`, and no pairs but on products: the ranges of the trial are those of the model."""
+    """Few samples, `max`, and no pairs but on products: a model calibrated on every other sample, run on the rest."""
     rng = np.random.default_rng(3)
     factors = np.exp2(rng.uniform(-4, 4, 32))
     weights = {
@@ -157,13 +158,15 @@ def test_a_trial_measures_what_the_written_model_does(tmp_path):
     onnx.save(make_model(nodes, {"x": (1, 16)}, {"y": (1, 16)}, weights), model)
     x = rng.normal(size=(8, 16)).astype(np.float32)
     np.savez(tmp_path / "d.npz", x=x)
-    step = equalization(quantized(model, tmp_path / "d.npz", tmp_path / "with.onnx"))
-    quantized(model, tmp_path / "d.npz", tmp_path / "without.onnx", equalize=False)
-    feeds = [{"x": row[np.newaxis]} for row in x]
-    (output,) = step.trial.outputs
-    assert step.trial.samples == 8
-    assert output.with_db == pytest.approx(sqnr(model, tmp_path / "with.onnx", feeds), abs=0.01)
-    assert output.without_db == pytest.approx(sqnr(model, tmp_path / "without.onnx", feeds), abs=0.01)
+    np.savez(tmp_path / "half.npz", x=x[::2])
+    (output,) = (step := equalization(quantized(model, tmp_path / "d.npz", tmp_path / "whole.onnx"))).trial.outputs
+    quantized(model, tmp_path / "half.npz", tmp_path / "with.onnx")
+    quantized(model, tmp_path / "half.npz", tmp_path / "without.onnx", equalize=False)
+    feeds = [{"x": row[np.newaxis]} for row in x[1::2]]
+    assert step.trial.samples == 4
+    # The share of the unevenness that moves, and the means that correct biases, are those of all samples.
+    assert output.with_db == pytest.approx(sqnr(model, tmp_path / "with.onnx", feeds), abs=1)
+    assert output.without_db == pytest.approx(sqnr(model, tmp_path / "without.onnx", feeds), abs=0.7)
 
 
 @pytest.mark.parametrize("which", ["left", "made"])
@@ -213,7 +216,7 @@ def test_the_text_says_why(hurt, tmp_path):
     report = json.loads(CliRunner().invoke(command, ["quantize", *arguments, "--output-format", "json"]).stdout)
     (trial,) = (step["trial"] for step in report["preparation"] if step["step"] == "equalization")
     (output,) = trial["outputs"]
-    figures = f"{output['without_db']:.1f} dB without, {output['with_db']:.1f} dB with (16 samples)"
+    figures = f"{output['without_db']:.1f} dB without, {output['with_db']:.1f} dB with (8 samples)"
     assert f"1 layer left, not equalised: measured SQNR {figures}" in text
 
 
@@ -284,7 +287,7 @@ def test_real_models_gain_on_noise_that_they_were_not_prepared_on(real_model, tm
     shapes = SHAPES.get(real_model.stem, {})
     fixed = specialize(load_model(real_model), shapes).model if shapes else load_model(real_model)
     save_model(fixed, tmp_path / "float.onnx")
-    feeds = [dict(sample) for sample in open_feeds(fixed, RandomData(seed=5, samples=3))]
+    feeds = [dict(sample) for sample in open_feeds(fixed, RandomData(seed=5, samples=24))]
     found = []
     for equalize in (False, True):
         recipe = Recipe(input_shapes=shapes, preparation=Preparation(equalize=equalize))
@@ -292,3 +295,34 @@ def test_real_models_gain_on_noise_that_they_were_not_prepared_on(real_model, tm
         quantize_model(real_model, data, tmp_path / "q.onnx", QuantizeOptions(recipe=recipe))
         found.append(np.mean(sqnrs(tmp_path / "float.onnx", tmp_path / "q.onnx", feeds)))
     assert found[1] > found[0] - 0.5
+
+
+def largest_of_points() -> onnx.ModelProto:
+    """A PointNet: layers on every point, and the largest value over all of them."""
+    random = np.random.default_rng(4)
+    weights = {
+        "first": random.normal(size=(64, 3, 1)).astype(np.float32) * np.exp(random.normal(0, 1, (64, 1, 1))),
+        "second": random.normal(size=(128, 64, 1)).astype(np.float32) / 8,
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "first"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "second"], ["c"]),
+        helper.make_node("ReduceMax", ["c"], ["y"], axes=[2], keepdims=0),
+    ]
+    constants = {name: array.astype(np.float32) for name, array in weights.items()}
+    return make_model(nodes, {"x": (1, 3, 256)}, {"y": (1, 128)}, constants)
+
+
+def test_what_only_the_samples_that_made_it_praise_is_left_out(tmp_path):
+    """Equalised, all channels end where the largest of few values lay; larger ones are clipped, and count here."""
+    random = np.random.default_rng(5)
+    onnx.save(largest_of_points(), tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=random.normal(size=(12, 1, 3, 256)).astype(np.float32))
+    unseen = [{"x": random.normal(size=(1, 3, 256)).astype(np.float32)} for _ in range(16)]
+    found = {}
+    for equalize in (True, False):
+        output = tmp_path / f"{equalize}.onnx"
+        quantized(tmp_path / "m.onnx", tmp_path / "d.npz", output, equalize=equalize, method="auto")
+        found[equalize] = sqnr(tmp_path / "m.onnx", output, unseen)
+    assert found[True] > found[False] - 0.5

@@ -45,6 +45,13 @@ def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], rea
     return _factors(joint, {reader.tensor: seen[reader.tensor].peak for reader in joint.readers}, read, alpha)
 
 
+def first_fold_factors(
+    joint: Joint, seen: Mapping[Value, ChannelStatistics], read: ReadWeight, alpha: float
+) -> Factors:
+    """The factors that the first part of the samples alone gives."""
+    return _factors(joint, _parts(joint, seen)[0], read, alpha)
+
+
 def _factors(joint: Joint, seen: Peaks, read: ReadWeight, alpha: float) -> Factors:
     peaks = [folded_peaks(seen[reader.tensor], reader.repeat) for reader in joint.readers]
     weight_peaks = [folded_peaks(r.weight.layout.input_peaks(read(r.weight)), r.repeat) for r in joint.readers]
