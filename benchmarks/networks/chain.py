@@ -27,6 +27,9 @@ MODES = {
 BUILD = ("--backend", "tensorrt-rtx", "--compute-capabilities", "12.0")
 """The oldest compute capability that has kernels for every mode."""
 
+ADVICE = "advice"
+"""The effect of findings that name what would be faster, and no fault."""
+
 NOTHING = "nothing is left to quantize"
 """What ``quantize`` says of a network that has no layer for a mode."""
 
@@ -78,7 +81,7 @@ class Chain:
             made.pairs, made.weights = (_count(report, kind) for kind in ("activation", "weight"))
             made.equalized = _sites(report, "equalize")
             made.left, made.unexplained = _left(quantized, report)
-            made.findings = self._findings(quantized)
+            self._validate(quantized, made)
             self._check(path, quantized, made)
             made.sqnr_db = outputs.worst(reference, outputs.of(quantized, self._test))
             self._build_quantized(quantized, made)
@@ -105,10 +108,12 @@ class Chain:
         words = ("quantize", path, "-o", output, "--calib-data", self._calib, *options)
         return _run(*words, allowed=(0, 1))[1]
 
-    def _findings(self, path: Path) -> list[str]:
-        code, report = _run("validate", path, "--target", "tensorrt-rtx", allowed=(0, 1))
-        found = Counter(each["code"] for model in report["models"] for each in _findings_of(model))
-        return [f"{count} {name}" for name, count in sorted(found.items())] if code or found else []
+    def _validate(self, path: Path, made: Mode) -> None:
+        _, report = _run("validate", path, "--target", "tensorrt-rtx", allowed=(0, 1))
+        found = [each for model in report["models"] for each in _findings_of(model)]
+        wrong = Counter(each["code"] for each in found if each["effect"] != ADVICE)
+        made.findings = [f"{count} {name}" for name, count in sorted(wrong.items())]
+        made.advice = _lefts((each["op_type"], each["message"]) for each in found if each["effect"] == ADVICE)
 
     def _check(self, path: Path, quantized: Path, made: Mode) -> None:
         _, report = _run("check", quantized, "--baseline", path, "--data", self._test, allowed=(0, 1))

@@ -80,6 +80,7 @@ def _against_ort(row: Row) -> Iterator[str]:
 
 EXPLAINED: Mapping[str, str] = {
     "experts_einsum": "it leaves the Einsum in float, which ours quantizes",
+    "recommender": "its ranges are the largest values; ours clip 0.1 % of a Concat, which costs more here",
 }
 """Why ONNX Runtime is ahead, by network."""
 
@@ -141,7 +142,7 @@ def _left(rows: Sequence[Row]) -> str:
         if row.float_refusal:
             lines.append(f"| {row.name} | float | all | TensorRT for RTX: {_plain(row.float_refusal)} |")
         for name, mode in row.modes.items():
-            for title, found in (("", mode.left), ("run in float: ", mode.fallbacks)):
+            for title, found in (("", mode.left), ("run in float: ", mode.fallbacks), ("slower: ", mode.advice)):
                 lines += [
                     f"| {row.name} | {name} | {_counted(each)} | {title}{_plain(each.reason)} |" for each in found
                 ]

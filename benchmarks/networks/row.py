@@ -27,6 +27,7 @@ class Mode:
         left: Why nodes with heavy arithmetic stay float.
         unexplained: Such nodes of which the report says nothing.
         findings: Findings of ``validate``, as ``2 QP101``.
+        advice: What ``validate`` says would be faster.
         check: Failures of ``check`` on samples that calibration has not seen; empty where it passed.
         sqnr_db: Of the worst output on these samples.
         refusal: Why TensorRT for RTX makes no engine; empty where it does.
@@ -44,6 +45,7 @@ class Mode:
     left: list[Left] = field(default_factory=list)
     unexplained: int = 0
     findings: list[str] = field(default_factory=list)
+    advice: list[Left] = field(default_factory=list)
     check: str = ""
     sqnr_db: float | None = None
     refusal: str = ""
@@ -119,5 +121,5 @@ def from_json(text: str) -> Row:
 
 
 def _mode(read: dict[str, Any]) -> Mode:
-    lefts = {key: [Left(**each) for each in read[key]] for key in ("left", "fallbacks")}
+    lefts = {key: [Left(**each) for each in read.get(key, ())] for key in ("left", "fallbacks", "advice")}
     return Mode(**{**read, **lefts})
