@@ -208,7 +208,8 @@ def _load(folder: Path, data: bytes, profile: Profile) -> Any:
     options = _session_options(profile)
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     try:
-        session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER])
+        # At an error the binding would print to stdout, where reports go, and load the same model again.
+        session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER], enable_fallback=0)
     except Exception as error:  # noqa: BLE001  as in Session.run
         raise session_error(error, _onnxruntime().__version__) from None
     # At an error of an execution provider, InferenceSession would print to stdout, load the model again and run it

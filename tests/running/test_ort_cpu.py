@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from support.qdq import pair_model
 from support.small import conv_model, make_model, matmul_model, run
 
-from qdqtool.errors import CapabilityError, ModelError, UsageError
+from qdqtool.errors import CapabilityError, ModelError, QdqError, UsageError
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import pending_tensor
 from qdqtool.graph.model import Model, Payload
@@ -160,3 +160,18 @@ def test_nothing_is_printed_when_a_session_or_a_run_fails(capfd: pytest.CaptureF
     with Session(Model(model)) as session, pytest.raises(UsageError):
         session.run({"x": np.zeros(4, np.float32)})
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_error_of_the_binding_is_not_printed_where_reports_go(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """At a RuntimeError the binding prints to stdout and tries again, unless it is told not to."""
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("Failed to find node output")
+
+    monkeypatch.setattr(onnxruntime.InferenceSession, "_create_inference_session", fails)
+    node = helper.make_node("Relu", ["x"], ["y"])
+    with pytest.raises(QdqError, match="Failed to find node output"):
+        Session(Model(make_model([node], {"x": (2,)}, {"y": (2,)}, {})))
+    assert capfd.readouterr().out == ""
