@@ -80,6 +80,10 @@ def _wake(module: nn.Module) -> list[str]:
             if is_vector and "bias" not in name and 0.01 > each.abs().max() == each.abs().min():
                 each.copy_(0.5 * torch.exp(0.3 * torch.randn_like(each)))
                 woken.append(name)
+            elif not is_vector and not each.any():
+                # The head of a vision transformer starts so, and every model with it has the same output.
+                each.copy_(torch.randn_like(each) / each.shape[-1] ** 0.5)
+                woken.append(name)
     return woken
 
 
