@@ -59,10 +59,11 @@ class SmoothQuantStep(RescalingStep):
         alphas = {joint: search.alpha(joint) for joint in search.joints}
         alone = [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
-        first = {joint: search.first_fold_factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
+        # An alpha that the user gave is not tried on the quantized model.
+        tried = {joint: alpha for joint, alpha in alphas.items() if alpha is not None and given is None}
+        first = {joint: search.first_fold_factors(joint, alpha) for joint, alpha in tried.items()}
         done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
         for change in rescalings(index, factors, done, [*left, *alone], of_first_fold=first):
-            # An alpha that the user gave is not tried on the quantized model.
             yield replace(change, on_trial=change.on_trial and given is None)
 
 
