@@ -98,7 +98,7 @@ def _skipped(node: NodeView, value: Value | None, reason: str) -> NotObserved:
 
 
 def _warnings(job: CheckJob) -> Iterator[str]:
-    if not job.checks:
+    if not job.checks and job.split is None:
         yield "the model has no QuantizeLinear or DequantizeLinear: only its outputs were looked at"
     if job.baseline is not None and job.baseline.qdq.nodes:
         yield "the baseline has Q/DQ nodes itself: it is no float model"

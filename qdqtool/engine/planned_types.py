@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from qdqtool import ops
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.tensorrt_operators import BLOCK_DEQUANTIZE, MX_DEQUANTIZE
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.granularity import PerAxis, PerTensor, normalize_axis
@@ -24,6 +25,7 @@ class Operand:
     Attributes:
         dequantize: The DQ that makes it, possibly through operators that only move values; None for a float operand.
         cast: Whether a Cast stands between the DQ and the node.
+        custom: The quantized type where an operator of TensorRT alone dequantizes it; else None.
         is_weight: Whether it is a constant.
         rank: Rank of the tensor; None where it is unknown.
     """
@@ -32,10 +34,13 @@ class Operand:
     cast: bool
     is_weight: bool
     rank: int | None
+    custom: str | None = None
 
     @property
     def format(self) -> str | None:
         """The quantized type; None for a float operand."""
+        if self.custom is not None:
+            return self.custom
         kind = self.dequantize.quantized_type if self.dequantize is not None else None
         return type_name(kind) if kind is not None else None
 
@@ -144,6 +149,8 @@ class _Planner:
                 rank = None if moved else self._rank(value)
                 return Operand(found, cast, self._index.qdq.is_weight(found), rank)
             node = source.producer if source is not None else None
+            if node is not None and node.op_type in {MX_DEQUANTIZE, BLOCK_DEQUANTIZE}:
+                return self._custom(node, cast=cast)
             if node is None or not (node.is_op("Cast") or ops.moves_values(node)):
                 break
             cast = cast or node.is_op("Cast")
@@ -151,6 +158,13 @@ class _Planner:
             source = node.input(0)
         is_weight = value is not None and self._index.constants.is_constant(value)
         return Operand(None, cast=False, is_weight=is_weight, rank=None)
+
+    def _custom(self, node: NodeView, *, cast: bool) -> Operand:
+        """Return an operand behind a DQ that ONNX does not have; the axis of its scales is not judged."""
+        codes = node.input(0)
+        kind = self._index.elem_type(codes) if codes is not None else None
+        is_weight = codes is not None and self._index.constants.is_constant(codes)
+        return Operand(None, cast, is_weight, None, custom=type_name(kind) if kind is not None else None)
 
     def _rank(self, value: Value | None) -> int | None:
         shape = self._index.types.shape(value) if value is not None else None

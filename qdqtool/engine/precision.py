@@ -104,6 +104,9 @@ def computes_in(kernel: Kernel) -> str:
     low = [kind for kind in (*kernel.inputs, *kernel.constants) if _is_quantized(kind)]
     if not _is_math(kernel):
         return _fused_quantized_type(kernel) or _float_type(kernel)
+    if low.count("float4e2m1") >= 2:
+        # The float8e4m3fn tensors beside two fp4 operands are their block scales.
+        low = ["float4e2m1", "float4e2m1"]
     if len(low) >= 2 and not _dequantizes_first(kernel):
         return " x ".join(dict.fromkeys(low))
     packed = [kind for kind in kernel.constants if _is_quantized(kind)]

@@ -20,7 +20,7 @@ from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.qdq import DEQUANTIZE, QUANTIZE
+from qdqtool.graph.index.qdq import is_dequantized, is_qdq
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
@@ -86,7 +86,7 @@ def _cut(model: Model, find: Callable[[ModelIndex], Iterator["_Site"]]) -> Trans
 def _quantized_sites(index: ModelIndex) -> Iterator["_Site"]:
     for site in _sites(index):
         operands = site.product.input(0), site.product.input(WEIGHT)
-        if all(map(_is_dequantized, operands)) and is_fused_qkv(site.product, index.constants):
+        if all(map(_comes_dequantized, operands)) and is_fused_qkv(site.product, index.constants):
             yield site
 
 
@@ -110,11 +110,11 @@ def _matrix_product(node: NodeView) -> ProductOp | None:
     return found if found is not None and found.is_matrix_product else None
 
 
-def _is_dequantized(value: Value | None) -> bool:
+def _comes_dequantized(value: Value | None) -> bool:
     """Return whether a tensor comes from a DQ, directly or through a Transpose."""
     while value is not None and value.producer is not None and ops.traits(value.producer).reorders_axes:
         value = value.producer.input(0)
-    return value is not None and value.producer is not None and value.producer.op_type == "DequantizeLinear"
+    return is_dequantized(value)
 
 
 def _width(value: Value | None, axis: int, constants: Constants) -> int:
@@ -135,7 +135,7 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
 
 def _hands_on_weight(node: NodeView) -> bool:
     """Return whether a node may be between a stored weight and its product."""
-    return node.is_op(QUANTIZE, DEQUANTIZE) or ops.traits(node).reorders_axes
+    return is_qdq(node) or ops.traits(node).reorders_axes
 
 
 def _axis_in_front(node: NodeView, axis: int) -> int:

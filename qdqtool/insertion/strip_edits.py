@@ -18,7 +18,7 @@ from qdqtool.graph.edits.edit import (
 )
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.qdq import QUANTIZE, QdqNode, QdqPair
+from qdqtool.graph.index.qdq import QdqNode, QdqPair, is_quantize
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
 from qdqtool.graph.model import Payload
@@ -277,7 +277,7 @@ class StripEdits:
     def _parameters_of_gone(self) -> Iterator[Value]:
         for node in self._gone:
             # The float constant in front of a Q is still read, by the readers of the removed DQ.
-            first = 1 if node.op_type == QUANTIZE else 0
+            first = 1 if is_quantize(node) else 0
             for index in range(first, len(node.proto.input)):
                 value = node.input(index)
                 if value is not None and self.index.constants.direct(value) is not None:

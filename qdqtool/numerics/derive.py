@@ -69,7 +69,11 @@ DEFAULT_RULE = ScaleRule()
 
 
 def scale_from_range(
-    low: npt.ArrayLike, high: npt.ArrayLike, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE
+    low: npt.ArrayLike,
+    high: npt.ArrayLike,
+    scheme: QuantScheme,
+    rule: ScaleRule = DEFAULT_RULE,
+    outer: QuantParams | None = None,
 ) -> QuantParams:
     """Derive scales (and zero points) that cover the ranges ``low`` to ``high``.
 
@@ -78,6 +82,8 @@ def scale_from_range(
         high: Largest real values, of the scale's shape.
         scheme: The scheme of the tensor.
         rule: How scales are derived.
+        outer: Of a two-level scheme, the scale of its scales; default the one that maps the largest range to the
+            largest code.
 
     Returns:
         Parameters; the scale is 1 where the range holds only zero.
@@ -88,22 +94,25 @@ def scale_from_range(
     """
     bottom, top = np.asarray(low, FLOAT64), np.asarray(high, FLOAT64)
     _check_ranges(bottom, top, scheme)
-    return _params(bottom, top, scheme, rule)
+    return _params(bottom, top, scheme, rule, outer)
 
 
-def scale_from_tensor(x: Array, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE) -> QuantParams:
+def scale_from_tensor(
+    x: Array, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE, outer: QuantParams | None = None
+) -> QuantParams:
     """Derive scales (and zero points) that cover the finite values of each group of ``x``.
 
     Args:
         x: float32, float16 or bfloat16, of any shape.
         scheme: The scheme of the tensor.
         rule: How scales are derived.
+        outer: As for :func:`scale_from_range`.
 
     Raises:
         ArgumentError: As for :func:`scale_from_range`.
     """
     low, high = ranges(x, scheme.granularity)
-    return scale_from_range(low, high, scheme, rule)
+    return scale_from_range(low, high, scheme, rule, outer)
 
 
 def scale_by_mse(

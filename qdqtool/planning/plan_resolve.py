@@ -12,6 +12,7 @@ import onnx
 from qdqtool import formats
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import is_dequantized, is_qdq
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import NodeView, Use, Value
 from qdqtool.graph.io.tensors import onnx_type_name
@@ -26,7 +27,6 @@ from qdqtool.planning.planner import Planned
 from qdqtool.registry import suggestion
 
 FLOAT_TYPES = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
-_QDQ_OPS = ("QuantizeLinear", "DequantizeLinear")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,9 +109,9 @@ def _obstacle(value: Value, types: TensorTypes) -> str | None:
     elem_type = types.elem_type(value)
     if elem_type not in FLOAT_TYPES:
         return f"its type is {onnx_type_name(elem_type)}; only float, float16 and bfloat16 tensors are quantized"
-    if value.producer is not None and value.producer.op_type == "DequantizeLinear":
+    if is_dequantized(value):
         return "it is the output of a DequantizeLinear already"
-    if any(use.node.op_type in _QDQ_OPS for use in value.uses):
+    if any(is_qdq(use.node) for use in value.uses):
         return "it feeds a QuantizeLinear or DequantizeLinear already"
     if not value.uses and not value.is_output:
         return "nothing reads it"

@@ -16,6 +16,8 @@ from qdqtool.graph.scope import walk
 from qdqtool.numerics.dtypes import Array
 from qdqtool.repair.places import Place, changed_places
 from qdqtool.running.ort_cpu import Profile, Session
+from qdqtool.running.own_evaluator import Runner, open_session
+from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import TensorKey, tap_tensors
 from qdqtool.wording import plural
 
@@ -119,7 +121,7 @@ class Prover:
         if self._feeds is None:
             return Run(failure=self._failure)
         try:
-            with Session(_without_node_names(model), Profile.SEMANTIC) as session:
+            with _session(_without_node_names(model)) as session:
                 return Run(tuple(session.run(feed) for feed in self._feeds))
         except QdqError as error:
             return Run(failure=reason(error))
@@ -151,7 +153,7 @@ class Prover:
             names = {key: [tap.output for tap in taps] for key, taps in tapped.report.places.items()}
             wanted = list(dict.fromkeys(name for outputs in names.values() for name in outputs))
             found: dict[TensorKey, list[bytes]] = {key: [] for key in names}
-            with Session(_without_node_names(tapped.model), Profile.SEMANTIC) as session:
+            with _session(_without_node_names(tapped.model)) as session:
                 for feed in self._feeds:
                     run = session.run(feed, wanted)
                     for key, outputs in names.items():
@@ -159,6 +161,21 @@ class Prover:
         except QdqError:
             return {}
         return found
+
+
+def _session(model: Model) -> Runner:
+    """Open a session in ONNX Runtime, or with our own core for the nodes that it refuses.
+
+    Raises:
+        QdqError: What ONNX Runtime says, where our own core knows none of the nodes.
+    """
+    try:
+        return Session(model, Profile.SEMANTIC)
+    except QdqError:
+        split = plan_split(ModelIndex.of(model))
+        if split is None:
+            raise
+        return open_session(model, split, Profile.SEMANTIC)
 
 
 def same_bits(before: Run, after: Run) -> str | None:

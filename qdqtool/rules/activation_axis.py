@@ -84,7 +84,7 @@ class ActivationAxis(Rule):
         for entry in context.qdq.nodes:
             if entry.granularity is None or entry.data is None or isinstance(entry.granularity, PerTensor):
                 continue
-            if context.qdq.quantizer_of(entry) is not None or context.is_constant(entry.data):
+            if context.qdq.quantizer_of(entry) is not None or entry.is_dynamic or context.is_constant(entry.data):
                 continue
             assert entry.scale_shape is not None
             yield Fault(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.graph.edits.edit import SetDomain
-from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.qdq import MICROSOFT, QdqNode
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.opsets import needs
 from qdqtool.rules.support.rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
@@ -60,7 +60,7 @@ class MicrosoftDomain(Rule):
         """Look at the domain of every Q and DQ."""
         del target
         for entry in context.qdq.nodes:
-            if entry.node.domain:
+            if entry.node.domain == MICROSOFT:
                 yield Fault(
                     message=f"this {short(entry)} is of domain {entry.node.domain}",
                     node=entry.node,

@@ -86,7 +86,7 @@ class OpsetTooLow(Rule):
 
 
 def _too_new(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
-    if not entry.node.domain:
+    if entry.is_standard:
         what, first = max(needs(context, entry), key=lambda need: need[1])
         if first > entry.node.scope.opset:
             yield what, first

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from qdqtool.graph.index.tensorrt_operators import LINEAR
 from qdqtool.graph.index.view import NodeView
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
@@ -93,9 +94,9 @@ class QOperator(Rule):
             "an operator of TensorRT",
             """
             <ir_version: 10, opset_import: ["": 21, "trt": 1]>
-            agraph (float[1,2] x) => (float[1,2] y) <float s = {0.1}> {
-                q = trt.TRT_FP8QuantizeLinear (x, s)
-                y = trt.TRT_FP8DequantizeLinear (q, s)
+            agraph (float[2,32] x) => (float[2,32] y) {
+                q, s = trt.TRT_MXFP8DynamicQuantize (x)
+                y = trt.TRT_MXFP8DequantizeLinear (q, s)
             }
             """,
             targets=("ort-cpu",),
@@ -125,4 +126,5 @@ def _is_microsoft(node: NodeView) -> bool:
 
 
 def _is_tensorrt(node: NodeView) -> bool:
-    return node.op_type.startswith("TRT_")
+    # Another rule has those that are Q and DQ by another name (QS015).
+    return node.op_type.startswith("TRT_") and node.op_type not in LINEAR

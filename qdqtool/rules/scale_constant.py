@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import Value
 from qdqtool.rules.support.rule import SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import short
@@ -55,7 +57,7 @@ class ScaleConstant(Rule):
         del target
         for entry in context.qdq.nodes:
             scale = entry.scale
-            if scale is None or context.is_constant(scale):
+            if scale is None or context.is_constant(scale) or _are_made_with_codes(context, entry, scale):
                 continue
             maker = f"made by {scale.producer.op_type}" if scale.producer is not None else "an input"
             yield Fault(
@@ -65,3 +67,12 @@ class ScaleConstant(Rule):
                 found=maker,
                 expected="an initializer, a Constant, or constants only behind it",
             )
+
+
+def _are_made_with_codes(context: RuleContext, entry: QdqNode, scale: Value) -> bool:
+    """Return whether one operator of TensorRT makes codes and scales, as for NVFP4, whose scales pass a DQ."""
+    if not entry.is_dynamic or entry.data is None:
+        return False
+    dequantizer = context.qdq.dequantizer_of(scale)
+    source = dequantizer.data if dequantizer is not None else scale
+    return source is not None and source.producer is entry.data.producer

@@ -7,6 +7,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.tensorrt_operators import LINEAR
 from qdqtool.graph.index.view import Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.rule import SILENT, Example, Fault, Rule, impacts
@@ -69,7 +70,9 @@ class ZeroPointMissing(Rule):
         """Look for a Q with neither."""
         del target
         for entry in context.qdq.quantizers():
-            if not entry.node.input_name(2) and not entry.output_dtype:
+            # An operator of TensorRT's own has its type in its name.
+            is_told = bool(entry.node.input_name(2) or entry.output_dtype) or entry.node.op_type in LINEAR
+            if not is_told:
                 yield Fault(
                     message="neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8",
                     node=entry.node,

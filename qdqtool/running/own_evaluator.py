@@ -124,7 +124,8 @@ class SplitSession:
         if output is None:
             raise ModelError(f"node '{own.node.label}' ({own.node.op_type}) has no output; the operator has one")
         constant = self._split.index.constants.array(output) if own.entry is None else None
-        known[output.name] = constant if constant is not None else evaluate(own.node, own.entry, read)
+        made = evaluate(own.node, own.entry, read) if constant is None else (constant,)
+        known.update({name: array for name, array in zip(own.node.key, made, strict=False) if name})
 
     def _result(self, name: str, known: Mapping[str, Array]) -> Array:
         if name in known:

@@ -13,6 +13,7 @@ from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, as_onnx_reads
+from qdqtool.running import tensorrt_operators
 from qdqtool.running.ort_errors import RunError
 
 Read = Callable[[Value], Array | None]
@@ -42,11 +43,11 @@ def output_type_of(entry: QdqNode, scale: Array) -> np.dtype[np.generic]:
     return FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
 
 
-def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> Array:
-    """Compute the output of a node.
+def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> tuple[Array, ...]:
+    """Compute the outputs of a node.
 
     Args:
-        node: The node; it has one output.
+        node: The node.
         entry: The node as a Q or DQ; None if it is neither.
         read: Reads its inputs.
 
@@ -54,9 +55,12 @@ def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> Array:
         RunError: The inputs do not fit the node.
     """
     try:
-        if entry is None:
-            return fold_node(node, [read(value) if value is not None else None for value in _inputs(node)])
-        return _evaluate_qdq(entry, read)
+        if entry is not None:
+            return (_evaluate_qdq(entry, read),)
+        arrays = [read(value) if value is not None else None for value in _inputs(node)]
+        if tensorrt_operators.is_evaluated(node.proto):
+            return tensorrt_operators.evaluate(node.proto, arrays)
+        return (fold_node(node, arrays),)
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError) as error:
         why = error.message if isinstance(error, ArgumentError) else str(error)
         raise RunError(f"{node.op_type} node '{node.label}' failed in qdqtool's own evaluator: {why}") from None

@@ -18,9 +18,12 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import GraphView, NodeView
 from qdqtool.graph.scope import node_bodies
+from qdqtool.running import tensorrt_operators
 from qdqtool.targets import type_name
 
 NEWEST_OPSET = targets.get("ort-cpu").max_opset or 0
+
+OF_TENSORRT = "ONNX Runtime does not know the operators of TensorRT's parser"
 
 ABSENT_TYPES = frozenset(
     {TensorProto.FLOAT4E2M1, TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2, TensorProto.FLOAT8E8M0}
@@ -34,7 +37,8 @@ class OwnNode:
 
     Attributes:
         node: The node, of the main graph.
-        entry: The node as a Q or DQ; None for a node that only moves the tensors of these.
+        entry: The node as a Q or DQ; None for a node that only moves the tensors of these, and for operators of
+            TensorRT's parser that are neither.
         reason: Why ONNX Runtime does not evaluate it.
     """
 
@@ -73,6 +77,9 @@ def plan_split(index: ModelIndex) -> Split | None:
         for entry in index.qdq.nodes
         if entry.node.scope is main and (reason := why_unsupported(entry, index))
     }
+    own |= {
+        node.key: OwnNode(node, None, OF_TENSORRT) for node in main.nodes if tensorrt_operators.is_evaluated(node.proto)
+    }
     present = set(known.values())
     if present & ABSENT_TYPES:
         own |= {carrier.node.key: carrier for carrier in _carriers(index, known, own)}
@@ -88,6 +95,8 @@ def plan_split(index: ModelIndex) -> Split | None:
 
 def why_unsupported(entry: QdqNode, index: ModelIndex) -> str | None:
     """Return why ONNX Runtime cannot run a Q or DQ as ONNX specifies it; None where it can."""
+    if entry.is_of_tensorrt:
+        return OF_TENSORRT
     return None if entry.node.domain else next(_obstacles(entry, index), None)
 
 

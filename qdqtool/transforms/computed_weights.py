@@ -11,6 +11,7 @@ from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.constants import Array
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import is_dequantized
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.tensors import make_tensor
 from qdqtool.graph.model import Model
@@ -77,10 +78,6 @@ def _is_computed(weight: Value, index: ModelIndex) -> bool:
     maker = weight.producer
     if maker is None or weight.is_output or len(maker.proto.output) != 1 or weight.scope.in_function:
         return False
-    if not index.constants.is_constant(weight) or any(_is_dequantized(each) for each in ops.moved_from(weight)):
+    if not index.constants.is_constant(weight) or any(is_dequantized(each) for each in ops.moved_from(weight)):
         return False
     return not any(index.constants.direct(each) is not None for each in ops.moved_from(weight))
-
-
-def _is_dequantized(value: Value) -> bool:
-    return value.producer is not None and value.producer.op_type == "DequantizeLinear"

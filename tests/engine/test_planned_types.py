@@ -204,7 +204,8 @@ def test_the_types_of_a_model() -> None:
 def test_operators_of_tensorrt_say_their_type_by_their_name(op_type: str, kinds: set[str]) -> None:
     node = helper.make_node(op_type, ["x", "s"], ["y"], domain="trt")
     scale = {"s": helper.make_tensor("s", TensorProto.FLOAT, [], np.float32(1).tobytes(), raw=True)}
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (4,)) for name in "xy"]
+    given = TensorProto.INT4 if op_type == "TRT_INT4DequantizeLinear" else TensorProto.FLOAT
+    infos = [helper.make_tensor_value_info(name, kind, (4,)) for name, kind in (("x", given), ("y", TensorProto.FLOAT))]
     graph = helper.make_graph([node], "g", infos[:1], infos[1:], [*scale.values()])
     imports = [helper.make_opsetid("", 21), helper.make_opsetid("trt", 1)]
     assert quantized_types(Model(helper.make_model(graph, opset_imports=imports, ir_version=10))) == kinds

@@ -271,7 +271,9 @@ ROW = ("float32", "float16", "bfloat16", "bool", "int32", "int64")
         (("int8", "bool"), ("int32",), ("float32",), "float32"),
         (ROW, (), (), "float32"),
         (("bool", "int8"), ("int8", "int8"), (), "int8"),
-        (("float4e2m1", "float8e8m0"), ("float4e2m1",), (), "float4e2m1 x float8e8m0"),
+        (("float4e2m1", "float8e8m0"), ("float4e2m1",), (), "float4e2m1"),
+        (("float4e2m1", "float8e4m3fn", "float8e4m3fn"), ("float4e2m1",), (), "float4e2m1"),
+        (("float8e4m3fn",), ("float4e2m1",), (), "float8e4m3fn x float4e2m1"),
     ],
 )
 def test_the_type_that_a_kernel_multiplies(inputs, constants, outputs, computed):

@@ -23,7 +23,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         name="own-core",
         requires="every Q and DQ in the reference equals our own core, bit for bit",
         failures=map(_failure, wrong),
-        detail=found if checks else "the model has no Q or DQ",
+        detail=found if checks else "the model has no Q or DQ of ONNX",
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import onnx
 
+from qdqtool.graph.index.tensorrt_operators import with_stand_ins
 from qdqtool.graph.scope import ScopePath, walk
 
 LONGEST = 1 << 14
@@ -60,7 +61,7 @@ class Contradiction:
 
 def infer_types(proto: onnx.ModelProto) -> Inferred:
     """Return a copy with all types and shapes that can be inferred."""
-    proto = _without_endless(proto)
+    proto = with_stand_ins(_without_endless(proto))
     sound = _infer(proto, strict=True)
     is_sound = sound is not None
     plain = sound or _infer(proto)
@@ -91,7 +92,7 @@ def contradictions(proto: onnx.ModelProto, *, believe_shapes: bool = True) -> li
                 info.type.tensor_type.ClearField("shape")
     told = ""
     try:
-        onnx.shape_inference.infer_shapes(_without_endless(proto), strict_mode=True)
+        onnx.shape_inference.infer_shapes(with_stand_ins(_without_endless(proto)), strict_mode=True)
     except Exception as error:  # noqa: BLE001  inference raises many types on odd models
         told = str(error)
     found = {int(number): text for line in told.splitlines() for number, text in _of_own_node(line)}

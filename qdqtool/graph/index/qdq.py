@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from qdqtool.graph.index.constants import Constants
+from qdqtool.graph.index.tensorrt_operators import BLOCK_DEQUANTIZE, LINEAR, MAKES_SCALES, MX_DEQUANTIZE
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import GraphView, NodeView, Use, Value
 from qdqtool.numerics.granularity import Granularity, as_onnx_reads
 
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
-DOMAINS = frozenset({"", "com.microsoft"})
-"""Domains whose Q and DQ mean the same. TensorRT's parser matches operator names only and takes both as ONNX's."""
+MICROSOFT, TENSORRT = "com.microsoft", "trt"
+DOMAINS = frozenset({"", MICROSOFT, TENSORRT})
+"""Domains whose Q and DQ mean the same. TensorRT's parser matches operator names only and takes all as ONNX's; Model
+Optimizer writes ``trt``."""
 
 FIRST_OPSET_WITH_AXIS = 13
 
@@ -30,13 +33,15 @@ class QdqNode:
     """One QuantizeLinear or DequantizeLinear.
 
     Attributes:
-        node: The node; its domain is empty or ``com.microsoft``.
+        node: The node. Its domain is one of :data:`DOMAINS`, or it is one of TensorRT's that mean the same
+            (:data:`qdqtool.graph.index.tensorrt_operators.LINEAR`).
         is_quantize: True for QuantizeLinear, False for DequantizeLinear.
         data: Input 0; None where it is absent or undefined, as for the next two.
         scale: Input 1.
         zero_point: Input 2.
         quantized_type: ``TensorProto.DataType`` of the quantized side. Of a Q: the zero point's type, else
-            ``output_dtype``, else uint8 (the ONNX default). Of a DQ: the type of its data. None where it is unknown.
+            ``output_dtype``, else uint8 (the ONNX default) or the type that TensorRT's operator has in its name. Of a
+            DQ: the type of its data. None where it is unknown.
         axis: The axis in force, as written; default 1 (0 below opset 13, which has no attribute of that name).
         axis_given: Whether the attribute is there.
         block_size: The attribute; 0 where it is absent.
@@ -60,6 +65,21 @@ class QdqNode:
     def output(self) -> Value | None:
         """What the node makes."""
         return self.node.output()
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether it is an operator of ONNX, and not of ONNX Runtime or TensorRT."""
+        return not self.node.domain and self.node.op_type in {QUANTIZE, DEQUANTIZE}
+
+    @property
+    def is_of_tensorrt(self) -> bool:
+        """Whether only TensorRT knows the operator."""
+        return self.node.domain == TENSORRT or self.node.op_type in LINEAR
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether it is a DQ of codes and scales that an operator of TensorRT computes from the data."""
+        return self.data is not None and _is_made_with_scales(self.data)
 
     @property
     def output_dtype(self) -> int | None:
@@ -164,11 +184,13 @@ class QdqIndex:
     def _read(self, node: NodeView) -> QdqNode:
         axis = integer_attribute(node, "axis")
         # The opset of the default domain says nothing about com.microsoft's operators, which have the attribute.
-        default = 1 if node.domain or node.scope.opset >= FIRST_OPSET_WITH_AXIS else 0
+        # TensorRT's parser asks it of all operators.
+        has_axis = node.domain == MICROSOFT or node.scope.opset >= FIRST_OPSET_WITH_AXIS
+        default = 1 if has_axis else 0
         scale, zero_point = node.input(1), node.input(2)
         return QdqNode(
             node=node,
-            is_quantize=node.op_type == QUANTIZE,
+            is_quantize=is_quantize(node),
             data=node.input(0),
             scale=scale,
             zero_point=zero_point,
@@ -181,15 +203,16 @@ class QdqIndex:
         )
 
     def _quantized_type(self, node: NodeView, zero_point: Value | None) -> int | None:
-        if node.op_type == DEQUANTIZE:
+        if not is_quantize(node):
             data = node.input(0)
             producer = data.producer if data is not None else None
-            if producer is not None and is_qdq(producer) and producer.op_type == QUANTIZE:
+            if producer is not None and is_quantize(producer):
                 return self._quantized_type(producer, producer.input(2))
             return self._elem_type(data)
         if zero_point is not None:
             return self._elem_type(zero_point)
-        return integer_attribute(node, "output_dtype") or TensorProto.UINT8
+        default = LINEAR[node.op_type].quantized_type if node.op_type in LINEAR else TensorProto.UINT8
+        return integer_attribute(node, "output_dtype") or default
 
     def _elem_type(self, value: Value | None) -> int | None:
         if value is None:
@@ -218,8 +241,26 @@ class QdqIndex:
 
 
 def is_qdq(node: NodeView) -> bool:
-    """Whether ``node`` is a QuantizeLinear or DequantizeLinear of ONNX or of ``com.microsoft``."""
-    return node.op_type in {QUANTIZE, DEQUANTIZE} and node.domain in DOMAINS
+    """Whether ``node`` is a QuantizeLinear or DequantizeLinear of ONNX, of ONNX Runtime or of TensorRT."""
+    return (node.op_type in {QUANTIZE, DEQUANTIZE} and node.domain in DOMAINS) or node.op_type in LINEAR
+
+
+def is_quantize(node: NodeView) -> bool:
+    """Whether ``node`` is such a QuantizeLinear."""
+    found = LINEAR.get(node.op_type)
+    return found.is_quantize if found is not None else node.op_type == QUANTIZE and node.domain in DOMAINS
+
+
+def _is_made_with_scales(value: Value) -> bool:
+    return value.producer is not None and value.producer.op_type in MAKES_SCALES
+
+
+def is_dequantized(value: Value | None) -> bool:
+    """Whether a DQ makes a tensor, of ONNX, of ONNX Runtime or of TensorRT."""
+    if value is None or value.producer is None:
+        return False
+    node = value.producer
+    return (is_qdq(node) and not is_quantize(node)) or node.op_type in {MX_DEQUANTIZE, BLOCK_DEQUANTIZE}
 
 
 def same_constant(left: Value | None, right: Value | None, constants: Constants) -> bool | None:

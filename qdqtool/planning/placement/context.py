@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from qdqtool import ops
 from qdqtool.graph.index.calls import call_counts
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.qdq import is_dequantized
 from qdqtool.graph.index.types import Shape
 from qdqtool.graph.index.view import GraphView, NodeView, Scope, Value
 from qdqtool.graph.io.without_weights import without_weights
@@ -84,7 +85,7 @@ class PlacementContext:
 
     def obstacle(self, value: Value) -> Reason | None:
         """Return why an activation cannot have a pair; None where it can."""
-        if value.producer is not None and value.producer.op_type == "DequantizeLinear":
+        if value.producer is not None and is_dequantized(value):
             return _quantized_by(value.producer)
         unreachable = self._unreachable.get(tensor_key(value))
         if unreachable is not None:

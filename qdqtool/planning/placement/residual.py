@@ -7,6 +7,7 @@ it. Where the skip branch is the tensor that the block's first Conv reads, it sh
 from collections.abc import Collection, Mapping
 
 from qdqtool import ops
+from qdqtool.graph.index.qdq import is_dequantized
 from qdqtool.graph.index.types import may_be_equal
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.scope import ScopePath
@@ -92,8 +93,7 @@ def _without_joined(node: NodeView, convs: Mapping[int, NodeView]) -> Reason:
 
 
 def _has_pair(node: NodeView, index: int) -> bool:
-    value = node.input(index)
-    return value is not None and value.producer is not None and value.producer.op_type == "DequantizeLinear"
+    return is_dequantized(node.input(index))
 
 
 def _obstacle(node: NodeView, context: PlacementContext) -> Reason | None:

@@ -17,7 +17,7 @@ from qdqtool.planning.placement.proposal import Proposal
 from qdqtool.planning.placement.propose import collect_skipped, is_computed_in_float, reason_to_leave
 from qdqtool.planning.placement.reason import Reason
 from qdqtool.planning.placement.selection import Selection
-from qdqtool.planning.placement.weighted import function_argument, is_dequantized, leave_tiny, not_computable
+from qdqtool.planning.placement.weighted import comes_dequantized, function_argument, leave_tiny, not_computable
 from qdqtool.targets import Target
 
 SMALLEST_BLOCK = 16
@@ -109,7 +109,7 @@ def _obstacle(
         return _without_weight(node.input(product.activation_inputs[0]), weight, context)
     if not goal.mode.packs(product):
         return Reason("no-kernel", f"no kernel takes {goal.mode.weights} weights of {node.op_type}")
-    if is_dequantized(weight):
+    if comes_dequantized(weight):
         return QUANTIZED_ALREADY
     return context.type_obstacle(weight) or not_computable(weight, context)
 

@@ -5,6 +5,7 @@ A pair on one operand only costs time and accuracy: the kernel runs in float all
 
 from qdqtool import ops
 from qdqtool.graph.index.folders import MAX_FOLDED_ELEMENTS
+from qdqtool.graph.index.qdq import is_dequantized
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.index.weight_folders import AT_ANY_SIZE
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
@@ -98,7 +99,7 @@ def function_argument(weight: Value) -> Reason:
 
 def _operand_obstacle(value: Value, context: PlacementContext) -> Reason | None:
     if context.is_constant(value):
-        if is_dequantized(value):
+        if comes_dequantized(value):
             return QUANTIZED_ALREADY
         return context.type_obstacle(value) or not_computable(value, context)
     return carried_mask(value, context) or context.obstacle(value)
@@ -125,10 +126,10 @@ def _is_only_moved(value: Value, context: PlacementContext) -> bool:
     return False
 
 
-def is_dequantized(value: Value | None) -> bool:
+def comes_dequantized(value: Value | None) -> bool:
     """Return whether a constant comes from a DQ, directly or through other nodes."""
     while value is not None and value.producer is not None:
-        if value.producer.op_type == "DequantizeLinear":
+        if is_dequantized(value):
             return True
         value = value.producer.input(0)
     return False

@@ -9,12 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from qdqtool.graph.index.qdq import DEQUANTIZE, QUANTIZE
+from qdqtool.graph.index.tensorrt_operators import LINEAR, MX_DEQUANTIZE, MX_QUANTIZE
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.rules.support.dead_scopes import dead_scopes
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import kind
 
-RENAMED = frozenset({"QuantizeLinear", "DequantizeLinear"})
+RENAMED = frozenset({QUANTIZE, DEQUANTIZE, *LINEAR, MX_QUANTIZE, MX_DEQUANTIZE})
 NO_LAYER = frozenset({"Constant", "Dropout", "Size"})
 """Operators whose name no layer gets."""
 

@@ -191,7 +191,7 @@ class Float16Edits:
         name = self._namer.tensor(f"{value.name}_float16")
         label = self._namer.node(f"{name}_DequantizeLinear")
         scope, domain = node.scope.path, node.domain
-        self.edits.append(AddNode(scope, "DequantizeLinear", tuple(inputs), (name,), label, domain, attributes))
+        self.edits.append(AddNode(scope, node.op_type, tuple(inputs), (name,), label, domain, attributes))
         self._let_read(uses, name)
 
 

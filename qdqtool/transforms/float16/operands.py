@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from qdqtool import ops
-from qdqtool.graph.index.qdq import DEQUANTIZE, QUANTIZE, is_qdq
+from qdqtool.graph.index.qdq import is_qdq, is_quantize
 from qdqtool.graph.index.signature import signature_of
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import NodeView, Value
@@ -84,9 +84,8 @@ def _outputs(node: NodeView) -> Iterator[tuple[int, Value]]:
 
 
 def _of_pair(node: NodeView) -> Operands:
-    if node.op_type == QUANTIZE:
+    if is_quantize(node):
         return Operands(Kind.FOLLOWS, inputs=frozenset({0}))
-    assert node.op_type == DEQUANTIZE
     return Operands(Kind.MAKES, outputs=frozenset({0}))
 
 

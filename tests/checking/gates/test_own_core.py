@@ -53,7 +53,7 @@ def test_what_only_our_core_evaluated_is_counted_apart(nodes) -> None:
 
 
 def test_a_model_without_q_and_dq_says_so() -> None:
-    assert result().detail == "the model has no Q or DQ"
+    assert result().detail == "the model has no Q or DQ of ONNX"
 
 
 def test_a_node_in_a_body_is_named_with_its_graph() -> None:
