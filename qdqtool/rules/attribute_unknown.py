@@ -99,7 +99,7 @@ class AttributeUnknown(Rule):
 
 
 def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] | None:
-    known = FIRST_OPSET_OF_ATTRIBUTE[entry.node.op_type]
+    known = FIRST_OPSET_OF_ATTRIBUTE[entry.standard_name]
     if attribute.name not in known:
         return "is not one of its own", listed(known)
     if attribute.ref_attr_name:

@@ -6,8 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.rules.fixes.negative_scale import CLIPPED, MIRRORED, negative_scale_fixes
 from qdqtool.rules.fixes.zero_scale import DEAD, ONE, zero_scale_fixes
 from qdqtool.rules.support.extents import of_values
+from qdqtool.rules.support.fix import Fix
 from qdqtool.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.rules.support.words import kind, offenders, short
@@ -26,16 +28,16 @@ class ScaleValue(Rule):
 
     Bad: a channel whose weights are all zero was given scale 0; a calibrator divided by zero.
 
-    Good: give such a channel any positive scale, say 1; its codes are 0 all the same. That can be fixed; the right
-    scale cannot be inferred from one that is negative, infinite or NaN. Where blocks have negative scales and the
-    target takes none, quantize the float model again for that target.
+    Good: give such a channel any positive scale, say 1; its codes are 0 all the same. That can be fixed, and so can
+    negative scales of stored codes, which are negated with them. The right scale cannot be inferred from one that is
+    infinite or NaN, or from a negative one of a Q.
     """
 
     code = "QP101"
     name = "parameters.scale-value"
     affects = impacts(onnx=SILENT, ort_cpu=SILENT, tensorrt=REFUSED)
     remedy = "give the channel any positive finite scale (1 for a channel of zeros), or quantize again for this target"
-    offers = (DEAD, ONE)
+    offers = (DEAD, ONE, MIRRORED, CLIPPED)
     VALID = (
         Example(
             "positive scales, computed from constants",
@@ -68,6 +70,18 @@ class ScaleValue(Rule):
             agraph (float[1,4] x) => (float[1,4] y) <float s = {-0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a negative scale of stored codes",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, -0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (xd, wd)
             }
             """,
         ),
@@ -124,8 +138,17 @@ class ScaleValue(Rule):
                 extent=of_values(_classes(values[bad]), bad),
                 expected="finite and greater than 0",
                 impact=_impact(context, entry, values, target),
-                fixes=zero_scale_fixes(context, entry) if _only_zeros(values) else (),
+                fixes=_fixes(context, entry, values),
             )
+
+
+def _fixes(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> tuple[Fix, ...]:
+    """Return what makes the scales positive: nothing where one is infinite or NaN."""
+    if not np.all(np.isfinite(values)):
+        return ()
+    if np.all(values >= 0):
+        return zero_scale_fixes(context, entry)
+    return negative_scale_fixes(context, entry) if np.all(values != 0) else ()
 
 
 def _classes(values: npt.NDArray[np.float64]) -> str:
@@ -160,11 +183,6 @@ def _impact(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64
     if target.family == "tensorrt" and not unchecked and _parser_refuses(context, entry, values):
         return None
     return CAUTION if stored and bool(np.all(np.isfinite(values) & (values != 0))) else SILENT
-
-
-def _only_zeros(values: npt.NDArray[np.float64]) -> bool:
-    """Return whether 0 is the only illegal value: the right scale cannot be inferred from NaN or from infinity."""
-    return bool(np.all(np.isfinite(values) & (values >= 0)))
 
 
 def _parser_refuses(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 
 from qdqtool import formats
 from qdqtool.graph.edits.edit import SetDomain, SetOperator
-from qdqtool.graph.index.qdq import DEQUANTIZE, QUANTIZE, QdqNode
+from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.opsets import FIRST_OPSET_WITH_BLOCKS, needs
 from qdqtool.rules.support.rule import ADVICE, CAUTION, REFUSED, Example, Fault, Rule, impacts
@@ -81,7 +81,7 @@ class TensorrtDomain(Rule):
                     message=f"operator {full} is known to TensorRT alone",
                     node=entry.node,
                     found=full,
-                    expected=QUANTIZE if entry.is_quantize else DEQUANTIZE,
+                    expected=entry.standard_name,
                     fixes=(Fix(STANDARD, f"writes {full} as a {short(entry)} of ONNX", partial(_write, entry)),),
                 )
 
@@ -96,7 +96,7 @@ def _write(entry: QdqNode, draft: Draft) -> None:
     needed = max(first for _, first in needs(draft.context, entry))
     draft.opset = needed if needed > scope.opset else 0
     draft.edits += [
-        SetOperator(scope.path, key, QUANTIZE if entry.is_quantize else DEQUANTIZE),
+        SetOperator(scope.path, key, entry.standard_name),
         SetDomain(scope.path, key, ""),
     ]
     if entry.is_quantize and entry.output is not None:

@@ -67,6 +67,11 @@ class QdqNode:
         return self.node.output()
 
     @property
+    def standard_name(self) -> str:
+        """What ONNX calls the operator."""
+        return QUANTIZE if self.is_quantize else DEQUANTIZE
+
+    @property
     def is_standard(self) -> bool:
         """Whether it is an operator of ONNX, and not of ONNX Runtime or TensorRT."""
         return not self.node.domain and self.node.op_type in {QUANTIZE, DEQUANTIZE}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.graph.index.qdq import DEQUANTIZE, FIRST_OPSET_WITH_AXIS, QUANTIZE, QdqNode
+from qdqtool.graph.index.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.words import format_of, kind
 from qdqtool.targets import Target
@@ -38,6 +38,6 @@ def needs(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
     if shape is not None and shape not in {(), (1,)}:
         blocks = len(shape) > 1
         yield ("block scales", FIRST_OPSET_WITH_BLOCKS) if blocks else (PER_AXIS, FIRST_OPSET_WITH_AXIS)
-    known = FIRST_OPSET_OF_ATTRIBUTE[QUANTIZE if entry.is_quantize else DEQUANTIZE]
+    known = FIRST_OPSET_OF_ATTRIBUTE[entry.standard_name]
     for attribute in entry.node.proto.attribute:
         yield f"attribute {attribute.name}", known.get(attribute.name, FIRST_OPSET)
