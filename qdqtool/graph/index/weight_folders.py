@@ -1,7 +1,8 @@
 """The operators with which exporters compute weights from stored tensors, on NumPy arrays.
 
-Examples are weight normalization (ReduceL2), weight standardization (ReduceMean), spectral normalization and merged
-low-rank adapters (MatMul), and the parts of one stored matrix (Split). Sums are made in float64 and rounded once.
+Examples are weight normalization (ReduceL2), weight standardization (ReduceMean, BatchNormalization), spectral
+normalization and merged low-rank adapters (MatMul), and the parts of one stored matrix (Split). Sums are made in
+float64 and rounded once.
 
 The contract of a function is that of :mod:`qdqtool.graph.index.folders`. A node with several outputs returns a list.
 """
@@ -22,6 +23,9 @@ Inputs = list[Any]
 
 MOST_PRODUCTS = 1 << 34
 """A matrix product of more multiplications is not folded: that many take about a second."""
+
+_BATCHNORM_OF_CHANNELS, _BATCHNORM_WITH_MODE = 9, 14
+"""From these opsets on BatchNormalization has statistics for each channel only, and an attribute for its mode."""
 
 _SOFTMAX_OF_ONE_AXIS = 13
 """Before this opset Softmax flattened its input to a matrix."""
@@ -76,6 +80,27 @@ def _lp_normalization(node: NodeView, inputs: Inputs) -> Any:
     norm = norms[node.attribute("p", 2)](data, axis=node.attribute("axis", -1), keepdims=True)
     # The definition gives 0 where the norm is 0.
     return np.where(norm == 0, 0, data / norm).astype(inputs[0].dtype)
+
+
+def _batch_normalization(node: NodeView, inputs: Inputs) -> Any:
+    """Standardize a weight, as the exporters of BiT and of normalizer-free networks write it: its first output.
+
+    In training mode the mean and the variance are those of the data, over all axes but 1.
+    """
+    data, scale, bias, mean, variance = inputs
+    _require_float(data)
+    opset, outputs = node.scope.opset, len(node.proto.output)
+    if opset < _BATCHNORM_WITH_MODE and (
+        opset < _BATCHNORM_OF_CHANNELS or outputs > 1 or not node.attribute("spatial", 1)
+    ):
+        raise ValueError("BatchNormalization of this opset tells its mode in another way")
+    wide, others = data.astype(np.float64), tuple(axis for axis in range(data.ndim) if axis != 1)
+    if node.attribute("training_mode", 0):
+        mean, variance = wide.mean(axis=others), wide.var(axis=others)
+    shape = [-1 if axis == 1 else 1 for axis in range(data.ndim)]
+    scale, bias, mean, variance = (array.astype(np.float64).reshape(shape) for array in (scale, bias, mean, variance))
+    made = (wide - mean) / np.sqrt(variance + node.attribute("epsilon", 1e-5)) * scale + bias
+    return made.astype(data.dtype)
 
 
 def _matmul(_node: NodeView, inputs: Inputs) -> Any:
@@ -145,6 +170,7 @@ def _mean(*arrays: Array) -> Any:
 
 
 WEIGHT_FOLDERS: dict[str, Callable[[NodeView, Inputs], Any]] = {
+    "BatchNormalization": _batch_normalization,
     "Ceil": _in_float64(np.ceil),
     "Clip": _clip,
     "Floor": _in_float64(np.floor),

@@ -30,7 +30,12 @@ def case(op, *inputs, opset=17, outputs=1, **attributes):
     return pytest.param(op, inputs, opset, outputs, attributes, id=f"{op}-{opset}-{len(inputs)}-{attributes}"[:60])
 
 
+CHANNELS = [np.random.default_rng(seed).uniform(0.5, 2, 3).astype(np.float32) for seed in range(4)]
+
 CASES = [
+    case("BatchNormalization", A, *CHANNELS),
+    case("BatchNormalization", A, *CHANNELS, epsilon=0.25),
+    case("BatchNormalization", A, *CHANNELS, opset=11),
     case("Ceil", A),
     case("Clip", A, np.float32(-0.5), np.float32(0.25)),
     case("Clip", A, None, np.float32(0.25)),
@@ -107,6 +112,19 @@ def test_folding_agrees_with_the_runtime(op, inputs, opset, outputs, attributes)
         assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
         # ONNX Runtime sums in float32, in an order of its own.
         np.testing.assert_allclose(mine, theirs, rtol=2e-6, atol=1e-7)
+
+
+def test_weights_that_are_standardized_in_training_mode_fold_and_the_statistics_do_not():
+    made = folded("BatchNormalization", A, *CHANNELS, training_mode=1, outputs=3)
+    expected = run(model_of("BatchNormalization", (A, *CHANNELS), 17, 3, {"training_mode": 1}), {})
+    np.testing.assert_allclose(made[0], expected[0], rtol=2e-6, atol=1e-6)
+    assert made[1:] == [None, None]
+
+
+@pytest.mark.parametrize(("opset", "outputs", "attributes"), [(7, 1, {}), (8, 5, {}), (13, 5, {})])
+def test_batch_normalization_of_old_opsets_that_may_train_is_not_folded(opset, outputs, attributes):
+    made = folded("BatchNormalization", A, *CHANNELS, opset=opset, outputs=outputs, **attributes)
+    assert made == [None] * outputs
 
 
 def test_every_operator_has_a_case_and_none_is_evaluated_for_check():
