@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from qdqtool.data import readers
+from qdqtool.data.converted import Converted
 from qdqtool.data.sample import LabelledSamples, Sample, Samples
 from qdqtool.data.signature import InputSpec, check_names, needed
 from qdqtool.data.stored_inputs import WithoutStored
 from qdqtool.data.survey import Survey
 from qdqtool.errors import UsageError
-from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.dtypes import FLOAT16, Array
 from qdqtool.registry import load_unit, unit_names
 
 Progress = Callable[[int, int], None]
@@ -65,6 +66,11 @@ class Feeds:
                 hint="it must give the same samples each time it is read",
             )
 
+    def renamed(self, names: Mapping[str, str]) -> "Feeds":
+        """Return the same samples with new names of inputs, given by their old ones."""
+        shapes = {names.get(name, name): shape for name, shape in self.description.shapes.items()}
+        return Feeds(Converted(self.samples, names), replace(self.description, shapes=shapes))
+
     def first(self, count: int) -> "Feeds":
         """Return the first ``count`` samples."""
         return replace(self, description=replace(self.description, samples=min(count, len(self))))
@@ -99,6 +105,9 @@ def load_feeds(
     stored, specs = {spec.name: spec.value for spec in specs if spec.value is not None}, needed(specs)
     if stored:
         samples = WithoutStored(samples, stored, str(path))
+    halves = {spec.name for spec in specs if spec.dtype == FLOAT16}
+    if halves:
+        samples = Converted(samples, halves=halves)
     survey, shapes = Survey(), dict[str, tuple[int, ...]]()
     for sample in islice(samples, limit):
         _check_sample(sample, specs, f"{path}, sample {survey.samples}")

@@ -28,6 +28,13 @@ class Sample(dict[str, Array]):
         self.filler = filler
         self.labels = labels
 
+    @classmethod
+    def like(cls, given: Mapping[str, Array], arrays: Mapping[str, Array]) -> "Sample":
+        """Return other arrays of the same run, with its batch and labels."""
+        if isinstance(given, Sample):
+            return cls(arrays, batch=given.batch, filler=given.filler, labels=given.labels)
+        return cls(arrays)
+
     def without_filler(self, output: Array) -> Array:
         """Return an output of the run without its padded rows; unchanged where its first axis is not the batch."""
         if not self.filler or output.shape[:1] != (self.batch,):

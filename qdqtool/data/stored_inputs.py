@@ -34,10 +34,4 @@ class WithoutStored:
                         f"as a constant of {value.tolist()}",
                         hint="calibrate and check with samples of the value that --input-values gave",
                     )
-            yield self._taken(given)
-
-    def _taken(self, given: Mapping[str, Array]) -> Sample:
-        arrays = {name: array for name, array in given.items() if name not in self.stored}
-        if isinstance(given, Sample):
-            return Sample(arrays, batch=given.batch, filler=given.filler, labels=given.labels)
-        return Sample(arrays)
+            yield Sample.like(given, {name: array for name, array in given.items() if name not in self.stored})

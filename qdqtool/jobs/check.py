@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from qdqtool.checking.options import CheckOptions
@@ -23,6 +25,7 @@ from qdqtool.insertion.split_qkv import separate_like
 from qdqtool.jobs.check_values import with_values
 from qdqtool.preparation.preparation_metadata import prepared_like
 from qdqtool.running.ort_cpu import reference
+from qdqtool.transforms.interface import Pairing, with_interface_of
 
 
 def check_model(
@@ -61,14 +64,27 @@ def check_model(
     given = _loaded(model), _loaded(baseline) if baseline is not None else None
     fixed, others, request = with_values(*given, request)
     index = _index_of(fixed)
-    compared = _index_of(_like(index.model, others)) if others is not None else None
-    feeds = _feeds(index, compared, request, labels=options.metric is not None)
+    paired = with_interface_of(others, fixed) if others is not None else None
+    compared = _index_of(_like(index.model, paired.model)) if paired is not None else None
+    renamed = {} if paired is None else {own: name for name, own in paired.report.inputs.items()}
+    feeds = _feeds(index, compared, request, renamed, labels=options.metric is not None)
     job = CheckJob(index, compared, options)
     job.run(feeds, progress)
     used = reference(index.model, options.profile)
     if job.split is not None:
         used = replace(used, path=f"{used.path}+qdqtool")
-    return verdict(job, used, feeds.description)
+    report = verdict(job, used, feeds.description)
+    pairing = Pairing() if paired is None else paired.report
+    return replace(report, warnings=(*_of_pairing(pairing), *report.warnings))
+
+
+def _of_pairing(pairing: Pairing) -> Iterator[str]:
+    """What was assumed of the baseline, in words."""
+    for what, pairs in (("input", pairing.inputs), ("output", pairing.outputs)):
+        for name, own in pairs.items():
+            yield f"{what} '{name}' is called '{own}' in the baseline: they are paired by their position"
+    for name, (own, given) in pairing.types.items():
+        yield f"input '{name}' is {given}, and {own} in the baseline, which gets the same values"
 
 
 def _loaded(model: str | Path | Model) -> Model:
@@ -92,7 +108,9 @@ def _paths(*sources: str | Path | Model | None) -> list[Path]:
     return [Path(path) for path in paths if path is not None]
 
 
-def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, *, labels: bool) -> Feeds:
+def _feeds(
+    index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, renamed: Mapping[str, str], *, labels: bool
+) -> Feeds:
     specs = with_shapes(input_specs(index.model), request.input_shapes)
     if baseline is not None:
         _check_same_inputs(specs, input_specs(baseline.view.model))
@@ -103,7 +121,16 @@ def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest,
         models = [index.model, *([] if baseline is None else [baseline.view.model])]
         stored = {spec.name: spec for model in models for spec in stored_specs(model)}
         specs = (*specs, *stored.values())
-        return load_feeds(request.path, specs, request.samples, labels=labels, allow_constant=request.allow_constant)
+        load = partial(load_feeds, request.path, limit=request.samples, labels=labels)
+        try:
+            return load(specs, allow_constant=request.allow_constant)
+        except UsageError:
+            if not renamed:
+                raise
+            # The data may be those of the baseline, with its names.
+            own = {name: theirs for theirs, name in renamed.items()}
+            called = [replace(spec, name=own.get(spec.name, spec.name)) for spec in specs]
+            return load(called, allow_constant=request.allow_constant).renamed(renamed)
     return random_feeds(index, specs, seed=request.seed, samples=request.samples)
 
 

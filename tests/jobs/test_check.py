@@ -279,3 +279,23 @@ def test_a_model_that_fails_on_random_data_says_so() -> None:
     with pytest.raises(UsageError, match="Reshape node 'reshape' failed") as caught:
         check_model(Model(model))
     assert "random" in (caught.value.hint or "")
+
+
+def test_a_baseline_with_other_names_is_paired_by_position_and_its_data_serve(tmp_path):
+    header = '<ir_version: 8, opset_import: ["": 17]>\n'
+    (quantized, baseline) = (
+        onnx.parser.parse_model(
+            f"""{header} agraph (float[4] x) => (float[4] out) <float s = {{0.01}}, int8 z = {{0}}> {{
+                q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) out = Neg (d) }}"""
+        ),
+        onnx.parser.parse_model(f"{header} agraph (float[4] image) => (float[4] y) {{ y = Neg (image) }}"),
+    )
+    np.savez(tmp_path / "d.npz", image=np.random.default_rng(0).uniform(-1, 1, (8, 4)).astype(np.float32))
+    report = check_model(Model(quantized), baseline=Model(baseline), data=tmp_path / "d.npz")
+
+    assert report.passed
+    assert report.outputs[0].sqnr_db > 30
+    assert [warning.split(" in the baseline")[0] for warning in report.warnings[:2]] == [
+        "input 'x' is called 'image'",
+        "output 'out' is called 'y'",
+    ]
