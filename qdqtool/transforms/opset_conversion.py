@@ -51,6 +51,10 @@ def convert_scope(index: ModelIndex, scope: Scope, imports: Imports, namer: Name
 
 def _convert(prepared: ConverterInput, scope: Scope, imports: Imports, version: int) -> onnx.GraphProto:
     others = [entry for entry in imports if entry.domain not in DEFAULT_DOMAINS]
+    # The converter wants an import of every domain. ONNX Runtime runs models without that of com.microsoft, such as
+    # those of Neural Compressor.
+    absent = _domains(prepared.graph) - DEFAULT_DOMAINS - {entry.domain for entry in others}
+    others += [onnx.helper.make_opsetid(domain, 1) for domain in sorted(absent)]
     try:
         return _run_converter(prepared.graph, scope.opset, others, version)
     except _FAILURES as error:
@@ -61,6 +65,12 @@ def _convert(prepared: ConverterInput, scope: Scope, imports: Imports, version: 
             f"{what}{where} cannot be converted from opset {scope.opset} to {version}: {_reason(error)}",
             hint=f"export the model again with opset {version} or later",
         ) from None
+
+
+def _domains(graph: onnx.GraphProto) -> set[str]:
+    """Return the domains of the operators of a graph and its bodies."""
+    found = {node.domain for node in graph.node}
+    return found.union(*(_domains(body) for node in graph.node for _, body in node_bodies(node)))
 
 
 def _run_converter(graph: onnx.GraphProto, before: int, others: Imports, version: int) -> onnx.GraphProto:

@@ -57,6 +57,22 @@ def test_new_nodes_and_tensors_are_named_after_the_output_that_they_serve() -> N
     assert np.array_equal(run(before, {"x": X})[0], run(after, {"x": X})[0])
 
 
+def test_operators_of_domains_that_nothing_imports_stay() -> None:
+    """ONNX Runtime runs such models, and Neural Compressor writes them."""
+    before = parsed("""g (float[2,3] x, bool c) => (float[1,3] y) {
+        z = other.Hidden (x)
+        y = If (c) <
+            then_branch = t () => (float[1,3] a) { a = ReduceSum <axes = [0]> (z) },
+            else_branch = e () => (float[1,3] b) { b = third.Inner <axes = [0]> (z) }
+        >
+    }""")
+    after = upgraded(before)
+    assert [node.op_type for _, graph in walk(after) for node in graph.node] == [
+        *("Hidden", "If", "Constant", "ReduceSum", "Inner")
+    ]
+    assert [entry.domain for entry in after.opset_import] == ["", "my"]
+
+
 def test_bodies_are_converted_in_place() -> None:
     before = parsed("""g (float[2,3] x, bool c) => (float[1,3] y) {
         y = If (c) <

@@ -10,11 +10,14 @@ from rich.text import Text
 
 from qdqtool.repair.report import Change, OutputChange, RefusedFix, Repaired
 from qdqtool.report.terminal import escape
-from qdqtool.report.text._rest import lists_all
+from qdqtool.report.text._rest import limit, lists_all
 from qdqtool.wording import plural
 
 SHOWN = 4
 """Nodes that are named where several have the same change."""
+
+SHOWN_REMOVED = 12
+"""Removed constants and nodes that are named."""
 
 Each = TypeVar("Each", Change, RefusedFix)
 
@@ -27,8 +30,7 @@ def print_repaired(repaired: Repaired, console: Console) -> None:
     for changes in _grouped(repaired.changes, console):
         console.print(_change(changes))
     if repaired.removed:
-        names = ", ".join(escape(name) for name in repaired.removed)
-        console.print(Text(f"  removed, because nothing reads it any more: {names}", "dim"))
+        console.print(_removed(repaired.removed, console))
     for refusals in _grouped(repaired.refused, console):
         console.print(_refusal(refusals))
     if repaired.unproven and (repaired.changes or repaired.refused):
@@ -40,7 +42,8 @@ def print_repaired(repaired: Repaired, console: Console) -> None:
         outputs = plural(len(repaired.outputs), "output")
         console.print(f"  {outputs}, each bit-equal to before, on {escape(repaired.feeds)}")
     elif moved:
-        console.print(f"  on {escape(repaired.feeds)}; noise is measured against the model without Q/DQ")
+        noise = "; noise is measured against the model without Q/DQ" if any(map(_has_noise, moved)) else ""
+        console.print(f"  on {escape(repaired.feeds)}{noise}")
 
 
 def _grouped(items: Sequence[Each], console: Console) -> Iterator[list[Each]]:
@@ -54,6 +57,14 @@ def _grouped(items: Sequence[Each], console: Console) -> Iterator[list[Each]]:
 
 def _pattern(description: str) -> str:
     return _QUOTED.sub("'…'", description)
+
+
+def _removed(removed: Sequence[str], console: Console) -> Text:
+    shown = limit(console, SHOWN_REMOVED)
+    names = ", ".join(map(escape, removed[:shown]))
+    rest = len(removed[shown:]) if shown is not None else 0
+    more = f", and {rest} more (-v lists all)" if rest else ""
+    return Text(f"  removed, because nothing reads it any more: {names}{more}", "dim")
 
 
 def _change(group: Sequence[Change]) -> Text:
@@ -89,7 +100,14 @@ def _output(output: OutputChange) -> Text:
     if output.other_shapes:
         line.append(f"; another shape than before in {plural(output.other_shapes, 'sample')}")
     line.append(f"; SQNR against before {_db(output.sqnr_db)}")
+    if not _has_noise(output):
+        return line
     return line.append(f"; to its own noise: before {_db(output.before_db)}, after {_db(output.after_db)}")
+
+
+def _has_noise(output: OutputChange) -> bool:
+    """Return whether the model without Q/DQ differs from the model before the change; else the first SQNR says all."""
+    return not output.equal and output.before_db is not None
 
 
 def _db(value: float | None) -> str:

@@ -65,6 +65,24 @@ def test_removed_values_are_listed():
     assert lines(removed=("a", HOSTILE)) == [f"  removed, because nothing reads it any more: a, {ESCAPED}"]
 
 
+def test_only_some_of_many_removed_values_are_listed():
+    names = [f"w{index}" for index in range(15)]
+
+    assert lines(removed=names) == [
+        f"  removed, because nothing reads it any more: {', '.join(names[:12])}, and 3 more (-v lists all)"
+    ]
+    assert lines(removed=names, verbose=True) == [f"  removed, because nothing reads it any more: {', '.join(names)}"]
+
+
+def test_noise_that_is_the_change_itself_is_not_printed_twice():
+    moved = replace(MOVED, before_db=None, after_db=30.04)
+
+    assert lines(outputs=(moved,), feeds=FEEDS) == [
+        "  output y: changed by at most 0.25, 2 steps; SQNR against before 30.0 dB",
+        "  on 4 random samples",
+    ]
+
+
 def test_bit_equal_outputs_share_one_line():
     assert lines(changes=(CHANGE,), outputs=(SAME, SAME), feeds=FEEDS)[1:] == [
         "  2 outputs, each bit-equal to before, on 4 random samples"
