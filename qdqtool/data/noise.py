@@ -129,7 +129,7 @@ def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
     pending = [start]
     while pending:
         for use in pending.pop().uses:
-            if use.index == 1 and ops.traits(use.node).looks_up:
+            if use.index == 1 and (ops.traits(use.node).looks_up or _is_block_table(use.node)):
                 yield from _table_size(use.node, types)
             carried = use.index == 0 and ops.traits(use.node).carries_indices
             follower = use.node.output() if carried else None
@@ -138,10 +138,15 @@ def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
                 pending.append(follower)
 
 
+def _is_block_table(node: NodeView) -> bool:
+    """Return whether ONNX Runtime's GatherBlockQuantized looks up rows of a table of codes."""
+    return node.domain == "com.microsoft" and node.op_type == "GatherBlockQuantized"
+
+
 def _table_size(node: NodeView, types: TensorTypes) -> Iterator[int]:
     table = node.input(0)
     shape = types.shape(table) if table is not None else None
-    axis = node.attribute("axis", 0)
+    axis = node.attribute("gather_axis" if _is_block_table(node) else "axis", 0)
     if shape is None or not -len(shape) <= axis < len(shape):
         return
     extent = shape[axis]

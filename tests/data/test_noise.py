@@ -123,7 +123,7 @@ def test_complex_numbers_have_both_parts() -> None:
 
 
 GATHERED = """
-<ir_version: 10, opset_import: ["": 17]>
+<ir_version: 10, opset_import: ["": 17, "com.microsoft": 1, "my": 1]>
 g (int64[40] x) => (float[a] y, float[b] z)
 <float[7, 3] rows = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}, int64[2] wide = {8, 5}>
 {
@@ -138,6 +138,9 @@ g (int64[40] x) => (float[a] y, float[b] z)
         ("y = Gather (rows, x)", 6),
         ("y = Gather <axis = 1> (rows, x)", 2),
         ("y = Gather <axis = -1> (rows, x)", 2),
+        ("y = com.microsoft.GatherBlockQuantized (rows, x, s)", 6),
+        ("y = com.microsoft.GatherBlockQuantized <gather_axis = 1, quantize_axis = 0> (rows, x, s)", 2),
+        ("y = my.GatherBlockQuantized (rows, x, s)", 9),
         ("y = Gather (rows, x)\n  z = Gather <axis = 1> (rows, x)", 2),
         ("w = Reshape (x, wide)\n  t = Transpose (w)\n  y = Gather (rows, t)", 6),
         ("w = Reshape (x, wide)\n  y = GatherElements <axis = 1> (rows, w)", 2),
