@@ -13,7 +13,7 @@ from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, as_onnx_reads
-from qdqtool.running import tensorrt_operators
+from qdqtool.running import qonnx_operators, tensorrt_operators
 from qdqtool.running.ort_errors import RunError
 
 Read = Callable[[Value], Array | None]
@@ -60,6 +60,8 @@ def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> tuple[Array, 
         arrays = [read(value) if value is not None else None for value in _inputs(node)]
         if tensorrt_operators.is_evaluated(node.proto):
             return tensorrt_operators.evaluate(node.proto, arrays)
+        if qonnx_operators.is_evaluated(node.proto):
+            return qonnx_operators.evaluate(node.proto, arrays)
         return (fold_node(node, arrays),)
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError) as error:
         why = error.message if isinstance(error, ArgumentError) else str(error)

@@ -18,12 +18,13 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import GraphView, NodeView
 from qdqtool.graph.scope import node_bodies
-from qdqtool.running import tensorrt_operators
+from qdqtool.running import qonnx_operators, tensorrt_operators
 from qdqtool.targets import type_name
 
 NEWEST_OPSET = targets.get("ort-cpu").max_opset or 0
 
 OF_TENSORRT = "ONNX Runtime does not know the operators of TensorRT's parser"
+OF_QONNX = "ONNX Runtime does not know the operators of QONNX"
 
 ABSENT_TYPES = frozenset(
     {TensorProto.FLOAT4E2M1, TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2, TensorProto.FLOAT8E8M0}
@@ -38,7 +39,7 @@ class OwnNode:
     Attributes:
         node: The node, of the main graph.
         entry: The node as a Q or DQ; None for a node that only moves the tensors of these, and for operators of
-            TensorRT's parser that are neither.
+            TensorRT's parser and of QONNX that are neither.
         reason: Why ONNX Runtime does not evaluate it.
     """
 
@@ -77,9 +78,7 @@ def plan_split(index: ModelIndex) -> Split | None:
         for entry in index.qdq.nodes
         if entry.node.scope is main and (reason := why_unsupported(entry, index))
     }
-    own |= {
-        node.key: OwnNode(node, None, OF_TENSORRT) for node in main.nodes if tensorrt_operators.is_evaluated(node.proto)
-    }
+    own |= {node.key: OwnNode(node, None, why) for node in main.nodes if (why := _why_foreign(node))}
     present = set(known.values())
     if present & ABSENT_TYPES:
         own |= {carrier.node.key: carrier for carrier in _carriers(index, known, own)}
@@ -98,6 +97,13 @@ def why_unsupported(entry: QdqNode, index: ModelIndex) -> str | None:
     if entry.is_of_tensorrt:
         return OF_TENSORRT
     return None if entry.node.domain else next(_obstacles(entry, index), None)
+
+
+def _why_foreign(node: NodeView) -> str | None:
+    """Return why ONNX Runtime cannot run an operator of another domain that our own core knows; else None."""
+    if tensorrt_operators.is_evaluated(node.proto):
+        return OF_TENSORRT
+    return OF_QONNX if qonnx_operators.is_evaluated(node.proto) else None
 
 
 def _obstacles(entry: QdqNode, index: ModelIndex) -> Iterator[str]:

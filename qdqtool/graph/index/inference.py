@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import onnx
 
+from qdqtool.graph.index.qonnx_operators import with_identities
 from qdqtool.graph.index.tensorrt_operators import with_stand_ins
 from qdqtool.graph.scope import ScopePath, walk
 
@@ -61,7 +62,7 @@ class Contradiction:
 
 def infer_types(proto: onnx.ModelProto) -> Inferred:
     """Return a copy with all types and shapes that can be inferred."""
-    proto = with_stand_ins(_without_endless(proto))
+    proto = _with_known_operators(_without_endless(proto))
     sound = _infer(proto, strict=True)
     is_sound = sound is not None
     plain = sound or _infer(proto)
@@ -92,7 +93,7 @@ def contradictions(proto: onnx.ModelProto, *, believe_shapes: bool = True) -> li
                 info.type.tensor_type.ClearField("shape")
     told = ""
     try:
-        onnx.shape_inference.infer_shapes(with_stand_ins(_without_endless(proto)), strict_mode=True)
+        onnx.shape_inference.infer_shapes(_with_known_operators(_without_endless(proto)), strict_mode=True)
     except Exception as error:  # noqa: BLE001  inference raises many types on odd models
         told = str(error)
     found = {int(number): text for line in told.splitlines() for number, text in _of_own_node(line)}
@@ -124,6 +125,11 @@ def is_endless(node: onnx.NodeProto) -> bool:
     equation = next((each.s for each in node.attribute if each.name == "equation"), b"").decode(errors="replace")
     terms = "".join(equation.split()).split("->")[0].split(",")
     return any(term.find(_ELLIPSIS, term.find(_ELLIPSIS) + 1) > 0 for term in terms)
+
+
+def _with_known_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model in which operators that ONNX knows stand for those of TensorRT's parser and of QONNX."""
+    return with_identities(with_stand_ins(proto))
 
 
 def _without_endless(proto: onnx.ModelProto) -> onnx.ModelProto:
