@@ -20,7 +20,10 @@ from qdqtool.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
 DEQUANTIZED = Offer("safe", "writes Cast, Sub and Mul of stored codes as a DQ")
 
 FIRST_OPSET_WITH_AXIS = 13
-CODES = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4)
+CODES = (
+    *(TensorProto.INT8, TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4),
+    *(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +93,7 @@ def _write(weight: _Weight, draft: Draft) -> None:
         raise UnfitError(f"opset {scope.opset} has no such DQ")
     shape = () if weight.axis is None else (weight.scale.size,)
     zero = np.broadcast_to(weight.zero_point.reshape(-1), (weight.scale.size,)).reshape(shape)
-    if not is_zero_point(zero, fmt):
+    if not is_zero_point(zero, fmt) or (fmt.zero_point == "zero" and np.any(zero)):
         raise UnfitError(f"the zero point is no {fmt}")
     name = weight.codes.name
     float_type = onnx.helper.np_dtype_to_tensor_dtype(weight.scale.dtype)

@@ -193,6 +193,31 @@ def test_a_product_without_a_name_is_no_weight():
     assert not list(find(RuleContext(given)))
 
 
+@pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E5M2"])
+@pytest.mark.parametrize("scale", [0.3, SCALES, SCALES[None]])
+def test_codes_of_fp8_are_dequantized_too(kind: str, scale: object, tmp_path):
+    """torchao stores the scales of fp8 weights as [1, N]."""
+    given = model(SYMMETRIC, s=scale)
+    fp8 = helper.make_tensor("w", onnx.TensorProto.DataType.Value(kind), [3, 3], [0.5, -3, 1, 0, 2, 48, -0.25, 7, 1])
+    given.proto.graph.initializer[0].CopyFrom(fp8)
+
+    after, done = normalized(given)
+    save_model(after, tmp_path / "m.onnx")
+    assert [(change.label, change.description) for change in done.changes] == [
+        ("safe", f"writes Cast and Mul of the {kind.lower()} constant as a DQ")
+    ]
+    feeds = {"x": np.zeros((3, 3), np.float32)}
+    assert run(onnx.load(tmp_path / "m.onnx"), feeds)[0].tobytes() == run(given.proto, feeds)[0].tobytes()
+
+
+def test_codes_of_fp8_have_no_zero_point():
+    given = model(FULL, z=1)
+    fp8 = helper.make_tensor("w", onnx.TensorProto.FLOAT8E4M3FN, [3, 3], [0.5] * 9)
+    given.proto.graph.initializer[0].CopyFrom(fp8)
+
+    assert [refused.reason for refused in normalized(given)[1].refused] == ["the zero point is no float8e4m3fn"]
+
+
 @pytest.mark.parametrize("kind", ["INT4", "UINT4"])
 def test_codes_of_4_bits_are_dequantized_too(kind: str):
     given = model(SYMMETRIC)
