@@ -179,7 +179,7 @@ def test_the_description_names_the_codes(tmp_path):
 
 
 def test_a_model_that_does_not_import_the_domain_is_rewritten(tmp_path):
-    """Neural Compressor 3.4 writes such models, and ONNX Runtime runs them."""
+    """onnx-neural-compressor 1.0 writes such models, and ONNX Runtime runs them."""
     sample = Sample(opset=17)
     del sample.proto.opset_import[1]
 
