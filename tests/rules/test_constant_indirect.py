@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from support.one_rule import findings, fixed, messages, nodes, unfit
+from support.one_rule import findings, fixed, messages, nodes, parsed, unfit
 
 THROUGH = "stored codes reach this DQ through"
 
@@ -98,6 +98,19 @@ def test_the_fix_stores_what_the_operators_make():
     (reader,) = [each for each in model.graph.node if each.op_type == "DequantizeLinear"]
     np.testing.assert_array_equal(stored[reader.input[0]], np.int8([[1, 3], [2, 4]]))
     assert findings("QL312", model)[1:] == []
+
+
+def test_codes_that_a_clip_keeps_in_a_narrow_range_are_stored():
+    # The form of Brevitas: int8 codes, Clip to a narrow range or to that of 4 bits, DQ.
+    given = parsed(reading("c = Clip (w, low, high) y = DequantizeLinear (c, s, wz)"))
+    for name, value in (("low", -2), ("high", 3)):
+        given.graph.initializer.append(onnx.numpy_helper.from_array(np.int8(value), name))
+    model = fixed("QL312", given)
+
+    assert [node.op_type for node in model.graph.node if node.output[0] == "y"] == ["DequantizeLinear"]
+    (reader,) = [each for each in model.graph.node if each.op_type == "DequantizeLinear"]
+    stored = {each.name: onnx.numpy_helper.to_array(each) for each in model.graph.initializer}
+    np.testing.assert_array_equal(stored[reader.input[0]], np.int8([[1, 2], [3, 3]]))
 
 
 def test_codes_that_are_too_many_to_fold_are_left():

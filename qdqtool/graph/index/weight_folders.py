@@ -115,12 +115,17 @@ def _matmul(_node: NodeView, inputs: Inputs) -> Any:
 
 
 def _clip(node: NodeView, inputs: Inputs) -> Any:
-    low, high = [*inputs[1:], None, None][:2]
-    low = node.attribute("min", -np.inf) if low is None else low.reshape(())
-    high = node.attribute("max", np.inf) if high is None else high.reshape(())
-    _require_float(inputs[0])
+    data, low, high = [*inputs, None, None][:3]
+    if data.dtype.kind not in "iu":
+        _require_float(data)
+    if any(bound is not None and bound.dtype != data.dtype for bound in (low, high)):
+        raise ValueError("the bounds are of another type")
+    # Up to opset 10, which knows no integers here, the bounds are attributes.
+    low = node.attribute("min") if low is None else low.reshape(())
+    high = node.attribute("max") if high is None else high.reshape(())
+    clipped = data if low is None else np.maximum(data, low)
     # Where the bounds are crossed ONNX takes the upper one, as this order does.
-    return np.minimum(np.maximum(inputs[0], low), high).astype(inputs[0].dtype)
+    return (clipped if high is None else np.minimum(clipped, high)).astype(data.dtype)
 
 
 def _softmax(node: NodeView, inputs: Inputs) -> Any:
@@ -198,7 +203,7 @@ SEVERAL_OUTPUTS = frozenset(["Split"])
 """Operators each of whose outputs is folded."""
 
 AT_ANY_SIZE = frozenset(
-    ["Cast", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
+    ["Cast", "Clip", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
 )
 """Operators that are folded at any size, since they make no more elements than are stored. Large results are not kept:
 a large model would be in memory as a whole."""

@@ -19,6 +19,7 @@ from qdqtool.graph.index.weight_folders import WEIGHT_FOLDERS
 from qdqtool.graph.model import Model
 
 A = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+CODES = np.arange(-128, 128).astype(np.int8)
 ZERO = np.zeros((2, 3), np.float32)
 
 
@@ -43,6 +44,12 @@ CASES = [
     case("Clip", A, np.float32(0.5), np.float32(-0.5)),
     case("Clip", A, opset=10, min=-0.5, max=0.25),
     case("Clip", A, opset=10, max=0.25),
+    case("Clip", CODES, np.int8(-127), np.int8(127)),
+    case("Clip", CODES, np.int8(-7), np.int8(7)),
+    case("Clip", CODES, None, np.int8(7)),
+    case("Clip", CODES, np.int8(7), np.int8(-7)),
+    case("Clip", CODES),
+    case("Clip", CODES.view(np.uint8), np.uint8(1), np.uint8(254)),
     case("Floor", A),
     case("Log", np.abs(A)),
     case("LpNormalization", A),
@@ -161,7 +168,9 @@ def test_sums_are_rounded_once(left, right):
         ("ReduceL2", (A,), {"axes": [7]}),
         ("MatMul", (A, A), {}),
         ("MatMul", (ints(1, 2), ints(1, 2)), {}),
-        ("Clip", (ints(1, 2),), {}),
+        ("Clip", (A > 0,), {}),
+        ("Clip", (CODES, ints(1)[0]), {}),
+        ("Clip", (CODES, CODES), {}),
         ("LpNormalization", (A,), {"p": 3}),
         ("Tile", (A, ints(2)), {}),
         ("Tile", (A, ints(-1, 1, 1)), {}),
