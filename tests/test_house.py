@@ -42,6 +42,7 @@ NO_MODULE = {
     "planning/placement/test_networks": "placement on whole networks",
     "planning/placement/test_precision": "plans against the precision that engines have",
     "planning/placement/test_tiny_layers": "placement and the linter agree",
+    "repair/forms/test_exporters": "models of exporters through every form and fix",
     "repair/test_damaged": "every fix on damaged models",
     "rules/test_catalogue": "laws of every rule",
     "rules/test_corpus": "every rule against parser, builder and ONNX Runtime",

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import Value
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.rules.fixes.code_group import CodeGroup
@@ -84,7 +85,7 @@ class ActivationAxis(Rule):
         for entry in context.qdq.nodes:
             if entry.granularity is None or entry.data is None or isinstance(entry.granularity, PerTensor):
                 continue
-            if context.qdq.quantizer_of(entry) is not None or entry.is_dynamic or context.is_constant(entry.data):
+            if context.qdq.quantizer_of(entry) is not None or entry.is_dynamic or _is_weight(context, entry.data):
                 continue
             assert entry.scale_shape is not None
             yield Fault(
@@ -96,6 +97,16 @@ class ActivationAxis(Rule):
                 impact=None if _makes_float(context, entry) else CAUTION,
                 fixes=(Fix(ONE_SCALE, "gives the tensor the largest of its scales", partial(_join, entry)),),
             )
+
+
+def _is_weight(context: RuleContext, data: Value) -> bool:
+    """Return whether data is constant, or codes of a constant that a Clip keeps in a narrow range."""
+    # Measured with TensorRT for RTX 1.7.1: it builds float weight, Q, Clip, DQ with all products in int8.
+    clip = data.producer
+    quantizer = context.qdq.maker(clip.input(0)) if clip is not None and clip.is_op("Clip") else None
+    if quantizer is not None and quantizer.is_quantize and quantizer.data is not None:
+        data = quantizer.data
+    return context.is_constant(data)
 
 
 def _makes_float(context: RuleContext, entry: QdqNode) -> bool:

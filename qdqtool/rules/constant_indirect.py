@@ -45,7 +45,7 @@ class ConstantIndirect(Rule):
     code = "QL312"
     name = "placement.constant-indirect"
     affects = impacts(tensorrt=REFUSED)
-    remedy = "move the operator behind the DQ, or store its result"
+    remedy = "store the codes as they reach the DQ (`qdqtool normalize MODEL -o OUT`), or move the operator behind it"
     offers = (STORED,)
     VALID = (
         Example(

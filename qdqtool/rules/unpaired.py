@@ -6,6 +6,8 @@ from functools import partial
 from qdqtool import ops
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Use, Value
+from qdqtool.rules.fixes.clipped_codes import CLIPPED, clip_fixes
+from qdqtool.rules.fixes.same_type_cast import SAME_TYPE, cast_fixes
 from qdqtool.rules.support.fix import Draft, Fix, Offer
 from qdqtool.rules.support.rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import MAX_STEPS, RuleContext
@@ -19,9 +21,11 @@ class Unpaired(Rule):
     """Codes are read by a DQ, and a DQ reads codes.
 
     Why it matters: arithmetic on codes is not arithmetic on the values they stand for: adding two int8 tensors wraps
-    around. Operators that only move values (Transpose, Reshape, MaxPool, Slice) may stand between Q and DQ.
+    around. Operators that only move values (Transpose, Reshape, MaxPool, Slice) may stand between Q and DQ. A Clip of
+    codes, as Brevitas writes for a narrow range, and a Cast to the type that the codes have, as FX exports of PyTorch
+    write, hide the pair from what looks for pairs.
 
-    Bad: Q, Add, DQ.
+    Bad: Q, Add, DQ. Q, Clip, DQ.
 
     Good: Q, DQ, Add, Q, DQ; stored codes and graph inputs or outputs of codes are fine too.
     """
@@ -29,8 +33,11 @@ class Unpaired(Rule):
     code = "QS007"
     name = "placement.unpaired"
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
-    remedy = "put the missing half of the pair in, or take the other half out"
-    offers = (TAKEN_OUT,)
+    remedy = (
+        "put the missing half of the pair in, or take the other half out; `qdqtool normalize MODEL -o OUT` takes out a"
+        " Clip of codes and a Cast to the same type"
+    )
+    offers = (TAKEN_OUT, CLIPPED, SAME_TYPE)
     VALID = (
         Example(
             "a graph input of codes, and codes as graph output",
@@ -71,6 +78,27 @@ class Unpaired(Rule):
                 q = QuantizeLinear (x, s, z)
                 a = Sigmoid (q)
                 y = DequantizeLinear (a, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a Clip of codes to a narrow range",
+            """
+            agraph (float[1,4] x) => (float[1,4] y)
+            <float s = {0.1}, int8 z = {0}, int8 low = {-127}, int8 high = {127}> {
+                q = QuantizeLinear (x, s, z)
+                c = Clip (q, low, high)
+                y = DequantizeLinear (c, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a Cast of codes to the type that they have",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                c = Cast <to = 3> (q)
+                y = DequantizeLinear (c, s, z)
             }
             """,
         ),
@@ -121,6 +149,7 @@ def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> It
             found=use.node.op_type,
             expected="DequantizeLinear",
             impact=REFUSED if refused else None,
+            fixes=clip_fixes(context, use.node) or cast_fixes(context, use.node),
         )
 
 
@@ -153,6 +182,7 @@ def _dequantize_faults(context: RuleContext, entry: QdqNode) -> Iterator[Fault]:
             tensor=entry.data,
             found=maker.op_type,
             expected="codes of a Q, stored codes, or an input",
+            fixes=clip_fixes(context, maker),
         )
 
 

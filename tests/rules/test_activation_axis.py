@@ -28,6 +28,9 @@ PAIR = "[q] c = QuantizeLinear <axis = 0> (x, two, z) [d] y = DequantizeLinear <
         ("[d] y = DequantizeLinear (k, two, z)", []),
         ("[d] y = DequantizeLinear (codes, two, z)", ["d"]),
         ("[q] c = QuantizeLinear (, two, z)", []),
+        ("c = QuantizeLinear (f, two, z) n = Clip (c) [d] y = DequantizeLinear (n, two, z)", []),
+        ("[q] c = QuantizeLinear (x, two, z) n = Clip (c) [d] y = DequantizeLinear (n, two, z)", ["q", "d"]),
+        ("n = Clip (codes) [d] y = DequantizeLinear (n, two, z)", ["d"]),
     ],
 )
 def test_where_it_is_reported(body: str, reported: list[str]):

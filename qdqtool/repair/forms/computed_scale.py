@@ -1,4 +1,4 @@
-"""Store scales that are computed from constants."""
+"""Store scales and zero points that are computed from constants."""
 
 from collections.abc import Iterator
 
@@ -8,5 +8,6 @@ from qdqtool.rules import RuleContext
 
 
 def find(context: RuleContext) -> Iterator[Proposal]:
-    """Yield what rule QP111 reports."""
+    """Yield what rules QP111 and QP107 report."""
     yield from fixes_of(context, "computed-scale", "QP111")
+    yield from fixes_of(context, "computed-scale", "QP107")

@@ -89,11 +89,9 @@ class Stored:
         Raises:
             UnfitError: Nothing is computed with one of the types, or with one of the zero points.
         """
+        if self.quantizer is not None:
+            require_quantizable(parameters(self.context, self.quantizer), self.format, self.tensor)
         try:
-            if self.quantizer is not None:
-                made = parameters(self.context, self.quantizer).one_each
-                values = np.zeros(made.scale.shape, _dtype(self.tensor))
-                quantize(values, made.scale, self.format, made.granularity, made.zero_point)
             given, dtype = self.parameters.one_each, _dtype(self.like)
             codes = np.zeros(given.scale.shape, self.format.dtype)
             dequantize(codes, given.scale, given.granularity, given.zero_point, output_dtype=dtype)
@@ -164,6 +162,19 @@ def stored(context: RuleContext, entry: QdqNode) -> Stored:
     found = Stored(context, entry, quantizer, tensor, fmt, parameters(context, entry))
     found.require_legal()
     return found
+
+
+def require_quantizable(given: Parameters, fmt: NumberFormat, tensor: onnx.TensorProto) -> None:
+    """Quantize one element for each scale: what fails there would fail when the fixed model is saved.
+
+    Raises:
+        UnfitError: Nothing is computed with the type of the tensor, or with one of the zero points.
+    """
+    one = given.one_each
+    try:
+        quantize(np.zeros(one.scale.shape, _dtype(tensor)), one.scale, fmt, one.granularity, one.zero_point)
+    except ArgumentError as error:
+        raise UnfitError(str(error)) from None
 
 
 def _dtype(tensor: onnx.TensorProto) -> np.dtype[np.generic]:

@@ -6,13 +6,25 @@ import pytest
 from qdqtool import rules
 from qdqtool.graph.model import Model
 from qdqtool.repair.fix_loop import Proposal
-from qdqtool.repair.forms import computed_scale, find_all, float_bias, microsoft_domain, signed_codes
+from qdqtool.repair.forms import (
+    clipped_codes,
+    computed_scale,
+    find_all,
+    float_bias,
+    microsoft_domain,
+    same_type_cast,
+    signed_codes,
+    stored_codes,
+)
 from qdqtool.rules import RuleContext
 
 FORMS = {
-    "computed-scale": (computed_scale, ["QP111"]),
+    "clipped-codes": (clipped_codes, ["QS007"]),
+    "computed-scale": (computed_scale, ["QP111", "QP107"]),
     "float-bias": (float_bias, ["QL301"]),
     "microsoft-domain": (microsoft_domain, ["QS010"]),
+    "same-type-cast": (same_type_cast, ["QS007"]),
+    "stored-codes": (stored_codes, ["QL312"]),
     "signed-codes": (signed_codes, ["QP102", "QP103"]),
 }
 
