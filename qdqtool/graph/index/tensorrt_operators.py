@@ -16,8 +16,12 @@ from qdqtool.graph.scope import walk
 
 DOMAIN = "qdqtool.stand_in"
 _OPSET = 21
-_ALL = 2**62
-"""A step of Slice that leaves one element, and an end behind every extent."""
+_WHOLE = 2**31 - 1
+"""A step of Slice that leaves one element, and an end behind every extent.
+
+Where onnx 1.23.2 follows the numbers of a vector, it counts in 32 bits: a step of 2^32 is 0 there, and it fills the
+memory.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,16 @@ BLOCK_QUANTIZE, BLOCK_DEQUANTIZE = "TRT_BlockQuantize", "TRT_BlockDequantize"
 MAKES_SCALES = frozenset({MX_DYNAMIC, FP4_DYNAMIC, DYNAMIC})
 """Operators that compute scales from the data and return them beside the codes."""
 
+ZERO_POINT = 2
+"""The input of a Q or DQ that is its zero point."""
+
 MX_BLOCK, FP4_BLOCK = 32, 16
 """The only block sizes that the parser takes for dynamic quantization."""
 
 
-Integers = int | list[int]
+Attributes = Mapping[str, Any]
+Body = Callable[[onnx.NodeProto], Iterator[str]]
+"""Yields the nodes of the function that stands for a node: the first makes the codes or values, the rest the scales."""
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
@@ -67,14 +76,14 @@ def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
     copy.CopyFrom(proto)
     functions: dict[str, onnx.FunctionProto] = {}
     for _, container in walk(copy):
-        ours = [node for node in container.node if node.op_type in _BODIES]
+        ours = [node for node in container.node if node.op_type in _BODIES and node.output]
         # Model Optimizer declares the codes of fp8 as uint8, which is not what the parser makes.
         made = {name for node in ours for name in node.output}
         kept = [info for info in container.value_info if info.name not in made]
         del container.value_info[:]
         container.value_info.extend(kept)
         for node in ours:
-            _stand_in(node, functions)
+            _replace(node, functions)
         if isinstance(container, onnx.FunctionProto):
             container.opset_import.add(domain=DOMAIN, version=1)
     copy.opset_import.add(domain=DOMAIN, version=1)
@@ -82,74 +91,92 @@ def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
-def _stand_in(node: onnx.NodeProto, functions: dict[str, onnx.FunctionProto]) -> None:
-    given = {name: value for name, value in attributes_of(node).items() if _is_integers(value)}
-    lines = list(_BODIES[node.op_type](given))
+def _replace(node: onnx.NodeProto, functions: dict[str, onnx.FunctionProto]) -> None:
+    """Turn a node into a call of the function that stands for it; ``functions`` has those so far, by their bodies."""
+    first, *rest = _BODIES[node.op_type](node)
+    # onnx infers nothing at all where a call has fewer outputs than its function.
+    lines = [first, *rest] if len(node.output) > 1 else [first]
     body = "\n".join(lines)
-    name = next((name for name, each in functions.items() if each.doc_string == body), f"f{len(functions)}")
-    if name not in functions:
+    if body not in functions:
+        header = f'<domain: "{DOMAIN}", opset_import: ["": {_OPSET}]>'
         outputs = "q, b" if len(lines) > 1 else "q"
-        text = f'<domain: "{DOMAIN}", opset_import: ["": {_OPSET}]> {name} (x, s, z) => ({outputs}) {{ {body} }}'
-        functions[name] = parser.parse_function(text)
-        functions[name].doc_string = body
-    node.domain, node.op_type = DOMAIN, name
+        text = f"{header} f{len(functions)} (x, s, z) => ({outputs}) {{ {body} }}"
+        functions[body] = parser.parse_function(text)
+    node.domain, node.op_type = DOMAIN, functions[body].name
     node.ClearField("attribute")
 
 
-def _is_integers(value: object) -> bool:
-    return isinstance(value, int) or (isinstance(value, list) and all(isinstance(each, int) for each in value))
+def _integer(given: Attributes, name: str, default: int) -> int:
+    """Return an attribute as the parser reads it: one of another type is 0."""
+    value = given.get(name, default)
+    return value if isinstance(value, int) else 0
 
 
-Given = Mapping[str, Integers]
+def _type(given: Attributes, name: str, default: int) -> int:
+    """Return a type; the default also where the attribute is 0 or no type."""
+    value = _integer(given, name, default)
+    return value if value in _TYPES else default
 
 
-def _cast(to: Integers) -> str:
+def _step(value: object, default: int = _WHOLE) -> int:
+    return value if isinstance(value, int) and 0 < value < _WHOLE else default
+
+
+def _cast(to: int) -> str:
     return f"q = Cast <to = {to}> (x)"
 
 
-def _quantize(default: int) -> Callable[[Given], Iterator[str]]:
-    def body(given: Given) -> Iterator[str]:
-        yield _cast(given.get("output_dtype") or default)
+def _quantize(default: int) -> Body:
+    """Return the body of a Q, whose codes have the type of its zero point, as in the parser, if it has one."""
+
+    def body(node: onnx.NodeProto) -> Iterator[str]:
+        has_zero_point = len(node.input) > ZERO_POINT and node.input[ZERO_POINT]
+        yield "q = CastLike (x, z)" if has_zero_point else _cast(_type(attributes_of(node), "output_dtype", default))
 
     return body
 
 
-def _dequantize(default: int = 0) -> Callable[[Given], Iterator[str]]:
+def _dequantize(default: int = TensorProto.UNDEFINED) -> Body:
     """Return the body of a DQ, whose result has the type of its scale where neither attribute nor operator tells."""
 
-    def body(given: Given) -> Iterator[str]:
-        to = given.get("output_dtype") or default
+    def body(node: onnx.NodeProto) -> Iterator[str]:
+        to = _type(attributes_of(node), "output_dtype", default)
         yield _cast(to) if to else "q = CastLike (x, s)"
 
     return body
 
 
-def _in_blocks(quantized: int, scale: int, block: int, axis: int) -> Callable[[Given], Iterator[str]]:
-    def body(given: Given) -> Iterator[str]:
+def _in_blocks(quantized: int, scale: int, block: int, axis: int) -> Body:
+    def body(node: onnx.NodeProto) -> Iterator[str]:
+        given = attributes_of(node)
         yield _cast(quantized)
-        yield from _scales([given.get("axis", axis)], [given.get("block_size") or block], scale)
+        yield from _scales([_integer(given, "axis", axis)], [_step(given.get("block_size"), block)], scale)
 
     return body
 
 
-def _dynamic(given: Given) -> Iterator[str]:
+def _dynamic(node: onnx.NodeProto) -> Iterator[str]:
+    given = attributes_of(node)
+    yield _cast(_type(given, "output_type", TensorProto.FLOAT))
     shape = given.get("block_shape")
-    steps = [step if step > 0 else _ALL for step in shape] if isinstance(shape, list) else []
-    yield _cast(given.get("output_type") or TensorProto.FLOAT)
-    if steps:
-        yield from _scales(range(len(steps)), steps, given.get("scale_type") or TensorProto.FLOAT)
+    if isinstance(shape, list):
+        # An axis that is not sliced keeps the name of its extent.
+        steps = {axis: _step(each) for axis, each in enumerate(shape) if each != 1}
+        yield from _scales([*steps], [*steps.values()], _type(given, "scale_type", TensorProto.FLOAT))
 
 
-def _scales(axes: Sequence[Integers], steps: Sequence[Integers], scale_type: Integers) -> Iterator[str]:
+def _scales(axes: Sequence[int], steps: Sequence[int], scale_type: int) -> Iterator[str]:
     """Yield nodes that make a tensor with one element for each block."""
-    lists = {"starts": [0] * len(axes), "ends": [_ALL] * len(axes), "axes": axes, "steps": steps}
+    lists = {"starts": [0] * len(axes), "ends": [_WHOLE] * len(axes), "axes": axes, "steps": steps}
     for name, values in lists.items():
-        yield f"{name} = Constant <value_ints = [{', '.join(map(str, values))}]> ()"
-    yield "first = Slice (x, starts, ends, axes, steps)"
+        yield f"{name} = Constant <value_ints: ints = [{', '.join(map(str, values))}]> ()"
+    yield "first = Slice (x, starts, ends, axes, steps)" if axes else "first = Identity (x)"
     yield f"b = Cast <to = {scale_type}> (first)"
 
 
-_BODIES: Mapping[str, Callable[[Given], Iterator[str]]] = {
+_TYPES = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
+
+_BODIES: Mapping[str, Body] = {
     **{name: _quantize(each.quantized_type) for name, each in LINEAR.items() if each.is_quantize},
     **{name: _dequantize() for name, each in LINEAR.items() if not each.is_quantize},
     MX_QUANTIZE: _quantize(TensorProto.FLOAT8E4M3FN),
@@ -160,6 +187,4 @@ _BODIES: Mapping[str, Callable[[Given], Iterator[str]]] = {
     BLOCK_QUANTIZE: _quantize(TensorProto.FLOAT8E4M3FN),
     BLOCK_DEQUANTIZE: _dequantize(),
 }
-
-NAMES = frozenset(_BODIES)
 """Every operator of the parser for quantization that ONNX does not have, measured with TensorRT for RTX 1.7.1."""
