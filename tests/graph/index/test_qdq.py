@@ -8,13 +8,13 @@ import pytest
 from onnx import TensorProto
 
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.qdq import QdqIndex, consumers, same_constant
+from qdqtool.graph.index.qdq import QdqIndex, consumers, is_dequantized, same_constant
 from qdqtool.graph.model import Model
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 
 def parse(text: str, opset: int = 21) -> ModelIndex:
-    header = f'<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1, "local": 1]>\n'
+    header = f'<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1, "trt": 1, "local": 1]>\n'
     return ModelIndex.of(Model(onnx.parser.parse_model(header + text)))
 
 
@@ -125,6 +125,99 @@ def test_weights_and_sources():
 
 def test_other_domains_are_not_q_dq():
     assert index("g (float x) => (float y) { y = local.QuantizeLinear (x) }").nodes == ()
+
+
+@pytest.mark.parametrize(
+    ("quantize", "kind"),
+    [
+        ("trt.TRT_FP8QuantizeLinear (x, s)", TensorProto.FLOAT8E4M3FN),
+        ("TRT_FP8QuantizeLinear (x, s)", TensorProto.FLOAT8E4M3FN),
+        ("trt.TRT_FP8QuantizeLinear <output_dtype = 22> (x, s)", TensorProto.INT4),
+        ("trt.TRT_FP8QuantizeLinear <output_dtype = 0> (x, s)", TensorProto.FLOAT8E4M3FN),
+        ("trt.TRT_FP8QuantizeLinear (x, s, z)", TensorProto.INT8),
+        ("trt.TRT_INT4QuantizeLinear (x, s)", TensorProto.INT4),
+        ("trt.QuantizeLinear (x, s)", TensorProto.UINT8),
+        ("trt.QuantizeLinear (x, s, z)", TensorProto.INT8),
+        ("trt.QuantizeLinear <output_dtype = 17> (x, s)", TensorProto.FLOAT8E4M3FN),
+    ],
+)
+@pytest.mark.parametrize("dequantize", ["trt.DequantizeLinear", "trt.TRT_FP8DequantizeLinear", "DequantizeLinear"])
+def test_those_of_tensorrt_are_read_by_their_names(quantize: str, kind: int, dequantize: str):
+    found = index(
+        f"g (float[2,4] x) => (y) <float s = {{1}}, int8 z = {{0}}> {{ q = {quantize}  y = {dequantize} (q, s) }}"
+    )
+    (pair,) = found.pairs
+
+    assert [entry.quantized_type for entry in found.nodes] == [kind, kind]
+    assert [entry.is_quantize for entry in found.nodes] == [True, False]
+    assert found.quantizer_of(pair.dequantize) is pair.quantize
+    assert (pair.quantize.is_of_tensorrt, pair.quantize.is_standard) == (True, False)
+    assert pair.dequantize.is_of_tensorrt == (dequantize != "DequantizeLinear")
+    assert pair.dequantize.is_standard == (dequantize == "DequantizeLinear")
+    assert is_dequantized(pair.dequantize.output)
+    assert not is_dequantized(pair.quantize.output)
+
+
+@pytest.mark.parametrize(
+    ("node", "standard", "tensorrt"),
+    [
+        ("QuantizeLinear (x, s)", True, False),
+        ("com.microsoft.QuantizeLinear (x, s)", False, False),
+        ("trt.QuantizeLinear (x, s)", False, True),
+        ("local.TRT_FP8QuantizeLinear (x, s)", False, True),
+    ],
+)
+def test_whose_operator_it_is(node: str, standard: bool, tensorrt: bool):
+    (entry,) = single(node, "float s = {1}").nodes
+
+    assert (entry.is_standard, entry.is_of_tensorrt) == (standard, tensorrt)
+
+
+@pytest.mark.parametrize(("opset", "axis"), [(10, 0), (12, 0), (13, 1), (21, 1)])
+@pytest.mark.parametrize("node", ["trt.QuantizeLinear (x, s)", "trt.TRT_FP8QuantizeLinear (x, s)"])
+def test_the_parser_asks_the_opset_of_onnx_for_the_axis_of_its_own(node: str, opset: int, axis: int):
+    """Measured with TensorRT for RTX 1.7.1: at opset 11 two scales fit data of [2, 3] only."""
+    (entry,) = single(node, "float s = {1}", opset).nodes
+    (given,) = single(node.replace(" (", "<axis = -1> ("), "float s = {1}", opset).nodes
+
+    assert (entry.axis, entry.axis_given) == (axis, False)
+    assert (given.axis, given.axis_given) == (-1, True)
+
+
+DYNAMIC = """g (float[2,64] x, bool c) => (y) <float s = {1}, float[2,4] b = {1,1,1,1,1,1,1,1}> {
+    q, u = trt.TRT_FP4DynamicQuantize <axis = -1> (x, s)
+    bd = DequantizeLinear (u, s)
+    d = DequantizeLinear <axis = -1, block_size = 16> (q, bd)
+    m, e = trt.TRT_MXFP8DynamicQuantize (x)
+    md = trt.TRT_MXFP8DequantizeLinear (m, e)
+    n, f = trt.TRT_DynamicQuantize <block_shape = [1,16], output_type = 17> (x)
+    nd = trt.TRT_BlockDequantize <block_shape = [1,16]> (n, f)
+    w = QuantizeLinear <output_dtype = 17> (x, s)
+    wd = DequantizeLinear (w, s)
+    plain = Relu (x)
+    y = Add (d, md)
+}"""
+
+
+def test_what_is_dequantized_and_whose_scales_are_computed():
+    known = parse(DYNAMIC)
+    values = known.view.main.values
+
+    assert {name for name, value in values.items() if is_dequantized(value)} == {"bd", "d", "md", "nd", "wd"}
+    assert not is_dequantized(None)
+    dynamic = {entry.node.key[0]: entry.is_dynamic for entry in known.qdq.nodes}
+    assert dynamic == {"bd": True, "d": True, "w": False, "wd": False}
+    types = {entry.node.key[0]: entry.quantized_type for entry in known.qdq.nodes}
+    assert types["d"] == TensorProto.FLOAT4E2M1
+    assert types["bd"] == TensorProto.FLOAT8E4M3FN
+    (by,) = [entry for entry in known.qdq.nodes if entry.node.key[0] == "d"]
+    assert by.granularity == Blocked(-1, 16)
+
+
+def test_a_node_without_data_is_not_dynamic():
+    (entry,) = single('DequantizeLinear ("", s)', "float s = {1}").nodes
+
+    assert not entry.is_dynamic
 
 
 def test_equal_constants():
