@@ -45,6 +45,18 @@ def test_attributes(operator: str, attribute: str, problem: str | None, stops: b
         assert told == ([(f"attribute '{name}' of this {word} {problem}", effect)] if problem else [])
 
 
+@pytest.mark.parametrize("operator", ["TRT_FP8QuantizeLinear", "TRT_INT4QuantizeLinear", "TRT_FP8DequantizeLinear"])
+def test_those_of_tensorrt_have_the_attributes_of_onnx(operator: str):
+    data = "float" if "Dequantize" not in operator else "int8"
+    text = f"""
+    <ir_version: 10, opset_import: ["": 21, "trt": 1]>
+    agraph ({data}[2] x) => (y) <float s = {{1}}> {{ y = trt.{operator} <axis = 0, block = 1> (x, s) }}
+    """
+    word = "DQ" if "Dequantize" in operator else "Q"
+
+    assert messages("QS011", text, "onnx") == [f"attribute 'block' of this {word} is not one of its own"]
+
+
 @pytest.mark.parametrize("kind", [onnx.AttributeProto.INT, onnx.AttributeProto.UNDEFINED, onnx.AttributeProto.FLOAT])
 def test_an_attribute_whose_value_the_caller_of_a_function_gives(kind: int):
     made = parsed("""
