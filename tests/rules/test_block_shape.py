@@ -19,6 +19,7 @@ AXES = "axes [0, 1] are all in blocks"
         ("4,6", "4,6", 1, None, ("a scale for every element", "blocks of at least 2")),
         ("4,6", "2,3", 1, (AXES, "one blocked axis"), ...),
         ("4,7", "4,3", 1, None, ("axis 1 does not divide into whole blocks", "a number of blocks that divides 7")),
+        ("1,6", "1,1", 1, None, ("one scale of as many dimensions as the data", "a scalar, or several scales")),
         ("4,6,8", "2,6,8", 0, None, ("axis 0 is in blocks", "blocks on the last or second to last axis")),
         ("4,6,8", "4,2,8", 1, None, None),
         ("4,6,8", "4,6,2", 2, None, None),
