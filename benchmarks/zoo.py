@@ -13,18 +13,16 @@ row breaks a promise, which is printed.
 """
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks.networks import page, row
+from benchmarks.networks import page, processes, row, storage
+from benchmarks.networks.options import add_output_options
 from benchmarks.networks.row import Row
 
-ROOT = Path(__file__).parent.parent
 LIMIT = 900
 """Seconds that one network may take."""
 
@@ -33,7 +31,7 @@ def main() -> None:
     """Write the files that are missing, run every network, and show the page."""
     arguments = _arguments()
     known = Path(arguments.json) if arguments.json else None
-    rows = page.read(known) if known is not None and known.exists() else {}
+    rows = storage.read(known, row.from_json) if known is not None and known.exists() else {}
     if not arguments.render:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(arguments.folder or scratch).resolve()
@@ -45,7 +43,7 @@ def main() -> None:
                     rows[made.name] = made
                     print(page.line(made), file=sys.stderr, flush=True)
                     if known is not None:
-                        page.write(known, rows)
+                        storage.write(known, rows)
     ordered = sorted(rows.values(), key=lambda each: each.name)
     if arguments.markdown:
         page.put(Path(arguments.markdown), ordered)
@@ -55,8 +53,7 @@ def main() -> None:
 
 
 def _export(python: str, folder: Path, only: str) -> None:
-    words = [python, "-m", "benchmarks.networks.export", str(folder), *filter(None, only.split(","))]
-    subprocess.run(words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    processes.run_module(python, "benchmarks.networks.export", str(folder), *filter(None, only.split(",")))
 
 
 def _names(folder: Path, only: str) -> list[str]:
@@ -70,21 +67,8 @@ def _names(folder: Path, only: str) -> list[str]:
 def _run(folder: Path, name: str) -> Row:
     """Run one network in a process of its own, which may crash."""
     start = time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch:
-        result, log = Path(scratch) / "row.json", Path(scratch) / "log"
-        words = [sys.executable, "-m", "benchmarks.networks.chain", str(folder), name, str(result)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        with log.open("wb") as stream:
-            try:
-                subprocess.run(
-                    words, cwd=ROOT, env=environment, stdout=stream, stderr=stream, timeout=LIMIT, check=False
-                )
-            except subprocess.TimeoutExpired:
-                return Row(name, crash=f"not done after {LIMIT} s")
-        if not result.exists():
-            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            return Row(name, crash=(lines or ["it ended without a word"])[-1])
-        made = row.from_json(result.read_text(encoding="utf-8"))
+    text, crash = processes.result_of("benchmarks.networks.chain", str(folder), name, limit=LIMIT)
+    made = Row(name, crash=crash) if crash else row.from_json(text)
     made.seconds = time.monotonic() - start
     return made
 
@@ -96,10 +80,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--folder", help="where the networks are kept; default: nowhere")
     parser.add_argument("--only", default="", help="names, with commas; default all")
-    parser.add_argument("--jobs", type=int, default=2, help="networks at the same time")
-    parser.add_argument("--render", action="store_true", help="run nothing, show what --json holds")
-    parser.add_argument("--json", help="file with results, added to")
-    parser.add_argument("--markdown", help="file with comments between which the tables belong")
+    add_output_options(parser, "networks")
     return parser.parse_args()
 
 

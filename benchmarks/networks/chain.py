@@ -3,20 +3,17 @@
 python -m benchmarks.networks.chain FOLDER NAME RESULT.json
 """
 
-import contextlib
-import io
 import json
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.comparison import contestants, coverage
-from benchmarks.networks import outputs
+from benchmarks.networks import commands, outputs
+from benchmarks.networks.commands import ADVICE, FailedError, counted, run
 from benchmarks.networks.row import Exported, Left, Mode, Row
-from qdqtool.__main__ import main as qdqtool
 
 MODES = {
     "int8": (),
@@ -24,18 +21,8 @@ MODES = {
     "int4": ("--quantize-mode", "int4", "--block-size", "32"),
     "int8, fp16 rest": ("--high-precision-dtype", "fp16"),
 }
-BUILD = ("--backend", "tensorrt-rtx", "--compute-capabilities", "12.0")
-"""The oldest compute capability that has kernels for every mode."""
-
-ADVICE = "advice"
-"""The effect of findings that name what would be faster, and no fault."""
-
 NOTHING = "nothing is left to quantize"
 """What ``quantize`` says of a network that has no layer for a mode."""
-
-
-class FailedError(Exception):
-    """A command ended with an error; the text says which and what it said."""
 
 
 class Chain:
@@ -106,38 +93,30 @@ class Chain:
 
     def _quantize(self, path: Path, output: Path, options: Sequence[str]) -> Any:
         words = ("quantize", path, "-o", output, "--calib-data", self._calib, *options)
-        return _run(*words, allowed=(0, 1))[1]
+        return run(*words, allowed=(0, 1))[1]
 
     def _validate(self, path: Path, made: Mode) -> None:
-        _, report = _run("validate", path, "--target", "tensorrt-rtx", allowed=(0, 1))
-        found = [each for model in report["models"] for each in _findings_of(model)]
-        wrong = Counter(each["code"] for each in found if each["effect"] != ADVICE)
-        made.findings = [f"{count} {name}" for name, count in sorted(wrong.items())]
-        made.advice = _lefts((each["op_type"], each["message"]) for each in found if each["effect"] == ADVICE)
+        found = commands.findings(path)
+        made.findings = commands.faults(found)
+        made.advice = counted((each["op_type"], each["message"]) for each in found if each["effect"] == ADVICE)
 
     def _check(self, path: Path, quantized: Path, made: Mode) -> None:
-        _, report = _run("check", quantized, "--baseline", path, "--data", self._test, allowed=(0, 1))
+        _, report = run("check", quantized, "--baseline", path, "--data", self._test, allowed=(0, 1))
         made.check = "; ".join(report["failures"])
 
     def _build_quantized(self, path: Path, made: Mode) -> None:
         report, made.refusal = self._build(path)
         if report is not None:
-            made.planned, made.achieved = (sum(report[key].values()) for key in ("planned", "achieved"))
-            differ = [each for each in report["nodes"] if each["actual"] != each["planned"]]
-            made.fallbacks = _lefts((each["op_type"], each["reason"] or "") for each in differ)
+            made.planned, made.achieved, made.fallbacks = commands.kernels(report)
 
     def _build(self, path: Path) -> tuple[Any, str]:
         """Return the report of a build, or why there is no engine."""
-        engine = self._scratch / "engine"
-        code, report = _run("build", path, "-o", engine, "--calib-data", self._test, *BUILD, allowed=range(6))
-        if code == 0:
-            return report, ""
-        return None, str(report.get("message") or report.get("error", {}).get("message") or f"exit code {code}")
+        return commands.build(path, self._scratch / "engine", self._test)
 
     def _strip(self, quantized: Path, reference: outputs.Outputs) -> float:
         """Return the SQNR of the stripped model, in which only the weights are rounded."""
         stripped = self._scratch / "stripped.onnx"
-        _run("strip", quantized, "-o", stripped)
+        run("strip", quantized, "-o", stripped)
         return outputs.worst(reference, outputs.of(stripped, self._test))
 
     def _ort(self, path: Path, reference: outputs.Outputs) -> Exported:
@@ -162,26 +141,6 @@ class Chain:
             return Exported(failed=f"{type(error).__name__}: {error}"[:200])
 
 
-def _run(*words: object, allowed: Sequence[int] = (0,)) -> tuple[int, Any]:
-    """Run a command with a JSON report in this process.
-
-    Raises:
-        FailedError: It ended with another exit code.
-    """
-    said, wrong = io.StringIO(), io.StringIO()
-    code: object = 0
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
-        try:
-            qdqtool([*map(str, words), "--output-format", "json"])
-        except SystemExit as ended:
-            code = ended.code
-    report = json.loads(said.getvalue()) if said.getvalue().startswith("{") else {}
-    if code not in allowed:
-        message = report.get("error", {}).get("message") or wrong.getvalue().strip().splitlines()[-1:] or ""
-        raise FailedError(f"{words[0]}: exit code {code}: {message}"[:300])
-    return int(str(code or 0)), report
-
-
 def _count(report: Any, kind: str) -> int:
     return sum(each["kind"] == kind for each in report["quantized"])
 
@@ -190,20 +149,12 @@ def _sites(report: Any, step: str) -> int:
     return sum(len(each["sites"]) for each in report["preparation"] if each["step"].startswith(step))
 
 
-def _findings_of(model: Any) -> list[Any]:
-    return [finding for target in model["targets"] for finding in target["findings"]]
-
-
 def _left(quantized: Path, report: Any) -> tuple[list[Left], int]:
     """Return why nodes with heavy arithmetic stay float, and how many there are of which nothing is said."""
     reasons = {each["node"]: (each["op_type"], each["reason"]) for each in report["skipped"]}
     floats = coverage.left_in_float(quantized)
     named = [reasons[label] for label in floats if label in reasons]
-    return _lefts(named), len(floats) - len(named)
-
-
-def _lefts(pairs: Any) -> list[Left]:
-    return [Left(op_type, reason, count) for (op_type, reason), count in Counter(pairs).most_common()]
+    return counted(named), len(floats) - len(named)
 
 
 def main(words: Sequence[str]) -> None:

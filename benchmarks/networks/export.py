@@ -8,7 +8,7 @@ For each network and exporter ``FOLDER/NAME.EXPORTER.onnx``, and for each networ
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ import torch
 from torch import nn
 
 from benchmarks.networks import catalogue
-from benchmarks.networks.network import DYNAMO, Network, Sample
+from benchmarks.networks.network import DYNAMO, Network, Sample, stacked
+from benchmarks.networks.warm import SEED, warm
 
-SEED, WARM_BATCHES, TEST_SAMPLES = 7, 4, 8
+TEST_SAMPLES = 8
 OPSETS = {"torchscript": 17, "dynamo": 20}
 
 
@@ -36,7 +37,7 @@ def write(network: Network, folder: Path) -> None:
     """Write one network by every exporter, with its samples."""
     random = np.random.default_rng(SEED)
     for part, count in (("calib", network.calibrated_on), ("test", TEST_SAMPLES)):
-        np.savez(folder / f"{network.name}.{part}.npz", **_stacked(network.sample(random) for _ in range(count)))
+        np.savez(folder / f"{network.name}.{part}.npz", **stacked(network.sample(random) for _ in range(count)))
     sample = network.sample(random)
     for exporter in network.exporters:
         path = folder / f"{network.name}.{exporter}.onnx"
@@ -54,7 +55,7 @@ def _export(network: Network, exporter: str, sample: Sample, path: Path) -> None
     torch.manual_seed(SEED)
     module = network.make().eval()
     _wake(module)
-    _warm(module, network)
+    warm(module, network.sample)
     given = {name: torch.from_numpy(array) for name, array in sample.items()}
     options: dict[str, Any] = {"input_names": list(given), "opset_version": OPSETS[exporter]}
     if exporter == DYNAMO:
@@ -85,31 +86,6 @@ def _wake(module: nn.Module) -> list[str]:
                 each.copy_(torch.randn_like(each) / each.shape[-1] ** 0.5)
                 woken.append(name)
     return woken
-
-
-def _warm(module: nn.Module, network: Network) -> None:
-    """Give BatchNormalization the statistics of a few samples, as training would."""
-    norms = [each for each in module.modules() if isinstance(each, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d)]
-    random = np.random.default_rng(SEED + 1)
-    for norm in norms:
-        norm.train()
-        norm.reset_running_stats()
-        norm.momentum = None
-    with torch.no_grad():
-        for _ in range(WARM_BATCHES if norms else 0):
-            samples = [network.sample(random) for _ in range(4)]
-            module(*(torch.from_numpy(np.concatenate([each[name] for each in samples])) for name in samples[0]))
-        for norm in norms:
-            # Trained gains differ from channel to channel.
-            if norm.weight is not None:
-                norm.weight.mul_(torch.exp(0.3 * torch.randn_like(norm.weight)))
-                norm.bias.add_(0.2 * torch.randn_like(norm.bias))
-    module.eval()
-
-
-def _stacked(samples: Iterable[Sample]) -> Sample:
-    made = list(samples)
-    return {name: np.stack([sample[name] for sample in made]) for name in made[0]}
 
 
 if __name__ == "__main__":

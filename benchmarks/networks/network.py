@@ -1,6 +1,6 @@
 """What a network of the zoo is, and the inputs that it gets. Needs no torch."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,3 +81,9 @@ def normal(**shapes: tuple[int, ...]) -> Callable[[np.random.Generator], Sample]
         return {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 
     return sample
+
+
+def stacked(samples: Iterable[Sample]) -> Sample:
+    """Return the samples by input, each input stacked on a new first axis."""
+    made = list(samples)
+    return {name: np.stack([sample[name] for sample in made]) for name in made[0]}

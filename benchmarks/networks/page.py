@@ -1,12 +1,11 @@
 """The page of all networks, and the promises that a row may break."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.comparison import pages
-from benchmarks.networks.row import Left, Mode, Row, from_json
+from benchmarks.networks.row import Left, Mode, Row
+from benchmarks.networks.tables import decibels, plain
 
 SLACK = 0.5
 """dB that our int8 may be below ONNX Runtime's on the same nodes, and one exporter below another."""
@@ -17,20 +16,6 @@ weights are to blame: those of no training, in deep networks whose outputs hardl
 
 EXACT = 60.0
 """Above so many dB the noise of float32 in another order decides, and figures are not compared."""
-
-
-def read(path: Path) -> dict[str, Row]:
-    """Return the rows of a file by their names."""
-    return {name: from_json(json.dumps(each)) for name, each in json.loads(path.read_text(encoding="utf-8")).items()}
-
-
-def write(path: Path, rows: Mapping[str, Row]) -> None:
-    """Write rows to a file, aside first: what is interrupted leaves the old one."""
-    aside = path.with_name(f"{path.name}.part")
-    aside.write_text(
-        json.dumps({name: asdict(each) for name, each in sorted(rows.items())}, indent=1), encoding="utf-8"
-    )
-    aside.replace(path)
 
 
 def problems(row: Row) -> Iterator[str]:
@@ -96,8 +81,10 @@ def put(path: Path, rows: Sequence[Row]) -> None:
 
 def line(row: Row) -> str:
     """Return a row in one line, for the terminal."""
-    cells = [f"{name} {_db(mode.sqnr_db)} {_kernels(mode)}" for name, mode in row.modes.items()]
-    return f"{row.name} ({row.seconds:.0f} s): " + (row.crash or "; ".join([*cells, f"ORT {_db(row.ort.sqnr_db)}"]))
+    cells = [f"{name} {decibels(mode.sqnr_db)} {_kernels(mode)}" for name, mode in row.modes.items()]
+    return f"{row.name} ({row.seconds:.0f} s): " + (
+        row.crash or "; ".join([*cells, f"ORT {decibels(row.ort.sqnr_db)}"])
+    )
 
 
 def _networks(rows: Sequence[Row]) -> str:
@@ -116,7 +103,7 @@ def _cell(mode: Mode | None) -> str:
         return "fails | -"
     if mode.nothing:
         return "- | none"
-    return f"{_db(mode.sqnr_db)} | {_kernels(mode)}"
+    return f"{decibels(mode.sqnr_db)} | {_kernels(mode)}"
 
 
 def _kernels(mode: Mode) -> str:
@@ -127,25 +114,17 @@ def _ort(row: Row) -> str:
     if row.ort.failed:
         return "-"
     fewer = f" ({row.ort.nodes} of {row.quantized})" if row.ort.nodes < row.quantized else ""
-    return f"{_db(row.ort.sqnr_db)}{fewer}"
-
-
-def _db(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return "exact" if value == float("inf") else f"{value:.1f}"
+    return f"{decibels(row.ort.sqnr_db)}{fewer}"
 
 
 def _left(rows: Sequence[Row]) -> str:
     lines = ["| network | mode | nodes | why |", "|---|---|---|---|"]
     for row in rows:
         if row.float_refusal:
-            lines.append(f"| {row.name} | float | all | TensorRT for RTX: {_plain(row.float_refusal)} |")
+            lines.append(f"| {row.name} | float | all | TensorRT for RTX: {plain(row.float_refusal)} |")
         for name, mode in row.modes.items():
             for title, found in (("", mode.left), ("run in float: ", mode.fallbacks), ("slower: ", mode.advice)):
-                lines += [
-                    f"| {row.name} | {name} | {_counted(each)} | {title}{_plain(each.reason)} |" for each in found
-                ]
+                lines += [f"| {row.name} | {name} | {_counted(each)} | {title}{plain(each.reason)} |" for each in found]
     return "\n".join(lines)
 
 
@@ -156,10 +135,11 @@ def _exporters(rows: Sequence[Row]) -> str:
         if ours is None or not row.others:
             continue
         lines.append(
-            f"| {row.name} | {row.exporter} | {ours.pairs} | {ours.weights} | {ours.equalized} | {_db(ours.sqnr_db)} |"
+            f"| {row.name} | {row.exporter} | {ours.pairs} | {ours.weights} | {ours.equalized} "
+            f"| {decibels(ours.sqnr_db)} |"
         )
         lines += [
-            f"| | {exporter} | {other.pairs} | {other.weights} | {other.equalized} | {_db(other.sqnr_db)} |"
+            f"| | {exporter} | {other.pairs} | {other.weights} | {other.equalized} | {decibels(other.sqnr_db)} |"
             for exporter, other in row.others.items()
         ]
     return "\n".join(lines)
@@ -167,7 +147,3 @@ def _exporters(rows: Sequence[Row]) -> str:
 
 def _counted(left: Left) -> str:
     return f"{left.count} {left.op_type}"
-
-
-def _plain(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

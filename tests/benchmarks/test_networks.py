@@ -8,7 +8,7 @@ import pytest
 from onnx import helper
 from support.small import make_model
 
-from benchmarks.networks import network, outputs, page
+from benchmarks.networks import network, outputs, page, storage
 from benchmarks.networks.row import Exported, Left, Mode, Row, from_json
 
 GOOD = Mode(pairs=3, weights=4, equalized=1, sqnr_db=35.0, planned=4, achieved=4, stripped_db=40.0)
@@ -30,8 +30,8 @@ def with_int8(**changes: object) -> Row:
 def test_a_row_is_read_as_it_was_written(tmp_path):
     row = with_int8(left=[Left("Gemm", "few channels", 1)], sqnr_db=float("inf"))
     assert from_json(row.to_json()) == row
-    page.write(tmp_path / "rows.json", {"net": row})
-    assert page.read(tmp_path / "rows.json") == {"net": row}
+    storage.write(tmp_path / "rows.json", {"net": row})
+    assert storage.read(tmp_path / "rows.json", from_json) == {"net": row}
     assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]
 
 
