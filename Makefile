@@ -4,6 +4,7 @@
 #   make properties  what must hold of every job, each on 10,000 new random models; EXAMPLES=500 for fewer
 #   make mutants     small faults are put into the package; those that no test notices are shown
 #   make zoo    80 architectures from torch to engine in every mode; writes docs/networks.md
+#   make foreign  what other tools quantize and export, from their file to an engine; writes docs/foreign.md
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
 PYTHON ?= python3
 VENV   ?= .venv
@@ -16,7 +17,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench properties mutants corpus peers zoo gpu-test clean
+.PHONY: setup demo test lint format check bench properties mutants corpus peers zoo foreign gpu-test clean
 
 setup: $(READY)
 
@@ -48,7 +49,7 @@ format: $(READY)
 check: lint test
 
 bench: $(READY)
-	for file in $(filter-out benchmarks/corpus.py benchmarks/peers.py benchmarks/zoo.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/corpus.py benchmarks/foreign.py benchmarks/peers.py benchmarks/zoo.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
 
 properties: $(READY)
 	QDQTOOL_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -n auto --dist worksteal tests/properties tests/support $(ARGS)
@@ -68,13 +69,21 @@ peers: $(READY)
 
 # ONLY=yolo,bert: some networks; TORCH=/path/to/python of an environment with the extra zoo, else .zoo is made for it
 TORCH ?= .zoo/bin/python
-zoo: $(READY)
-	@[ -x $(TORCH) ] || { $(PYTHON) -m venv .zoo && .zoo/bin/python -m pip install -q -e '.[zoo]'; }
+.zoo/bin/python:
+	$(PYTHON) -m venv .zoo
+	$@ -m pip install -q -e '.[zoo]'
+
+zoo: $(READY) $(TORCH)
 	PYTHONPATH=$(CURDIR) $(BIN)/python benchmarks/zoo.py --torch $(TORCH) --folder .zoo/networks --json .zoo/results.json \
 	  --markdown docs/networks.md $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+# ONLY=brevitas,onnxruntime.nbits_8: some tools or models; TORCH as for zoo; environments of the tools are in .foreign
+foreign: $(READY) $(TORCH)
+	PYTHONPATH=$(CURDIR) $(BIN)/python benchmarks/foreign.py --torch $(TORCH) --folder .foreign \
+	  --json .foreign/results.json --markdown docs/foreign.md $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 gpu-test: $(READY)
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign

@@ -10,12 +10,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def run_module(python: str, module: str, *words: str) -> None:
-    """Run a module in another environment, which takes the project from the folder above.
+    """Run a module in another environment, in a folder of its own: some tools leave files where they run.
 
     Raises:
         subprocess.CalledProcessError: It failed.
     """
-    subprocess.run([python, "-m", module, *words], cwd=ROOT, env=_environment(), check=True)
+    command = [str(Path(python).absolute()), "-m", module, *words]
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run(command, cwd=scratch, env=_environment(), check=True)
 
 
 def result_of(module: str, *words: str, limit: float) -> tuple[str, str]:
