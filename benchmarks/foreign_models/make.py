@@ -43,10 +43,17 @@ def made(sample: Sample, write: Write) -> str:
         write(sample)
     except Exception as error:  # noqa: BLE001 - tools raise what they like
         sample.path.unlink(missing_ok=True)
-        message = f"{type(error).__name__}: {error}"
+        message = _told(error)
         failed.write_text(message, encoding="utf-8")
         return message
     return ""
+
+
+def _told(error: BaseException) -> str:
+    """Return what an error says; its first cause says more where an exporter wraps it in advice."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"
 
 
 if __name__ == "__main__":

@@ -26,10 +26,9 @@ def problems(row: Row) -> Iterator[str]:
     """Yield every promise that a row breaks."""
     if row.crash:
         yield f"{row.name}: {row.crash}"
-    parsed = any(PARSER in finding for finding in row.findings)
-    for attempt in row.attempts:
-        if attempt.failed.startswith(REFUSED) and not parsed:
-            yield f"{row.name}, {attempt.way}: validate passes, and {attempt.failed}"
+    way, message = farthest(row)
+    if not row.way and message.startswith(REFUSED) and not any(PARSER in finding for finding in row.findings):
+        yield f"{row.name}, {way}: validate passes, and {message}"
     if UNSAFE not in row.way and row.change_db is not None and row.change_db < EXACT:
         yield f"{row.name}: '{row.way}' changes numbers, {row.change_db:.1f} dB"
 

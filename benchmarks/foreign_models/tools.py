@@ -53,7 +53,7 @@ TOOLS = (
     ),
     Tool("onnxruntime", "ONNX Runtime", ("onnxruntime", "onnx", "sympy"), ("onnxruntime",)),
 )
-"""All tools. Those of one list of requirements share no environment: another tool's release may part them."""
+"""All tools. Each has an environment of its own, so that it can be made again alone."""
 
 
 def titled(name: str) -> str:

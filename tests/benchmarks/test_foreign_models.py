@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 from support.small import make_model
 
-from benchmarks.foreign_models import baseline, page
+from benchmarks.foreign_models import baseline, environments, make, page
 from benchmarks.foreign_models.chain import AS_IT_IS, UNCHANGED, Chain, named
 from benchmarks.foreign_models.row import Attempt, Row, from_json
 from benchmarks.foreign_models.samples import CALIBRATED_ON, FLOAT, SAMPLES, TEST_SAMPLES, Reader, Sample
@@ -96,6 +96,38 @@ def test_every_tool_has_a_maker():
         assert importlib.util.find_spec(f"benchmarks.foreign_models.makers.{tool.name}") is not None
         assert tool.requirements
         assert titled(tool.name) == tool.title
+
+
+def test_an_environment_is_made_once_and_has_torch(tmp_path, monkeypatch):
+    commands_run = []
+
+    def run(*words):
+        commands_run.append(words[1:])
+        (tmp_path / "brevitas" / "lib").mkdir(parents=True, exist_ok=True)
+        return str(tmp_path / "brevitas" / "lib" if words[0] != "torch" else "packages of torch") + "\n"
+
+    monkeypatch.setattr(environments, "_run", run)
+    tool = next(each for each in TOOLS if each.name == "brevitas")
+    for _ in range(2):
+        assert environments.python_of(tool, tmp_path, "torch") == str(tmp_path / "brevitas" / "bin" / "python")
+    assert (tmp_path / "brevitas" / "lib" / "torch.pth").read_text() == "packages of torch"
+    installed = [words for words in commands_run if "install" in words]
+    assert [words[-len(tool.requirements) :] for words in installed] == [tool.requirements]
+
+
+def test_the_first_cause_of_a_failure_is_told(tmp_path):
+    def write(_):
+        try:
+            return {}["why"]
+        except KeyError as error:
+            raise ValueError("advice") from error
+
+    sample = Sample("none", tmp_path / "tool.mode.onnx")
+    sample.path.touch()
+    assert make.made(sample, write) == "KeyError: 'why'"
+    assert [path.name for path in tmp_path.iterdir()] == ["tool.mode.failed"]
+    assert make.made(sample, lambda each: each.path.touch()) == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["tool.mode.onnx"]
 
 
 def test_a_sample_has_its_float_model_and_inputs(tmp_path):

@@ -17,8 +17,8 @@ def _exported(quantization_format: str) -> Write:
         import model_compression_toolkit as mct
 
         def data() -> Iterator[list[torch.Tensor]]:
-            for arrays in sample.calibration():
-                yield [torch.from_numpy(next(iter(arrays.values())))]
+            for batch in torch_modules.batches_of(sample):
+                yield [batch]
 
         module, _ = mct.ptq.pytorch_post_training_quantization(torch_modules.module_of(sample), data)
         # It asks for no exporter, and means TorchScript's, which was the default when it was written.

@@ -14,10 +14,10 @@ class _Reader(Reader, data_reader.CalibrationDataReader):
     """Its own base class is asked for."""
 
 
-def _static(quant_format: QuantFormat, kind: type = config.StaticQuantConfig, **options: Any) -> Write:
+def _static(quant_format: QuantFormat, **options: Any) -> Write:
     def write(sample: Sample) -> None:
         reader = _Reader(sample.calibration())
-        chosen = kind(calibration_data_reader=reader, quant_format=quant_format, **options)
+        chosen = config.StaticQuantConfig(calibration_data_reader=reader, quant_format=quant_format, **options)
         quantize(str(sample.float_path), str(sample.path), chosen)
 
     return write
@@ -44,7 +44,7 @@ MODES: Modes = {
     "qdq_conv": ("conv", _static(QuantFormat.QDQ)),
     "qdq_conv_s8": ("conv", _static(QuantFormat.QDQ, per_channel=True, **INT8)),
     "qdq": ("block", _static(QuantFormat.QDQ)),
-    "smooth_quant": ("block", _static(QuantFormat.QDQ, config.SmoothQuantConfig)),
+    "smooth_quant": ("block", _static(QuantFormat.QDQ, extra_options={"SmoothQuant": True})),
     "qoperator_conv": ("conv", _static(QuantFormat.QOperator)),
     "qoperator": ("block", _static(QuantFormat.QOperator)),
     "dynamic": ("block", _dynamic),

@@ -20,11 +20,9 @@ def _torch(strip: nncf.StripFormat | None = None, **options: Any) -> Write:
     """Quantize the torch module, and export what fake-quantizes."""
 
     def write(sample: Sample) -> None:
-        import torch
-
         from benchmarks.foreign_models.makers import torch_modules
 
-        inputs = [torch.from_numpy(next(iter(arrays.values()))) for arrays in sample.calibration()]
+        inputs = torch_modules.batches_of(sample)
         module = nncf.quantize(torch_modules.module_of(sample), nncf.Dataset(inputs), **options)
         if strip is not None:
             module = nncf.strip(module, strip_format=strip, example_input=inputs[0])

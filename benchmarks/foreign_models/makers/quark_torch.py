@@ -21,8 +21,8 @@ def _quantized(weight: Any, inputs: Any = None, opset: int = torch_modules.OPSET
     def write(sample: Sample) -> None:
         layers = specs.QLayerConfig(weight=weight(), input_tensors=inputs() if inputs else None)
         quantizer = ModelQuantizer(specs.QConfig(global_quant_config=layers))
-        data = [torch.from_numpy(next(iter(arrays.values()))) for arrays in sample.calibration()]
-        module = quantizer.freeze(quantizer.quantize_model(torch_modules.module_of(sample), data))
+        batches = torch_modules.batches_of(sample)
+        module = quantizer.freeze(quantizer.quantize_model(torch_modules.module_of(sample), batches))
         given = torch_modules.inputs_of(sample)
         names = {"input_names": list(sample.first()), "output_names": ["y"]}
         with tempfile.TemporaryDirectory() as folder, torch.no_grad():

@@ -21,6 +21,11 @@ def inputs_of(sample: Sample) -> tuple[torch.Tensor, ...]:
     return tuple(torch.from_numpy(array) for array in sample.first().values())
 
 
+def batches_of(sample: Sample) -> list[torch.Tensor]:
+    """Return every input to calibrate on, of a network with one argument."""
+    return [torch.from_numpy(next(iter(arrays.values()))) for arrays in sample.calibration()]
+
+
 def calibrate(module: torch.nn.Module, sample: Sample) -> None:
     """Run every input that is calibrated on."""
     with torch.no_grad():

@@ -9,54 +9,52 @@ from benchmarks.foreign_models.makers import torch_modules
 from benchmarks.foreign_models.samples import Modes, Sample, Write
 
 
-def _program(*, per_channel: bool = True, dynamic: bool = False) -> Write:
+def _program(quantizer: Callable[[], Any]) -> Write:
+    """Quantize an exported program, as that quantizer says."""
+
     def write(sample: Sample) -> None:
         from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
-        from torchao.testing.pt2e._xnnpack_quantizer import XNNPACKQuantizer, get_symmetric_quantization_config
 
         given = torch_modules.inputs_of(sample)
-        config = get_symmetric_quantization_config(is_per_channel=per_channel, is_dynamic=dynamic)
         traced = torch.export.export(torch_modules.module_of(sample), given).module()
-        prepared = prepare_pt2e(traced, XNNPACKQuantizer().set_global(config))
+        prepared = prepare_pt2e(traced, quantizer())
         torch_modules.calibrate(prepared, sample)
         torch_modules.export_program(torch.export.export(convert_pt2e(prepared), given), sample)
 
     return write
 
 
-def _x86(sample: Sample) -> None:
-    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+def _xnnpack(**options: bool) -> Callable[[], Any]:
+    def quantizer() -> Any:
+        from torchao.testing.pt2e._xnnpack_quantizer import XNNPACKQuantizer, get_symmetric_quantization_config
+
+        return XNNPACKQuantizer().set_global(get_symmetric_quantization_config(**options))
+
+    return quantizer
+
+
+def _x86() -> Any:
     from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
 
-    given = torch_modules.inputs_of(sample)
-    traced = torch.export.export(torch_modules.module_of(sample), given).module()
-    quantizer = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
-    prepared = prepare_pt2e(traced, quantizer)
-    torch_modules.calibrate(prepared, sample)
-    torch_modules.export_program(torch.export.export(convert_pt2e(prepared), given), sample)
+    return x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
 
 
-def _tensors(config: str, **options: Any) -> Write:
+def _tensors(config: Callable[[Any], Any]) -> Write:
     """Quantize the weights of a module in place, by ``quantize_``."""
 
     def write(sample: Sample) -> None:
         from torchao import quantization
 
         module = torch_modules.module_of(sample)
-        quantization.quantize_(module, getattr(quantization, config)(**options))
+        quantization.quantize_(module, config(quantization))
         torch_modules.export_program(module, sample)
 
     return write
 
 
-def _int4(sample: Sample) -> None:
-    from torchao import quantization
-
+def _groups(quantization: Any) -> Any:
     granularity = quantization.PerGroup(32)
-    config = quantization.IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=granularity)
-    module = torch_modules.module_of(sample)
-    quantization.quantize_(module, config)
-    torch_modules.export_program(module, sample)
+    return quantization.IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=granularity)
 
 
 def _fake_quantized(sample: Sample) -> None:
@@ -123,16 +121,16 @@ def _eager(sample: Sample) -> None:
 
 
 MODES: Modes = {
-    "pt2e_int8_conv": ("conv", _program()),
-    "pt2e_int8_conv_per_tensor": ("conv", _program(per_channel=False)),
-    "pt2e_int8": ("block", _program()),
-    "pt2e_dynamic": ("block", _program(dynamic=True)),
-    "pt2e_x86_conv": ("conv", _x86),
-    "pt2e_x86": ("block", _x86),
-    "int8_weights": ("block", _tensors("Int8WeightOnlyConfig", version=2)),
-    "int8_dynamic": ("block", _tensors("Int8DynamicActivationInt8WeightConfig", version=2)),
-    "fp8_weights": ("block", _tensors("Float8WeightOnlyConfig")),
-    "int4_weights": ("block", _int4),
+    "pt2e_int8_conv": ("conv", _program(_xnnpack(is_per_channel=True))),
+    "pt2e_int8_conv_per_tensor": ("conv", _program(_xnnpack(is_per_channel=False))),
+    "pt2e_int8": ("block", _program(_xnnpack(is_per_channel=True))),
+    "pt2e_dynamic": ("block", _program(_xnnpack(is_per_channel=True, is_dynamic=True))),
+    "pt2e_x86_conv": ("conv", _program(_x86)),
+    "pt2e_x86": ("block", _program(_x86)),
+    "int8_weights": ("block", _tensors(lambda each: each.Int8WeightOnlyConfig(version=2))),
+    "int8_dynamic": ("block", _tensors(lambda each: each.Int8DynamicActivationInt8WeightConfig(version=2))),
+    "fp8_weights": ("block", _tensors(lambda each: each.Float8WeightOnlyConfig())),
+    "int4_weights": ("block", _tensors(_groups)),
     "qat_conv": ("conv", _fake_quantized),
     "qat": ("block", _fake_quantized),
     "fx_conv": ("conv", _traced(torch_modules.export)),
