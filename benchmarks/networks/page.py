@@ -35,7 +35,7 @@ def _of_mode(mode: Mode, row: Row) -> Iterator[str]:
         yield mode.failed
     if mode.unexplained:
         yield f"{mode.unexplained} nodes stay float without a reason"
-    if mode.findings:
+    if mode.findings and not (mode.refusal and row.float_refusal):
         yield f"validate finds {', '.join(mode.findings)}"
     if mode.check and not is_collapsed(row):
         yield f"check fails: {mode.check}"
@@ -121,8 +121,10 @@ def _left(rows: Sequence[Row]) -> str:
     lines = ["| network | mode | nodes | why |", "|---|---|---|---|"]
     for row in rows:
         if row.float_refusal:
-            lines.append(f"| {row.name} | float | all | TensorRT for RTX: {plain(row.float_refusal)} |")
+            lines.append(f"| {row.name} | float | all | {plain(row.float_refusal)} |")
         for name, mode in row.modes.items():
+            if mode.refusal:
+                lines.append(f"| {row.name} | {name} | all | {plain(mode.refusal)} |")
             for title, found in (("", mode.left), ("run in float: ", mode.fallbacks), ("slower: ", mode.advice)):
                 lines += [f"| {row.name} | {name} | {_counted(each)} | {title}{plain(each.reason)} |" for each in found]
     return "\n".join(lines)
