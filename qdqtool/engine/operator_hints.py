@@ -1,6 +1,8 @@
 """What to do about an operator that TensorRT does not have, or not for its type of data, by kind of operator."""
 
-_QUANTIZED = ("QLinear", "DynamicQuantize", "MatMulInteger", "ConvInteger", "QGemm", "QAttention", "QMoE", "QOrdered")
+_QUANTIZED = ("DynamicQuantize", "MatMulInteger", "ConvInteger", "QAttention", "QMoE", "QOrdered")
+_NORMALIZED = ("QLinear", "QGemm", "MatMulNBits", "GatherBlockQuantized")
+_QONNX = frozenset({"Quant", "IntQuant"})
 _TRAINING = frozenset(
     {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "Adagrad", "Adam", "Momentum", "Gradient"}
 )
@@ -14,8 +16,10 @@ def hint_for(op_type: str | None) -> str:
         op_type: The operator, as TensorRT's parser names it, so without its domain; None where it names none.
     """
     name = op_type or ""
+    if name.startswith(_NORMALIZED) or name in _QONNX:
+        return "`qdqtool normalize MODEL -o OUT` writes it as QuantizeLinear and DequantizeLinear"
     if name.startswith(_QUANTIZED):
-        return "quantize with QuantizeLinear and DequantizeLinear nodes: `qdqtool normalize` rewrites QLinear operators"
+        return "quantize with QuantizeLinear and DequantizeLinear nodes"
     if name == "DequantizeLinear":
         return "shift the codes by 128 to int8 with zero point 0: the values stay the same"
     if name in _TRAINING:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from qdqtool.graph.index.qonnx_operators import is_quantizer
 from qdqtool.graph.index.tensorrt_operators import LINEAR
 from qdqtool.graph.index.view import NodeView
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
@@ -31,9 +32,10 @@ class QOperator(Rule):
     """Quantization is expressed by Q/DQ around ordinary operators.
 
     Why it matters: QLinearConv and its kin are ONNX Runtime's compiled form; TensorRT refuses them with the message
-    "false". NVIDIA's own TRT_ operators, the other way round, are unknown to ONNX Runtime.
+    "false". NVIDIA's own TRT_ operators, the other way round, are unknown to ONNX Runtime. Both refuse QONNX, which
+    Brevitas exports.
 
-    Bad: QLinearConv, MatMulInteger, DynamicQuantizeLinear; com.microsoft QGemm, MatMulNBits.
+    Bad: QLinearConv, MatMulInteger, DynamicQuantizeLinear; com.microsoft QGemm, MatMulNBits; Quant of QONNX.
 
     Good: DequantizeLinear, Conv, QuantizeLinear.
     """
@@ -41,7 +43,10 @@ class QOperator(Rule):
     code = "QT403"
     name = "target.q-operator"
     affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "export in Q/DQ form (in ONNX Runtime: quant_format=QuantFormat.QDQ)"
+    remedy = (
+        "`qdqtool normalize MODEL -o OUT` writes most of them as Q/DQ; or export in Q/DQ form (in ONNX Runtime:"
+        " quant_format=QuantFormat.QDQ), statically"
+    )
     VALID = (
         Example(
             "Q/DQ around a MatMul",
@@ -91,6 +96,15 @@ class QOperator(Rule):
             targets=("tensorrt", "tensorrt-rtx"),
         ),
         Example(
+            "QONNX",
+            """
+            <ir_version: 10, opset_import: ["": 21, "qonnx.custom_op.general": 1]>
+            agraph (float[1,2] x) => (float[1,2] y) <float s = {0.1}, float z = {0}, float b = {8}> {
+                y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0, rounding_mode = "ROUND"> (x, s, z, b)
+            }
+            """,
+        ),
+        Example(
             "an operator of TensorRT",
             """
             <ir_version: 10, opset_import: ["": 21, "trt": 1]>
@@ -107,7 +121,11 @@ class QOperator(Rule):
         """Look for the operators by name, unless a local function defines them."""
         foreign = _is_microsoft if target.family == "tensorrt" else _is_tensorrt
         for node in context.nodes:
-            if foreign(node) and (node.proto.domain, node.op_type, node.proto.overload) not in context.functions:
+            if (foreign(node) or is_quantizer(node.proto)) and (
+                node.proto.domain,
+                node.op_type,
+                node.proto.overload,
+            ) not in context.functions:
                 full = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
                 yield Fault(
                     message=f"operator {full} is unknown to {target.title}",

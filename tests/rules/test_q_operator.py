@@ -38,6 +38,9 @@ def calling(operator: str, *, defined: bool = False) -> str:
         ("TRT_FP8QuantizeLinear", ("ort-cpu",)),
         ("trt.TRT_FP8QuantizeLinear", ("ort-cpu",)),
         ("MyTRT_", ()),
+        ("qonnx.custom_op.general.Quant", ("tensorrt", "ort-cpu")),
+        ("onnx.brevitas.BipolarQuant", ("tensorrt", "ort-cpu")),
+        ("qonnx.custom_op.general.Im2Col", ()),
     ],
 )
 def test_names(operator: str, unknown_to: tuple[str, ...]):

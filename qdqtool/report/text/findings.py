@@ -1,5 +1,6 @@
 """The findings of ``validate`` for a terminal: by model and by targets with the same findings, with the way out."""
 
+import shlex
 from dataclasses import replace
 
 from rich.console import Console
@@ -68,7 +69,7 @@ def _target(names: str, model: ModelReport, target: TargetReport, console: Conso
     for finding in target.findings:
         by_rule.setdefault((finding.severity, finding.code), []).append(finding)
     for findings in by_rule.values():
-        _rule(findings, console, show_context=show_context)
+        _rule(findings, model.path, console, show_context=show_context)
     if target.findings:
         console.print()
 
@@ -91,13 +92,19 @@ def _left_out(model: ModelReport, target: TargetReport) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
-def _rule(findings: list[Finding], console: Console, *, show_context: bool) -> None:
+def _rule(findings: list[Finding], path: str, console: Console, *, show_context: bool) -> None:
     for finding in findings[: limit(console, SHOWN)]:
         console.print(_line(finding))
         if show_context and finding.context:
             console.print(Text(f"    graph: {escape(finding.context)}", "dim"))
     print_rest(len(findings), SHOWN, console, what=f"more of {findings[0].code}")
-    console.print(Text(f"    fix: {rules.get(findings[0].code).remedy}", "dim"))
+    console.print(Text(f"    fix: {escape(_remedy(findings[0].code, path))}", "dim"))
+
+
+def _remedy(code: str, path: str) -> str:
+    """Return the remedy of a rule; a command in it names the file, so that it can be pasted."""
+    made = path.removesuffix(".onnx") + ".qdq.onnx"
+    return rules.get(code).remedy.replace("MODEL -o OUT", f"{shlex.quote(path)} -o {shlex.quote(made)}")
 
 
 def _line(finding: Finding) -> Text:

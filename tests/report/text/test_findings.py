@@ -43,6 +43,14 @@ def test_a_finding_has_place_message_expectation_and_fix():
     ]
 
 
+def test_a_command_in_the_fix_names_the_file_and_can_be_pasted():
+    foreign = replace(FINDING, code="QT403")
+
+    fix = lines(judged("onnx", foreign), path="some dir/m.onnx")[2]
+    assert fix.startswith("    fix: `qdqtool normalize 'some dir/m.onnx' -o 'some dir/m.qdq.onnx'` writes most of them")
+    assert ESCAPED in lines(judged("onnx", foreign), path=HOSTILE)[2]
+
+
 def test_a_label_that_starts_with_the_operator_does_not_repeat_it():
     unnamed = replace(FINDING, node="QuantizeLinear -> q", graph="", expected=None)
 
