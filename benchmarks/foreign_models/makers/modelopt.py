@@ -21,6 +21,9 @@ CONFIGS = {
     "mxfp4": "MXFP4_DEFAULT_CFG",
     "w4a8_nvfp4_fp8": "W4A8_NVFP4_FP8_CFG",
 }
+HALF = ("nvfp4", "mxfp8")
+"""Configurations whose exporter writes float16 around what it quantizes."""
+
 CONVOLUTIONS = ("int8", "fp8")
 
 
@@ -90,6 +93,7 @@ MODES: Modes = {
     **{f"deploy_{config}_conv": ("conv", _deployed(config)) for config in CONVOLUTIONS},
     **{f"deploy_{config}_fp16": ("block", _deployed(config, weights_dtype="fp16")) for config in ("int8", "fp8")},
     "deploy_int4_awq_fp16": ("block", _deployed("int4_awq", half=True, weights_dtype="fp16")),
+    **{f"deploy_{config}_fp16": ("block", _deployed(config, half=True)) for config in HALF},
     "deploy_int8_dq_only": ("block", _deployed("int8", dq_only=True)),
     "onnx_int8_conv": ("conv", _of_onnx("int8", high_precision_dtype="fp32")),
     "onnx_int8_conv_fp16": ("conv", _of_onnx("int8", high_precision_dtype="fp16")),
