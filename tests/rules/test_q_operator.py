@@ -35,8 +35,10 @@ def calling(operator: str, *, defined: bool = False) -> str:
         ("com.microsoft.Gelu", ()),
         ("own.QGemm", ()),
         ("own.QLinearConv", ()),
-        ("TRT_FP8QuantizeLinear", ("ort-cpu",)),
-        ("trt.TRT_FP8QuantizeLinear", ("ort-cpu",)),
+        ("TRT_MXFP8DynamicQuantize", ("ort-cpu",)),
+        ("trt.TRT_MXFP8DynamicQuantize", ("ort-cpu",)),
+        # QS015 reports those that ONNX has too.
+        ("trt.TRT_FP8QuantizeLinear", ()),
         ("MyTRT_", ()),
         ("qonnx.custom_op.general.Quant", ("tensorrt", "ort-cpu")),
         ("onnx.brevitas.BipolarQuant", ("tensorrt", "ort-cpu")),
@@ -51,7 +53,9 @@ def test_names(operator: str, unknown_to: tuple[str, ...]):
         assert all(each.startswith(f"operator {operator} is unknown to {titles[target]}") for each in found)
 
 
-@pytest.mark.parametrize("operator", ["com.microsoft.QGemm", "trt.TRT_FP8QuantizeLinear"])
+@pytest.mark.parametrize(
+    "operator", ["com.microsoft.QGemm", "trt.TRT_MXFP8DynamicQuantize", "qonnx.custom_op.general.Quant"]
+)
 def test_what_the_model_defines_itself_is_known(operator: str):
     model = calling(operator, defined=True)
 
