@@ -38,8 +38,9 @@ def command(  # noqa: PLR0913 -- one argument for each option
 ) -> None:
     """Rewrite what other tools write for quantization in MODEL as QuantizeLinear/DequantizeLinear.
 
-    Operators on codes (QLinearConv, QLinearMatMul), weights in blocks (MatMulNBits), QONNX, Q/DQ of com.microsoft,
-    quantization spelled out in Div, Round, Clip and Mul, codes that Cast and Mul dequantize, biases stored as codes,
+    Operators on codes (QLinearConv, QLinearMatMul), products of data that is quantized at run time (MatMulInteger),
+    weights in blocks (MatMulNBits), QONNX, Q/DQ of com.microsoft and of TensorRT, quantization spelled out in Div,
+    Round, Clip and Mul, codes that Cast and Mul dequantize, Clips and idle Casts of codes, biases stored as codes,
     computed scales, and unsigned codes that signed ones can hold. Outputs are compared in ONNX Runtime: each change is
     proven, or the difference is printed.
     """

@@ -28,7 +28,7 @@ from qdqtool.jobs.validate import require_valid
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import with_measured
 from qdqtool.planning.existing import Existing
-from qdqtool.planning.existing_pairs import notes_beside, settle_model
+from qdqtool.planning.existing_pairs import notes_beside, settle_model, way_out
 from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, known_magnitudes, lower, ready_for
 from qdqtool.planning.planner import Planned, index_to_plan
 from qdqtool.planning.planners import PlanData, planner_for
@@ -112,7 +112,7 @@ def quantize_model(
         planned = planner_for(options.recipe, _plan_data(inputs, options, progress)).plan(index_to_plan(ready))
         made = _carry_out(ready, planned, inputs, options)
         lossy = {(each.graph, each.tensor) for each in planned.degenerate if each.condition == "strays"}
-        findings = require_valid(made.model, given, options.recipe.target, lossy)
+        findings = require_valid(made.model, given, options.recipe.target, lossy, way_out(settled.existing))
         cost = measure_accuracy(before, made.model, planned.plan, feeds, runs) if feeds is not None else None
     if cost is None or cost.problem:
         require_loadable(made.model, given)

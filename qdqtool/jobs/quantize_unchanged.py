@@ -11,7 +11,7 @@ from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
 from qdqtool.jobs.validate import require_valid
 from qdqtool.planning.existing import Existing
-from qdqtool.planning.existing_pairs import Settled
+from qdqtool.planning.existing_pairs import Settled, way_out
 from qdqtool.planning.placement import Proposal
 from qdqtool.planning.proposal import propose_for
 from qdqtool.planning.scale_type import HighPrecision
@@ -41,7 +41,7 @@ def write_unchanged(settled: Settled, proposal: Proposal, output: Path, external
         OutputError: It cannot be written.
     """
     source, recipe = settled.model, settled.recipe
-    findings = require_valid(source, source, recipe.target)
+    findings = require_valid(source, source, recipe.target, way_out=way_out(settled.existing))
     saved = save_model(source, output, external_data=external_data)
     return QuantizeReport(
         model=str(source.path or ""),

@@ -83,6 +83,11 @@ def settle_existing(source: Model, recipe: Recipe) -> Settled:
     return Settled(stripped.model, recipe, Existing.REPLACE)
 
 
+def way_out(existing: Existing | None) -> str:
+    """Return what can be done about faults of Q/DQ that stay, to be added to a hint; empty where none stay."""
+    return "; `--existing replace` quantizes the whole model anew" if existing is Existing.KEEP else ""
+
+
 def notes_beside(model: Model, notes: Notes) -> Notes:
     """Return the notes to write into a model whose Q/DQ stay: what its own notes say of these stays true.
 

@@ -149,3 +149,13 @@ class NormalizeReport:
     output: str
     external_data: str | None
     repaired: Repaired
+
+    @property
+    def existing(self) -> str | None:
+        """How ``quantize`` gives pairs to data that is no longer quantized at run time; None where there is none.
+
+        ``keep``, or ``replace`` where weights have zero points that no kernel of TensorRT takes.
+        """
+        if not any(change.code in {"dynamic-pair", "dynamic-product"} for change in self.repaired.changes):
+            return None
+        return "replace" if any(refused.code == "signed-codes" for refused in self.repaired.refused) else "keep"

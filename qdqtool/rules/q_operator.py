@@ -45,7 +45,7 @@ class QOperator(Rule):
     affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = (
         "`qdqtool normalize MODEL -o OUT` writes most of them as Q/DQ; or export in Q/DQ form (in ONNX Runtime:"
-        " quant_format=QuantFormat.QDQ), statically"
+        " quantize_static with quant_format=QuantFormat.QDQ)"
     )
     VALID = (
         Example(

@@ -347,7 +347,7 @@ def test_errors_that_the_float_model_has_already_are_told_apart(tmp_path):
     options = QuantizeOptions(recipe=Recipe(quantize_mode="int8-weight-only"))
     with pytest.raises(GateError, match=r"QL311 mixed: operand 'w_DequantizeLinear_Output' is float32") as caught:
         quantize_model(saved(proto, tmp_path), None, tmp_path / "q.onnx", options)
-    assert caught.value.hint == f"the float model has these errors already: {rules.get('QL311').remedy}"
+    assert caught.value.hint == f"the model has these errors already: {rules.get('QL311').remedy}"
 
 
 def test_attention_without_a_float32_kernel_names_the_option_that_builds(tmp_path):

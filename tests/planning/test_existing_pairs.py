@@ -10,7 +10,7 @@ from support.qdq import text_model
 from support.small import conv_model, run
 
 from qdqtool.data.request import FileData
-from qdqtool.errors import UsageError
+from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.metadata import CALIBRATION_KEY, PREPARATION_KEY
@@ -84,6 +84,40 @@ def test_keeping_quantizes_what_is_float_and_touches_nothing_else(half: Path, da
     assert (changes.preserved, changes.same, len(changes.added)) == (True, 2, 2)
     whole = half.with_name("again.onnx").rename(half.with_name("whole.onnx"))
     assert again(whole, data, Existing.KEEP).quantized == ()
+
+
+def test_keeping_gives_the_data_of_stored_codes_pairs_and_keeps_the_codes(tmp_path: Path, data: Path) -> None:
+    onnx.save(conv_model(), tmp_path / "float.onnx")
+    made = tmp_path / "q.onnx"
+    quantize_model(
+        tmp_path / "float.onnx", None, made, QuantizeOptions(recipe=Recipe(quantize_mode="int8-weight-only"))
+    )
+    report = again(made, data, Existing.KEEP)
+    assert [(pair.tensor, pair.kind) for pair in report.quantized] == [("x", "activation"), ("r", "activation")]
+    before, after = (ModelIndex.of(load_model(path)) for path in (made, made.with_name("again.onnx")))
+    weights = [
+        [
+            index.constants.array(entry.data).tobytes()
+            for entry in index.qdq.dequantizers()
+            if index.qdq.is_weight(entry)
+        ]
+        for index in (before, after)
+    ]
+    assert len(weights[0]) == 2
+    assert weights[0] == weights[1]
+
+
+def test_faults_of_codes_that_stay_name_the_way_out(half: Path, data: Path) -> None:
+    model = onnx.load(half)
+    (weight,) = [node for node in model.graph.node if node.op_type == "DequantizeLinear" and node.attribute]
+    zero = onnx.numpy_helper.from_array(np.full(4, 3, np.int8), "wrong")
+    model.graph.initializer.append(zero)
+    weight.input[2:] = ["wrong"]
+    onnx.save(model, half)
+    with pytest.raises(GateError, match="QP102") as caught:
+        again(half, data, Existing.KEEP)
+    assert str(caught.value.hint).endswith("; `--existing replace` quantizes the whole model anew")
+    assert again(half, data, Existing.REPLACE).findings == ()
 
 
 def test_keeping_leaves_float_what_is_excluded_again(half: Path, data: Path) -> None:

@@ -3,9 +3,11 @@
 A pair on one operand only costs time and accuracy: the kernel runs in float all the same.
 """
 
+import numpy as np
+
 from qdqtool import ops
 from qdqtool.graph.index.folders import MAX_FOLDED_ELEMENTS
-from qdqtool.graph.index.qdq import is_dequantized
+from qdqtool.graph.index.qdq import QdqNode, is_dequantized
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.index.weight_folders import AT_ANY_SIZE
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
@@ -25,14 +27,15 @@ def decide_weighted(
     data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
     if data is None or weight is None:
         return MISSING_OPERAND
-    obstacle = _obstacle(family, data, weight, context)
+    kept = _has_codes(node, family, context, number_format)
+    obstacle = _obstacle(family, data, weight, context, kept=kept)
     if obstacle is None:
         obstacle = _missing_kernel(node, family, weight, context, number_format)
     if obstacle is None and number_format.kind == "integer" and not context.selection.asks_for(node):
         obstacle = None if context.is_constant(weight) else made_divisor(node, context)
     if obstacle is not None:
         return obstacle
-    operands = ((family.activation_inputs[0], data), (family.weight_input, weight))
+    operands = ((family.activation_inputs[0], data), (family.weight_input, weight))[: 1 if kept else 2]
     return tuple(_claim(node, index, value, family, context) for index, value in operands)
 
 
@@ -61,7 +64,7 @@ def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | No
     return product.channels(node, shape) if shape is not None else None
 
 
-def _obstacle(family: ProductOp, data: Value, weight: Value, context: PlacementContext) -> Reason | None:
+def _obstacle(family: ProductOp, data: Value, weight: Value, context: PlacementContext, *, kept: bool) -> Reason | None:
     if context.is_constant(data) and context.is_constant(weight):
         return Reason("constant-operand", "all its inputs are constant")
     if not family.two_activations:
@@ -72,7 +75,7 @@ def _obstacle(family: ProductOp, data: Value, weight: Value, context: PlacementC
             return Reason("no-weight", text)
     if weight.is_input and weight.scope.is_function:
         return function_argument(weight)
-    for value in (data, weight):
+    for value in (data,) if kept else (data, weight):
         found = _operand_obstacle(value, context)
         if found is not None:
             return found
@@ -133,6 +136,34 @@ def comes_dequantized(value: Value | None) -> bool:
             return True
         value = value.producer.input(0)
     return False
+
+
+def _has_codes(node: NodeView, family: ProductOp, context: PlacementContext, number_format: NumberFormat) -> bool:
+    """Return whether the weight of a product is stored codes behind a DQ, with scales that its kernel takes.
+
+    A pair on the data then makes it a product of codes. Normalized models whose data was quantized at run time have
+    such weights, and so do weight-only models.
+    """
+    value = node.input(family.weight_input)
+    shape = context.shape(value) if value is not None and context.is_constant(value) else None
+    if value is None or shape is None:
+        return False
+    axis = family.weight_axis(node, len(shape))
+    while value is not None and value.producer is not None and ops.traits(value.producer).reorders_axes:
+        axis = ops.source_axis(value.producer, axis, len(shape)) if axis is not None else None
+        value = value.producer.input(0)
+    entry = context.index.qdq.dequantizer_of(value)
+    if entry is None or entry.quantized_type != number_format.onnx_type or not _is_symmetric(entry, context):
+        return False
+    found = entry.granularity
+    return found == PerTensor() or (isinstance(found, PerAxis) and found.axis % len(shape) == axis)
+
+
+def _is_symmetric(entry: QdqNode, context: PlacementContext) -> bool:
+    if entry.zero_point is None:
+        return True
+    zero = context.index.constants.readable(entry.zero_point)
+    return zero is not None and not np.any(zero.astype(np.float32))
 
 
 def _claim(node: NodeView, index: int, value: Value, family: ProductOp, context: PlacementContext) -> Claim:

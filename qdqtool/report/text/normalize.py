@@ -1,5 +1,7 @@
 """The normalize report for a terminal."""
 
+import shlex
+
 from rich.console import Console
 from rich.text import Text
 
@@ -18,3 +20,7 @@ def render(report: NormalizeReport, console: Console) -> None:
     console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
     if report.external_data:
         console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
+    if report.existing is not None:
+        source = escape(shlex.quote(report.output))
+        command = f"qdqtool quantize {source} --existing {report.existing} --calib-data DATA -o OUT.onnx"
+        console.print(f"data that was quantized at run time is float now; `{command}` gives it static pairs")

@@ -337,10 +337,56 @@ def test_a_product_behind_an_operator_on_codes_points_to_normalize():
     assert skipped(model)["product"] == reason
 
 
-def test_half_of_a_quantized_node_is_no_reason_to_quantize_the_other():
-    net = Net(17)
-    net.op("Conv", ["x", net.weight("w", (16, 16, 1, 1), axis=0)], "y")
-    assert skipped(net.model(IMAGE)) == {"y.Conv": "it is quantized already"}
+def half_quantized(dequantize: str, kind: str = "int8", zero: int = 0) -> onnx.ModelProto:
+    """A product whose weight comes from stored codes, as of a model that was normalized or is weight-only."""
+    model = parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["": 21]>
+        g (float[4,16] x) => (float[4,16] y) {{ {dequantize} [product] y = MatMul (x, d) }}"""
+    )
+    dtype = np.dtype(kind)
+    constants = {
+        "w": np.ones((16, 16), dtype),
+        "s": np.float32(0.1),
+        "z": np.array(zero, dtype),
+        "ss": np.full(16, 0.1, np.float32),
+        "zs": np.zeros(16, dtype),
+    }
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items())
+    return model
+
+
+@pytest.mark.parametrize(
+    "dequantize",
+    [
+        "d = DequantizeLinear (w, s, z)",
+        "d = DequantizeLinear (w, s)",
+        "d = DequantizeLinear <axis = 1> (w, ss, zs)",
+        "d = DequantizeLinear <axis = -1> (w, ss, zs)",
+        "t = DequantizeLinear <axis = 0> (w, ss, zs) d = Transpose <perm = [1, 0]> (t)",
+        "t = DequantizeLinear (w, s, z) d = Transpose <perm = [1, 0]> (t)",
+    ],
+)
+def test_a_product_of_stored_codes_gets_a_pair_on_its_data_alone(dequantize: str):
+    model = half_quantized(dequantize)
+    assert slots(model) == {"x": ("per-tensor", ["y"])}
+    assert skipped(model) == {}
+
+
+@pytest.mark.parametrize(
+    ("dequantize", "more"),
+    [
+        ("d = DequantizeLinear (w, s, z)", {"kind": "uint8", "zero": 128}),
+        ("d = DequantizeLinear (w, s, z)", {"zero": 3}),
+        ("d = DequantizeLinear (w, s, z)", {"kind": "int16"}),
+        ("d = DequantizeLinear <axis = 0> (w, ss, zs)", {}),
+        ("t = DequantizeLinear <axis = 1> (w, ss, zs) d = Transpose <perm = [1, 0]> (t)", {}),
+        ("t = DequantizeLinear (w, s, z) d = Neg (t)", {}),
+    ],
+)
+def test_codes_that_no_int8_kernel_takes_are_no_reason_to_quantize_the_data(dequantize: str, more: dict[str, object]):
+    model = half_quantized(dequantize, **more)
+    assert slots(model) == {}
+    assert skipped(model) == {"product": "it is quantized already"}
 
 
 BODY = (

@@ -127,11 +127,12 @@ def test_a_quantized_conv_says_whether_the_skip_branch_is_quantized_too(skip_too
 
 
 @ORDERS
-def test_a_conv_with_a_quantized_weight_alone_stays_float(swapped):
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_conv_with_a_quantized_weight_alone_is_quantized_where_its_kernel_takes_the_codes(axis, swapped):
     net = Net(17)
-    net.op("Conv", ["x", net.weight("w", (16, 16, 1, 1), axis=0)], "c")
+    net.op("Conv", ["x", net.weight("w", (16, 16, 1, 1), axis=axis)], "c")
     add(net, "c", "s", swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) == FLOAT_CONV
+    assert decision(net.model(IMAGE, "a")) == ("s" if axis == 0 else FLOAT_CONV)
 
 
 @ORDERS

@@ -53,7 +53,6 @@ MISSING = ("missing-operand", "an operand is missing")
             ("no-weight", "its weight 'a' is not constant; quantizing its input alone would gain nothing"),
         ),
         ("Gemm", "c", "d", ("constant-operand", "all its inputs are constant")),
-        ("MatMul", "x", "k", QUANTIZED),
         ("MatMul", "k", "x", QUANTIZED),
         (
             "MatMul",
@@ -67,6 +66,12 @@ def test_a_product_that_cannot_have_two_pairs_has_none(op, left, right, reason):
     model = product(op, left, right)
     assert reasons(model) == {f"y.{op}": reason}
     assert pairs(model) == {}
+
+
+def test_a_product_of_stored_codes_has_a_pair_on_its_data():
+    model = product("MatMul", "x", "k")
+    assert reasons(model) == {}
+    assert list(pairs(model)) == ["x"]
 
 
 def test_a_product_of_constants_is_a_constant_itself():
