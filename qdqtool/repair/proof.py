@@ -170,12 +170,12 @@ def _session(model: Model) -> Runner:
         QdqError: What ONNX Runtime says, where our own core knows none of the nodes.
     """
     try:
-        return Session(model, Profile.SEMANTIC)
+        return Session(model, Profile.UNPACKED)
     except QdqError:
         split = plan_split(ModelIndex.of(model))
         if split is None:
             raise
-        return open_session(model, split, Profile.SEMANTIC)
+        return open_session(model, split, Profile.UNPACKED)
 
 
 def same_bits(before: Run, after: Run) -> str | None:

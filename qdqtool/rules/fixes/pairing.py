@@ -1,5 +1,6 @@
 """Quantize the other operand of a product as well, or none."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,7 @@ from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
 from qdqtool.numerics.dtypes import REAL_TYPES
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.on_grid import scale_on_grid
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.rules.fixes.float_constant import FLOAT, float_fix
 from qdqtool.rules.fixes.unquantize import float_source
@@ -23,7 +25,12 @@ from qdqtool.rules.support.words import kind
 
 QUANTIZED = Offer("unsafe", "quantizes the float weight, with a scale for each output channel")
 UNPAIRED = Offer("unsafe", "lets the operator read the float tensor in front of the pair")
-OFFERS = (FLOAT, QUANTIZED, UNPAIRED)
+ON_GRID = Offer("safe", "stores a float weight as codes and scales whose products it consists of already")
+OFFERS = (FLOAT, ON_GRID, QUANTIZED, UNPAIRED)
+
+SOME_ROUNDINGS = 2.0**-21
+"""How far values may lie beside the grid on which they were before an exporter folded BatchNormalization into them:
+some roundings of float32."""
 
 _FORMATS: dict[int | None, str] = {
     TensorProto.INT8: "int8",
@@ -46,8 +53,10 @@ def pairing_fixes(context: RuleContext, product: Product) -> tuple[Fix, ...]:
     if weight is None or name is None or context.constants.direct(weight) is None:
         return (unpaired,)
     fmt = formats.get(name)
-    quantized = Fix(QUANTIZED, f"quantizes the weight '{weight.name}' to {fmt}", partial(_add, product, weight, fmt))
-    return quantized, unpaired
+    add = partial(_add, product, weight, fmt)
+    on_grid = Fix(ON_GRID, f"stores the weight '{weight.name}' as {fmt} codes", partial(add, _exact_scale))
+    quantized = Fix(QUANTIZED, f"quantizes the weight '{weight.name}' to {fmt}", partial(add, _range_scale))
+    return on_grid, quantized, unpaired
 
 
 def _bypass(product: Product, index: int, found: Operand, draft: Draft) -> None:
@@ -56,7 +65,24 @@ def _bypass(product: Product, index: int, found: Operand, draft: Draft) -> None:
     draft.set_input(product.node, index, float_source(draft, found.dequantize, [product.node]))
 
 
-def _add(product: Product, weight: Value, fmt: NumberFormat, draft: Draft) -> None:
+_Derive = Callable[[Array, QuantScheme], Array]
+
+
+def _range_scale(values: Array, scheme: QuantScheme) -> Array:
+    found = scale_on_grid(values, scheme.format, scheme.granularity, tolerance=SOME_ROUNDINGS)
+    if found is not None:
+        return found
+    return scale_from_tensor(values, scheme, ScaleRule(dtype=values.dtype)).scale
+
+
+def _exact_scale(values: Array, scheme: QuantScheme) -> Array:
+    found = scale_on_grid(values, scheme.format, scheme.granularity)
+    if found is None:
+        raise UnfitError(f"the weight does not consist of {scheme.format} codes times scales")
+    return found
+
+
+def _add(product: Product, weight: Value, fmt: NumberFormat, derive: _Derive, draft: Draft) -> None:
     tensor = draft.context.constants.direct(weight)
     assert tensor is not None
     axis = product.op.weight_axis(product.node, len(tensor.dims))
@@ -64,17 +90,17 @@ def _add(product: Product, weight: Value, fmt: NumberFormat, draft: Draft) -> No
     values = read_array(draft.context.model, tensor)
     if values.dtype not in REAL_TYPES:
         raise UnfitError(f"the weight is {kind(tensor.data_type)}")
-    params = scale_from_tensor(values, QuantScheme(fmt, granularity), ScaleRule(dtype=values.dtype))
+    scale = derive(values, QuantScheme(fmt, granularity))
     model, scope = draft.context.model, product.node.scope
 
     def make() -> Array:
-        return quantize(read_array(model, tensor), params.scale, fmt, granularity)
+        return quantize(read_array(model, tensor), scale, fmt, granularity)
 
     like = shaped(tensor, fmt.onnx_type)
     names = (
         draft.weights(scope, f"{weight.name}_quantized", like, make),
-        draft.constant(scope, f"{weight.name}_scale", params.scale, tensor.data_type),
-        draft.constant(scope, f"{weight.name}_zero_point", np.zeros(params.scale.shape, fmt.dtype), fmt.onnx_type),
+        draft.constant(scope, f"{weight.name}_scale", scale, tensor.data_type),
+        draft.constant(scope, f"{weight.name}_zero_point", np.zeros(scale.shape, fmt.dtype), fmt.onnx_type),
     )
     attributes = {} if axis is None else {"axis": axis}
     output = draft.add(product.node, "DequantizeLinear", names, weight.name, **attributes)

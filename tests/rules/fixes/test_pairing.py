@@ -12,7 +12,7 @@ from support.ort_verdict import ort_outputs
 from qdqtool.rules import Fix, RuleContext
 from qdqtool.rules.fixes.pairing import pairing_fixes
 
-WEIGHT = "float[4,2] w = {1, -2, 3, 0.5, -0.25, 6, 7, -8}"
+WEIGHT = "float[4,2] w = {1, -2, 3, 0.3, -0.7, 6, 7, -8}"
 
 
 def left(kind: str = "int8", weight: str = WEIGHT, *, extra: str = "") -> RuleContext:
@@ -49,15 +49,15 @@ UNPAIRED = "takes the pair away from input 0"
     ],
 )
 def test_the_weight_gets_the_type_that_is_multiplied_with_that_of_the_activation(kind: str, weight: str | None):
-    offered = [] if weight is None else [f"quantizes the weight 'w' to {weight}"]
+    offered = [f"stores the weight 'w' as {weight} codes", f"quantizes the weight 'w' to {weight}"] if weight else []
     assert descriptions(fixes(left(kind))) == [*offered, UNPAIRED]
 
 
 @pytest.mark.parametrize(("kind", "most"), [("int8", 127), ("float8e4m3fn", 448)])
 def test_every_column_of_the_weight_gets_a_scale(kind: str, most: int):
     context = left(kind)
-    fixed = carried_out(context, fixes(context)[0])
-    values = np.float32([1, -2, 3, 0.5, -0.25, 6, 7, -8]).reshape(4, 2)
+    fixed = carried_out(context, fixes(context)[1])
+    values = np.float32([1, -2, 3, 0.3, -0.7, 6, 7, -8]).reshape(4, 2)
 
     read_now = node(fixed, "y").input[1]
     codes, scale, zero = (constant(fixed, read_now, index) for index in range(3))
@@ -75,7 +75,7 @@ def test_an_operator_without_an_output_axis_gets_one_scale():
     proto.graph.node[2].op_type = "Einsum"
     proto.graph.node[2].attribute.append(onnx.helper.make_attribute("equation", "ab,bcd->acd"))
     context = read(proto)
-    fixed = carried_out(context, fixes(context)[0])
+    fixed = carried_out(context, fixes(context)[1])
 
     read_now = node(fixed, "y").input[1]
     assert (constant(fixed, read_now, 1).shape, attributes(fixed, read_now)) == ((), {})
@@ -101,7 +101,7 @@ def test_a_weight_that_no_kernel_quantizes_is_left_alone(kind: int, word: str):
     weight.CopyFrom(tensor("w", np.ones((4, 2)), kind))
     context = read(proto)
 
-    assert refusal(context, fixes(context)[0]) == f"the weight is {word}"
+    assert refusal(context, fixes(context)[1]) == f"the weight is {word}"
 
 
 @pytest.mark.parametrize("kind", [T.FLOAT16, T.BFLOAT16])
@@ -110,7 +110,7 @@ def test_scales_have_the_type_of_the_weight(kind: int):
     (weight,) = [each for each in proto.graph.initializer if each.name == "w"]
     weight.CopyFrom(tensor("w", np.ones((4, 2)), kind))
     context = read(proto)
-    fixed = carried_out(context, fixes(context)[0])
+    fixed = carried_out(context, fixes(context)[1])
 
     assert constant(fixed, node(fixed, "y").input[1], 1).dtype == onnx.helper.tensor_dtype_to_np_dtype(kind)
 
@@ -122,7 +122,7 @@ def test_the_operator_reads_what_stands_in_front_of_the_pair():
 
     assert node(fixed, "y").input[0] == "x"
     np.testing.assert_allclose(
-        ort_outputs(fixed, {"x": x})["y"], x @ np.float32([[1, -2], [3, 0.5], [-0.25, 6], [7, -8]]), rtol=1e-5
+        ort_outputs(fixed, {"x": x})["y"], x @ np.float32([[1, -2], [3, 0.3], [-0.7, 6], [7, -8]]), rtol=1e-5
     )
 
 
@@ -159,3 +159,14 @@ def test_a_second_activation_can_only_lose_its_pair():
 
     assert fix.description == "takes the pair away from input 1"
     assert list(node(fixed, "y").input) == ["w", "x"]
+
+
+def test_a_weight_that_consists_of_codes_and_scales_is_stored_as_those_and_no_other_weight_is():
+    context = left()
+    assert refusal(context, fixes(context)[0]) == "the weight does not consist of int8 codes times scales"
+
+    context = left(weight="float[4,2] w = {31.75, 63.5, -1, 2, 3, -7, 0.25, 0}")
+    fixed = carried_out(context, fixes(context)[0])
+    read_now = node(fixed, "y").input[1]
+    np.testing.assert_array_equal(constant(fixed, read_now, 0), [[127, 127], [-4, 4], [12, -14], [1, 0]])
+    np.testing.assert_array_equal(constant(fixed, read_now, 1), np.float32([0.25, 0.5]))
