@@ -28,7 +28,7 @@ from qdqtool.graph.index.tensorrt_operators import (
 )
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
-from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, REAL_TYPES, Array
+from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, FLOAT64, REAL_TYPES, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
@@ -81,7 +81,10 @@ def _fp4_dynamic(given: Attributes, inputs: Inputs) -> tuple[Array, ...]:
     data, blocks = _data(inputs), Blocked(given.get("axis", 1), given.get("block_size") or FP4_BLOCK)
     inner = QuantScheme(_known(TensorProto.FLOAT8E4M3FN), PerTensor())
     scheme = QuantScheme(_known(TensorProto.FLOAT4E2M1), blocks, scale_scheme=inner)
-    outer = _scale(inputs).astype(FLOAT32).reshape(())
+    outer = _scale(inputs).astype(FLOAT32)
+    if outer.size != 1:
+        raise ArgumentError(f"its scale of scales has {outer.size} elements; legal: one")
+    outer = outer.reshape(())
     scale = scale_from_tensor(data, scheme, outer=QuantParams(inner, outer)).scale
     return quantize(data, scale, scheme.format, blocks), quantize(scale, outer, inner.format, inner.granularity)
 
@@ -89,14 +92,16 @@ def _fp4_dynamic(given: Attributes, inputs: Inputs) -> tuple[Array, ...]:
 def _dynamic(given: Attributes, inputs: Inputs) -> tuple[Array, ...]:
     data, fmt = _data(inputs), _format(given, "output_type", TensorProto.FLOAT8E4M3FN)
     shape = _block_shape(given, data)
-    counts = [-(-size // block) for size, block in zip(data.shape, shape, strict=True)]
+    counts = _counts(shape, data.shape)
     whole = [(0, count * block - size) for size, count, block in zip(data.shape, counts, shape, strict=True)]
     # The dimensions of the blocks and those inside a block alternate.
     parts = [extent for pair in zip(counts, shape, strict=True) for extent in pair]
-    largest = np.abs(np.pad(data.astype(FLOAT32), whole)).reshape(parts).max(axis=tuple(range(1, len(parts), 2)))
-    scale = np.where(largest > 0, largest / np.float32(fmt.high), np.float32(1))
-    codes = quantize(data, _spread(scale, shape, data.shape), fmt, ONE_EACH)
-    return codes, scale.astype(_dtype(given, "scale_type", TensorProto.FLOAT))
+    magnitudes = np.abs(data.astype(FLOAT32))
+    magnitudes[~np.isfinite(magnitudes)] = 0
+    largest = np.pad(magnitudes, whole).reshape(parts).max(axis=tuple(range(1, len(parts), 2)), initial=0)
+    real = np.where(largest > 0, largest / np.float32(fmt.high), np.float32(1))
+    scale = real.astype(_dtype(given, "scale_type", TensorProto.FLOAT))
+    return quantize(data, _spread(scale, shape, data.shape), fmt, ONE_EACH), scale
 
 
 def _block_quantize(given: Attributes, inputs: Inputs) -> tuple[Array, ...]:
@@ -117,7 +122,7 @@ def _data(inputs: Inputs) -> Array:
 
 def _codes(inputs: Inputs) -> Array:
     codes = _data(inputs)
-    if codes.dtype in REAL_TYPES:
+    if codes.dtype in {*REAL_TYPES, FLOAT64}:
         raise ArgumentError(f"it reads {codes.dtype} values, not codes: an unfinished export of Model Optimizer?")
     return codes
 
@@ -139,7 +144,7 @@ def _read(data: Array, scale: Array, given: Attributes) -> Granularity:
         return PerTensor()
     if scale.ndim == 1 and data.ndim > 1:
         return PerAxis(given.get("axis", 1))
-    if scale.ndim != data.ndim:
+    if scale.ndim != data.ndim or 0 in scale.shape:
         raise ArgumentError(f"scale has shape {list(scale.shape)}, data {list(data.shape)}")
     pairs = list(zip(data.shape, scale.shape, strict=True))
     axis = next((axis for axis, (size, count) in enumerate(pairs) if size != count), data.ndim - 1)
@@ -147,17 +152,27 @@ def _read(data: Array, scale: Array, given: Attributes) -> Granularity:
 
 
 def _block_shape(given: Attributes, data: Array) -> tuple[int, ...]:
-    """Return the extents of a block; -1 stands for the whole dimension."""
+    """Return the extents of a block within the data; -1 stands for the whole dimension."""
     shape = given.get("block_shape") or ()
     if len(shape) != data.ndim:
         raise ArgumentError(f"block_shape is {list(shape)}, and the data has {data.ndim} dimensions")
     if any(block < 1 and block != -1 for block in shape):
         raise ArgumentError(f"block_shape is {list(shape)}; legal: extents from 1, and -1 for a whole dimension")
-    return tuple(size if block == -1 else block for block, size in zip(shape, data.shape, strict=True))
+    sizes = [max(size, 1) for size in data.shape]
+    return tuple(size if block == -1 else min(block, size) for block, size in zip(shape, sizes, strict=True))
+
+
+def _counts(block_shape: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return how many blocks each axis has; the last one may be shorter."""
+    return tuple(-(-size // block) for block, size in zip(block_shape, shape, strict=True))
 
 
 def _spread(scale: Array, block_shape: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """Repeat each scale for the elements of its block; the last block of an axis may be shorter."""
+    """Repeat each scale for the elements of its block."""
+    needed = _counts(block_shape, shape)
+    if scale.shape != needed:
+        words = f"blocks {list(block_shape)} of data {list(shape)} need {list(needed)}"
+        raise ArgumentError(f"scale has shape {list(scale.shape)}, and {words}")
     for axis, block in enumerate(block_shape):
         scale = np.repeat(scale, block, axis=axis)
     return scale[tuple(map(slice, shape))]
