@@ -71,6 +71,33 @@ def test_wrapped_infinite_quotients_of_float16_are_named_and_left_out(tmp_path: 
     assert any("2^31" in fault.fault for fault in report.known_faults)
 
 
+def test_operators_of_tensorrt_are_evaluated_and_counted_apart() -> None:
+    model = text_model(
+        """
+        <ir_version: 11, opset_import: ["": 23, "trt": 1]>
+        g (float[4,32] x) => (float[4,32] y)
+        {
+          p, e = trt.TRT_MXFP8DynamicQuantize (x)
+          d = trt.TRT_MXFP8DequantizeLinear (p, e)
+          q = trt.TRT_FP8QuantizeLinear (d, s)
+          r = trt.TRT_FP8DequantizeLinear (q, s)
+          y = Relu (r)
+        }
+        """,
+        constant("s", 0.01),
+    )
+    report = check_model(model, data=DataRequest(samples=2))
+    assert report.passed, report.failures
+    assert (report.qdq.total, report.qdq.checked, report.qdq.own) == (2, 0, 2)
+    assert {node.evaluated_by for node in report.evaluated} == {"qdqtool"}
+    assert {node.node for node in report.evaluated} == {
+        "TRT_MXFP8DynamicQuantize -> p",
+        "TRT_MXFP8DequantizeLinear -> d",
+        "TRT_FP8QuantizeLinear -> q",
+        "TRT_FP8DequantizeLinear -> r",
+    }
+
+
 BLOCKED_AND_PER_AXIS = """
 <ir_version: 10, opset_import: ["": 21]>
 g (float[4,6] x) => (float[4,3] y)

@@ -13,6 +13,7 @@ from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.running.ort_cpu import Session
+from qdqtool.running.ort_errors import RunError
 from qdqtool.running.own_evaluator import SplitSession, open_session
 from qdqtool.running.own_support import Split, plan_split
 
@@ -208,6 +209,88 @@ def test_bfloat16_nodes_run_in_float32_and_are_rounded() -> None:
         {"x": X.astype(bf16).astype(np.float32)},
     )[0].astype(bf16)
     assert actual.tobytes() == (products.astype(np.float32) * 2).astype(bf16).tobytes()
+
+
+OF_TENSORRT = """
+<ir_version: 11, opset_import: ["": 23, "trt": 1]>
+g (float[4,32] x) => (float[4,8] y, float[4,8] z)
+{
+  q, b = trt.TRT_FP4DynamicQuantize <axis = -1, block_size = 16> (x, g)
+  bd = DequantizeLinear (b, g)
+  d = DequantizeLinear <axis = -1, block_size = 16> (q, bd)
+  wf = DequantizeLinear (wsq, g)
+  w = DequantizeLinear <axis = 0, block_size = 16> (wq, wf)
+  m = MatMul (d, w)
+  y = Relu (m)
+  r = Neg (x)
+  p, e = trt.TRT_MXFP8DynamicQuantize (r)
+  pd = trt.TRT_MXFP8DequantizeLinear (p, e)
+  v = trt.TRT_MXFP8DequantizeLinear <axis = 0> (vq, ve)
+  n = MatMul (pd, v)
+  f = trt.TRT_FP8QuantizeLinear (n, s)
+  z = trt.TRT_FP8DequantizeLinear (f, s)
+}
+"""
+FP8, FP4 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float4_e2m1fn)
+
+
+def test_nvfp4_and_mxfp8_as_tensorrt_computes_them_among_other_nodes() -> None:
+    rng = np.random.default_rng(2)
+    model = text_model(
+        OF_TENSORRT,
+        constant("g", 0.004),
+        constant("wsq", rng.uniform(10, 300, (2, 8)), T.FLOAT8E4M3FN),
+        constant("wq", rng.uniform(-6, 6, (32, 8)), T.FLOAT4E2M1),
+        constant("vq", rng.uniform(-400, 400, (32, 8)), T.FLOAT8E4M3FN),
+        constant("ve", rng.integers(115, 122, (1, 8)), T.UINT8),
+        constant("s", 0.25),
+    )
+    inner = ("q", "b", "d", "w", "p", "e", "pd", "v", "m", "n", "f")
+    for name in inner:
+        model.proto.graph.output.append(onnx.ValueInfoProto(name=name))
+    actual = evaluate(model, {"x": X})
+    stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.proto.graph.initializer}
+
+    g = np.float32(0.004)
+    amax = np.abs(X).reshape(4, 2, 16).max(2)
+    b = (amax / np.float32(6) / g).astype(FP8)
+    scale = (b.astype(np.float32) * g).repeat(16, 1)
+    q = np.clip(X / scale, -6, 6).astype(FP4)
+    w = stored["wq"].astype(np.float32) * (stored["wsq"].astype(np.float32) * g).repeat(16, 0)
+    e = np.ceil(np.log2(amax.max(1, keepdims=True).astype(np.float64) / 448))
+    p = (-X / np.exp2(e).astype(np.float32)).astype(FP8)
+    v = stored["vq"].astype(np.float32) * np.exp2(stored["ve"].astype(np.float32) - 127)
+    expected = {
+        "q": q,
+        "b": b,
+        "d": q.astype(np.float32) * scale,
+        "w": w,
+        "p": p,
+        "e": (e + 127).astype(np.uint8),
+        "pd": p.astype(np.float32) * np.exp2(e).astype(np.float32),
+        "v": v,
+        "f": np.clip(actual["n"] / np.float32(0.25), -448, 448).astype(FP8),
+    }
+    for name, array in expected.items():
+        assert actual[name].dtype == array.dtype
+        assert actual[name].tobytes() == array.tobytes()
+    # sums of 32 products of float32 in another order
+    np.testing.assert_allclose(actual["m"], expected["d"] @ w, rtol=2e-6, atol=2e-5)
+    np.testing.assert_allclose(actual["n"], expected["pd"] @ v, rtol=2e-6, atol=2e-5)
+    assert np.array_equal(actual["y"], np.maximum(actual["m"], 0))
+    assert np.array_equal(actual["z"], actual["f"].astype(np.float32) * np.float32(0.25))
+
+
+def test_an_operator_of_tensorrt_that_reads_no_codes_says_so() -> None:
+    model = text_model(
+        """
+        <ir_version: 11, opset_import: ["": 23, "trt": 1]>
+        g (float[4,32] x) => (float[4,32] y) { y = trt.TRT_MXFP8DequantizeLinear (x, e) }
+        """,
+        constant("e", 127, T.UINT8),
+    )
+    with pytest.raises(RunError, match=r"TRT_MXFP8DequantizeLinear node .* it reads float32 values, not codes"):
+        evaluate(model, {"x": X})
 
 
 @pytest.mark.parametrize(
