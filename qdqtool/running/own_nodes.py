@@ -59,7 +59,7 @@ def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> tuple[Array, 
             return (_evaluate_qdq(entry, read),)
         arrays = [read(value) if value is not None else None for value in _inputs(node)]
         if tensorrt_operators.is_evaluated(node.proto):
-            return tensorrt_operators.evaluate(node.proto, arrays)
+            return tensorrt_operators.evaluate(node.proto, arrays, node.scope.opset)
         if qonnx_operators.is_evaluated(node.proto):
             return qonnx_operators.evaluate(node.proto, arrays)
         return (fold_node(node, arrays),)

@@ -14,6 +14,7 @@ from onnx import TensorProto
 
 from qdqtool import formats
 from qdqtool.errors import ArgumentError
+from qdqtool.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.graph.index.tensorrt_operators import (
     BLOCK_DEQUANTIZE,
     BLOCK_QUANTIZE,
@@ -44,19 +45,23 @@ def is_evaluated(node: onnx.NodeProto) -> bool:
     return node.op_type in _EVALUATED
 
 
-def evaluate(node: onnx.NodeProto, inputs: Inputs) -> tuple[Array, ...]:
+def evaluate(node: onnx.NodeProto, inputs: Inputs, opset: int) -> tuple[Array, ...]:
     """Return the outputs of a node.
 
     Args:
         node: The node; the domain does not matter.
         inputs: Its inputs; None for an absent one.
+        opset: The version of the default domain, which the parser asks for the axis that Q and DQ leave out.
 
     Raises:
         ArgumentError: An input or attribute is absent, or does not fit.
     """
     if not inputs or inputs[0] is None:
         raise ArgumentError("its data is absent")
-    return _EVALUATED[node.op_type](attributes_of(node), inputs)
+    given = attributes_of(node)
+    if node.op_type in {MX_QUANTIZE, MX_DEQUANTIZE}:
+        given.setdefault("axis", 1 if opset >= FIRST_OPSET_WITH_AXIS else 0)
+    return _EVALUATED[node.op_type](given, inputs)
 
 
 def _mx_quantize(given: Attributes, inputs: Inputs) -> tuple[Array, ...]:
@@ -143,7 +148,7 @@ def _read(data: Array, scale: Array, given: Attributes) -> Granularity:
     if scale.size == 1:
         return PerTensor()
     if scale.ndim == 1 and data.ndim > 1:
-        return PerAxis(given.get("axis", 1))
+        return PerAxis(given["axis"])
     if scale.ndim != data.ndim or 0 in scale.shape:
         raise ArgumentError(f"scale has shape {list(scale.shape)}, data {list(data.shape)}")
     pairs = list(zip(data.shape, scale.shape, strict=True))

@@ -35,11 +35,11 @@ RNG = np.random.default_rng(11)
 Index = tuple[int, ...]
 
 
-def run(op_type: str, *inputs: np.ndarray | None, **attributes: object) -> tuple[np.ndarray, ...]:
+def run(op_type: str, *inputs: np.ndarray | None, opset: int = 21, **attributes: object) -> tuple[np.ndarray, ...]:
     names = [f"i{position}" if array is not None else "" for position, array in enumerate(inputs)]
     node = helper.make_node(op_type, names, ["a", "b"], domain="trt", **attributes)
     assert is_evaluated(node)
-    return evaluate(node, inputs)
+    return evaluate(node, inputs, opset)
 
 
 def bits(array: np.ndarray) -> np.ndarray:
@@ -288,6 +288,18 @@ def test_mxfp8_there(shape: Index, attributes: dict[str, int], place: Callable[[
         scale = np.asarray(scales)[place(index)]
         step = Real(Fraction(2) ** (int(scale) - 127)) if stored == "exponents" else real(scale)
         assert bits(codes)[index] == quantize_one(real(data[index]), step, "float8e4m3fn")
+
+
+@pytest.mark.parametrize(("opset", "axis"), [(12, 0), (13, 1)])
+def test_the_axis_that_is_left_out_depends_on_the_opset(opset: int, axis: int):
+    codes, scales = RNG.choice(ALL_CODES, (3, 3)).view(FP8), exponents((3,))
+    (values,) = run("TRT_MXFP8DequantizeLinear", codes, scales, opset=opset)
+    (expected,) = run("TRT_MXFP8DequantizeLinear", codes, scales, axis=axis)
+    (there,) = run("TRT_MXFP8QuantizeLinear", expected, scales, opset=opset)
+    (again,) = run("TRT_MXFP8QuantizeLinear", expected, scales, axis=axis)
+
+    assert values.tobytes() == expected.tobytes()
+    assert there.tobytes() == again.tobytes()
 
 
 def test_exponents_reach_from_the_least_to_nan():
