@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.rules.fixes.reblock import PER_AXIS, REBLOCKED, SPLIT, reblock_fixes
+from qdqtool.rules.fixes.reblock import FITTED, PER_AXIS, REBLOCKED, SPLIT, reblock_fixes
 from qdqtool.rules.fixes.scalar_scale import SCALAR, scalar_fixes
 from qdqtool.rules.support.blocks import Blocks, blocks
 from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
@@ -26,8 +26,11 @@ class BlockShape(Rule):
     code = "QA203"
     name = "axis.block-shape"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "make blocks of the second to last axis (the rows of a MatMul weight), padded to whole blocks"
-    offers = (SCALAR, PER_AXIS, SPLIT, REBLOCKED)
+    remedy = (
+        "make blocks of the second to last axis (the rows of a MatMul weight), padded to whole blocks;"
+        " `qdqtool normalize MODEL -o OUT` writes the axis where only that is wrong"
+    )
+    offers = (SCALAR, PER_AXIS, FITTED, SPLIT, REBLOCKED)
     VALID = (
         Example(
             "blocks of 2 rows",

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 
 from qdqtool.findings import Extent
-from qdqtool.rules.fixes.reblock import PER_AXIS, REBLOCKED, SIZED, SPLIT, one_block_fixes, reblock_fixes
+from qdqtool.rules.fixes.reblock import FITTED, PER_AXIS, REBLOCKED, SIZED, SPLIT, one_block_fixes, reblock_fixes
 from qdqtool.rules.fixes.scalar_scale import SCALAR, scalar_fixes
 from qdqtool.rules.support.blocks import Blocks, blocks, vector_blocks
 from qdqtool.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Rule, impacts
@@ -30,7 +30,7 @@ class BlockSize(Rule):
     name = "axis.block-size"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=SILENT)
     remedy = "set block_size to the extent divided by the number of blocks; pad the axis where it does not divide"
-    offers = (SCALAR, PER_AXIS, SIZED, SPLIT, REBLOCKED)
+    offers = (SCALAR, PER_AXIS, FITTED, SIZED, SPLIT, REBLOCKED)
     VALID = (
         Example(
             "two blocks of 2",

@@ -18,30 +18,44 @@ from qdqtool.rules.support.rule_context import Array
 
 SIZED = Offer("safe", "writes the block_size that the extents say")
 SPLIT = Offer("safe", "splits the blocks into smaller ones that divide the axis, with the same scales")
+FITTED = Offer("safe", "writes the one axis that the block scales divide, with the block_size that the extents say")
 PER_AXIS = Offer("safe", "writes one block of a matrix as what it is: a scale for each index of the other axis")
 REBLOCKED = Offer("unsafe", "quantizes the weight again in blocks that divide the axis")
 
 
 def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
-    """Return the fixes for scales whose last block is shorter than the others."""
-    if len(found.blocked) != 1:
+    """Return the fixes for scales of another axis than the node names, or whose last block is shorter than others."""
+    # TensorRT refuses blocks on any axis but the last two.
+    if len(found.blocked) != 1 or found.blocked[0] < len(found.shape) - 2:
         return ()
     (axis,) = found.blocked
     entry, extent, count = found.entry, found.shape[axis], found.scale[axis]
     low, high = found.legal_sizes
-    # TensorRT refuses blocks on any axis but the last two.
-    if axis < len(found.shape) - 2:
-        return ()
     if count == 1 and len(found.shape) == 2:
         return one_block_fixes(found)
+    if entry.axis % len(found.shape) != axis:
+        return _axis_fixes(found)
     if entry.block_size == 0 and not extent % count:
         return (Fix(SIZED, f"writes block_size = {extent // count}", partial(_size, entry, extent // count)),)
-    if not low <= entry.block_size <= high or entry.axis % len(found.shape) != axis:
+    if not low <= entry.block_size <= high:
         return ()
     split, other = math.gcd(entry.block_size, extent), _divisor(extent, entry.block_size)
     exact = Fix(SPLIT, f"splits blocks of {entry.block_size} into blocks of {split}", partial(_split, found, split))
     again = Fix(REBLOCKED, f"quantizes again in blocks of {other}", partial(_again, entry, axis, other))
     return (exact, again) if split > 1 else (again,)
+
+
+def _axis_fixes(found: Blocks) -> tuple[Fix, ...]:
+    """Return the fix that writes the axis which the scales divide, as no other one can be meant."""
+    (axis,) = found.blocked
+    extent, count, size = found.shape[axis], found.scale[axis], found.entry.block_size
+    low, high = found.legal_sizes
+    if not low <= size <= high:
+        if extent % count:
+            return ()
+        size = extent // count
+    words = f"writes axis = {axis} and block_size = {size}: the scale fits no other axis"
+    return (Fix(FITTED, words, partial(_fit, found.entry, axis, size)),)
 
 
 def one_block_fixes(found: Blocks) -> tuple[Fix, ...]:
@@ -54,6 +68,11 @@ def one_block_fixes(found: Blocks) -> tuple[Fix, ...]:
 def _divisor(extent: int, size: int) -> int:
     """Return the largest divisor of ``extent`` from 2 to ``size``, else the extent itself."""
     return next((each for each in range(min(size, extent), 1, -1) if not extent % each), extent)
+
+
+def _fit(entry: QdqNode, axis: int, size: int, draft: Draft) -> None:
+    draft.set_attribute(entry.node, "axis", axis)
+    draft.set_attribute(entry.node, "block_size", size)
 
 
 def _size(entry: QdqNode, size: int, draft: Draft) -> None:

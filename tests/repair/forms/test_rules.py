@@ -7,6 +7,7 @@ from qdqtool import rules
 from qdqtool.graph.model import Model
 from qdqtool.repair.fix_loop import Proposal
 from qdqtool.repair.forms import (
+    block_axis,
     clipped_codes,
     computed_scale,
     find_all,
@@ -19,6 +20,7 @@ from qdqtool.repair.forms import (
 from qdqtool.rules import RuleContext
 
 FORMS = {
+    "block-axis": (block_axis, ["QA203"]),
     "clipped-codes": (clipped_codes, ["QS007"]),
     "computed-scale": (computed_scale, ["QP111", "QP107"]),
     "float-bias": (float_bias, ["QL301"]),

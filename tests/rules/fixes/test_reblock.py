@@ -9,12 +9,14 @@ from onnx import TensorProto as T
 from support.corpus._case import graph_model, tensor
 from support.corpus._case import node as made
 from support.fixing import assert_same_bits, attributes, carried_out, constant, descriptions, read, refusal
+from support.ort_verdict import ort_outputs
 
 from qdqtool.rules import Fix, RuleContext
 from qdqtool.rules.fixes.reblock import reblock_fixes
 from qdqtool.rules.support.blocks import blocks
 
 Shape = tuple[int, ...]
+ALONE = "the scale fits no other axis"
 
 
 def weight(shape: Shape, scale: Shape, axis: int, size: int, *, zero_point: bool = True) -> RuleContext:
@@ -46,7 +48,12 @@ def fixes(context: RuleContext) -> tuple[Fix, ...]:
         ((9, 2), (2, 2), 0, 6, ["splits blocks of 6 into blocks of 3", "quantizes again in blocks of 3"]),
         ((6, 2), (2, 2), 0, 6, []),
         ((6, 2), (2, 2), 0, 2, []),
-        ((6, 2), (2, 2), 1, 4, []),
+        ((6, 2), (2, 2), 1, 4, [f"writes axis = 0 and block_size = 4: {ALONE}"]),
+        ((6, 2), (2, 2), -1, 0, [f"writes axis = 0 and block_size = 3: {ALONE}"]),
+        ((2, 6), (2, 2), 0, 3, [f"writes axis = 1 and block_size = 3: {ALONE}"]),
+        ((2, 6), (2, 2), 0, 6, [f"writes axis = 1 and block_size = 3: {ALONE}"]),
+        ((5, 2), (2, 2), 1, 0, []),
+        ((6, 2, 2), (3, 2, 2), 1, 2, []),
         ((4, 2), (1, 2), 0, 4, ["writes the one block as scales on axis 1"]),
         ((4, 2), (4, 1), 1, 2, ["writes the one block as scales on axis 0"]),
         ((4, 2), (1, 2), 0, 0, ["writes the one block as scales on axis 1"]),
@@ -116,3 +123,17 @@ def test_scales_that_a_caller_gives_are_not_split(name: str, shape: Shape, scale
     context = read(proto)
 
     assert refusal(context, fixes(context)[0]) == f"'{name}' is not constant"
+
+
+@pytest.mark.parametrize(("axis", "size"), [(1, 0), (1, 2), (-1, 128)])
+def test_the_axis_that_the_scales_divide_is_written(axis: int, size: int):
+    context = weight((4, 2), (2, 2), axis, size)
+    (fix,) = fixes(context)
+    fixed = carried_out(context, fix)
+
+    assert attributes(fixed, "d") == {"axis": 0, "block_size": 2}
+    codes, scale, zero = (
+        onnx.numpy_helper.to_array(each).astype(np.float64) for each in context.model.proto.graph.initializer
+    )
+    (found,) = ort_outputs(fixed, {}).values()
+    np.testing.assert_array_equal(found, (codes - zero.repeat(2, 0)) * scale.repeat(2, 0))
