@@ -1,15 +1,17 @@
 """QP102: zero points that are not zero where the target has symmetric kernels only."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from qdqtool import ops
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import Value
 from qdqtool.rules.fixes.float_constant import FLOAT
 from qdqtool.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.rules.support.extents import of_values
 from qdqtool.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
-from qdqtool.rules.support.rule_context import RuleContext, as_reals
+from qdqtool.rules.support.rule_context import MAX_STEPS, RuleContext, as_reals
 from qdqtool.rules.support.words import kind, offenders, short
 from qdqtool.targets import Target
 
@@ -30,7 +32,10 @@ class ZeroPointValue(Rule):
     code = "QP102"
     name = "parameters.zero-point-value"
     affects = impacts(onnx=SILENT, ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "quantize symmetrically (in ONNX Runtime: ActivationSymmetric and WeightSymmetric, type QInt8)"
+    remedy = (
+        "quantize symmetrically (in ONNX Runtime: ActivationSymmetric and WeightSymmetric, type QInt8); where inputs or"
+        " outputs are codes, convert with float ones (in TensorFlow Lite: inference_input_type, inference_output_type)"
+    )
     offers = (EXACT, SYMMETRIC, FLOAT)
     VALID = (
         Example(
@@ -94,7 +99,8 @@ class ZeroPointValue(Rule):
             # DQ when it runs.
             ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
             yield Fault(
-                message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {offenders(values, bad)}",
+                message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {offenders(values, bad)}"
+                f"{_at_the_boundary(entry)}",
                 node=entry.node,
                 tensor=entry.zero_point,
                 found=offenders(values, bad),
@@ -103,6 +109,36 @@ class ZeroPointValue(Rule):
                 impact=SILENT if ignored else None,
                 fixes=symmetric_fixes(context, entry),
             )
+
+
+def _at_the_boundary(entry: QdqNode) -> str:
+    """Return words for codes that are an input or output of the model, whose meaning no fix may change; else none."""
+    end = _followed(entry.output, _behind) if entry.is_quantize else _followed(entry.data, _in_front)
+    if end is None or end.scope.path or end.initializer is not None:
+        return ""
+    side = "output" if entry.is_quantize else "input"
+    at_the_end = end.is_output if entry.is_quantize else end.is_input
+    return f", and its codes are the {side} '{end.name}' of the model" if at_the_end else ""
+
+
+def _followed(value: Value | None, step: Callable[[Value], Value | None]) -> Value | None:
+    """Return the last tensor that holds the same codes, moved at most."""
+    for _ in range(MAX_STEPS):
+        following = step(value) if value is not None else None
+        if following is None:
+            break
+        value = following
+    return value
+
+
+def _behind(value: Value) -> Value | None:
+    reader = value.uses[0].node if len(value.uses) == 1 and not value.is_output else None
+    return reader.output() if reader is not None and ops.moves_codes(reader) else None
+
+
+def _in_front(value: Value) -> Value | None:
+    maker = value.producer
+    return maker.input(0) if maker is not None and ops.moves_codes(maker) else None
 
 
 def _must_be_zero(entry: QdqNode, target: Target) -> bool:

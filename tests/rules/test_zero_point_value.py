@@ -42,7 +42,12 @@ def test_where_zero_points_have_to_be_0(kind: int, target: str, *, quantize: boo
     context = model(kind, 1, quantize=quantize)
     found = [(finding.message, finding.expected) for finding, _ in located(CODE, context, target)]
     judged = KINDS[kind] in SYMMETRIC[target] or (target == "tensorrt" and quantize)
-    message = f"zero point 'z' of this {'Q' if quantize else 'DQ'} is 1"
+    ends = (
+        ", and its codes are the output 'y' of the model"
+        if quantize
+        else ", and its codes are the input 'x' of the model"
+    )
+    message = f"zero point 'z' of this {'Q' if quantize else 'DQ'} is 1{ends}"
 
     assert found == ([(message, f"0 for {KINDS[kind]}")] if judged else [])
     assert located(CODE, model(kind, 0, quantize=quantize), target) == []
@@ -55,3 +60,23 @@ def test_where_zero_points_have_to_be_0(kind: int, target: str, *, quantize: boo
 )
 def test_every_zero_point_is_looked_at(zeros: list[int], found: str | None):
     assert [finding.found for finding, _ in located(CODE, model(T.INT8, zeros, quantize=True))] == [found] * bool(found)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("t = Transpose (i) y = DequantizeLinear (t, s, z)", ", and its codes are the input 'i' of the model"),
+        ("k = Identity (c) y = DequantizeLinear (k, s, z)", ""),
+        ("k = Neg (i) y = DequantizeLinear (k, s, z)", ""),
+        ("o = QuantizeLinear (x, s, z)", ", and its codes are the output 'o' of the model"),
+        ("q = QuantizeLinear (x, s, z) o = Transpose (q)", ", and its codes are the output 'o' of the model"),
+        ("q = QuantizeLinear (x, s, z) p = Identity (q) o = Neg (p)", ""),
+    ],
+)
+def test_codes_that_are_an_input_or_output_are_named(body: str, words: str):
+    context = read(
+        "agraph (float[2,2] x, int8[2,2] i) => (int8[2,2] o) <float s = {1}, int8 z = {3}, int8[2,2] c = {1,2,3,4}> {"
+        + body
+        + "}"
+    )
+    assert {finding.message.partition(" is 3")[2] for finding, _ in located(CODE, context)} == {words}

@@ -48,7 +48,7 @@ class CodeGroup:
 
     def _add(self, value: Value) -> Iterable[Value | None]:
         if value.is_output or (value.is_input and value.initializer is None):
-            raise UnfitError(f"the codes '{value.name}' are an input or output")
+            raise UnfitError(f"the codes '{value.name}' are an input or output, whose meaning a fix must not change")
         found: list[Value | None] = []
         if self.context.constants.direct(value) is not None:
             self.constants.append(value)
