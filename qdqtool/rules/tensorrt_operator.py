@@ -12,9 +12,6 @@ from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.tensorrt_operands import Wrong
 from qdqtool.targets import Target
 
-PLACEHOLDERS = frozenset({"TRT_FP4QDQ", "TRT_INT8QuantizeLinear", "TRT_INT8DequantizeLinear"})
-"""Names that look like operators of the parser. Model Optimizer writes the first, and replaces it after the export."""
-
 HEADER = '<ir_version: 11, opset_import: ["": 23, "trt": 1]>'
 FP4 = f"""
             {HEADER}
@@ -64,7 +61,10 @@ class TensorrtOperator(Rule):
     code = "QT416"
     name = "target.tensorrt-operator"
     affects = impacts(tensorrt=REFUSED)
-    remedy = "write what the message names; a placeholder is replaced by Model Optimizer's own export functions"
+    remedy = (
+        "write what the message names; the exporters of modelopt.onnx.export, such as NVFP4QuantExporter, finish an"
+        " export with placeholders or with weights in float"
+    )
     VALID = (
         Example("NVFP4", FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4), targets=TARGETS),
         Example("NVFP4 of an open batch", FP4 % ("N,64", "N,64", ONE_SCALE, NVFP4), targets=TARGETS),
@@ -120,7 +120,14 @@ class TensorrtOperator(Rule):
         """Look at every such node, by its name alone, as the parser does."""
         del target
         for node in context.nodes:
-            for wrong in _wrongs(context, node):
+            if node.op_type in names.PLACEHOLDERS:
+                yield Fault(
+                    message=f"{node.op_type} is a placeholder, and no operator of TensorRT",
+                    node=node,
+                    found=node.op_type,
+                    expected="what Model Optimizer makes of it after the export",
+                )
+            for wrong in CHECKS.get(node.op_type, _nothing)(context, node):
                 yield Fault(
                     message=f"{node.op_type} has {wrong.found}; TensorRT takes {wrong.expected}",
                     node=node,
@@ -129,12 +136,10 @@ class TensorrtOperator(Rule):
                 )
 
 
-def _wrongs(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    if node.op_type in PLACEHOLDERS:
-        yield Wrong(f"the name {node.op_type}", "no operator of that name")
-    check = CHECKS.get(node.op_type)
-    if check is not None:
-        yield from check(context, node)
+def _nothing(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
+    """Yield nothing: of another operator."""
+    del context, node
+    return iter(())
 
 
 CHECKS: Mapping[str, Callable[[RuleContext, NodeView], Iterator[Wrong]]] = {

@@ -16,6 +16,7 @@ from qdqtool.graph.edits.edit import NodeKey
 from qdqtool.graph.index.constants import FOLDABLE
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.tensorrt_operators import PLACEHOLDERS
 from qdqtool.graph.index.view import GraphView, NodeView
 from qdqtool.graph.scope import node_bodies
 from qdqtool.running import qonnx_operators, tensorrt_operators
@@ -72,6 +73,7 @@ def plan_split(index: ModelIndex) -> Split | None:
         CapabilityError: A node can be run by neither.
     """
     main = index.view.main
+    _refuse_placeholders(index.view)
     known = {name: found for name, value in main.values.items() if (found := index.elem_type(value))}
     own = {
         entry.node.key: OwnNode(entry.node, entry, reason)
@@ -90,6 +92,19 @@ def plan_split(index: ModelIndex) -> Split | None:
         return None
     _check_schemas(index.view, own)
     return Split(own, widened, known, index)
+
+
+def _refuse_placeholders(view: GraphView) -> None:
+    functions = {function.name for function in view.model.proto.functions}
+    names = PLACEHOLDERS - functions
+    placeholder = next((node for node in view.nodes() if node.op_type in names), None)
+    if placeholder is not None:
+        raise CapabilityError(
+            f"node '{placeholder.label}' ({placeholder.op_type}) is a placeholder that nothing computes: the export is "
+            "not finished",
+            hint="export with Model Optimizer's get_onnx_bytes_and_metadata, or pass the file to an exporter of "
+            "modelopt.onnx.export, such as NVFP4QuantExporter",
+        )
 
 
 def why_unsupported(entry: QdqNode, index: ModelIndex) -> str | None:

@@ -47,6 +47,10 @@ LINEAR: Mapping[str, Linear] = {
 MX_QUANTIZE, MX_DEQUANTIZE = "TRT_MXFP8QuantizeLinear", "TRT_MXFP8DequantizeLinear"
 MX_DYNAMIC, FP4_DYNAMIC, DYNAMIC = "TRT_MXFP8DynamicQuantize", "TRT_FP4DynamicQuantize", "TRT_DynamicQuantize"
 BLOCK_QUANTIZE, BLOCK_DEQUANTIZE = "TRT_BlockQuantize", "TRT_BlockDequantize"
+PLACEHOLDERS = frozenset({"TRT_FP4QDQ", "TRT_INT8QuantizeLinear", "TRT_INT8DequantizeLinear"})
+"""Names that look like operators of the parser and are none. Model Optimizer's exports in PyTorch write the first for
+NVFP4, and its own functions replace it afterwards."""
+
 MAKES_SCALES = frozenset({MX_DYNAMIC, FP4_DYNAMIC, DYNAMIC})
 """Operators that compute scales from the data and return them beside the codes."""
 
