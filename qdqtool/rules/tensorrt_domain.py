@@ -4,10 +4,13 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
+import onnx
+from onnx import TensorProto
 
-from qdqtool import formats
+from qdqtool import formats, ops
 from qdqtool.graph.edits.edit import SetDomain, SetOperator
 from qdqtool.graph.index.qdq import QdqNode
+from qdqtool.graph.index.view import Value
 from qdqtool.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.rules.support.opsets import FIRST_OPSET_WITH_BLOCKS, needs
 from qdqtool.rules.support.rule import ADVICE, CAUTION, REFUSED, Example, Fault, Rule, impacts
@@ -99,13 +102,50 @@ def _write(entry: QdqNode, draft: Draft) -> None:
         SetOperator(scope.path, key, entry.standard_name),
         SetDomain(scope.path, key, ""),
     ]
-    if entry.is_quantize and entry.output is not None:
-        # Model Optimizer declares the codes of fp8 as uint8.
-        draft.set_type(entry.output, fmt.onnx_type)
+    if entry.is_quantize:
+        _declare_codes(entry, draft, fmt.onnx_type)
     if entry.scale_shape not in {(), (1,)}:
         draft.set_attribute(entry.node, "axis", entry.axis)
+        _state_blocks(entry, draft)
     if entry.is_quantize and entry.zero_point is None and entry.output_dtype is None:
         _state_type(entry, draft, max(needed, scope.opset))
+
+
+def _declare_codes(entry: QdqNode, draft: Draft, onnx_type: int) -> None:
+    """Correct the type that the model declares of codes, also behind operators that only move them.
+
+    Model Optimizer declares the codes of fp8 as uint8.
+    """
+    pending, seen = [entry.output], set[Value]()
+    while pending:
+        value = pending.pop()
+        if value is None or value in seen:
+            continue
+        seen.add(value)
+        declared = _declared_output_type(value)
+        if declared not in {TensorProto.UNDEFINED, onnx_type}:
+            raise UnfitError(f"its codes '{value.name}' are an output of type {kind(declared)}")
+        draft.set_type(value, onnx_type)
+        moved = (use.node for use in value.uses if use.index == 0 or use.node.is_op("Concat"))
+        pending += [node.output() for node in moved if ops.moves_codes(node) or node.is_op("Concat")]
+
+
+def _declared_output_type(value: Value) -> int:
+    """Return the type that a graph declares of an output; 0 for other tensors."""
+    container = value.scope.container
+    outputs = container.output if isinstance(container, onnx.GraphProto) else ()
+    return next((info.type.tensor_type.elem_type for info in outputs if info.name == value.name), 0)
+
+
+def _state_blocks(entry: QdqNode, draft: Draft) -> None:
+    """Write the block size that the parser infers from the shapes, if the node leaves it out."""
+    shape, scale = draft.context.data_shape(entry), entry.scale_shape
+    if entry.block_size or shape is None or scale is None or not 1 < len(scale) == len(shape):
+        return
+    extent, count = shape[entry.axis % len(shape)], scale[entry.axis % len(shape)]
+    if not isinstance(extent, int) or not isinstance(count, int) or not count:
+        raise UnfitError("the size of its blocks is unknown")
+    draft.set_attribute(entry.node, "block_size", -(-extent // count))
 
 
 def _state_type(entry: QdqNode, draft: Draft, opset: int) -> None:

@@ -78,7 +78,10 @@ def _evaluate_qdq(entry: QdqNode, read: Read) -> Array:
     if data is None or scale is None:
         raise ArgumentError("data or scale is absent")
     zero_point = read(entry.zero_point) if entry.zero_point is not None else None
-    granularity = granularity_of(entry, scale)
+    if entry.is_of_tensorrt and not entry.block_size:
+        granularity = tensorrt_operators.inferred_granularity(data, scale, entry.axis)
+    else:
+        granularity = granularity_of(entry, scale)
     if not entry.is_quantize:
         return dequantize(data, scale, granularity, zero_point, output_dtype=output_type_of(entry, scale))
     fmt = formats.by_onnx_type(entry.quantized_type or 0)

@@ -66,13 +66,20 @@ def evaluate(node: onnx.NodeProto, inputs: Inputs, opset: int) -> tuple[Array, .
 
 def _mx_quantize(given: Attributes, inputs: Inputs) -> tuple[Array, ...]:
     data, scale = _data(inputs), _powers(_scale(inputs))
-    return (quantize(data, scale, _format(given, "output_dtype", TensorProto.FLOAT8E4M3FN), _read(data, scale, given)),)
+    return (
+        quantize(
+            data,
+            scale,
+            _format(given, "output_dtype", TensorProto.FLOAT8E4M3FN),
+            inferred_granularity(data, scale, given["axis"]),
+        ),
+    )
 
 
 def _mx_dequantize(given: Attributes, inputs: Inputs) -> tuple[Array, ...]:
     codes, scale = _codes(inputs), _powers(_scale(inputs))
     made = _dtype(given, "output_dtype", TensorProto.FLOAT)
-    return (dequantize(codes, scale, _read(codes, scale, given), output_dtype=made),)
+    return (dequantize(codes, scale, inferred_granularity(codes, scale, given["axis"]), output_dtype=made),)
 
 
 def _mx_dynamic(given: Attributes, inputs: Inputs) -> tuple[Array, ...]:
@@ -143,17 +150,26 @@ def _powers(scale: Array) -> Array:
     return scale.view(FLOAT8E8M0) if scale.dtype == np.uint8 else scale
 
 
-def _read(data: Array, scale: Array, given: Attributes) -> Granularity:
-    """Return the granularity that the parser infers from the shapes alone: the block size is not read."""
+def inferred_granularity(data: Array, scale: Array, axis: int) -> Granularity:
+    """Return the granularity that the parser infers from the shapes alone: it does not read the block size.
+
+    Args:
+        data: The data or codes.
+        scale: Their scale.
+        axis: The axis of several scales in one dimension.
+
+    Raises:
+        ArgumentError: The scale has neither one dimension nor those of the data.
+    """
     if scale.size == 1:
         return PerTensor()
     if scale.ndim == 1 and data.ndim > 1:
-        return PerAxis(given["axis"])
+        return PerAxis(axis)
     if scale.ndim != data.ndim or 0 in scale.shape:
         raise ArgumentError(f"scale has shape {list(scale.shape)}, data {list(data.shape)}")
     pairs = list(zip(data.shape, scale.shape, strict=True))
-    axis = next((axis for axis, (size, count) in enumerate(pairs) if size != count), data.ndim - 1)
-    return Blocked(axis, -(-pairs[axis][0] // pairs[axis][1]))
+    blocked = next((at for at, (size, count) in enumerate(pairs) if size != count), data.ndim - 1)
+    return Blocked(blocked, -(-pairs[blocked][0] // pairs[blocked][1]))
 
 
 def _block_shape(given: Attributes, data: Array) -> tuple[int, ...]:

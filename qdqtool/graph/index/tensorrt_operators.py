@@ -81,11 +81,7 @@ def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
     functions: dict[str, onnx.FunctionProto] = {}
     for _, container in walk(copy):
         ours = [node for node in container.node if node.op_type in _BODIES and node.output]
-        # Model Optimizer declares the codes of fp8 as uint8, which is not what the parser makes.
-        made = {name for node in ours for name in node.output}
-        kept = [info for info in container.value_info if info.name not in made]
-        del container.value_info[:]
-        container.value_info.extend(kept)
+        _forget_declarations(container, {name for node in ours for name in node.output})
         for node in ours:
             _replace(node, functions)
         if isinstance(container, onnx.FunctionProto):
@@ -93,6 +89,24 @@ def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
     copy.opset_import.add(domain=DOMAIN, version=1)
     copy.functions.extend(functions.values())
     return copy
+
+
+def _forget_declarations(container: onnx.GraphProto | onnx.FunctionProto, made: set[str]) -> None:
+    """Remove what is declared of the tensors that these operators make, and of their codes where they are moved.
+
+    Model Optimizer declares the codes of fp8 as uint8, which is not what the parser makes.
+    """
+    moved = set(made)
+    for node in container.node:
+        if node.input and node.input[0] in moved and "Dequantize" not in node.op_type:
+            moved.update(node.output)
+    kept = [
+        info
+        for info in container.value_info
+        if info.name not in made and not (info.name in moved and info.type.tensor_type.elem_type == TensorProto.UINT8)
+    ]
+    del container.value_info[:]
+    container.value_info.extend(kept)
 
 
 def _replace(node: onnx.NodeProto, functions: dict[str, onnx.FunctionProto]) -> None:

@@ -187,6 +187,25 @@ def test_a_wrong_declaration_of_codes_is_not_believed(declared: str):
     assert inferred(proto)["q"] == (T.FLOAT8E4M3FN, ALL)
 
 
+def test_a_wrong_declaration_of_codes_that_are_moved_is_not_believed():
+    proto = model(
+        """g (float[2,64] x) => (float[64,2] y)
+        <float s = {0.1}, uint8[2,64] q, uint8[128] f, uint8[64,2] t, uint8[2,64] u> {
+            q = trt.TRT_FP8QuantizeLinear (x, s)
+            f = Flatten (q)
+            t = Transpose (q)
+            y = trt.TRT_FP8DequantizeLinear (t, s)
+            u = Cast <to = 2> (x)
+        }"""
+    )
+
+    assert infer_types(proto).is_sound
+    found = inferred(proto)
+    assert found["t"] == (T.FLOAT8E4M3FN, (64, 2))
+    assert found["f"] == (T.FLOAT8E4M3FN, ALL)
+    assert found["u"] == (T.UINT8, ALL)
+
+
 def test_other_declarations_are_kept():
     proto = model(
         """g (float[2,64] x) => (float[2,64] y) <float s = {0.1}, int8[3,5] other> {

@@ -16,6 +16,7 @@ from qdqtool.repair.forms import (
     same_type_cast,
     signed_codes,
     stored_codes,
+    tensorrt_domain,
 )
 from qdqtool.rules import RuleContext
 
@@ -28,6 +29,7 @@ FORMS = {
     "same-type-cast": (same_type_cast, ["QS007"]),
     "stored-codes": (stored_codes, ["QL312"]),
     "signed-codes": (signed_codes, ["QP102", "QP103"]),
+    "tensorrt-domain": (tensorrt_domain, ["QS015"]),
 }
 
 
