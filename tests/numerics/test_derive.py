@@ -23,7 +23,7 @@ from qdqtool.numerics.derive import (
 )
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.metrics import sqnr_db
-from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 BF16, E8M0 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e8m0fnu)
 MX_SCALE = QuantScheme(formats.get("float8e8m0"), PerTensor())
@@ -174,6 +174,42 @@ def test_nvfp4_scales_of_blocks_of_very_different_sizes_are_the_nearest_codes_ab
         code = max(1, rational.quantize_one(rational.real(real), rational.real(1), "float8e4m3fn"))
         value = {code: size for size, code in rational.magnitudes("float8e4m3fn").items()}[code]
         assert scale == np.float32(float(value)) * outer
+
+
+@pytest.mark.parametrize("size", [1e-5, 0.003, 0.1, 1.0, 7.0])
+def test_nvfp4_scales_under_a_given_scale_of_scales(size):
+    """The one of a calibration: it need not fit these values, so that codes saturate, or are the smallest."""
+    x = np.random.default_rng(4).normal(size=(12, 16)).astype(np.float32)
+    x *= np.exp2(np.arange(-6, 6, dtype=np.float32))[:, None]
+    x[0] = 0
+    outer = QuantParams(NV_SCALE, np.float32(size).reshape(()))
+    params = scale_from_tensor(x, NVFP4, outer=outer)
+    assert params.scale_params is outer
+    value_of = {code: value for value, code in rational.magnitudes("float8e4m3fn").items()}
+    for row, scale in zip(x, params.scale[:, 0], strict=True):
+        real = Fraction(float(np.abs(row).max())) / 6 / Fraction(float(np.float32(size)))
+        code = max(1, rational.float_code(rational.Real(real), "float8e4m3fn"))
+        expected = rational.dequantize_one(value_of[code], rational.real(np.float32(size)))
+        assert Fraction(float(scale)) == expected.value
+    amax = np.abs(x).max(axis=1, keepdims=True)
+    same = scale_from_range(-amax, amax, NVFP4, outer=outer)
+    np.testing.assert_array_equal(same.scale, params.scale)
+    assert same.scale_params is outer
+
+
+def test_nvfp4_scales_saturate_at_the_largest_code_of_a_given_scale_of_scales():
+    outer = QuantParams(NV_SCALE, np.float32(0.5).reshape(()))
+    params = scale_from_range([[-1e4], [-3.0], [-1e-9]], [[1e4], [3.0], [1e-9]], NVFP4, outer=outer)
+    np.testing.assert_array_equal(params.scale, np.float32([[448 * 0.5], [1 * 0.5], [2.0**-9 * 0.5]]))
+
+
+def test_the_scale_of_scales_that_is_derived_is_the_one_that_is_used():
+    x = np.random.default_rng(5).normal(size=(4, 64)).astype(np.float32)
+    derived = scale_from_tensor(x, NVFP4)
+    given = scale_from_tensor(x, NVFP4, outer=derived.scale_params)
+    np.testing.assert_array_equal(given.scale, derived.scale)
+    half = QuantParams(NV_SCALE, derived.scale_params.scale / 2)
+    assert not np.array_equal(scale_from_tensor(x, NVFP4, outer=half).scale, derived.scale)
 
 
 def test_nvfp4_scales_of_zeros_are_the_smallest_code_times_one():
