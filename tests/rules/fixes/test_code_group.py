@@ -50,12 +50,17 @@ agraph (float[4] x, int8[4] c) => (float[4] y{outputs})
 @pytest.mark.parametrize(
     ("outputs", "nodes", "start", "reason"),
     [
-        ("", "y = DequantizeLinear (c, s, z)", "y", "the codes 'c' are an input or output"),
+        (
+            "",
+            "y = DequantizeLinear (c, s, z)",
+            "y",
+            "the codes 'c' are an input or output, whose meaning a fix must not change",
+        ),
         (
             ", int8[4] q",
             "q = QuantizeLinear (x, s, z)  y = DequantizeLinear (q, s, z)",
             "y",
-            "the codes 'q' are an input or output",
+            "the codes 'q' are an input or output, whose meaning a fix must not change",
         ),
         (
             "",

@@ -11,14 +11,13 @@ from support.one_rule import faults
         (10, 4, ["safe", "unsafe"]),
         # Only new scales do.
         (5, 3, ["unsafe"]),
-        # The axis is not that of the blocks.
-        (6, 3, []),
+        # A scale for every element.
+        (4, 1, []),
     ],
 )
 def test_a_finding_says_whether_it_has_a_fix_and_a_safe_one(extent: int, size: int, labels: list[str]):
-    blocks, axis = -(-extent // size), 0 if labels else 1
-    text = f"""agraph (int8[{extent},2] w, float[{blocks},2] s) => (y) {{
-        y = DequantizeLinear <axis = {axis}, block_size = {size}> (w, s)
+    text = f"""agraph (int8[{extent},2] w, float[{-(-extent // size)},2] s) => (y) {{
+        y = DequantizeLinear <axis = 0, block_size = {size}> (w, s)
     }}"""
 
     ((finding, fault),) = faults("QA203", text)
