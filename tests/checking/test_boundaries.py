@@ -250,7 +250,8 @@ def test_a_baseline_of_another_network_is_refused() -> None:
     with pytest.raises(UsageError, match="different inputs"):
         check_model(Model(conv_model()), baseline=pair_model(T.INT8))
     other = matmul_model()
-    other.graph.node[0].output[0] = other.graph.output[0].name = "other"
+    other.graph.output.add().CopyFrom(other.graph.output[0])
+    other.graph.output[1].name = other.graph.input[0].name
     with pytest.raises(UsageError, match="different outputs"):
         check_model(Model(matmul_model()), baseline=Model(other))
 
