@@ -86,8 +86,10 @@ def _codes(context: RuleContext, node: NodeView) -> BlockCodes:
         stored = read_array(context.model, tensor)
         return unpacked(stored.astype(np.uint8), bits) if is_packed else stored.astype(np.int8)
 
+    if node.input_name(ZERO_POINTS) and context.elem_type(node.input(ZERO_POINTS)) != tensor.data_type:
+        raise UnfitError("its zero points have another type than its table")
     zero = _zero_points(context, node, blocks, bits if is_packed else 0)
-    return BlockCodes(tensor, read, shape, _limits(tensor, bits), found, zero, axis, size)
+    return BlockCodes(tensor, read, shape, _limits(tensor, bits), found, zero, axis, min(size, shape[axis]))
 
 
 def _limits(tensor: onnx.TensorProto, bits: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ torchao exports int4 weights so: Reshape [N, G, B], Cast, Sub of zero points [N,
 [N, K]. The Reshape may also stand behind the Cast, or be missing where the codes are stored in groups.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.graph.index.view import NodeView, Value
-from qdqtool.graph.io.tensors import read_array
+from qdqtool.graph.io.tensors import element_count, read_array
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.repair.fix_loop import Proposal
 from qdqtool.repair.forms._block_codes import BlockCodes, Integers, whole_numbers, write_dequantize
@@ -92,6 +93,8 @@ def _groups(context: RuleContext, cast: NodeView) -> _Groups:
     shape, joined = _extents(context, grouped), _extents(context, end.output())
     if len(shape) < 3 or joined != (*shape[:-2], shape[-2] * shape[-1]) or 0 in joined:
         raise UnfitError("the Reshape joins other axes than those of a group")
+    if element_count(tensor) != math.prod(joined):
+        raise UnfitError("the codes do not fill the groups")
     if scale.dtype != FLOAT32:
         raise UnfitError("the scales are not float32")
     return _Groups(tensor, end, joined, _of_groups(scale, shape), _of_groups(zero, shape), shape[-1])

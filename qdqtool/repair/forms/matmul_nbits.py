@@ -89,7 +89,7 @@ def _codes(context: RuleContext, node: NodeView) -> BlockCodes:
         return unpacked(packed, bits)[:, :columns].T
 
     zero = _zero_points(context, node, (rows, blocks), bits)
-    return BlockCodes(tensor, read, (columns, rows), (0, 2**bits - 1), found.T, zero.T, 0, size)
+    return BlockCodes(tensor, read, (columns, rows), (0, 2**bits - 1), found.T, zero.T, 0, min(size, columns))
 
 
 def _numbers(node: NodeView) -> tuple[int, int, int, int]:

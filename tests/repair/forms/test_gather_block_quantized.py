@@ -76,6 +76,7 @@ def normalized(proto: onnx.ModelProto, indices: np.ndarray, tmp_path) -> tuple[o
         ({"shape": (5, 24), "block_size": 16, "scales": (5, 3)}, "int4 codes in blocks of 16"),
         ({"shape": (5, 12), "block_size": 16, "scales": (5, 2)}, "int4 codes in blocks of 8"),
         ({"shape": (5, 16), "scales": (5, 1)}, "int4 codes with a scale for each channel"),
+        ({"shape": (5, 16), "scales": (5, 1), "block_size": 2**40}, "int4 codes with a scale for each channel"),
         ({"shape": (5, 32), "opset": 17}, "int4 codes in blocks of 32"),
         ({"shape": (5, 32), "dtype": np.float16}, "int4 codes in blocks of 32"),
     ],
@@ -135,3 +136,11 @@ def test_what_is_computed_stays(name: str, reason: str):
 
     found = normalized_model(Model(proto), DataRequest(samples=2))
     assert [refused.reason for refused in found.report.refused] == [reason]
+
+
+def test_zero_points_of_another_type_stay():
+    proto = model((5, 32), zeros=(5, 1))
+    proto.graph.initializer[2].CopyFrom(numpy_helper.from_array(np.full((5, 1), np.nan, np.float32), "z"))
+
+    found = normalized_model(Model(proto), DataRequest(samples=2))
+    assert [refused.reason for refused in found.report.refused] == ["its zero points have another type than its table"]

@@ -117,6 +117,7 @@ def test_one_group_for_each_row_is_a_channel(tmp_path):
         pytest.param(TORCHAO, {"z": np.zeros((4, 3, 4), np.float32)}, id="zero points inside a group"),
         pytest.param(TORCHAO, {"s": SCALES.astype(np.float64)}, id="float64"),
         pytest.param(TORCHAO, {"codes": RNG.integers(-8, 8, (4, 12)).astype(np.int32)}, id="int32"),
+        pytest.param(TORCHAO, {"codes": np.zeros((4, 11), np.int8)}, id="too few codes"),
         pytest.param(TORCHAO.replace("Sub (k, z)", "Sub (z, k)"), {}, id="subtracted"),
         pytest.param(TORCHAO.replace("Mul (a, s)", "Div (a, s)"), {}, id="divided"),
         pytest.param(TORCHAO.replace("Mul (a, s)", "Mul (a, a)"), {}, id="squared"),
