@@ -24,6 +24,7 @@ WITHOUT_DEGREES = {
     "QL313": "a type",
     "QL315": "a type and a granularity",
     "QL316": "a type",
+    "QL317": "a shape",
     "QM614": "an opset that ONNX does not have",
     "QM901": "a code",
     "QP103": "a type",
@@ -31,6 +32,7 @@ WITHOUT_DEGREES = {
     "QP112": "a type",
     "QS003": "a type",
     "QS004": "an opset",
+    "QS015": "an operator",
 }
 """Rules whose values have digits in them and do not get worse by degrees: another value is another finding."""
 
