@@ -20,7 +20,6 @@ from benchmarks.networks import catalogue
 from benchmarks.networks.network import DYNAMO, Network, Sample, stacked
 from benchmarks.networks.warm import SEED, warm
 
-TEST_SAMPLES = 8
 OPSETS = {"torchscript": 17, "dynamo": 20}
 
 
@@ -36,7 +35,7 @@ def main(words: Sequence[str]) -> None:
 def write(network: Network, folder: Path) -> None:
     """Write one network by every exporter, with its samples."""
     random = np.random.default_rng(SEED)
-    for part, count in (("calib", network.calibrated_on), ("test", TEST_SAMPLES)):
+    for part, count in (("calib", network.calibrated_on), ("test", network.tested_on)):
         np.savez(folder / f"{network.name}.{part}.npz", **stacked(network.sample(random) for _ in range(count)))
     sample = network.sample(random)
     for exporter in network.exporters:

@@ -23,6 +23,7 @@ class Network:
         exporters: The exporters of PyTorch that can write it.
         dynamic: The open dimensions by input and axis.
         calibrated_on: How many samples ranges are measured on.
+        tested_on: How many other samples outputs are compared on; more for a network that returns a few numbers each.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Network:
     exporters: tuple[str, ...] = (SCRIPT, DYNAMO)
     dynamic: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     calibrated_on: int = 12
+    tested_on: int = 8
 
 
 def image(size: int, channels: int = 3, name: str = "image") -> Callable[[np.random.Generator], Sample]:

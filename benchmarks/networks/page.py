@@ -65,7 +65,6 @@ def _against_ort(row: Row) -> Iterator[str]:
 
 EXPLAINED: Mapping[str, str] = {
     "experts_einsum": "it leaves the Einsum in float, which ours quantizes",
-    "recommender": "its ranges are the largest values; ours clip 0.1 % of a Concat, which costs more here",
 }
 """Why ONNX Runtime is ahead, by network."""
 

@@ -259,7 +259,7 @@ NETWORKS = (
     ),
     Network("experts_einsum", _EinsumExperts, normal(x=(1, 12, 64))),
     Network("experts_gathered", _GatheredExperts, normal(x=(1, 12, 64))),
-    Network("recommender", _Recommender, _features),
+    Network("recommender", _Recommender, _features, tested_on=256),
     Network("pointnet", _Points, normal(points=(1, 3, 256))),
     Network("graph", _GraphConvolution, _graph),
     Network(
