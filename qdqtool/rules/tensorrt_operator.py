@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from onnx import TensorProto
 
 from qdqtool.graph.index import tensorrt_operators as names
-from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.rules.support import tensorrt_blocks, tensorrt_dynamic, tensorrt_mx
-from qdqtool.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
 from qdqtool.rules.support.rule_context import RuleContext
 from qdqtool.rules.support.tensorrt_operands import Wrong
 from qdqtool.targets import Target
@@ -105,6 +105,31 @@ class TensorrtOperator(Rule):
         Example("dynamic int8", DYNAMIC % ("16,16", TensorProto.INT8, 1), targets=TARGETS),
         Example("dynamic scales in fp8", DYNAMIC % ("16,16", TensorProto.FLOAT8E4M3FN, 17), targets=TARGETS),
         Example(
+            "codes of one node and scales of another",
+            f"""
+            {HEADER}
+            agraph (float[2,64] x, float[2,64] u) => (float[2,64] y, float[2,64] z) {{
+                q, s = trt.TRT_MXFP8DynamicQuantize (x)
+                p, t = trt.TRT_MXFP8DynamicQuantize (u)
+                y = trt.TRT_MXFP8DequantizeLinear (q, t)
+                z = trt.TRT_MXFP8DequantizeLinear (p, s)
+            }}
+            """,
+            targets=TARGETS,
+        ),
+        Example(
+            "scales that are read without the codes",
+            f"""
+            {HEADER}
+            agraph (float[2,64] x, float[2,64] u) => (float[2,64] y) {{
+                q, s = trt.TRT_MXFP8DynamicQuantize (x)
+                p, t = trt.TRT_MXFP8DynamicQuantize (u)
+                y = trt.TRT_MXFP8DequantizeLinear (q, t)
+            }}
+            """,
+            targets=TARGETS,
+        ),
+        Example(
             "a placeholder",
             f"""
             {HEADER}
@@ -120,13 +145,7 @@ class TensorrtOperator(Rule):
         """Look at every such node, by its name alone, as the parser does."""
         del target
         for node in context.nodes:
-            if node.op_type in names.PLACEHOLDERS:
-                yield Fault(
-                    message=f"{node.op_type} is a placeholder, and no operator of TensorRT",
-                    node=node,
-                    found=node.op_type,
-                    expected="what Model Optimizer makes of it after the export",
-                )
+            yield from _misused(node)
             for wrong in CHECKS.get(node.op_type, _nothing)(context, node):
                 yield Fault(
                     message=f"{node.op_type} has {wrong.found}; TensorRT takes {wrong.expected}",
@@ -134,6 +153,49 @@ class TensorrtOperator(Rule):
                     found=wrong.found,
                     expected=wrong.expected,
                 )
+
+
+def _misused(node: NodeView) -> Iterator[Fault]:
+    """Yield what is wrong with the place of a node, whatever its attributes are."""
+    if node.op_type in names.PLACEHOLDERS:
+        yield Fault(
+            message=f"{node.op_type} is a placeholder, and no operator of TensorRT",
+            node=node,
+            found=node.op_type,
+            expected="what Model Optimizer makes of it after the export",
+        )
+    if node.op_type in {names.MX_DEQUANTIZE, names.BLOCK_DEQUANTIZE} and _mixes(node):
+        yield Fault(
+            message=f"this {node.op_type} reads the codes of one node and the scales of another",
+            node=node,
+            found="scales of other data",
+            expected="the scales that were made with the codes",
+            impact=SILENT,
+        )
+    if node.op_type in names.MAKES_SCALES and _hands_on_scales_alone(node):
+        yield Fault(
+            message=f"the codes of this {node.op_type} are not read, and its scales are: the builder crashes",
+            node=node,
+            found="unread codes",
+            expected="a DQ that reads codes and scales",
+        )
+
+
+def _mixes(node: NodeView) -> bool:
+    """Return whether codes that were made together with scales are read with other scales."""
+    codes, scale = node.input(0), node.input(1)
+    maker = codes.producer if codes is not None else None
+    return maker is not None and maker.op_type in names.MAKES_SCALES and (scale is None or scale.producer is not maker)
+
+
+def _hands_on_scales_alone(node: NodeView) -> bool:
+    """Return whether scales are read and the codes are not: TensorRT for RTX 1.7.1 ends with a segmentation fault."""
+    codes, scales = node.output(0), node.output(1)
+    return scales is not None and _is_read(scales) and not (codes is not None and _is_read(codes))
+
+
+def _is_read(value: Value) -> bool:
+    return value.is_output or bool(value.uses)
 
 
 def _nothing(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
