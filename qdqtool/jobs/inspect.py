@@ -6,21 +6,19 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import onnx
 
-from qdqtool import formats, ops
-from qdqtool.graph.index.constants import Constants
+from qdqtool import ops
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.qdq import QdqIndex, QdqNode
+from qdqtool.graph.index.qdq import is_dequantized
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import iter_tensors, nbytes, onnx_type_name
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
-from qdqtool.jobs.inspect_report import Coverage, InspectReport, QdqGroup, TensorInfo
-from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.jobs.inspect_groups import groups_of
+from qdqtool.jobs.inspect_report import Coverage, InspectReport, TensorInfo
 from qdqtool.planning.placement.joined import origin
 
 
@@ -52,7 +50,7 @@ def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> Inspec
         ),
         nodes=sum(1 for _ in view.nodes()),
         scopes=len(view.scopes) - 1,
-        groups=tuple(_groups(index)),
+        groups=tuple(groups_of(index)),
         coverage=tuple(_coverage(index)),
         tensors=tuple(describe(value) for value in view.values()) if tensors else (),
     )
@@ -70,58 +68,6 @@ def _weight_bytes(proto: onnx.ModelProto) -> dict[str, int]:
     return dict(total.most_common())
 
 
-def _groups(index: ModelIndex) -> Iterator[QdqGroup]:
-    members: dict[tuple[str, str, str, str], list[QdqNode]] = {}
-    for entry in index.qdq.nodes:
-        fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type is not None else None
-        kind = _kind_of(entry, index)
-        name = fmt.name if fmt else onnx_type_name(entry.quantized_type)
-        members.setdefault((kind, name, _granularity_name(entry), entry.node.op_type), []).append(entry)
-    for (kind, name, granularity, op_type), entries in sorted(members.items()):
-        scales = [found for entry in entries if (found := _scale_range(entry, index.constants)) is not None]
-        yield QdqGroup(
-            op_type=op_type,
-            kind=kind,
-            format=name,
-            granularity=granularity,
-            count=len(entries),
-            scale_min=min(low for low, _ in scales) if scales else None,
-            scale_max=max(high for _, high in scales) if scales else None,
-        )
-
-
-def _granularity_name(entry: QdqNode) -> str:
-    match entry.granularity:
-        case PerTensor():
-            return "per-tensor"
-        case PerAxis():
-            return "per-axis"
-        case Blocked():
-            return "blocked"
-        case None:
-            return "unknown"
-
-
-def _kind_of(entry: QdqNode, index: ModelIndex) -> str:
-    if not entry.is_quantize and index.qdq.makes_scales(entry):
-        return "scale"
-    return "weight" if _is_weight(entry, index) else "activation"
-
-
-def _is_weight(entry: QdqNode, index: ModelIndex) -> bool:
-    if not entry.is_quantize:
-        return index.qdq.is_weight(entry)
-    return entry.data is not None and index.constants.is_constant(entry.data)
-
-
-def _scale_range(entry: QdqNode, constants: Constants) -> tuple[float, float] | None:
-    scale = constants.array(entry.scale) if entry.scale is not None else None
-    if scale is None or not scale.size or scale.dtype.kind in "iub":
-        return None
-    values = scale.astype(np.float64)
-    return float(values.min()), float(values.max())
-
-
 def _coverage(index: ModelIndex) -> Iterator[Coverage]:
     totals: Counter[str] = Counter()
     full: Counter[str] = Counter()
@@ -130,7 +76,7 @@ def _coverage(index: ModelIndex) -> Iterator[Coverage]:
         op = ops.product(node)
         if op is None:
             continue
-        quantized = [_is_dequantized(node.input(position), index.qdq) for position in op.quantized_inputs(node)]
+        quantized = [_is_dequantized(node.input(position)) for position in op.quantized_inputs(node)]
         totals[node.op_type] += 1
         full[node.op_type] += all(quantized)
         partly[node.op_type] += any(quantized) and not all(quantized)
@@ -138,9 +84,9 @@ def _coverage(index: ModelIndex) -> Iterator[Coverage]:
         yield Coverage(op_type=op_type, total=total, quantized=full[op_type], partly=partly[op_type])
 
 
-def _is_dequantized(value: Value | None, qdq: QdqIndex) -> bool:
+def _is_dequantized(value: Value | None) -> bool:
     """Whether a tensor comes from a DQ, be it through operators that only move values."""
-    return value is not None and qdq.dequantizer_of(origin(value)) is not None
+    return value is not None and is_dequantized(origin(value))
 
 
 class _Describer:

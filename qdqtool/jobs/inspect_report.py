@@ -10,7 +10,7 @@ class QdqGroup:
     """Q/DQ nodes of one operator, format and granularity.
 
     Attributes:
-        op_type: QuantizeLinear or DequantizeLinear.
+        op_type: QuantizeLinear or DequantizeLinear, or one of TensorRT's parser.
         kind: ``weight`` if the node stands for a constant, ``scale`` if it makes the scales of others, else
             ``activation``.
         format: Number format, or the ONNX type's name where it is none that qdqtool knows.

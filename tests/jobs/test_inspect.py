@@ -10,6 +10,7 @@ from support.command import qdqtool
 
 from qdqtool import rules
 from qdqtool.errors import ModelError
+from qdqtool.graph.model import Model
 from qdqtool.jobs.inspect import inspect_model
 
 
@@ -21,6 +22,24 @@ def moved(folder: Path) -> Path:
         tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
     onnx.save(proto, path, save_as_external_data=True, location="m.data", size_threshold=0)
     return path
+
+
+def test_operators_of_tensorrt_are_listed_and_what_reads_them_is_quantized():
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 21, "trt": 1]>
+        agraph (float[2,64] x) => (float[2,4] y) <float[64,4] w> {
+            q, s = trt.TRT_MXFP8DynamicQuantize (x)
+            d = trt.TRT_MXFP8DequantizeLinear (q, s)
+            y = MatMul (d, w)
+        }"""
+    )
+    report = inspect_model(Model(model))
+
+    assert [(group.kind, group.format, group.op_type, group.count) for group in report.groups] == [
+        ("activation", "float8e4m3fn", "TRT_MXFP8DequantizeLinear", 1),
+        ("activation", "float8e4m3fn", "TRT_MXFP8DynamicQuantize", 1),
+    ]
+    assert [(each.op_type, each.quantized, each.partly) for each in report.coverage] == [("MatMul", 0, 1)]
 
 
 def test_everything_but_the_scales_is_known_without_the_external_data(tmp_path: Path):

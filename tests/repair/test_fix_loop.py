@@ -146,7 +146,9 @@ class TestSymmetricCodes:
         fixed, done = unsafe(model)
 
         assert fixed.proto == model.proto
-        assert "the codes 'q' are an input or output, whose meaning a fix must not change" in {refusal.reason for refusal in done.refused}
+        assert "the codes 'q' are an input or output, whose meaning a fix must not change" in {
+            refusal.reason for refusal in done.refused
+        }
 
 
 def test_blocks_are_split_exactly_where_they_can_be():

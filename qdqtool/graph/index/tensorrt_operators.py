@@ -57,6 +57,9 @@ MAKES_SCALES = frozenset({MX_DYNAMIC, FP4_DYNAMIC, DYNAMIC})
 ZERO_POINT = 2
 """The input of a Q or DQ that is its zero point."""
 
+IN_BLOCKS = frozenset({MX_QUANTIZE, MX_DEQUANTIZE, BLOCK_QUANTIZE, BLOCK_DEQUANTIZE}) | MAKES_SCALES
+"""Operators that quantize or dequantize in blocks, and mean something else than ONNX's Q and DQ."""
+
 MX_BLOCK, FP4_BLOCK = 32, 16
 """The only block sizes that the parser takes for dynamic quantization."""
 
