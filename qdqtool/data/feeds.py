@@ -1,6 +1,6 @@
 """Samples that were checked against a model's inputs and can be iterated repeatedly."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -74,6 +74,21 @@ class Feeds:
     def first(self, count: int) -> "Feeds":
         """Return the first ``count`` samples."""
         return replace(self, description=replace(self.description, samples=min(count, len(self))))
+
+    def only(self, numbers: Collection[int]) -> "Feeds":
+        """Return the samples with these numbers, in the order of the data."""
+        return Feeds(_Numbered(self, frozenset(numbers)), replace(self.description, samples=len(set(numbers))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """Some samples of others."""
+
+    feeds: Feeds
+    numbers: frozenset[int]
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (sample for number, sample in enumerate(self.feeds) if number in self.numbers)
 
 
 def load_feeds(
