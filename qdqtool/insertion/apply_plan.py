@@ -51,6 +51,21 @@ class QuantizedTensor:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedPairs:
+    """A model with the pairs of a plan, and where they are.
+
+    Attributes:
+        model: The model.
+        dequantized: Scope and name of the dequantized tensor of each pair, in the order of the plan.
+        pairs: Description of each pair, in the same order.
+    """
+
+    model: Model
+    dequantized: tuple[tuple[ScopePath, str], ...]
+    pairs: tuple[QuantizedTensor, ...]
+
+
 def apply_plan(
     source: Model, plan: QuantPlan, weights: WeightStorage = WeightStorage.PACKED
 ) -> Transformed[tuple[QuantizedTensor, ...]]:
@@ -67,6 +82,12 @@ def apply_plan(
     Raises:
         ModelError: The opset has to be raised, and an operator cannot be converted.
     """
+    placed = place_pairs(source, plan, weights)
+    return Transformed(placed.model, placed.pairs)
+
+
+def place_pairs(source: Model, plan: QuantPlan, weights: WeightStorage = WeightStorage.PACKED) -> PlacedPairs:
+    """Insert the pairs of a plan and say where they are; arguments and errors as :func:`apply_plan`."""
     index = ModelIndex.of(source.fork())
     missing = [needed for place in plan if (needed := needed_opset(place)) > index.value(place.slot).scope.opset]
     if missing:
@@ -75,8 +96,11 @@ def apply_plan(
     builder = PlacementEdits(index, weights)
     builder.add_plan(plan)
     labels = {(node.scope.path, node.key): node.label for node in index.view.nodes()}
-    done = tuple(_describe(placement, builder, labels) for placement in plan)
-    return Transformed(apply_edits(index.model, builder.edits), done)
+    return PlacedPairs(
+        model=apply_edits(index.model, builder.edits),
+        dequantized=tuple((placement.slot.scope, builder.dequantized[placement]) for placement in plan),
+        pairs=tuple(_describe(placement, builder, labels) for placement in plan),
+    )
 
 
 def needed_opset(placement: Placement) -> int:

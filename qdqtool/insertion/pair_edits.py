@@ -39,12 +39,14 @@ class PlacementEdits:
         storage: How quantized constants are stored.
         edits: The edits so far.
         packed: Names of the constants that were packed, by placement.
+        dequantized: Name of the dequantized tensor, by placement.
     """
 
     index: ModelIndex
     storage: WeightStorage
     edits: list[Edit] = field(default_factory=list)
     packed: dict[Placement, str] = field(default_factory=dict)
+    dequantized: dict[Placement, str] = field(default_factory=dict)
     _namer: Namer = field(init=False)
     _dead: DeadCode = field(init=False)
 
@@ -86,6 +88,7 @@ class PlacementEdits:
         constants = self._add_constants(placement, value)
         output = self._namer.tensor(f"{value.name}_DequantizeLinear_Output")
         self._add_node("DequantizeLinear", placement, value, (name, *constants), output)
+        self.dequantized[placement] = output
         for use in self._move(placement, value, output):
             self._dead.drop_use(use.node, use.index)
         return name
@@ -98,6 +101,7 @@ class PlacementEdits:
         self._add_node("QuantizeLinear", placement, value, (source, *constants), codes)
         output = value.name if takes_output else self._namer.tensor(f"{value.name}_DequantizeLinear_Output")
         self._add_node("DequantizeLinear", placement, value, (codes, *constants), output)
+        self.dequantized[placement] = output
         if not takes_output:
             self._move(placement, value, output)
 

@@ -12,6 +12,7 @@ from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
+from qdqtool.planning.calibration_used import used_ranges
 from qdqtool.planning.existing_pairs import settle_model
 from qdqtool.planning.proposal import NEVER_RUN
 from qdqtool.planning.recipe import Recipe
@@ -94,4 +95,6 @@ def calibrate_to_file(
             for scope, name in unseen
         ),
         preparation=done.prepared.reports,
+        chosen=used_ranges("", done.ranges.record, recipe).chosen,
+        method_trial=done.method_trial,
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from qdqtool.data import DataDescription
 from qdqtool.preparation.prepare import PreparationReport
+from qdqtool.ranges.method_choice import MethodTrial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,9 @@ class CalibrateReport:
         tensors: How many tensors have a range.
         unseen: Tensors that have none.
         preparation: What became of each step that prepares the model.
+        chosen: Id of the method that ``auto`` chose for the whole model by its outputs; ``auto`` where it chooses for
+            each tensor by itself, and empty for other methods.
+        method_trial: The effect of the methods that were tried; None where none was.
     """
 
     model: str
@@ -44,3 +48,5 @@ class CalibrateReport:
     tensors: int
     unseen: tuple[UnseenTensor, ...]
     preparation: tuple[PreparationReport, ...]
+    chosen: str = ""
+    method_trial: MethodTrial | None = None

@@ -13,6 +13,7 @@ from qdqtool.graph.scope import display
 from qdqtool.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.preparation.steps import known_steps
 from qdqtool.ranges import calibrators, encodings
+from qdqtool.ranges.method_choice import METHOD_CHOICE, chosen_method, threshold
 from qdqtool.ranges.stored import read_stored
 from qdqtool.ranges.types import Ranges, TensorRange
 from qdqtool.registry import suggestion
@@ -107,7 +108,7 @@ def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
 def _check_preparation(ranges: Ranges, source: Path) -> None:
     """Raise where a step rescaled tensors: another tool would have to rescale those of its model likewise."""
     known = known_steps()
-    harmless = {BIAS_CORRECTION, *(name for name, step in known.items() if not step.rescales_tensors)}
+    harmless = {BIAS_CORRECTION, METHOD_CHOICE, *(name for name, step in known.items() if not step.rescales_tensors)}
     steps = [step.step for step in ranges.record.preparation if step.was_made and step.step not in harmless]
     if steps:
         off = " ".join(step.off for step in known.values() if step.rescales_tensors)
@@ -124,10 +125,11 @@ def _thresholds(ranges: Ranges, method: str) -> dict[str, TensorRange]:
     if not isinstance(percentile, int | float):
         raise UsageError(f"the ranges were found for percentile {percentile!r}, which is no number")
     calibrators.check_percentile("percentile", percentile)
-    calibrator, goal = calibrators.get(method), calibrators.Goal(format=formats.get(GOAL_FORMAT), percentile=percentile)
+    goal = calibrators.Goal(format=formats.get(GOAL_FORMAT), percentile=percentile)
+    chosen, automatic = chosen_method(ranges.record, method), method == calibrators.DEFAULT
     found: dict[str, TensorRange] = {}
     for (scope, name), seen in ranges.tensors.items():
-        amax = calibrator.threshold(seen, goal).amax
+        amax = threshold(chosen, seen, goal, automatic=automatic).amax
         kept = replace(seen, min=max(seen.min, -amax), max=min(seen.max, amax), amax=amax, histogram=None)
         if found.setdefault(name, kept) != kept:
             raise UsageError(

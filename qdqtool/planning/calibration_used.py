@@ -6,6 +6,8 @@ from typing import Final
 from qdqtool.data import DataDescription
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.recipe import Recipe
+from qdqtool.ranges import calibrators
+from qdqtool.ranges.method_choice import MethodTrial, chosen_method
 from qdqtool.ranges.types import CalibrationRecord
 
 
@@ -24,6 +26,9 @@ class CalibrationUsed:
         given: The use that was made of a range file of another tool; None for any other source.
         repeated: How many samples were equal to an earlier one; 0 where the samples were not read.
         from_file: Whether ``source`` is a ranges file that `calibrate` wrote, and ``samples`` were run then.
+        chosen: Id of the calibrator that ``auto`` chose for the whole model by its outputs; ``auto`` where it chose for
+            each tensor by itself, and empty for other methods.
+        method_trial: The effect of the methods that were tried; None where none was.
     """
 
     source: str
@@ -36,6 +41,8 @@ class CalibrationUsed:
     given: GivenReport | None = None
     repeated: int = 0
     from_file: bool = False
+    chosen: str = ""
+    method_trial: MethodTrial | None = None
 
 
 def used_ranges(
@@ -55,6 +62,7 @@ def used_ranges(
         samples=record.samples,
         random=record.random,
         seed=record.seed,
+        chosen=chosen_method(record, recipe.method) if recipe.method == calibrators.DEFAULT else "",
         forced=bool(forced),
         forced_for=forced,
     )

@@ -25,6 +25,7 @@ from qdqtool.planning.scale_type import as_stored, rule_for
 from qdqtool.planning.shared_scales import share_scales
 from qdqtool.planning.target_fit import require_targets
 from qdqtool.ranges import calibrators
+from qdqtool.ranges.method_choice import chosen_method, threshold
 from qdqtool.ranges.types import Ranges, TensorKey, TensorRange
 
 
@@ -40,6 +41,21 @@ class RangePlanner:
     recipe: Recipe
     ranges: Ranges
 
+    def activations(self, index: ModelIndex) -> tuple[Placement, ...]:
+        """Return the pairs of activations alone, without those of tensors that have no range.
+
+        Raises:
+            UsageError: A pattern matches nothing, or the ranges lack a tensor.
+        """
+        slots, _ = _without_unseen(propose_for(index, self.recipe).slots, self._unseen(), index.view)
+        entries = [entry for entry in slots if entry.kind == "activation"]
+        params = _Params(index, self.recipe, self.ranges)
+        found = (Placement(entry.slot, params.of(entry, index.value(entry.slot)), entry.reason) for entry in entries)
+        return share_scales(entries, found)
+
+    def _unseen(self) -> Mapping[TensorKey, str]:
+        return dict.fromkeys(self.ranges.unseen(), NEVER_RUN if self.ranges.record.samples else NOT_GIVEN)
+
     def plan(self, index: ModelIndex) -> Planned:
         """Return the plan of a prepared model.
 
@@ -48,8 +64,7 @@ class RangePlanner:
                 not take the format; the hint names the nearest that it takes.
         """
         proposal = propose_for(index, self.recipe)
-        why = NEVER_RUN if self.ranges.record.samples else NOT_GIVEN
-        slots, lost = _without_unseen(proposal.slots, dict.fromkeys(self.ranges.unseen(), why), index.view)
+        slots, lost = _without_unseen(proposal.slots, self._unseen(), index.view)
         skipped = proposal.skipped + lost
         refuse_nothing(slots, skipped)
         params = _Params(index, self.recipe, self.ranges)
@@ -65,7 +80,7 @@ class _Params:
     def __init__(self, index: ModelIndex, recipe: Recipe, ranges: Ranges) -> None:
         self._index = index
         self._recipe = recipe
-        self._calibrator = calibrators.get(recipe.method)
+        self._method = chosen_method(ranges.record, recipe.method)
         self._ranges = ranges
         self.degenerate: list[DegenerateTensor] = []
 
@@ -83,7 +98,8 @@ class _Params:
 
     def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
         goal = replace(self._recipe.goal(entry.scheme.format), peaked=entry.peaked)
-        found = self._calibrator.threshold(seen, goal)
+        automatic = self._recipe.method == calibrators.DEFAULT
+        found = threshold(self._method, seen, goal, automatic=automatic)
         amax = np.asarray(found.amax if entry.bound is None else entry.bound)
         rule = self._rule(value)
         self.degenerate += degenerate_values(entry, seen, found)

@@ -29,6 +29,7 @@ from qdqtool.ops.support.weights import StoredWeight, WeightProblem, stored_vect
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.ranges.types import PreparationStep
 from qdqtool.running.fake_quantize import rounded
+from qdqtool.sensitivity.masked_model import SwitchedBias
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
 BIAS_CORRECTION = "bias-correction"
@@ -132,6 +133,38 @@ def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means:
             dead.drop_use(nodes[site.holder.scope.path, site.holder.key], site.index)
             done.append(site.weight.node.label)
     return Transformed(apply_edits(after.model, edits + dead.edits()) if edits else quantized, tuple(done))
+
+
+def switched_biases(before: ModelIndex, plan: QuantPlan, means: Means) -> tuple[SwitchedBias, ...]:
+    """Return the biases that :func:`correct_biases` corrects, for a model with a switch at each pair.
+
+    Args:
+        before: The index of the float model that the plan was made for.
+        plan: The pairs.
+        means: Of that model.
+    """
+    numbers = {placement: number for number, placement in enumerate(plan)}
+    found: dict[tuple[NodeView, int], SwitchedBias] = {}
+    for site, placement in _planned(before, plan):
+        mean = means.get(tensor_key(site.x))
+        if mean is not None and len(mean) == site.weight.layout.inputs:
+            bias = _switched(site, numbers[placement], mean, before)
+            # Two products may share the Add behind them; correct_biases corrects it for the last one.
+            found[site.holder, site.index] = bias
+    return tuple(found.values())
+
+
+def _switched(site: _Site, number: int, means: Factors, before: ModelIndex) -> SwitchedBias:
+    weight, layout = site.weight.read(before.model), site.weight.layout
+    value = site.holder.input(site.index)
+    stored = before.constants.array(value) if value is not None else None
+    plain = np.zeros(layout.outputs, weight.dtype) if stored is None else stored
+
+    def corrected(quantized: Array) -> Array:
+        shift = mean_shift(weight, quantized.reshape(weight.shape), layout, means)
+        return plain.astype(np.float64) - shift
+
+    return SwitchedBias(number, site.holder.scope.path, site.holder.key, site.index, plain, corrected)
 
 
 def _planned(index: ModelIndex, plan: QuantPlan) -> Iterator[tuple[_Site, Placement]]:

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdqtool.data import Feeds, data_digest, sample_digest
@@ -16,10 +16,12 @@ from qdqtool.graph.model import Model
 from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.proposal import propose_for, refuse_nothing
 from qdqtool.planning.recipe import Recipe, with_fixed_inputs
+from qdqtool.preparation.method_trial import try_methods
 from qdqtool.preparation.prepare import Prepared, prepare
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.calibration_run import CalibrationScope, Samples, fold_samples
 from qdqtool.ranges.collector import RangeCollector
+from qdqtool.ranges.method_choice import MethodTrial, encode_choice
 from qdqtool.ranges.types import CalibrationRecord, Ranges
 from qdqtool.running.channel_statistics import product_inputs
 from qdqtool.running.float_runs import FloatRuns
@@ -34,12 +36,14 @@ class Calibrated:
         ranges: The ranges of the tensors that placement proposes.
         feeds: What was run; None where the ranges come from a file.
         resumed: How many samples an interrupted run had done before.
+        method_trial: What other calibration methods than that of the recipe would do; None where none was tried.
     """
 
     prepared: Prepared
     ranges: Ranges
     feeds: Feeds | None = None
     resumed: int = 0
+    method_trial: MethodTrial | None = None
 
 
 def calibrate_model(
@@ -76,6 +80,9 @@ def calibrate_model(
     proposal = propose_for(index, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
     values = [index.value(entry.slot) for entry in proposal.activations]
+    trial = try_methods(prepared, recipe, feeds, runs) if recipe.method == calibrators.DEFAULT else None
+    if trial is not None and trial.method != calibrators.DEFAULT:
+        prepared = replace(prepared, record=(*prepared.record, encode_choice(trial.method)))
     collector = RangeCollector(index, values, runs, histograms=calibrators.get(recipe.method).needs_histogram)
     record = CalibrationRecord(
         method=recipe.method,
@@ -88,7 +95,7 @@ def calibrate_model(
         parameters=recipe.parameters(),
     )
     done = fold_samples(collector, record, Samples(feeds, digests), scope or CalibrationScope(), progress)
-    return Calibrated(prepared, done.ranges, feeds, done.resumed)
+    return Calibrated(prepared, done.ranges, feeds, done.resumed, trial)
 
 
 def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:

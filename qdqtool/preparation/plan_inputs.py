@@ -93,7 +93,8 @@ def gather_inputs(
     found = calibrate_model(source, data, recipe, runs, progress, CalibrationScope(keep=keep))
     assert found.feeds is not None
     read = found.feeds.description
-    return _with_ranges(found, replace(used_ranges(read.source, found.ranges.record, recipe), repeated=read.repeated))
+    used = used_ranges(read.source, found.ranges.record, recipe)
+    return _with_ranges(found, replace(used, repeated=read.repeated, method_trial=found.method_trial))
 
 
 def _with_ranges(found: Calibrated, used: CalibrationUsed) -> PlanInputs:

@@ -4,7 +4,7 @@ The ``semantic`` profile computes what ONNX specifies. It switches off every opt
 results (measured: a weight-only int4 MatMul at the default level keeps 45 dB of 131). It uses one thread, because the
 order of float sums depends on the number of threads. The ``unpacked`` profile is the same, but a stored weight and one
 that a node makes are multiplied by the same kernel, with the same bits: proofs of changes use it. The ``deployed``
-profile has ONNX Runtime's default options.
+profile has ONNX Runtime's default options; ``optimized`` has them too, but no Q or DQ is fused or moved.
 """
 
 import ctypes
@@ -40,6 +40,7 @@ class Profile(enum.Enum):
 
     SEMANTIC = "semantic"
     UNPACKED = "unpacked"
+    OPTIMIZED = "optimized"
     DEPLOYED = "deployed"
 
 
@@ -163,8 +164,9 @@ def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
 # Effective only where optimizations are on: guards in case somebody raises the level. Measured with 1.31.1: without
 # them a weight-only MatMul of 4 or 8 bits becomes MatMulNBits with accuracy level 4, which quantizes the activations
 # to int8.
+_QDQ_ENTRY = ("session.disable_quant_qdq", "1")
 _SEMANTIC_ENTRIES = {
-    "session.disable_quant_qdq": "1",
+    **dict([_QDQ_ENTRY]),
     "session.qdq_matmulnbits_accuracy_level": "1",
     "session.set_denormal_as_zero": "0",
 }
@@ -176,6 +178,8 @@ _UNPACKED_ENTRY = ("session.disable_prepacking", "1")
 def _described_options(profile: Profile) -> dict[str, str]:
     if profile is Profile.DEPLOYED:
         return {}
+    if profile is Profile.OPTIMIZED:
+        return dict([_QDQ_ENTRY])
     return {
         "graph_optimization_level": "ORT_DISABLE_ALL",
         "intra_op_num_threads": "1",
@@ -191,7 +195,9 @@ def _session_options(profile: Profile) -> Any:
     ort = _onnxruntime()
     options = ort.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
-    if profile is not Profile.DEPLOYED:
+    if profile is Profile.OPTIMIZED:
+        options.add_session_config_entry(*_QDQ_ENTRY)
+    elif profile is not Profile.DEPLOYED:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         # A float32 MatMul with K >= 512 gives other bits with 2 threads than with 1 (up to 8.6e-6 on |y| up to 12);
         # with K <= 256 none.

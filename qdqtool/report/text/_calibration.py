@@ -9,6 +9,8 @@ from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.placement.context import QUANTIZED_ALREADY
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.preparation.steps import known_steps
+from qdqtool.ranges import calibrators
+from qdqtool.ranges.method_choice import MethodTrial
 from qdqtool.ranges.types import Trial
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
@@ -29,6 +31,18 @@ def print_single(samples: int, repeated: int, console: Console) -> None:
     """Print that all ranges come from one sample, if so: the accuracy that is measured on it is not that on others."""
     if samples - repeated == 1:
         console.print("ONE sample: what lies outside its ranges in other samples is clipped", style="yellow")
+
+
+def print_chosen(chosen: str, trial: MethodTrial | None, console: Console) -> None:
+    """Print which method ``auto`` chose for the whole model, if it chose one."""
+    if chosen in ("", calibrators.DEFAULT):
+        return
+    if trial is None:
+        console.print(f"scales by {escape(chosen)}, as the ranges file says")
+        return
+    gain, samples = trial.gains_db.get(chosen, 0.0), plural(trial.samples, "sample")
+    told = f"outputs keep {gain:.1f} dB more than where each tensor is judged by itself ({samples})"
+    console.print(f"scales by {escape(chosen)}: {told}")
 
 
 def print_preparation(reports: Sequence[PreparationReport], console: Console) -> None:

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from qdqtool.jobs.calibrate_report import CalibrateReport
 from qdqtool.report.terminal import escape
-from qdqtool.report.text._calibration import SHOWN, print_preparation, print_repeated, print_single
+from qdqtool.report.text._calibration import SHOWN, print_chosen, print_preparation, print_repeated, print_single
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.wording import plural
 
@@ -23,6 +23,7 @@ def render(report: CalibrateReport, console: Console) -> None:
         console.print(f"went on from {plural(report.resumed, 'sample')} that an interrupted run had done")
     if report.data.seed is not None:
         console.print("RANDOM calibration: the ranges say nothing about real inputs", style="yellow")
+    print_chosen(report.chosen, report.method_trial, console)
     print_preparation(report.preparation, console)
     print_repeated(report.data.samples, report.data.repeated, console)
     print_single(report.data.samples, report.data.repeated, console)

@@ -12,6 +12,7 @@ from qdqtool.report.terminal import escape
 from qdqtool.report.text._accuracy import print_accuracy
 from qdqtool.report.text._calibration import (
     SHOWN,
+    print_chosen,
     print_given,
     print_preparation,
     print_repeated,
@@ -74,6 +75,7 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
         console.print(f"ranges from {source}, calibrated with {used.method} over {samples}")
     else:
         console.print(_WITHOUT_RANGES.get(used.method, f"calibrated with {used.method} over ") + data)
+    print_chosen(used.chosen, used.method_trial, console)
     print_repeated(used.samples, used.repeated, console)
     if used.method not in _WITHOUT_RANGES:
         print_single(used.samples, used.repeated, console)

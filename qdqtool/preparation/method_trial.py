@@ -1,0 +1,184 @@
+"""Choose the calibration method by what the outputs of the quantized model keep.
+
+``auto`` judges each tensor by itself, and what is best for a tensor is not always best for the outputs: a voice
+detector whose windows differ a thousandfold in energy keeps 8 dB more with ``entropy``. So every method is tried on the
+whole model, in one session of the model with a switch at each pair, whose scales are inputs.
+
+Samples alternate between two folds. The scales of each fold are judged on the other one, and both count: scales that
+are judged on the samples that they come from follow their largest values. Measured on 21 networks with samples that
+nothing chose: by one fold alone the choice was worse than ``auto`` as often as better, by both it follows the unseen
+samples. Choosing for each quarter or eighth of the tensors gained 0.7 dB more on the folds, and nothing on unseen
+samples.
+
+Two figures count alike. The SQNR over all samples, which reports print, is that of the loudest samples; the mean of the
+SQNR of each sample is that of the usual ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from qdqtool.data import Feeds
+from qdqtool.errors import QdqError
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.numerics.counting import Counter
+from qdqtool.numerics.dtypes import Array
+from qdqtool.plan import Placement
+from qdqtool.planning.planner import index_to_plan
+from qdqtool.planning.proposal import propose_for
+from qdqtool.planning.range_planner import RangePlanner
+from qdqtool.planning.recipe import Recipe
+from qdqtool.preparation.bias_correction import switched_biases
+from qdqtool.preparation.prepare import Prepared
+from qdqtool.ranges import calibrators
+from qdqtool.ranges.method_choice import MethodTrial
+from qdqtool.ranges.tensor_statistics import TensorStatistics
+from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges
+from qdqtool.running.channel_statistics import FOLDS
+from qdqtool.running.float_runs import FloatRuns
+from qdqtool.running.observer import is_fed
+from qdqtool.sensitivity.masked_model import MaskedModel, Setting, mask_model
+from qdqtool.sensitivity.masked_runs import MaskedRuns
+from qdqtool.sensitivity.output_noise import OutputNoise
+from qdqtool.transforms.taps import tensor_key
+
+MIN_SAMPLES, MAX_SAMPLES = 8, 32
+"""Bounds of the number of samples that are run. With fewer samples than the smaller one no method is tried."""
+
+ENOUGH_VALUES = 1 << 24
+"""Values of activations in all samples that suffice: larger models run fewer samples, down to the smaller bound."""
+
+LEAST_GAIN_DB = 0.2
+"""By how much the outputs must be nearer to those of the float model than with ``auto``."""
+
+
+def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRuns) -> MethodTrial | None:
+    """Try each calibration method on the quantized model.
+
+    Args:
+        prepared: The float model as it is quantized.
+        recipe: What is quantized; its method is ``auto``.
+        feeds: Samples that may choose something; of sharded data those of all shards.
+        runs: Runs the float model. Its session is closed afterwards.
+
+    Returns:
+        The methods with their gains; None where nothing could be measured, or there are too few samples.
+
+    Raises:
+        UsageError: The model fails on a sample, or nothing can be quantized.
+    """
+    if len(feeds) < MIN_SAMPLES:
+        return None
+    index = index_to_plan(prepared.model)
+    count = min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES), MAX_SAMPLES, len(feeds))
+    few = feeds.first(count)
+    try:
+        ranges = _ranges_of_folds(few, index, recipe, runs)
+        plan = RangePlanner(recipe, _merged(ranges)).plan(index).plan
+        # Only one model is in memory.
+        runs.close()
+        masked = mask_model(prepared.model, plan, switched_biases(index, plan, prepared.means))
+        folds = [_Fold.of(fold, found, masked, index, recipe, count) for fold, found in enumerate(ranges)]
+        with MaskedRuns(masked, [dict(sample) for sample in few]) as session:
+            return _compared(session, folds)
+    except QdqError:
+        # Methods are tried to gain accuracy. A model that cannot be run so is quantized as ``auto`` has it, and what is
+        # wrong with it or its data is told by the calibration that follows.
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fold:
+    """One part of the samples.
+
+    Attributes:
+        judges: Numbers of the other samples, which judge the scales of these.
+        settings: The scales that each method finds on these samples.
+    """
+
+    judges: Sequence[int]
+    settings: Mapping[str, Setting]
+
+    @classmethod
+    def of(
+        cls, fold: int, ranges: Ranges, masked: MaskedModel, index: ModelIndex, recipe: Recipe, samples: int
+    ) -> "_Fold":
+        settings = {}
+        for method in calibrators.names():
+            placements = RangePlanner(replace(recipe, method=method), ranges).activations(index)
+            settings[method] = _setting(masked, placements)
+        return cls([number for number in range(samples) if number % FOLDS != fold], settings)
+
+
+def _setting(masked: MaskedModel, placements: Sequence[Placement]) -> Setting:
+    found = {placement.slot: placement for placement in placements}
+    # A tensor that no sample of a fold computed has no pair of its own there.
+    return {
+        number: found.get(site.placement.slot, site.placement)
+        for number, site in enumerate(masked.sites)
+        if site.constant is None
+    }
+
+
+def _ranges_of_folds(feeds: Feeds, index: ModelIndex, recipe: Recipe, runs: FloatRuns) -> list[Ranges]:
+    """Return the ranges with histograms on each part of the samples, from one pass over them."""
+    values = dict.fromkeys(index.value(entry.slot) for entry in propose_for(index, recipe).activations)
+    observer, counter = runs.observer(index.view.model, values), Counter()
+    parts = [{value: TensorStatistics(counter) for value in values} for _ in range(FOLDS)]
+    for number, sample in enumerate(feeds):
+        run = runs.run(sample, number, feeds)
+        arrays = {value: list(observer.arrays(run, sample, value)) for value in values}
+        counter.expect(sum(array.nbytes for each in arrays.values() for array in each))
+        for value, each in arrays.items():
+            for array in each:
+                parts[number % FOLDS][value].add(array)
+    whole = [value for value in values if is_fed(value) or observer.problem(value) is None]
+    record = replace(_RECORD, samples=len(feeds))
+    return [
+        Ranges(record, {tensor_key(value): part[value].result() if value in whole else UNSEEN for value in values})
+        for part in parts
+    ]
+
+
+def _merged(ranges: Sequence[Ranges]) -> Ranges:
+    first, *others = ranges
+    tensors = dict(first.tensors)
+    for other in others:
+        tensors = {key: found.merge(other.tensors[key]) for key, found in tensors.items()}
+    return replace(first, tensors=tensors)
+
+
+_RECORD = CalibrationRecord(
+    method=calibrators.DEFAULT, samples=0, random=False, seed=None, data_sha256="", model_sha256=""
+)
+"""Of ranges that are in memory only."""
+
+
+def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> MethodTrial | None:
+    noise: dict[tuple[bytes, ...], OutputNoise] = {}
+    by_method: dict[str, OutputNoise] = {}
+    for method in calibrators.names():
+        # Methods often agree: auto is mse or max for every tensor of many models.
+        key = tuple(_scales(fold.settings[method]) for fold in folds)
+        if key not in noise:
+            noise[key] = OutputNoise.joined(session.noise(fold.settings[method], fold.judges) for fold in folds)
+        by_method[method] = noise[key]
+    return _decided(by_method)
+
+
+def _scales(setting: Setting) -> bytes:
+    arrays: list[Array] = [placement.params.scale for placement in setting.values() if placement is not None]
+    return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+
+
+def _decided(noise: Mapping[str, OutputNoise]) -> MethodTrial | None:
+    reference = noise[calibrators.DEFAULT]
+    if not reference.samples:
+        return None
+    gain = partial(OutputNoise.gain_db, reference)
+    gains = {method: round(gain(found), 2) for method, found in noise.items()}
+    best = max(gains, key=lambda method: gains[method])
+    chosen = best if gains[best] >= LEAST_GAIN_DB else calibrators.DEFAULT
+    return MethodTrial(method=chosen, samples=reference.samples, gains_db=gains)

@@ -1,0 +1,110 @@
+"""Run a masked model on samples, and compare its outputs with those of the float model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import numpy as np
+
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.numerics.dtypes import Array
+from qdqtool.running.accumulated_error import AccumulatedError
+from qdqtool.running.ort_cpu import Profile
+from qdqtool.running.own_evaluator import open_session
+from qdqtool.running.own_support import plan_split
+from qdqtool.sensitivity.masked_model import MaskedModel, Setting
+from qdqtool.sensitivity.output_noise import OutputNoise, noise_of
+
+Outputs = Mapping[str, Array]
+"""The float outputs of one run, by name."""
+
+Errors = Mapping[str, AccumulatedError]
+"""The error of each float output over some samples, by name."""
+
+
+class MaskedRuns:
+    """One session of a masked model, with the samples that it runs. A context manager.
+
+    The session has ONNX Runtime's optimizations, but those that would change a Q or DQ. Outputs are compared with those
+    of the same session with every pair switched off, so nothing but the pairs makes a difference.
+
+    Args:
+        masked: The model.
+        samples: The samples; they are kept in memory.
+
+    Attributes:
+        samples: As given.
+        runs: How many samples were run so far, those with every pair switched off included.
+
+    Raises:
+        CapabilityError: ONNX Runtime is not installed, or cannot run the model.
+        ModelError: ONNX Runtime refuses the model.
+    """
+
+    def __init__(self, masked: MaskedModel, samples: Sequence[Mapping[str, Array]]) -> None:
+        self.samples = samples
+        self.runs = 0
+        self._masked = masked
+        index = ModelIndex.of(masked.model)
+        main = index.view.main
+        self._names = [name for name in main.output_names() if index.is_float(main.values[name])]
+        inputs = {value.name for value in masked.model.proto.graph.input}
+        self._own = inputs & set(masked.feeds(masked.all_float))
+        self._session = open_session(masked.model, plan_split(index), Profile.OPTIMIZED)
+        self._expected: dict[int, Outputs] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        """Names of the float outputs of the model."""
+        return self._names
+
+    def run(self, setting: Setting, number: int) -> Outputs:
+        """Return the float outputs of one sample with some pairs switched.
+
+        Raises:
+            RunError: A node fails on the sample.
+        """
+        return self._run(self._masked.feeds(setting), number)
+
+    def expected(self, number: int) -> Outputs:
+        """Return the float outputs of one sample with every pair switched off."""
+        if number not in self._expected:
+            found = self.run(self._masked.all_float, number)
+            # copy(): one array of a session keeps all memory of the run alive.
+            self._expected[number] = {name: array.copy() for name, array in found.items()}
+        return self._expected[number]
+
+    def errors(self, setting: Setting, numbers: Sequence[int] | None = None) -> Errors:
+        """Return the errors of the outputs over some samples.
+
+        Args:
+            setting: Which pairs are switched.
+            numbers: Numbers of the samples; None for all.
+
+        Raises:
+            RunError: A node fails on a sample.
+        """
+        errors = {name: AccumulatedError() for name in self._names}
+        fed = self._masked.feeds(setting)
+        for number in range(len(self.samples)) if numbers is None else numbers:
+            expected, found = self.expected(number), self._run(fed, number)
+            for name, error in errors.items():
+                error.add(expected[name], found[name])
+        return errors
+
+    def noise(self, setting: Setting, numbers: Sequence[int] | None = None) -> OutputNoise:
+        """Return signal and noise of the outputs on each sample; arguments and errors as :meth:`errors`."""
+        fed, rows = self._masked.feeds(setting), list[tuple[Array, Array]]()
+        for number in range(len(self.samples)) if numbers is None else numbers:
+            expected, found = self.expected(number), self._run(fed, number)
+            rows.append(noise_of([expected[name] for name in self._names], [found[name] for name in self._names]))
+        return OutputNoise(np.array([signal for signal, _ in rows]), np.array([noise for _, noise in rows]))
+
+    def _run(self, fed: Mapping[str, Array], number: int) -> Outputs:
+        self.runs += 1
+        return self._session.run({**self.samples[number], **fed}, self._names)
