@@ -1,6 +1,7 @@
 """Run a masked model on samples, and compare its outputs with those of the float model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -19,6 +20,19 @@ Outputs = Mapping[str, Array]
 
 Errors = Mapping[str, AccumulatedError]
 """The error of each float output over some samples, by name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What one setting does to the outputs.
+
+    Attributes:
+        errors: The error of each output over all samples, by name.
+        noise: Signal and noise of each output on each sample.
+    """
+
+    errors: Errors
+    noise: OutputNoise
 
 
 class MaskedRuns:
@@ -89,21 +103,29 @@ class MaskedRuns:
         Raises:
             RunError: A node fails on a sample.
         """
-        errors = {name: AccumulatedError() for name in self._names}
-        fed = self._masked.feeds(setting)
-        for number in range(len(self.samples)) if numbers is None else numbers:
-            expected, found = self.expected(number), self._run(fed, number)
-            for name, error in errors.items():
-                error.add(expected[name], found[name])
-        return errors
+        return self.measure(setting, numbers).errors
 
     def noise(self, setting: Setting, numbers: Sequence[int] | None = None) -> OutputNoise:
         """Return signal and noise of the outputs on each sample; arguments and errors as :meth:`errors`."""
-        fed, rows = self._masked.feeds(setting), list[tuple[Array, Array]]()
-        for number in range(len(self.samples)) if numbers is None else numbers:
-            expected, found = self.expected(number), self._run(fed, number)
-            rows.append(noise_of([expected[name] for name in self._names], [found[name] for name in self._names]))
+        rows = [
+            noise_of(list(expected.values()), list(found.values())) for expected, found in self._pairs(setting, numbers)
+        ]
         return OutputNoise(np.array([signal for signal, _ in rows]), np.array([noise for _, noise in rows]))
+
+    def measure(self, setting: Setting, numbers: Sequence[int] | None = None) -> Measured:
+        """Return both in one pass; arguments and errors as :meth:`errors`."""
+        errors, rows = {name: AccumulatedError() for name in self._names}, list[tuple[Array, Array]]()
+        for expected, found in self._pairs(setting, numbers):
+            rows.append(noise_of(list(expected.values()), list(found.values())))
+            for name, error in errors.items():
+                error.add(expected[name], found[name])
+        noise = OutputNoise(np.array([signal for signal, _ in rows]), np.array([noise for _, noise in rows]))
+        return Measured(errors, noise)
+
+    def _pairs(self, setting: Setting, numbers: Sequence[int] | None) -> Iterator[tuple[Outputs, Outputs]]:
+        fed = self._masked.feeds(setting)
+        for number in range(len(self.samples)) if numbers is None else numbers:
+            yield self.expected(number), self._run(fed, number)
 
     def _run(self, fed: Mapping[str, Array], number: int) -> Outputs:
         self.runs += 1

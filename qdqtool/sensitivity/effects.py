@@ -1,0 +1,66 @@
+"""The effect of each unit on the outputs: when only it is quantized, and when only it stays in float."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from qdqtool.plan import Placement
+from qdqtool.sensitivity.masked_model import MaskedModel, Setting
+from qdqtool.sensitivity.masked_runs import Errors, MaskedRuns
+from qdqtool.sensitivity.units import Unit
+
+Tick = Callable[[int, int], None]
+"""Called with the number of settings that were run, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effect:
+    """What one unit does.
+
+    Attributes:
+        unit: The unit.
+        alone: Errors of the outputs with only this unit quantized.
+        without: Errors of the outputs with only this unit in float.
+        gain_db: By how much the outputs are nearer to those of the float model when this unit alone stays in float.
+    """
+
+    unit: Unit
+    alone: Errors
+    without: Errors
+    gain_db: float
+
+
+def float_setting(units: Sequence[Unit]) -> Setting:
+    """Return the setting with the pairs of some units switched off."""
+    return dict.fromkeys(chain.from_iterable(unit.sites for unit in units))
+
+
+def only_setting(unit: Unit, masked: MaskedModel) -> Setting:
+    """Return the setting with the pairs of one unit alone switched on."""
+    off: dict[int, Placement | None] = dict(masked.all_float)
+    for site in unit.sites:
+        off.pop(site, None)
+    return off
+
+
+def effects_of(units: Sequence[Unit], runs: MaskedRuns, masked: MaskedModel, tick: Tick) -> tuple[Effect, ...]:
+    """Measure every unit, and return the effects, the unit with the largest gain first.
+
+    Args:
+        units: The units.
+        runs: The session and its samples: all of them are run twice for each unit, and once more.
+        masked: The model of the session.
+        tick: Told of every setting.
+
+    Raises:
+        RunError: A node fails on a sample.
+    """
+    whole = runs.noise({})
+    found: list[Effect] = []
+    for number, unit in enumerate(units):
+        tick(2 * number, 2 * len(units))
+        alone = runs.errors(only_setting(unit, masked))
+        tick(2 * number + 1, 2 * len(units))
+        without = runs.measure(float_setting([unit]))
+        found.append(Effect(unit, alone, without.errors, whole.gain_db(without.noise)))
+    return tuple(sorted(found, key=lambda effect: -effect.gain_db))

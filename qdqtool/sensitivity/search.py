@@ -1,0 +1,178 @@
+"""Search the units that stay in float so that every output keeps a given SQNR, at the least cost.
+
+Greedy: the noise that each unit makes alone is measured once. Noise powers at the outputs about add up, so the share of
+a unit in their sum predicts what it takes away. (Measured on a detector: the differences that each unit makes among the
+others predict far worse, since they also change how errors of other units round.) The few units with the best prediction
+for their cost are then tried exactly, and the best of these is taken. Where the goal is reached, units that are not
+needed any more are quantized again.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.numerics.dtypes import Array
+from qdqtool.sensitivity.effects import float_setting, only_setting
+from qdqtool.sensitivity.masked_model import MaskedModel
+from qdqtool.sensitivity.masked_runs import MaskedRuns
+from qdqtool.sensitivity.output_noise import OutputNoise
+from qdqtool.sensitivity.units import Unit
+
+TRIED = 4
+"""How many units are tried at each step, alone and together."""
+
+EFFICIENT = 0.5
+"""Smallest part of the best gain for its cost with which a larger step is taken."""
+
+LEAST_LEFT = 0.05
+"""Smallest share of the noise that a unit is predicted to leave: a difference may promise to leave none."""
+
+Heard = Callable[[str], None]
+"""Told in a few words what the search does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A state of the search.
+
+    Attributes:
+        units: The units that are in float.
+        share: Their share of the cost of all units, 0 to 1.
+        worst_db: SQNR of the worst output on the samples of the search, in dB.
+        shortfall_db: The sum over outputs of what they lack of the goal, in dB; 0 where the goal is reached.
+    """
+
+    units: tuple[Unit, ...]
+    share: float
+    worst_db: float
+    shortfall_db: float
+
+
+@dataclass(slots=True, eq=False)
+class FloatSearch:
+    """A search on the samples of one session, which can go on with a higher goal.
+
+    Attributes:
+        units: The units of the plan.
+        shares: The share of each unit in the cost of all.
+        masked: The model with a switch at each pair.
+        runs: Its session, and the samples.
+        few: How many of the samples, from the first, measure the effect of each unit alone.
+        limit: How many runs of a sample the search may take.
+        steps: The states so far.
+    """
+
+    units: Sequence[Unit]
+    shares: Sequence[float]
+    masked: MaskedModel
+    runs: MaskedRuns
+    few: int
+    limit: int
+    steps: list[Step] = field(default_factory=list)
+    _alone: dict[Unit, Array] = field(default_factory=dict)
+    _known: dict[frozenset[Unit], OutputNoise] = field(default_factory=dict)
+
+    def reach(self, goal_db: float, heard: Heard = lambda _: None) -> Step:
+        """Return the cheapest state that was found in which every output keeps ``goal_db``; else the best state.
+
+        Args:
+            goal_db: The SQNR that every output keeps.
+            heard: Told of every step.
+
+        Raises:
+            RunError: A node fails on a sample.
+        """
+        chosen = self.steps[-1].units if self.steps else ()
+        state = self._state(chosen, goal_db)
+        while state.shortfall_db > 0 and self.runs.runs < self.limit:
+            following = self._next(state, goal_db)
+            if following is None:
+                break
+            state = following
+            self.steps.append(state)
+            heard(f"{len(state.units)} of {len(self.units)} in float: {state.worst_db:.1f} dB")
+        return self._pruned(state, goal_db) if state.shortfall_db == 0 else state
+
+    def noise(self, units: Iterable[Unit]) -> OutputNoise:
+        """Return the noise of the outputs with some units in float."""
+        key = frozenset(units)
+        if key not in self._known:
+            self._known[key] = self.runs.noise(float_setting([unit for unit in self.units if unit in key]))
+        return self._known[key]
+
+    def _state(self, units: Iterable[Unit], goal_db: float) -> Step:
+        kept = set(units)
+        sqnr = _heard(self.noise(kept))
+        share = sum(share for unit, share in zip(self.units, self.shares, strict=True) if unit in kept)
+        ordered = tuple(unit for unit in self.units if unit in kept)
+        return Step(ordered, share, float(sqnr.min(initial=np.inf)), _shortfall(sqnr, goal_db))
+
+    def _next(self, state: Step, goal_db: float) -> Step | None:
+        """Return the best of the states with more units in float; None where none is better."""
+        costs = dict(zip(self.units, self.shares, strict=True))
+        left = [unit for unit in self.units if unit not in state.units]
+        gains = self._predicted_gains(state, left, goal_db)
+        order = sorted(left, key=lambda unit: -gains[unit] / costs[unit])
+        # Predictions may be wrong for the first ones; further on none is left to try.
+        for start in range(0, len(order), TRIED):
+            if start and self.runs.runs >= self.limit:
+                break
+            batch = order[start : start + TRIED]
+            sets = dict.fromkeys([(unit,) for unit in batch[: TRIED // 2]] + [tuple(batch[:2]), tuple(batch)])
+            tried = [self._state((*state.units, *more), goal_db) for more in sets]
+            better = [each for each in tried if each.shortfall_db < state.shortfall_db]
+            if better:
+                return _best(state, better)
+        return None
+
+    def _predicted_gains(self, state: Step, left: Sequence[Unit], goal_db: float) -> Mapping[Unit, float]:
+        """Return by how much the shortfall is expected to fall with each of these units in float."""
+        if not self._alone:
+            few = range(self.few)
+            made = {unit: self.runs.noise(only_setting(unit, self.masked), few) for unit in self.units}
+            self._alone = {unit: found.noise.sum(axis=0) for unit, found in made.items()}
+        current, whole = self.noise(state.units), np.sum([self._alone[unit] for unit in left], axis=0)
+        noise, signal = current.noise.sum(axis=0), current.signal.sum(axis=0)
+        gains = {}
+        for unit in left:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                fallen = np.minimum(np.nan_to_num(self._alone[unit] / whole, nan=0.0), 1 - LEAST_LEFT)
+            gains[unit] = state.shortfall_db - _shortfall(_sqnr(signal, noise * (1 - fallen)), goal_db)
+        return gains
+
+    def _pruned(self, state: Step, goal_db: float) -> Step:
+        """Quantize again what the goal does not need, the most costly first."""
+        costs = dict(zip(self.units, self.shares, strict=True))
+        for unit in sorted(state.units, key=lambda each: -costs[each]):
+            fewer = self._state([each for each in state.units if each is not unit], goal_db)
+            if fewer.shortfall_db == 0:
+                state = fewer
+        if self.steps and self.steps[-1].units != state.units:
+            self.steps.append(state)
+        return state
+
+
+def _best(state: Step, better: Sequence[Step]) -> Step:
+    """Return the largest step of those that gain nearly as much for their cost as the best one."""
+
+    def efficiency(each: Step) -> float:
+        return (state.shortfall_db - each.shortfall_db) / (each.share - state.share)
+
+    enough = EFFICIENT * max(map(efficiency, better))
+    return min((each for each in better if efficiency(each) >= enough), key=lambda each: each.shortfall_db)
+
+
+def _shortfall(sqnr: Array, goal_db: float) -> float:
+    return float(np.maximum(goal_db - sqnr, 0.0).sum())
+
+
+def _heard(noise: OutputNoise) -> Array:
+    """Return the SQNR of the outputs that are not zero everywhere."""
+    return np.asarray(noise.sqnr_db()[noise.signal.sum(axis=0) > 0])
+
+
+def _sqnr(signal: Array, noise: Array) -> Array:
+    heard = signal > 0
+    with np.errstate(divide="ignore"):
+        return np.asarray(10 * np.log10(signal[heard] / noise[heard]))
