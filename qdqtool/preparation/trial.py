@@ -16,7 +16,7 @@ seen.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log10
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
+from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.numerics.derive import scale_from_range, scale_from_tensor
@@ -87,6 +88,8 @@ class TrialRunner:
         splits = change.rehearsal is not None and all(found.folds for found in seen.values())
         if splits and change.rehearsal is not None:
             change = change.rehearsal()
+            # Two changed models are in memory meanwhile, this one and that of the change.
+            change = replace(change, model=spilled(change.model))
             seen = {key: found.of_first_fold() for key, found in seen.items()}
         changed = {key: found.divided(change.rescaled[key]) for key, found in seen.items() if key in change.rescaled}
         try:

@@ -5,9 +5,11 @@ Opening a session of a ResNet-50 takes as long as running three images, and its 
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Self
 
 from qdqtool.data import Feeds
+from qdqtool.data.sample import Samples
 from qdqtool.errors import CapabilityError, ModelError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
@@ -48,7 +50,7 @@ class FloatRuns:
         self.values = 0
         self._read = read
         self._open: _Open | None = None
-        self._kept: list[tuple[Model, dict[int, Outputs]]] = []
+        self._kept: list[_Kept] = []
 
     def __enter__(self) -> Self:
         return self
@@ -92,19 +94,19 @@ class FloatRuns:
         found = run_sample(self._open.observer, sample, number, feeds)
         self.values = sum(array.size for array in found.values())
         if number < KEPT:
-            self._kept_of(self._open.model)[number] = self._open.outputs(found, sample)
+            self._kept_of(self._open.model, feeds)[number] = self._open.outputs(found, sample)
         return found
 
     def first(self, model: Model, feeds: Feeds, count: int = KEPT) -> list[Outputs]:
         """Return the outputs of a model on the first samples; only those that were not kept are run.
 
-        The outputs of the first and of the last model of the job are kept, on :data:`KEPT` samples.
+        The outputs of the first and of the last model of the job are kept, on :data:`KEPT` samples of the same data.
 
         Raises:
             UsageError: The model fails on a sample.
             CapabilityError: ONNX Runtime is not installed or cannot run the model.
         """
-        found, few = dict(self._kept_of(model)), feeds.first(count)
+        found, few = dict(self._kept_of(model, feeds)), feeds.first(count)
         if any(number not in found for number in range(len(few))):
             self.observer(model, ())
             for number, sample in enumerate(few):
@@ -112,12 +114,21 @@ class FloatRuns:
                     found[number] = self._open.outputs(self.run(sample, number, feeds), sample)
         return [found[number] for number in range(len(few))]
 
-    def _kept_of(self, model: Model) -> dict[int, Outputs]:
-        for known, kept in self._kept:
-            if known is model:
-                return kept
-        self._kept = [*self._kept[:1], (model, {})]
-        return self._kept[-1][1]
+    def _kept_of(self, model: Model, feeds: Feeds) -> dict[int, Outputs]:
+        for kept in self._kept:
+            if kept.model is model and kept.samples is feeds.samples:
+                return kept.outputs
+        self._kept = [*self._kept[:1], _Kept(model, feeds.samples)]
+        return self._kept[-1].outputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """Outputs of a model, by the number of the sample: another part of the data has other samples at these numbers."""
+
+    model: Model
+    samples: Samples
+    outputs: dict[int, Outputs] = field(default_factory=dict)
 
 
 class _Open:

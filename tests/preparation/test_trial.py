@@ -18,10 +18,14 @@ from qdqtool.data.request import RandomData, open_feeds
 from qdqtool.errors import CapabilityError
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
+from qdqtool.graph.io.tensors import is_pending, nbytes
+from qdqtool.graph.model import Model
+from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
 from qdqtool.jobs.convert_ranges import convert_ranges
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.plan import QuantPlan
 from qdqtool.planning.recipe import Preparation, Recipe
 from qdqtool.preparation.trial import decide
 from qdqtool.ranges.file import read_ranges
@@ -326,3 +330,21 @@ def test_what_only_the_samples_that_made_it_praise_is_left_out(tmp_path):
         quantized(tmp_path / "m.onnx", tmp_path / "d.npz", output, equalize=equalize, method="auto")
         found[equalize] = sqnr(tmp_path / "m.onnx", output, unseen)
     assert found[True] > found[False] - 0.5
+
+
+def test_every_model_that_is_tried_has_its_weights_in_a_file(tmp_path, monkeypatch):
+    """Also the one that is changed as a part of the samples would have it: it is beside the other in memory."""
+    tried: list[Model] = []
+
+    def recorded(model: Model, plan: QuantPlan) -> object:
+        tried.append(model)
+        return apply_plan(model, plan)
+
+    monkeypatch.setattr("qdqtool.preparation.trial.apply_plan", recorded)
+    random = np.random.default_rng(5)
+    onnx.save(largest_of_points(), tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=random.normal(size=(12, 1, 3, 256)).astype(np.float32))
+    quantized(tmp_path / "m.onnx", tmp_path / "d.npz", tmp_path / "q.onnx", equalize=True, method="max")
+    weights = [tensor for model in tried for tensor in model.proto.graph.initializer if nbytes(tensor) > 1 << 14]
+    assert len(tried) == len(weights) == 2  # without the change, and with it
+    assert [is_pending(tensor) for tensor in weights] == [True] * 2

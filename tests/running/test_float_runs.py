@@ -70,6 +70,14 @@ def test_what_ran_does_not_run_again(runs: FloatRuns, feeds: Feeds, monkeypatch:
     assert len(runs.first(model, feeds)) == KEPT
 
 
+def test_outputs_that_are_kept_are_not_given_for_other_samples(runs: FloatRuns, feeds: Feeds) -> None:
+    model, numbers = Model(doubled_then_squared()), [1, 2, 4]
+    runs.first(model, feeds)
+    found = [outputs["y"] for outputs in runs.first(model, feeds.only(numbers))]
+    np.testing.assert_allclose(found, (SAMPLES[numbers, np.newaxis] * 2) ** 2, rtol=1e-6)
+    assert len(runs.first(model, feeds)) == KEPT
+
+
 def test_kept_outputs_hold_no_memory_of_the_session(runs: FloatRuns, feeds: Feeds) -> None:
     kept = runs.first(Model(doubled_then_squared()), feeds)
     assert all(outputs["y"].flags.owndata for outputs in kept)
