@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qdqtool.checking.baseline_matcher import BaselineMatcher
-from qdqtool.checking.code_steps import step_widths, unit_roundoff
 from qdqtool.checking.gptq_check import GptqCheck
 from qdqtool.checking.gptq_metadata import noted_rounding
 from qdqtool.checking.pair_error import PairError
@@ -17,6 +16,7 @@ from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.scope import display
 from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.code_steps import step_widths, unit_roundoff
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.number_format import NumberFormat

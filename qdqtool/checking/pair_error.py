@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.checking.code_steps import step_widths
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.code_steps import step_widths
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
 from qdqtool.numerics.metrics import ratio_db

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qdqtool import formats
-from qdqtool.checking.code_steps import code_steps
 from qdqtool.checking.report import NodeDifference, QdqCount
 from qdqtool.errors import ArgumentError
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.scope import display
 from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.code_steps import code_steps
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import expand
 from qdqtool.numerics.number_format import NumberFormat

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from qdqtool import formats
-from qdqtool.checking.code_steps import code_steps, step_widths, unit_roundoff
+from qdqtool.numerics.code_steps import code_steps, step_widths, unit_roundoff
 
 FLOATS = ("float8e4m3fn", "float8e5m2", "float4e2m1")
 
