@@ -79,6 +79,12 @@ class Feeds:
         """Return the samples with these numbers, in the order of the data."""
         return Feeds(_Numbered(self, frozenset(numbers)), replace(self.description, samples=len(set(numbers))))
 
+    def number_in_data(self, position: int) -> int:
+        """Return the number that a sample has in the data of which these are a part: messages name samples by it."""
+        if not isinstance(self.samples, _Numbered):
+            return position
+        return self.samples.feeds.number_in_data(sorted(self.samples.numbers)[position])
+
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:

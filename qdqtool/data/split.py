@@ -42,6 +42,11 @@ class Split:
         return feeds.only(self.held) if self.held else None
 
 
+def undivided(count: int) -> Split:
+    """Hold back none: for data beside which there is other data to measure on."""
+    return Split(tuple(range(count)), ())
+
+
 def split_samples(count: int, seed: int = SEED) -> Split:
     """Hold back a fifth of the samples: at least 4 of 8 and more, one of 4 to 7, none of fewer.
 

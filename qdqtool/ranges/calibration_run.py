@@ -20,10 +20,12 @@ class CalibrationScope:
         shard: The shard of the samples; None for all samples.
         keep: A ranges file that is written from time to time and at Ctrl-C, and from which an interrupted run
             continues; None for no file.
+        hold_back: Whether some of the samples choose nothing, so that accuracy can be measured on them.
     """
 
     shard: Shard | None = None
     keep: Path | None = None
+    hold_back: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def fold_samples(
     resumed = part.done - part.start
 
     def so_far() -> Ranges:
-        return Ranges(record, collector.ranges, collector.unreadable, part)
+        return Ranges(record, collector.ranges, collector.unreadable, part, collector.choosing)
 
     try:
         for done in collector.chunks(samples.feeds, samples.digests, part, progress):

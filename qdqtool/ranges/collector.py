@@ -3,7 +3,7 @@
 While a sample runs, the tensors of the sample before are counted in another thread, and then freed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -42,30 +42,46 @@ class RangeCollector:
         values: Tensors of any scope, inputs included.
         runs: Runs it.
         histograms: Whether histograms are made as well.
+        held: Numbers of the samples that are held back. The ranges of the others are collected beside those of all.
 
     Attributes:
         unreadable: Why a tensor could not be read everywhere; such a tensor counts as unseen.
     """
 
     def __init__(
-        self, index: ModelIndex, values: Iterable[Value], runs: FloatRuns, *, histograms: bool = False
+        self,
+        index: ModelIndex,
+        values: Iterable[Value],
+        runs: FloatRuns,
+        *,
+        histograms: bool = False,
+        held: Collection[int] = (),
     ) -> None:
         self._index = index
         self._runs = runs
         self._values = list(dict.fromkeys(values))
         self._counter = Counter() if histograms else None
+        self._held = frozenset(held)
         self._ranges: dict[TensorKey, TensorRange] = {tensor_key(value): UNSEEN for value in self._values}
+        self._choosing = dict(self._ranges) if self._held else None
         self.unreadable: dict[TensorKey, str] = {}
 
     @property
     def ranges(self) -> dict[TensorKey, TensorRange]:
         """The ranges of the chunks that are done. A tensor that could not be read everywhere has none."""
-        return {key: UNSEEN if key in self.unreadable else found for key, found in self._ranges.items()}
+        return self._readable(self._ranges)
+
+    @property
+    def choosing(self) -> dict[TensorKey, TensorRange] | None:
+        """The same without the samples that are held back; None where none are, or where they are not known."""
+        return None if self._choosing is None else self._readable(self._choosing)
 
     def resume(self, ranges: Ranges) -> None:
         """Continue from ranges of the same tensors."""
         self._ranges.update(ranges.tensors)
         self.unreadable.update(ranges.unreadable)
+        if self._choosing is not None:
+            self._choosing = None if ranges.choosing is None else dict(ranges.choosing)
 
     def chunks(
         self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
@@ -86,7 +102,7 @@ class RangeCollector:
         """
         observer = self._runs.observer(self._index.view.model, self._values)
         with ThreadPoolExecutor(1) as beside:
-            chunk = _Chunk(self._values, self._counter, digests)
+            chunk = _Chunk(self._values, self._counter, digests, self._held)
             for number, sample in islice(enumerate(feeds), part.done, part.stop):
                 if progress is not None:
                     progress(number - part.start, part.stop - part.start)
@@ -102,13 +118,19 @@ class RangeCollector:
                 self._raise_for(chunk.wait(), feeds)
                 self._end(chunk, observer)
                 yield number + 1
-                chunk = _Chunk(self._values, self._counter, digests)
+                chunk = _Chunk(self._values, self._counter, digests, self._held)
 
     def _end(self, chunk: "_Chunk", observer: Observer) -> None:
-        for key, counted in chunk.statistics.items():
-            self._ranges[key] = self._ranges[key].merge(counted.result())
+        for key, counted in chunk.choosing.items():
+            found = counted.result()
+            self._ranges[key] = self._ranges[key].merge(found).merge(chunk.held[key].result())
+            if self._choosing is not None:
+                self._choosing[key] = self._choosing[key].merge(found)
         problems = ((tensor_key(value), observer.problem(value)) for value in self._values if not is_fed(value))
         self.unreadable.update({key: why for key, why in problems if why is not None})
+
+    def _readable(self, ranges: Mapping[TensorKey, TensorRange]) -> dict[TensorKey, TensorRange]:
+        return {key: UNSEEN if key in self.unreadable else found for key, found in ranges.items()}
 
     def _raise_for(self, fault: "_Fault | None", feeds: Feeds) -> None:
         if fault is None:
@@ -132,10 +154,14 @@ class _Fault:
 
 
 class _Chunk:
-    """The statistics of the samples of one chunk."""
+    """The statistics of the samples of one chunk: of those that choose, and of those that are held back."""
 
-    def __init__(self, values: Iterable[Value], counter: Counter | None, digests: Sequence[bytes]) -> None:
-        self.statistics = {tensor_key(value): TensorStatistics(counter) for value in values}
+    def __init__(
+        self, values: Sequence[Value], counter: Counter | None, digests: Sequence[bytes], held: frozenset[int]
+    ) -> None:
+        self.choosing = {tensor_key(value): TensorStatistics(counter) for value in values}
+        self.held = {tensor_key(value): TensorStatistics(counter) for value in values}
+        self._numbers_held = held
         self.counting: Future[_Fault | None] | None = None
         self._counter = counter
         self._digests = digests
@@ -146,8 +172,9 @@ class _Chunk:
             return _Fault(taken, None, np.empty(0))
         if self._counter is not None:
             self._counter.expect(sum(array.nbytes for _, arrays in taken.arrays for array in arrays))
+        statistics = self.held if taken.number in self._numbers_held else self.choosing
         for value, arrays in taken.arrays:
-            counted = self.statistics[tensor_key(value)]
+            counted = statistics[tensor_key(value)]
             for array in arrays:
                 if not counted.add(array):
                     return _Fault(taken, value, array)

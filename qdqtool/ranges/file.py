@@ -78,11 +78,17 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     method: _Method
     part: _Part | None = None
     tensors: list[_Entry]
+    choosing: list[_Entry] | None = None
+    """In the file of an unfinished calibration."""
 
 
 def encode_ranges(ranges: Ranges) -> bytes:
-    """Encode ranges as indented JSON."""
+    """Encode ranges as indented JSON.
+
+    Those of the choosing part are left out where the calibration has ended: only a calibration that goes on needs them.
+    """
     record, part = ranges.record, ranges.part
+    choosing = None if part is None or part.is_whole else ranges.choosing
     document = _File(
         schema_version=SCHEMA_VERSION,
         model=_Model(
@@ -99,6 +105,7 @@ def encode_ranges(ranges: Ranges) -> bytes:
         method=_Method(name=record.method, parameters=dict(record.parameters)),
         part=None if part is None else _Part(start=part.start, stop=part.stop, done=part.done),
         tensors=[_entry(key, found, ranges.unreadable.get(key)) for key, found in ranges.tensors.items()],
+        choosing=None if choosing is None else [_entry(key, found, None) for key, found in choosing.items()],
     )
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
@@ -121,13 +128,13 @@ def read_ranges(path: Path) -> Ranges:
         model_sha256=document.model.sha256,
         preparation=_preparation(document.model),
     )
-    entries = _by_key(document.tensors, path)
-    return Ranges(
-        record,
-        {key: _range(entry, path) for key, entry in entries.items()},
-        {key: entry.unreadable for key, entry in entries.items() if entry.unreadable is not None},
-        _part(document, path),
-    )
+    entries, part = _by_key(document.tensors, path), _part(document, path)
+    tensors = {key: _range(entry, path) for key, entry in entries.items()}
+    unreadable = {key: entry.unreadable for key, entry in entries.items() if entry.unreadable is not None}
+    choosing = _choosing(document.choosing, tensors, path)
+    if choosing is not None and (part is None or part.is_whole):
+        raise UsageError(f"ranges {path} have ranges of the choosing part, although the calibration has ended")
+    return Ranges(record, tensors, unreadable, part, choosing)
 
 
 def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> _Entry:
@@ -195,6 +202,21 @@ def _part(document: _File, path: Path) -> Part | None:
             f"done to {found.done}, contradicts itself"
         )
     return Part(found.start, found.stop, found.done)
+
+
+def _choosing(
+    entries: list[_Entry] | None, tensors: Mapping[TensorKey, TensorRange], path: Path
+) -> Mapping[TensorKey, TensorRange] | None:
+    if entries is None:
+        return None
+    found = {key: _range(entry, path) for key, entry in _by_key(entries, path).items()}
+    if list(found) != list(tensors):
+        raise UsageError(f"ranges {path}: the choosing part has other tensors than all samples")
+    for key, part in found.items():
+        whole = tensors[key]
+        if part.count > whole.count or part.min < whole.min or part.max > whole.max:
+            raise UsageError(f"ranges {path}: tensor '{key[1]}' has values in the choosing part that it has not in all")
+    return found
 
 
 def _by_key(entries: list[_Entry], path: Path) -> Mapping[TensorKey, _Entry]:

@@ -162,12 +162,15 @@ class Ranges:
         tensors: The range of each requested tensor, those that were never computed included.
         unreadable: Why tensors could not be read while the model ran; they have no range.
         part: The samples that were run; None for all.
+        choosing: The range of each tensor on the samples of the choosing part alone (:mod:`qdqtool.data.split`); None
+            where they are not known. A file keeps them until the calibration has ended.
     """
 
     record: CalibrationRecord
     tensors: Mapping[TensorKey, TensorRange] = field(default_factory=dict)
     unreadable: Mapping[TensorKey, str] = field(default_factory=dict)
     part: Part | None = None
+    choosing: Mapping[TensorKey, TensorRange] | None = None
 
     @property
     def samples(self) -> int:

@@ -178,7 +178,8 @@ def run_sample(
     except RunError as error:
         is_random = feeds.description.seed is not None
         hint = "the inputs are random; give real ones: `--calib-data DATA`" if is_random else error.hint
-        raise UsageError(f"the model does not run on sample {number}: {error.message}", hint=hint) from None
+        where = feeds.number_in_data(number)
+        raise UsageError(f"the model does not run on sample {where}: {error.message}", hint=hint) from None
 
 
 def _outputs(index: ModelIndex) -> list[Value]:

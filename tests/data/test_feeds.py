@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.feeds import numbered
 
 from qdqtool.data import InputSpec, load_feeds
 from qdqtool.errors import UsageError
@@ -26,6 +27,17 @@ def image(samples: int = 2, dtype: type = np.float32) -> np.ndarray:
 
 
 LENGTH = np.array([5, 6], np.int64)
+
+
+# --- parts ---
+
+
+def test_a_sample_of_a_part_keeps_its_number_in_the_data() -> None:
+    feeds = numbered(9)
+    part = feeds.only([7, 2, 5])
+    assert [part.number_in_data(position) for position in range(3)] == [2, 5, 7]
+    assert part.only([0, 2]).number_in_data(1) == part.first(3).number_in_data(2) == 7
+    assert [feeds.number_in_data(position) for position in (0, 8)] == [0, 8]
 
 
 # --- reading ---

@@ -1,15 +1,9 @@
 """The samples that choose, and those that are held back."""
 
-import numpy as np
 import pytest
+from support.feeds import numbered
 
-from qdqtool.data import DataDescription, Feeds
-from qdqtool.data.split import split_samples
-
-
-def _feeds(count: int) -> Feeds:
-    samples = [{"x": np.full(1, number, np.float32)} for number in range(count)]
-    return Feeds(samples, DataDescription("made up", count, None, {"x": (1,)}))
+from qdqtool.data.split import split_samples, undivided
 
 
 @pytest.mark.parametrize(
@@ -35,7 +29,7 @@ def test_samples_that_alternate_are_divided_without_a_pattern() -> None:
 
 
 def test_feeds_are_divided_in_the_order_of_the_data() -> None:
-    feeds, split = _feeds(16), split_samples(16)
+    feeds, split = numbered(16), split_samples(16)
     held = split.held_of(feeds)
     assert held is not None
     assert len(held) == 4
@@ -46,6 +40,13 @@ def test_feeds_are_divided_in_the_order_of_the_data() -> None:
 
 
 def test_too_few_samples_all_choose() -> None:
-    feeds = _feeds(2)
+    feeds = numbered(2)
     assert split_samples(2).choosing_of(feeds) is feeds
     assert split_samples(2).held_of(feeds) is None
+
+
+def test_undivided_samples_all_choose() -> None:
+    feeds = numbered(20)
+    assert undivided(20).choosing == tuple(range(20))
+    assert undivided(20).choosing_of(feeds) is feeds
+    assert undivided(20).held_of(feeds) is None

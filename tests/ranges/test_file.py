@@ -182,6 +182,40 @@ def test_a_part_is_read_as_it_was_written_and_must_lie_within_the_data(tmp_path)
         read_ranges(path)
 
 
+def test_the_choosing_part_is_kept_until_the_calibration_has_ended(tmp_path):
+    path, key = tmp_path / "r.json", ((), "x")
+    ranges = Ranges(RECORD, {key: range_of([-1.0, 4.0])}, {}, Part(0, 3, 1), {key: range_of([4.0])})
+    path.write_bytes(encode_ranges(ranges))
+    assert read_ranges(path) == ranges
+    for part in (None, Part(0, 3, 3)):
+        path.write_bytes(encode_ranges(replace(ranges, part=part)))
+        assert read_ranges(path) == replace(ranges, part=part, choosing=None)
+    assert b"choosing" not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda file: file["choosing"].clear(), "the choosing part has other tensors than all samples"),
+        (lambda file: file["choosing"][0].update(tensor="y"), "the choosing part has other tensors than all samples"),
+        (lambda file: file["choosing"][0].update(count=3), "tensor 'x' has values in the choosing part that it has no"),
+        (lambda file: file["choosing"][0].update(max=5.0, amax=5.0), "tensor 'x' has values in the choosing part"),
+        (lambda file: file["choosing"][0].update(min=-2.0), "tensor 'x' has values in the choosing part"),
+        (lambda file: file["choosing"][0].update(amax=1.0), "contradict each other"),
+        (lambda file: file["part"].update(done=3), "have ranges of the choosing part, although the calibration has en"),
+        (lambda file: file.pop("part"), "have ranges of the choosing part, although the calibration has ended"),
+    ],
+)
+def test_a_choosing_part_that_contradicts_the_rest_is_refused(tmp_path, change, message):
+    path, key = tmp_path / "r.json", ((), "x")
+    ranges = Ranges(RECORD, {key: range_of([-1.0, 4.0])}, {}, Part(0, 3, 1), {key: range_of([-1.0, 4.0])})
+    document = json.loads(encode_ranges(ranges))
+    change(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(UsageError, match=message):
+        read_ranges(path)
+
+
 def test_why_a_tensor_has_no_range_is_kept(tmp_path):
     path = tmp_path / "r.json"
     ranges = Ranges(RECORD, {((), "x"): UNSEEN}, {((), "x"): "its shape changes"})

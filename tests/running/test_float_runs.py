@@ -11,7 +11,7 @@ from support.small import make_model
 
 from qdqtool.data import Feeds
 from qdqtool.data.request import open_feeds
-from qdqtool.errors import ModelError
+from qdqtool.errors import ModelError, UsageError
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.running.float_runs import KEPT, FloatRuns, nothing_else
@@ -76,6 +76,18 @@ def test_outputs_that_are_kept_are_not_given_for_other_samples(runs: FloatRuns, 
     found = [outputs["y"] for outputs in runs.first(model, feeds.only(numbers))]
     np.testing.assert_allclose(found, (SAMPLES[numbers, np.newaxis] * 2) ** 2, rtol=1e-6)
     assert len(runs.first(model, feeds)) == KEPT
+
+
+def test_a_sample_that_fails_is_named_by_its_number_in_the_data(tmp_path: Path) -> None:
+    """Sample 5 of the data is the third of the part."""
+    proto = make_model([helper.make_node("Gather", ["table", "i"], ["y"])], {}, {"y": (1,)}, {"table": np.arange(4.0)})
+    proto.graph.input.append(helper.make_tensor_value_info("i", onnx.TensorProto.INT64, [1]))
+    proto.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    np.savez(tmp_path / "i.npz", i=np.array([0, 1, 2, 3, 0, 9]))
+    model = Model(proto)
+    part = open_feeds(model, tmp_path / "i.npz").only([1, 3, 5])
+    with FloatRuns() as runs, pytest.raises(UsageError, match="does not run on sample 5: "):
+        runs.first(model, part)
 
 
 def test_kept_outputs_hold_no_memory_of_the_session(runs: FloatRuns, feeds: Feeds) -> None:
