@@ -1,12 +1,13 @@
-"""Measure what quantizing costs on a few calibration samples: at the outputs, and at each pair by itself."""
+"""Measure what quantizing costs on a few samples: at the outputs, and at each pair by itself."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool.checking.repeatable import differing_names
 from qdqtool.data import Feeds
+from qdqtool.data.measuring_data import MeasuringData
 from qdqtool.errors import GateError, QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
@@ -100,7 +101,12 @@ class Accuracy:
     """The cost of quantizing.
 
     Attributes:
-        samples: Number of samples that were run, from the start of the calibration data.
+        samples: Number of samples that were run, from the start of those that there are to measure on.
+        held_back: Whether they are held-back samples of the calibration data, with which nothing was chosen.
+        validation: The validation data that they are of; None where they are calibration samples.
+        reason: Why they are calibration samples that may have chosen something, in words; empty where they are not.
+        refitted: Whether the written model has other scales than the model that was measured: its ranges are those of
+            all samples, and the measured model has the ranges of the choosing part.
         outputs: Every output that is a float tensor.
         worst: The pairs with the lowest SQNR, worst first.
         zeroed: Activations with one scale of whose values more than :data:`ZEROED` become 0.
@@ -108,13 +114,33 @@ class Accuracy:
     """
 
     samples: int
+    held_back: bool = False
+    validation: str | None = None
+    reason: str = ""
+    refitted: bool = False
     outputs: tuple[OutputAccuracy, ...] = ()
     worst: tuple[TensorAccuracy, ...] = ()
     zeroed: tuple[ZeroedTensor, ...] = ()
     problem: str = ""
 
 
-def measure_accuracy(before: Model, after: Model, plan: QuantPlan, feeds: Feeds, runs: FloatRuns) -> Accuracy:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A quantized model that is measured.
+
+    Attributes:
+        make: Makes the model. It is called when the session of the float model is closed, so that only one model is in
+            memory.
+        plan: Its pairs.
+        written: The pairs of the model that is written, where these have other scales; None where it is the same model.
+    """
+
+    make: Callable[[], Model]
+    plan: QuantPlan
+    written: QuantPlan | None = None
+
+
+def measure_accuracy(before: Model, after: Candidate, data: MeasuringData, runs: FloatRuns) -> Accuracy:
     """Run a float model and its quantized form on the first samples.
 
     The number of samples depends on the size of the model: samples are run until :data:`ENOUGH` values of quantized
@@ -126,15 +152,15 @@ def measure_accuracy(before: Model, after: Model, plan: QuantPlan, feeds: Feeds,
     Args:
         before: The float model that was calibrated.
         after: The quantized model.
-        plan: The pairs that were inserted.
-        feeds: The calibration data.
+        data: The samples.
         runs: Runs the float model; its session is closed afterwards.
 
     Returns:
         The accuracy; with a problem in words where the reference cannot run the quantized model.
     """
-    index = runs.index_of(before)
-    found = [pair for placement in plan if (pair := _Pair.of(placement, index)) is not None]
+    index, feeds = runs.index_of(before), data.feeds
+    written = {placement.slot: placement for placement in after.written or ()}
+    found = [pair for place in after.plan if (pair := _Pair.of(place, written.get(place.slot, place), index))]
     results = [
         value for name in index.view.main.output_names() if index.is_float(value := index.view.main.values[name])
     ]
@@ -143,45 +169,55 @@ def measure_accuracy(before: Model, after: Model, plan: QuantPlan, feeds: Feeds,
         expected = _expected(index, runs.observer(before, [*results, *inner]), results, found, feeds.first(SLICE))
         # The float session is closed, so that only one model is in memory.
         runs.close()
-        outputs = _compared(expected, after, feeds)
+        outputs = _compared(expected, after.make(), feeds)
     except QdqError as error:
         return Accuracy(samples=0, problem=error.message)
     for pair in found:
         pair.add_constant(index)
     zeroed = tuple(lost for pair in found if (lost := pair.zeroed()) is not None)
-    return Accuracy(samples=len(expected), outputs=outputs, worst=_worst(found), zeroed=zeroed)
+    return Accuracy(
+        samples=len(expected),
+        held_back=data.held_back,
+        validation=data.validation,
+        reason=data.reason,
+        refitted=after.written is not None,
+        outputs=outputs,
+        worst=_worst(found),
+        zeroed=zeroed,
+    )
 
 
 @dataclass(slots=True, eq=False)
 class _Pair:
-    """One placement, with what it costs so far."""
+    """One placement of the measured model, that of the written model, and what they cost so far."""
 
     placement: Placement
+    written: Placement
     value: Value
     is_constant: bool
     error: AccumulatedError
     before: int = 0
     after: int = 0
-    """Number of nonzero values in front of the pair and behind it."""
+    """Number of nonzero values in front of the pair and behind it, with the scale that is written."""
 
     @classmethod
-    def of(cls, placement: Placement, index: ModelIndex) -> "_Pair | None":
+    def of(cls, placement: Placement, written: Placement, index: ModelIndex) -> "_Pair | None":
         """Make the entry of a placement; None for a tensor that only the opset upgrade added."""
         value = index.view.scope(placement.slot.scope).values.get(placement.slot.tensor)
         if value is None:
             return None
-        return cls(placement, value, index.is_constant(value), AccumulatedError())
+        return cls(placement, written, value, index.is_constant(value), AccumulatedError())
 
     def add(self, x: Array) -> None:
         y = rounded(x, self.placement)
         self.error.add(x, y)
         if not self.is_constant:
             self.before += int(np.count_nonzero(x))
-            self.after += int(np.count_nonzero(y))
+            self.after += int(np.count_nonzero(y if self.written is self.placement else rounded(x, self.written)))
 
     def zeroed(self) -> ZeroedTensor | None:
         """Return the entry of a tensor of which nearly all became 0; None for others."""
-        scale, slot = self.placement.params.scale, self.placement.slot
+        scale, slot = self.written.params.scale, self.written.slot
         share = 1 - self.after / self.before if self.before else 0.0
         if share <= ZEROED or scale.size != 1:
             return None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LAYOUT = Layout(
     sections={
         "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
-        "Data": (*DATA, "calibration_cache", "force", "input_shapes", "input_values"),
+        "Data": (*DATA, "validation_data", "calibration_cache", "force", "input_shapes", "input_values"),
         "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
         "How": HOW,
         "Report": REPORT,
@@ -49,6 +49,12 @@ LAYOUT = Layout(
 @model_argument()
 @output_option("The quantized model to write.", required=False)
 @data_options()
+@click.option(
+    "--validation-data",
+    type=click.Path(path_type=Path),
+    metavar="DATA",
+    help="Other samples to measure the accuracy on. Without them, a fifth of --calib-data is held back for that.",
+)
 @click.option(
     "--calibration-cache",
     type=click.Path(path_type=Path),
@@ -87,25 +93,35 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     from qdqtool.jobs import matches, quantize
 
     recipe = _with_high_precision(make_recipe(values), values)
+    validation = _validation(values)
     if list_matches:
         emit(matches.list_matches(model, recipe), output_format, "matches")
         return
     if output is None:
         raise UsageError("no output is named", hint="`-o OUT.onnx`; or `--list-matches` to see what would be done")
-    data = _source(values, needed=recipe.mode.needs_ranges)
+    data = _source(values, needed=recipe.mode.needs_ranges, measured=validation is not None)
     options = quantize.QuantizeOptions(
         recipe=recipe,
         weights=WeightStorage(values["weights"]),
         external_data=ExternalData(values["external_data"]),
         ranges_file=values["save_ranges"],
         plan_file=values["save_plan"],
+        validation_data=validation,
     )
     with sample_progress() as progress:
         report = quantize.quantize_model(model, data, output, options, progress)
     emit(report, output_format, "quantize")
 
 
-def _source(values: dict[str, Any], *, needed: bool) -> "FileData | RandomData | CachedRanges | None":
+def _validation(values: dict[str, Any]) -> "FileData | None":
+    """The validation data, which is taken out of ``values``."""
+    from qdqtool.data.request import FileData
+
+    path = values.pop("validation_data")
+    return None if path is None else FileData(path=path, allow_constant=values["allow_constant_data"])
+
+
+def _source(values: dict[str, Any], *, needed: bool, measured: bool) -> "FileData | RandomData | CachedRanges | None":
     """Where ranges come from: data or a file, to which data may be added; None where none is needed or named."""
     from qdqtool.errors import UsageError
     from qdqtool.preparation.cached_ranges import CachedRanges
@@ -117,6 +133,11 @@ def _source(values: dict[str, Any], *, needed: bool) -> "FileData | RandomData |
     if cache is None and not named:
         if not needed:
             return None
+        if measured:
+            raise UsageError(
+                "no calibration data is given; --validation-data only measures the accuracy",
+                hint="`--calib-data DATA` as well, with other samples; alone, it is divided into both",
+            )
         raise UsageError(
             "no calibration data is given, and nothing is ever calibrated on made-up data unasked",
             hint="`--calib-data DATA` or `--calibration-cache RANGES`; or, for a trial, `--random-calibration`",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from qdqtool.data.request import RandomData
@@ -17,19 +18,31 @@ from qdqtool.ranges.types import Ranges
 
 
 def check_files(
-    source: Model, data: PlanSource | None, output: Path, ranges_file: Path | None, plan_file: Path | None
+    source: Model,
+    data: Iterable[PlanSource | None],
+    output: Path,
+    ranges_file: Path | None,
+    plan_file: Path | None,
 ) -> None:
     """Check that all outputs can be written, and that none is an input or another output.
+
+    Args:
+        source: The model.
+        data: Calibration data or ranges, and validation data; None for what is not there.
+        output: The model to write.
+        ranges_file: The ranges to write, if any.
+        plan_file: The plan to write, if any.
 
     Raises:
         OutputError: A folder is missing, or an output is a folder.
         UsageError: An output is an input or another output, or the plan file is not named ``.json``.
     """
     inputs = [source.path] if source.path else []
-    if data is not None and not isinstance(data, RandomData):
-        inputs.append(Path(data) if isinstance(data, str | Path) else data.path)
-    if isinstance(data, CachedRanges) and data.data is not None:
-        inputs.append(data.data.path)
+    for read in data:
+        if read is not None and not isinstance(read, RandomData):
+            inputs.append(Path(read) if isinstance(read, str | Path) else read.path)
+        if isinstance(read, CachedRanges) and read.data is not None:
+            inputs.append(read.data.path)
     extra = [path for path in (ranges_file, plan_file) if path is not None]
     check_outputs([output, *extra], inputs)
     if plan_file is not None and plan_file.suffix.lower() != ".json":

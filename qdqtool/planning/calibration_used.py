@@ -18,13 +18,14 @@ class CalibrationUsed:
     Attributes:
         source: The data, ``random``, or the ranges file.
         method: Id of the calibrator. In weight-only modes ``gptq`` where codes were chosen with data, else ``nearest``.
-        samples: How many samples were run.
+        samples: How many samples were run. In weight-only modes, how many may have chosen something.
         random: Whether they were random.
         seed: The seed of random samples.
         forced: Whether the ranges were used only because the user insisted.
         forced_for: What they do not match: ``model``, ``data`` (that of the measurement), ``samples`` (their number).
         given: The use that was made of a range file of another tool; None for any other source.
         repeated: How many samples were equal to an earlier one; 0 where the samples were not read.
+        held_back: In weight-only modes, how many samples of the source chose nothing and only measured.
         from_file: Whether ``source`` is a ranges file that `calibrate` wrote, and ``samples`` were run then.
         chosen: Id of the calibrator that ``auto`` chose for the whole model by its outputs; ``auto`` where it chose for
             each tensor by itself, and empty for other methods.
@@ -40,6 +41,7 @@ class CalibrationUsed:
     forced_for: tuple[str, ...] = ()
     given: GivenReport | None = None
     repeated: int = 0
+    held_back: int = 0
     from_file: bool = False
     chosen: str = ""
     method_trial: MethodTrial | None = None
@@ -76,12 +78,19 @@ NEAREST: Final = "nearest"
 """The codes are those nearest to the weights; data influenced at most the preparation of the model."""
 
 
-def data_of_weights(data: DataDescription, *, rounded: int) -> CalibrationUsed:
-    """Return what a report says about the data of a weight-only mode, which chose the codes of ``rounded`` weights."""
+def data_of_weights(data: DataDescription, choosing: int, *, rounded: int) -> CalibrationUsed:
+    """Return what a report says about the data of a weight-only mode.
+
+    Args:
+        data: The data.
+        choosing: How many of its samples may have chosen something.
+        rounded: Number of weights whose codes they chose.
+    """
     return CalibrationUsed(
         source=data.source,
         method=GPTQ if rounded else NEAREST,
-        samples=data.samples,
+        samples=choosing,
+        held_back=data.samples - choosing,
         random=data.seed is not None,
         seed=data.seed,
         repeated=data.repeated,

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from qdqtool.data import Feeds
 from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.graph.io.tensors import iter_tensors
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
-from qdqtool.planning.magnitudes import magnitudes_in, measure_magnitudes
+from qdqtool.planning.magnitudes import magnitudes_in
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.ranges.types import Ranges
 from qdqtool.transforms.float16 import Float32Node, convert_to_float16
@@ -85,10 +84,10 @@ def high_precision_note(report: HighPrecisionReport | None) -> Notes:
     return {HIGH_PRECISION_KEY: report.dtype} if report is not None and not report.note else {}
 
 
-def known_magnitudes(model: Model, feeds: Feeds | None, ranges: Ranges | None) -> dict[TensorKey, float]:
-    """Return the largest magnitudes of the tensors of a float model, as far as data and ranges show them."""
+def known_magnitudes(measured: Mapping[TensorKey, float], ranges: Ranges | None) -> dict[TensorKey, float]:
+    """Return the largest magnitudes of the tensors of a float model, as far as measurements and ranges show them."""
     seen = magnitudes_in(ranges) if ranges is not None else {}
-    for key, magnitude in (measure_magnitudes(model, feeds) if feeds is not None else {}).items():
+    for key, magnitude in measured.items():
         seen[key] = max(magnitude, seen.get(key, 0.0))
     return seen
 

@@ -1,9 +1,12 @@
 """Choose the planner, by the data that there is to plan with."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
+from qdqtool.numerics.scheme import QuantParams
+from qdqtool.plan import Slot
 from qdqtool.planning.given_planner import GivenPlanner
 from qdqtool.planning.given_ranges import GivenRanges
 from qdqtool.planning.planner import Planner
@@ -23,6 +26,7 @@ class PlanData:
         feeds: Samples for rounding weights, in a mode that needs them; None to round to the nearest.
         progress: Told of every such sample.
         stored: Whether weights are stored as codes.
+        weights: Parameters of weights that another plan for the same model has, with other ranges of activations.
     """
 
     ranges: Ranges | None = None
@@ -30,6 +34,7 @@ class PlanData:
     feeds: Feeds | None = None
     progress: Progress | None = None
     stored: bool = True
+    weights: Mapping[Slot, QuantParams] = field(default_factory=dict)
 
 
 def planner_for(recipe: Recipe, data: PlanData) -> Planner:
@@ -43,5 +48,5 @@ def planner_for(recipe: Recipe, data: PlanData) -> Planner:
 def _planner(recipe: Recipe, data: PlanData) -> Planner:
     if recipe.mode.needs_ranges:
         assert data.ranges is not None
-        return RangePlanner(recipe, data.ranges)
+        return RangePlanner(recipe, data.ranges, data.weights)
     return WeightPlanner(recipe, data.feeds, data.progress, data.stored)

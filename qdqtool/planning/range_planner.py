@@ -1,7 +1,7 @@
 """Plan from proposed slots and ranges: derive the scales of activations and weights."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
-from qdqtool.plan import Placement, QuantPlan, UseRef
+from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values
 from qdqtool.planning.placement import ProposedSlot, Reason, SkippedNode
 from qdqtool.planning.planner import Planned
@@ -36,10 +36,12 @@ class RangePlanner:
     Attributes:
         recipe: What to quantize.
         ranges: The ranges that calibration found.
+        weights: Parameters of weights that are known already, because they depend on no range.
     """
 
     recipe: Recipe
     ranges: Ranges
+    weights: Mapping[Slot, QuantParams] = field(default_factory=dict)
 
     def activations(self, index: ModelIndex) -> tuple[Placement, ...]:
         """Return the pairs of activations alone, without those of tensors that have no range.
@@ -67,7 +69,7 @@ class RangePlanner:
         slots, lost = _without_unseen(proposal.slots, self._unseen(), index.view)
         skipped = proposal.skipped + lost
         refuse_nothing(slots, skipped)
-        params = _Params(index, self.recipe, self.ranges)
+        params = _Params(index, self.recipe, self.ranges, self.weights)
         found = (Placement(entry.slot, params.of(entry, index.value(entry.slot)), entry.reason) for entry in slots)
         plan = QuantPlan(share_scales(slots, found))
         require_targets(plan, index, [self.recipe.target])
@@ -77,17 +79,19 @@ class RangePlanner:
 class _Params:
     """Derives the parameters of slots, one at a time."""
 
-    def __init__(self, index: ModelIndex, recipe: Recipe, ranges: Ranges) -> None:
+    def __init__(self, index: ModelIndex, recipe: Recipe, ranges: Ranges, weights: Mapping[Slot, QuantParams]) -> None:
         self._index = index
         self._recipe = recipe
         self._method = chosen_method(ranges.record, recipe.method)
         self._ranges = ranges
+        self._weights = weights
         self.degenerate: list[DegenerateTensor] = []
 
     def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
         """Return the parameters of a pair: absmax over the largest value of the format, in the tensor's type."""
         if entry.kind == "weight":
-            return self._of_weight(entry, value)
+            known = self._weights.get(entry.slot) if entry.range_group is None else None
+            return self._of_weight(entry, value) if known is None else known
         seen = self._ranges.tensors.get((entry.slot.scope, entry.slot.tensor))
         if seen is None:
             raise UsageError(

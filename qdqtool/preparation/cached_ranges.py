@@ -38,10 +38,12 @@ class FromCache:
     Attributes:
         found: The prepared model, its ranges, and checked samples where there is data.
         used: What the report says of the ranges.
+        of_the_ranges: Whether the samples are known to be those that the ranges were found on.
     """
 
     found: Calibrated
     used: CalibrationUsed
+    of_the_ranges: bool = True
 
 
 def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> FromCache:
@@ -69,7 +71,7 @@ def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> From
     feeds = None if cache.data is None else _open_checked(model, cache, cache.data, ranges.record, forced)
     record = replace(ranges.record, samples=ranges.samples)
     used = replace(used_ranges(str(cache.path), record, recipe, tuple(forced)), from_file=True)
-    return FromCache(Calibrated(prepared, ranges, feeds), used)
+    return FromCache(Calibrated(prepared, ranges, feeds), used, of_the_ranges="data" not in forced)
 
 
 def _open_checked(
@@ -88,8 +90,8 @@ def _open_checked(
     _require_force(
         cache,
         problem,
-        "give the data and --samples that they were found on; to measure on other data, `qdqtool check --baseline`; or "
-        "take both all the same with --force",
+        "give the data and --samples that they were found on, or --validation-data to measure on other data, or take "
+        "both all the same with --force",
     )
     forced.append("data")
     return feeds

@@ -8,6 +8,7 @@ from pathlib import Path
 from qdqtool.data import Feeds, data_digest, sample_digest
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData, open_feeds
+from qdqtool.data.split import Split, split_samples, undivided
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
@@ -35,6 +36,7 @@ class Calibrated:
         prepared: The model that was run, ready to be quantized.
         ranges: The ranges of the tensors that placement proposes.
         feeds: What was run; None where the ranges come from a file.
+        split: Which of these samples chose something; None where the ranges come from a file.
         resumed: How many samples an interrupted run had done before.
         method_trial: What other calibration methods than that of the recipe would do; None where none was tried.
     """
@@ -42,6 +44,7 @@ class Calibrated:
     prepared: Prepared
     ranges: Ranges
     feeds: Feeds | None = None
+    split: Split | None = None
     resumed: int = 0
     method_trial: MethodTrial | None = None
 
@@ -55,6 +58,9 @@ def calibrate_model(
     scope: CalibrationScope | None = None,
 ) -> Calibrated:
     """Calibrate a loaded model. The session that ran it is left open in ``runs``.
+
+    The model is prepared with the choosing part of the samples, of all of them also where they are sharded. The ranges
+    are of all samples; beside them are those of the choosing part alone.
 
     Args:
         source: The float model; it is not changed.
@@ -75,15 +81,19 @@ def calibrate_model(
     )
     model, digests = with_fixed_inputs(source, recipe), list[bytes]()
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
-    prepared = prepared_for(recipe, model, feeds, runs)
+    scope = scope or CalibrationScope()
+    split = split_samples(len(feeds)) if scope.hold_back else undivided(len(feeds))
+    prepared = prepared_for(recipe, model, split.choosing_of(feeds), runs)
     index = runs.index_of(prepared.model)
     proposal = propose_for(index, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
     values = [index.value(entry.slot) for entry in proposal.activations]
-    trial = try_methods(prepared, recipe, feeds, runs) if recipe.method == calibrators.DEFAULT else None
+    automatic = recipe.method == calibrators.DEFAULT
+    trial = try_methods(prepared, recipe, split.choosing_of(feeds), runs) if automatic else None
     if trial is not None and trial.method != calibrators.DEFAULT:
         prepared = replace(prepared, record=(*prepared.record, encode_choice(trial.method)))
-    collector = RangeCollector(index, values, runs, histograms=calibrators.get(recipe.method).needs_histogram)
+    histograms = calibrators.get(recipe.method).needs_histogram
+    collector = RangeCollector(index, values, runs, histograms=histograms, held=split.held)
     record = CalibrationRecord(
         method=recipe.method,
         samples=len(feeds),
@@ -94,8 +104,8 @@ def calibrate_model(
         preparation=prepared.record,
         parameters=recipe.parameters(),
     )
-    done = fold_samples(collector, record, Samples(feeds, digests), scope or CalibrationScope(), progress)
-    return Calibrated(prepared, done.ranges, feeds, done.resumed, trial)
+    done = fold_samples(collector, record, Samples(feeds, digests), scope, progress)
+    return Calibrated(prepared, done.ranges, feeds, split, done.resumed, trial)
 
 
 def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:

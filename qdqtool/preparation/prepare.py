@@ -81,7 +81,8 @@ def prepare(
 
     Args:
         model: The float model; it is not changed.
-        feeds: Calibration data. Of sharded data all of it, so that every shard makes the same steps.
+        feeds: The choosing part of the calibration data. Of sharded data that of all shards, so that every shard makes
+            the same steps.
         runs: Runs the model. Its session is of the prepared model afterwards.
         asked: Which steps.
         integer_activations: Whether activations are quantized to integers (:class:`StepRequest`).

@@ -20,12 +20,14 @@ from qdqtool.checking.accuracy import (
     MIN_SAMPLES,
     SLICE,
     Accuracy,
+    Candidate,
     OutputAccuracy,
     TensorAccuracy,
     ZeroedTensor,
     measure_accuracy,
 )
 from qdqtool.data.feeds import DataDescription, Feeds
+from qdqtool.data.measuring_data import MeasuringData
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.jobs.calibrate import calibrate_to_file
@@ -41,14 +43,20 @@ from qdqtool.running.float_runs import FloatRuns
 INT8 = QuantScheme(formats.get("int8"), PerTensor())
 
 
-def images(count: int = 40) -> np.ndarray:
-    return np.random.default_rng(2).normal(size=(count, 3, 8, 8)).astype(np.float32)
+def images(count: int = 40, seed: int = 2) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, 3, 8, 8)).astype(np.float32)
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     np.savez(tmp_path / "data.npz", x=images())
     return tmp_path / "data.npz"
+
+
+def other(folder: Path) -> Path:
+    """Save samples that are no calibration data."""
+    np.savez(folder / "other.npz", x=images(seed=3))
+    return folder / "other.npz"
 
 
 @pytest.fixture
@@ -67,8 +75,8 @@ def rounded(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
 
 
 def test_the_sqnr_of_an_output_is_that_of_both_models_in_onnx_runtime(model, data, tmp_path):
-    report = quantize_model(model, data, tmp_path / "q.onnx")
-    few = images()[:SLICE]
+    report = quantize_model(model, data, tmp_path / "q.onnx", QuantizeOptions(validation_data=other(tmp_path)))
+    few = images(seed=3)[:SLICE]
     expected = np.concatenate([run(str(model), {"x": image[None]})[0] for image in few])
     found = np.concatenate([run(str(tmp_path / "q.onnx"), {"x": image[None]})[0] for image in few])
     assert report.accuracy is not None
@@ -137,10 +145,13 @@ def test_what_is_nan_in_the_float_model_is_counted_and_told(tmp_path):
 
 
 def test_the_worst_pairs_come_first_each_with_its_own_loss(model, data, tmp_path):
-    report = quantize_model(model, data, tmp_path / "q.onnx")
+    report = quantize_model(model, data, tmp_path / "q.onnx", QuantizeOptions(validation_data=other(tmp_path)))
     assert report.accuracy is not None
     scales = {pair.tensor: np.float32(pair.scale_max) for pair in report.quantized if pair.scales == 1}
-    few, weights = images()[:SLICE], {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(model).graph.initializer}
+    few, weights = (
+        images(seed=3)[:SLICE],
+        {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(model).graph.initializer},
+    )
     inner = onnx.load(model)
     inner.graph.output.append(onnx.ValueInfoProto(name="r"))
     relu = np.concatenate([run(inner, {"x": image[None]})[1] for image in few])
@@ -222,7 +233,8 @@ def measured(
     model, plan = Model(before), QuantPlan(placements)
     quantized = Model(after) if after is not None else apply_plan(model, plan).model
     with FloatRuns() as runs:
-        return measure_accuracy(model, quantized, plan, fed(samples), runs)
+        after = Candidate(make=lambda: quantized, plan=plan)
+        return measure_accuracy(model, after, MeasuringData(feeds=fed(samples), held_back=True), runs)
 
 
 def chain(count: int, size: int = 4) -> onnx.ModelProto:
@@ -245,6 +257,7 @@ def test_the_outputs_and_pairs_of_few_samples_are_told_with_four_decimals() -> N
     second = round(decibels(np.array(samples), rounded(np.array(samples), np.float32(0.75))), 4)
     assert found == Accuracy(
         samples=3,
+        held_back=True,
         outputs=(OutputAccuracy(name="y", sqnr_db=ends[0], exact=False, finite=True),),
         worst=(
             TensorAccuracy(tensor="t1", graph="", kind="activation", sqnr_db=second),
@@ -293,7 +306,8 @@ def test_no_sample_is_read_after_the_last_one_that_is_used(monkeypatch: pytest.M
     model, plan = Model(chain(1)), QuantPlan((int8("x", 0.25),))
     feeds = Feeds(Recorded(), DataDescription("a test", 9, None, {}))
     with FloatRuns() as runs:
-        found = measure_accuracy(model, apply_plan(model, plan).model, plan, feeds, runs)
+        after = Candidate(make=lambda: apply_plan(model, plan).model, plan=plan)
+        found = measure_accuracy(model, after, MeasuringData(feeds=feeds, held_back=True), runs)
         assert runs.index_of(model) is not runs.index_of(model), "the session of the float model is still open"
     assert (found.samples, max(read)) == (2, 2)
 

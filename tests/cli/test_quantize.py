@@ -59,6 +59,7 @@ def test_without_data_nothing_is_quantized_and_the_options_are_named(folder, qdq
         ["--calibration-cache", "r.json", "--samples", "3"],
         ["--calibration-cache", "absent.json"],
         ["--calib-data", "absent.npz"],
+        ["--calib-data", "d.npz", "--validation-data", "absent.npz"],
         ["--calib-data", "d.npz", "--target", "tensort"],
         ["--calib-data", "d.npz", "--calibration-method", "maxx"],
         ["--calib-data", "d.npz", "--nodes-to-exclude", "cnv*"],
@@ -118,12 +119,39 @@ def test_data_beside_ranges_prints_the_accuracy_and_what_was_forced(folder, qdqt
     words = ("quantize", "m.onnx", "--calibration-cache", "r.json", "-o", "q.onnx")
     assert "accuracy not measured" in qdqtool(*words).out
     done = qdqtool(*words, "--calib-data", "d.npz")
-    assert "SQNR against the float model, on the first 4 samples" in done.out
+    assert "SQNR against the float model, on 4 calibration samples: the ranges were found on them" in done.out
     assert "FORCED" not in done.out
     refused = qdqtool(*words, "--calib-data", "d.npz", "--samples", "2")
     assert (refused.code, "were found on other data" in refused.err) == (2, True)
     forced = qdqtool(*words, "--calib-data", "d.npz", "--samples", "2", "--force")
     assert "FORCED: the ranges were found on other data than the accuracy was measured with" in forced.out
+
+
+def test_the_accuracy_is_that_of_held_back_samples_or_of_validation_data(folder, qdqtool):
+    words = ("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "q.onnx")
+    assert "SQNR against the float model, on 1 held-back sample of the calibration data" in qdqtool(*words).out
+    np.savez(folder / "v.npz", x=np.random.default_rng(9).normal(size=(3, 3, 8, 8)).astype(np.float32))
+    done = qdqtool(*words, "--validation-data", "v.npz")
+    assert "SQNR against the float model, on 3 samples of v.npz" in done.out
+    found = json.loads(qdqtool(*words, "--output-format", "json").out)["accuracy"]
+    assert (found["samples"], found["held_back"], found["validation"], found["reason"]) == (1, True, None, "")
+    alone = ("quantize", "m.onnx", "--quantize-mode", "int8-weight-only", "--validation-data", "v.npz", "-o", "q.onnx")
+    assert "on 3 samples of v.npz" in qdqtool(*alone).out
+    qdqtool("calibrate", "m.onnx", "--calib-data", "d.npz", "-o", "r.json")
+    cached = ("quantize", "m.onnx", "--calibration-cache", "r.json", "--validation-data", "v.npz", "-o", "q.onnx")
+    assert "on 3 samples of v.npz" in qdqtool(*cached).out
+
+
+def test_validation_data_is_no_calibration_data(folder, qdqtool):
+    done = qdqtool("quantize", "m.onnx", "--validation-data", "d.npz", "-o", "q.onnx")
+    assert (done.code, "no calibration data is given; --validation-data only measures" in done.err) == (2, True)
+    assert not (folder / "q.onnx").exists()
+
+
+def test_constant_validation_data_is_refused_unless_allowed(folder, qdqtool):
+    np.savez(folder / "zeros.npz", x=np.zeros((3, 3, 8, 8), np.float32))
+    words = ("quantize", "m.onnx", "--calib-data", "d.npz", "--validation-data", "zeros.npz", "-o", "q.onnx")
+    assert (qdqtool(*words).code, qdqtool(*words, "--allow-constant-data").code) == (2, 0)
 
 
 def test_the_json_report_has_what_others_rely_on(folder, qdqtool):

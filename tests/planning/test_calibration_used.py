@@ -30,7 +30,7 @@ def test_ranges_are_told_with_the_method_of_the_recipe_and_what_they_do_not_matc
 @pytest.mark.parametrize("seed", [None, 0])
 def test_data_chose_the_codes_of_weights_or_none(rounded, method, seed):
     data = DataDescription("data.npz", 9, seed, {}, repeated=2)
-    found = data_of_weights(data, rounded=rounded)
-    assert (found.source, found.method, found.samples) == ("data.npz", method, 9)
+    found = data_of_weights(data, 7, rounded=rounded)
+    assert (found.source, found.method, found.samples, found.held_back) == ("data.npz", method, 7, 2)
     assert (found.random, found.seed, found.repeated) == (seed is not None, seed, 2)
     assert (found.forced, found.forced_for, found.given, found.from_file) == (False, (), None, False)

@@ -27,6 +27,7 @@ from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, known_magnitudes, lower, ready_for
+from qdqtool.planning.magnitudes import measure_magnitudes
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.planning.target_fit import taken_modes
@@ -130,7 +131,7 @@ def overflowing(folder):
     constants = {"c": np.float32(2e4), "d": np.float32(5e-5)}
     model = make_model(nodes, {"x": (4, 32)}, {"y": (4, 32)}, weights | constants)
     onnx.save(model, folder / "m.onnx")
-    np.savez(folder / "d.npz", x=random.standard_normal((8, 4, 32)).astype(np.float32))
+    np.savez(folder / "d.npz", x=random.standard_normal((40, 4, 32)).astype(np.float32))
     return folder / "m.onnx"
 
 
@@ -336,7 +337,8 @@ def test_of_data_and_ranges_the_larger_magnitude_counts():
     ranges = Ranges(record, {((), name): TensorRange(-amax, amax, amax, 1) for name, amax in seen.items()})
 
     def found(feeds, given):
-        return {name: largest for (_, name), largest in known_magnitudes(model, feeds, given).items()}
+        measured = measure_magnitudes(model, feeds) if feeds is not None else {}
+        return {name: largest for (_, name), largest in known_magnitudes(measured, given).items()}
 
     assert found(data, ranges) == {"x": 0.5, "n": 3.0, "y": 1.0, "far": 0.125}
     assert found(None, ranges) == seen

@@ -50,6 +50,19 @@ def test_a_scale_is_the_largest_magnitude_over_the_largest_code(mode, high):
     assert [(each.tensor, each.condition, each.scales, each.of) for each in found.degenerate] == [("w", "zeros", 1, 4)]
 
 
+def test_weights_that_are_known_are_not_derived_again():
+    index = ModelIndex.of(Model(conv_model()))
+    record = CalibrationRecord(method="max", samples=1, random=True, seed=0, data_sha256="", model_sha256="")
+    recipe, ranges = Recipe(method="max"), Ranges(record, {((), "x"): seen(5.0), ((), "r"): seen(3.0)})
+    first = RangePlanner(recipe, ranges).plan(index).plan
+    known = {each.slot: each.params for each in first}
+    larger = Ranges(record, {((), "x"): seen(10.0), ((), "r"): seen(3.0)})
+    second = RangePlanner(recipe, larger, known).plan(index).plan
+    same = {each.slot.tensor for each in second if known[each.slot] is each.params}
+    assert same == {"w", "v"}
+    assert {each.slot.tensor: each.params.scale for each in second}["x"] == np.float32(10) / np.float32(127)
+
+
 def test_the_output_of_a_softmax_has_a_known_bound_in_fp8():
     nodes = [helper.make_node("Softmax", ["x"], ["s"]), helper.make_node("MatMul", ["s", "w"], ["y"])]
     model = make_model(nodes, {"x": (4, 32)}, {"y": (4, 32)}, {"w": np.eye(32, dtype=np.float32)})

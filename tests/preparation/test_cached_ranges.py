@@ -1,6 +1,7 @@
 """Ranges from a file with data beside them: the ranges decide, the data measures, and must be theirs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,9 @@ import onnx
 import pytest
 from support.small import conv_model
 
+from qdqtool.data.measuring_data import SAME_DATA, THEIRS, UNKNOWN
 from qdqtool.data.request import FileData, RandomData
+from qdqtool.data.split import split_samples
 from qdqtool.errors import UsageError
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.convert_ranges import convert_ranges
@@ -42,13 +45,27 @@ def cache(folder: Path, data: str, name: str = "r.json", *, samples: int | None 
     return CachedRanges(path=folder / name, force=force, data=FileData(path=folder / data, samples=samples))
 
 
-def test_data_beside_ranges_gives_the_model_and_the_accuracy_of_one_run(folder):
-    one = quantize(folder, folder / "d.npz", "one.onnx")
+def test_data_beside_ranges_gives_the_model_of_one_run_and_is_called_calibration_data(folder):
+    quantize(folder, folder / "d.npz", "one.onnx")
     two = quantize(folder, cache(folder, "d.npz"), "two.onnx")
     assert (folder / "one.onnx").read_bytes() == (folder / "two.onnx").read_bytes()
-    assert two.accuracy == one.accuracy
     assert two.accuracy is not None
+    assert (two.accuracy.samples, two.accuracy.held_back, two.accuracy.reason) == (4, False, THEIRS)
     assert (two.calibration.forced, two.calibration.forced_for) == (False, ())
+
+
+def test_validation_data_beside_ranges_is_measured_on(folder):
+    quantize(folder, folder / "d.npz", "one.onnx")
+    ranges = CachedRanges(path=folder / "r.json")
+    for data, validation, reason in (("other.npz", str(folder / "other.npz"), ""), ("d.npz", None, SAME_DATA)):
+        options = QuantizeOptions(validation_data=folder / data)
+        found = quantize_model(folder / "m.onnx", ranges, folder / "q.onnx", options).accuracy
+        assert found is not None
+        assert (found.samples, found.held_back, found.validation, found.reason) == (4, False, validation, reason)
+        assert (folder / "one.onnx").read_bytes() == (folder / "q.onnx").read_bytes()
+    with pytest.raises(UsageError, match="would both measure the accuracy"):
+        quantize_model(folder / "m.onnx", cache(folder, "d.npz"), folder / "no.onnx", options)
+    assert not (folder / "no.onnx").exists()
 
 
 def test_data_beside_ranges_is_not_calibrated_on(folder, monkeypatch):
@@ -62,10 +79,11 @@ def test_other_data_than_that_of_the_ranges_is_refused_unless_forced(data, sampl
     with pytest.raises(UsageError, match=r"were found on other data \(4 samples\) than .* \([34] samples\)") as caught:
         quantize(folder, cache(folder, data, samples=samples))
     assert "--force" in caught.value.hint
-    assert "check --baseline" in caught.value.hint
+    assert "--validation-data to measure on other data" in caught.value.hint
     assert not (folder / "q.onnx").exists()
     report = quantize(folder, cache(folder, data, samples=samples, force=True))
     assert report.accuracy is not None
+    assert (report.accuracy.held_back, report.accuracy.reason) == (False, UNKNOWN)
     assert report.calibration.forced_for == ("data",)
 
 
@@ -96,9 +114,15 @@ def test_ranges_of_another_tool_are_measured_with_data_too(folder):
     calibrate_to_file(folder / "m.onnx", folder / "d.npz", folder / "plain.json", Recipe(preparation=AS_IT_IS))
     convert_ranges(folder / "plain.json", folder / "theirs.npz", "npz")
     report = quantize(folder, cache(folder, "d.npz", "theirs.npz"), preparation=AS_IT_IS)
-    expected = quantize(folder, folder / "d.npz", "ours.onnx", preparation=AS_IT_IS)
-    assert report.accuracy == expected.accuracy
     assert report.corrected == ()
+    held = np.load(folder / "d.npz")["x"][list(split_samples(4).held)]
+    np.savez(folder / "held.npz", x=held)
+    options = QuantizeOptions(recipe=Recipe(preparation=AS_IT_IS), validation_data=folder / "held.npz")
+    theirs = CachedRanges(path=folder / "theirs.npz")
+    expected = quantize_model(folder / "m.onnx", theirs, folder / "theirs.onnx", options)
+    assert report.accuracy is not None
+    assert (report.accuracy.samples, report.accuracy.held_back, report.accuracy.reason) == (1, False, UNKNOWN)
+    assert expected.accuracy == replace(report.accuracy, reason="", validation=str(folder / "held.npz"))
 
 
 def test_ranges_of_another_tool_with_data_get_their_biases_corrected(folder):

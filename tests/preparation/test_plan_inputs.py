@@ -15,7 +15,7 @@ from qdqtool.planning.planner import Planned
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
-from qdqtool.preparation.plan_inputs import PlanInputs, PlanSource, gather_inputs
+from qdqtool.preparation.plan_inputs import PlanInputs, PlanSource, PlanSources, gather_inputs
 
 WEIGHTS = "int8-weight-only"
 NOTHING = Planned(plan=QuantPlan(()))
@@ -30,7 +30,7 @@ def data(tmp_path: Path) -> Path:
 def gathered(source: PlanSource | None, **recipe: str) -> PlanInputs:
     wanted = Recipe(**recipe)
     with runs_for(wanted) as runs:
-        return gather_inputs(Model(conv_model()), source, wanted, runs)
+        return gather_inputs(Model(conv_model()), PlanSources(source), wanted, runs)
 
 
 def test_ranges_of_a_file_are_those_of_a_calibration(data, tmp_path):
@@ -50,7 +50,7 @@ def test_a_mode_that_needs_no_ranges_has_none_with_data_or_without(data):
     assert beside.ranges is None
     used = beside.used_for(NOTHING)
     assert used is not None
-    assert (used.method, used.samples) == ("nearest", 4)
+    assert (used.method, used.samples, used.held_back) == ("nearest", 3, 1)
 
 
 def test_ranges_of_another_tool_leave_the_model_as_it_is(tmp_path):

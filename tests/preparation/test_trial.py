@@ -18,7 +18,7 @@ from qdqtool.data.request import RandomData, open_feeds
 from qdqtool.errors import CapabilityError
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
-from qdqtool.graph.io.tensors import is_pending, nbytes
+from qdqtool.graph.io.tensors import is_pending, nbytes, payload_of
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
@@ -103,9 +103,17 @@ def sqnr(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarra
     return found
 
 
-def quantized(model: Path, data: Path, output: Path, *, equalize: bool = True, method: str = "max") -> QuantizeReport:
+def quantized(
+    model: Path,
+    data: Path,
+    output: Path,
+    *,
+    equalize: bool = True,
+    method: str = "max",
+    validation: Path | None = None,
+) -> QuantizeReport:
     recipe = Recipe(method=method, preparation=Preparation(equalize=equalize))
-    return quantize_model(model, data, output, QuantizeOptions(recipe=recipe))
+    return quantize_model(model, data, output, QuantizeOptions(recipe=recipe, validation_data=validation))
 
 
 def equalization(report: QuantizeReport):
@@ -161,11 +169,13 @@ def test_a_trial_measures_what_the_written_model_does(tmp_path):
     model = tmp_path / "m.onnx"
     onnx.save(make_model(nodes, {"x": (1, 16)}, {"y": (1, 16)}, weights), model)
     x = rng.normal(size=(8, 16)).astype(np.float32)
-    np.savez(tmp_path / "d.npz", x=x)
-    np.savez(tmp_path / "half.npz", x=x[::2])
-    (output,) = (step := equalization(quantized(model, tmp_path / "d.npz", tmp_path / "whole.onnx"))).trial.outputs
-    quantized(model, tmp_path / "half.npz", tmp_path / "with.onnx")
-    quantized(model, tmp_path / "half.npz", tmp_path / "without.onnx", equalize=False)
+    data, half = tmp_path / "d.npz", tmp_path / "half.npz"
+    np.savez(data, x=x)
+    np.savez(half, x=x[::2])
+    # With validation data, all samples choose.
+    (output,) = (step := equalization(quantized(model, data, tmp_path / "whole.onnx", validation=data))).trial.outputs
+    quantized(model, half, tmp_path / "with.onnx", validation=data)
+    quantized(model, half, tmp_path / "without.onnx", equalize=False, validation=data)
     feeds = [{"x": row[np.newaxis]} for row in x[1::2]]
     assert step.trial.samples == 4
     # The share of the unevenness that moves, and the means that correct biases, are those of all samples.
@@ -345,6 +355,11 @@ def test_every_model_that_is_tried_has_its_weights_in_a_file(tmp_path, monkeypat
     onnx.save(largest_of_points(), tmp_path / "m.onnx")
     np.savez(tmp_path / "d.npz", x=random.normal(size=(12, 1, 3, 256)).astype(np.float32))
     quantized(tmp_path / "m.onnx", tmp_path / "d.npz", tmp_path / "q.onnx", equalize=True, method="max")
-    weights = [tensor for model in tried for tensor in model.proto.graph.initializer if nbytes(tensor) > 1 << 14]
+    weights = [
+        payload_of(model, tensor)
+        for model in tried
+        for tensor in model.proto.graph.initializer
+        if nbytes(tensor) > 1 << 14 and is_pending(tensor)
+    ]
     assert len(tried) == len(weights) == 2  # without the change, and with it
-    assert [is_pending(tensor) for tensor in weights] == [True] * 2
+    assert all(payload.place is not None for payload in weights)

@@ -24,8 +24,9 @@ def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = 
     if accuracy.problem:
         console.print(Text(f"accuracy NOT measured: {escape(accuracy.problem)}", "yellow"))
         return
-    samples = "sample" if accuracy.samples == 1 else f"{accuracy.samples} samples"
-    console.print(Text.assemble(("SQNR", "bold"), f" against the {baseline}, on the first {samples} of the data"))
+    console.print(Text.assemble(("SQNR", "bold"), f" against the {baseline}, on ", _samples(accuracy)))
+    if accuracy.refitted:
+        console.print("  measured with ranges of the other samples; the written model has ranges of all samples")
     if not accuracy.outputs:
         console.print("  no output has float values to compare", style="yellow")
     for output in accuracy.outputs[: limit(console, SHOWN)]:
@@ -36,6 +37,15 @@ def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = 
     for tensor in accuracy.worst:
         scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
         console.print(Text(f"  {tensor.kind:<10} {escape(tensor.tensor)}{scope}: {tensor.sqnr_db:.1f} dB"))
+
+
+def _samples(accuracy: Accuracy) -> Text:
+    """Return which samples were run, and whether they chose something."""
+    if accuracy.held_back:
+        return Text(f"{plural(accuracy.samples, 'held-back sample')} of the calibration data")
+    if accuracy.validation is not None:
+        return Text(f"{plural(accuracy.samples, 'sample')} of {escape(accuracy.validation)}")
+    return Text(f"{plural(accuracy.samples, 'calibration sample')}: {accuracy.reason}", "yellow")
 
 
 def _output_line(output: OutputAccuracy) -> Text:

@@ -76,7 +76,9 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
     else:
         console.print(_WITHOUT_RANGES.get(used.method, f"calibrated with {used.method} over ") + data)
     print_chosen(used.chosen, used.method_trial, console)
-    print_repeated(used.samples, used.repeated, console)
+    if used.held_back:
+        console.print(f"{plural(used.held_back, 'sample')} of {source} held back, only to measure")
+    print_repeated(used.samples + used.held_back, used.repeated, console)
     if used.method not in _WITHOUT_RANGES:
         print_single(used.samples, used.repeated, console)
     if used.random:

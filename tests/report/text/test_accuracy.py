@@ -4,11 +4,12 @@ import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.checking.accuracy import Accuracy, OutputAccuracy, TensorAccuracy
+from qdqtool.data.measuring_data import TOO_FEW
 from qdqtool.report.text._accuracy import SHOWN, print_accuracy
 
 
 def text_of(*outputs: OutputAccuracy, **changes: object) -> str:
-    return printed(print_accuracy, Accuracy(samples=4, outputs=outputs, **changes))
+    return printed(print_accuracy, Accuracy(samples=4, outputs=outputs, **{"held_back": True, **changes}))
 
 
 def output(
@@ -44,8 +45,30 @@ def test_a_problem_is_said_and_escaped():
 def test_an_output_has_one_line(found: OutputAccuracy, words: str):
     head, line = text_of(found).splitlines()
 
-    assert head == "SQNR against the float model, on the first 4 samples of the data"
+    assert head == "SQNR against the float model, on 4 held-back samples of the calibration data"
     assert line == f"  output     y: {words}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"validation": HOSTILE}, f"4 samples of {ESCAPED}"),
+        ({"reason": TOO_FEW}, "4 calibration samples: too few to hold any back"),
+        ({"reason": TOO_FEW, "samples": 1}, "1 calibration sample: too few to hold any back"),
+        ({"held_back": True, "samples": 1}, "1 held-back sample of the calibration data"),
+    ],
+)
+def test_the_samples_are_named(changes: dict[str, object], words: str):
+    text = printed(print_accuracy, Accuracy(**{"samples": 4, "outputs": (output(),), **changes}))
+
+    assert text.splitlines()[0] == f"SQNR against the float model, on {words}"
+
+
+def test_it_is_said_that_the_written_model_has_other_ranges():
+    line = "  measured with ranges of the other samples; the written model has ranges of all samples"
+
+    assert text_of(output(), refitted=True).splitlines()[1] == line
+    assert line not in text_of(output())
 
 
 def test_no_float_output_is_said():

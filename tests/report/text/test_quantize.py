@@ -47,6 +47,16 @@ def lines(**changes: object) -> list[str]:
     return printed(render, replace(REPORT, **changes)).splitlines()
 
 
+def test_samples_that_only_measured_are_told_from_those_that_chose():
+    used = replace(USED, method="gptq", held_back=1, repeated=2)
+
+    assert lines(calibration=used)[-3:] == [
+        "codes of weights chosen (gptq) over 4 samples of images",
+        "1 sample of images held back, only to measure",
+        "REPEATED 2 of 5 samples equal an earlier one: the data has 3",
+    ]
+
+
 def test_the_plainest_run_has_counts_verdict_and_file():
     assert lines() == [
         "0 activations and 0 weights quantized in m.onnx",
