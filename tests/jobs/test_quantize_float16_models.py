@@ -90,7 +90,7 @@ def test_a_dead_channel_is_not_rescaled_beyond_float16(tmp_path):
     shape = (1, 32, 8, 8)
     model = make_model(nodes, {"x": shape}, {"y": shape}, {"v": first, "w": second, "b": bias})
     onnx.save(by_ourselves(model), tmp_path / "half.onnx")
-    np.savez(tmp_path / "d.npz", x=random.standard_normal((8, *shape)).astype(np.float32))
+    np.savez(tmp_path / "d.npz", x=random.standard_normal((32, *shape)).astype(np.float32))
     report = quantize_model(tmp_path / "half.onnx", tmp_path / "d.npz", tmp_path / "q.onnx")
     (equalization,) = [step for step in report.preparation if step.step == "equalization"]
     assert equalization.applied

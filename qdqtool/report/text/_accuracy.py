@@ -26,7 +26,7 @@ def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = 
         return
     console.print(Text.assemble(("SQNR", "bold"), f" against the {baseline}, on ", _samples(accuracy)))
     if accuracy.refitted:
-        console.print("  measured with ranges of the other samples; the written model has ranges of all samples")
+        console.print("  with ranges of the other samples only; the written model has those of all")
     if not accuracy.outputs:
         console.print("  no output has float values to compare", style="yellow")
     for output in accuracy.outputs[: limit(console, SHOWN)]:

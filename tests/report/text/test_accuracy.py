@@ -65,7 +65,7 @@ def test_the_samples_are_named(changes: dict[str, object], words: str):
 
 
 def test_it_is_said_that_the_written_model_has_other_ranges():
-    line = "  measured with ranges of the other samples; the written model has ranges of all samples"
+    line = "  with ranges of the other samples only; the written model has those of all"
 
     assert text_of(output(), refitted=True).splitlines()[1] == line
     assert line not in text_of(output())
