@@ -105,8 +105,8 @@ class Accuracy:
         held_back: Whether they are held-back samples of the calibration data, with which nothing was chosen.
         validation: The validation data that they are of; None where they are calibration samples.
         reason: Why they are calibration samples that may have chosen something, in words; empty where they are not.
-        refitted: Whether the written model has other scales than the model that was measured: its ranges are those of
-            all samples, and the measured model has the ranges of the choosing part.
+        refitted: Whether the written model is another one than that which was measured: its ranges are those of all
+            samples, and the measured model has the ranges of the choosing part.
         outputs: Every output that is a float tensor.
         worst: The pairs with the lowest SQNR, worst first.
         zeroed: Activations with one scale of whose values more than :data:`ZEROED` become 0.

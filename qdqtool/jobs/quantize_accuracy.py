@@ -16,6 +16,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
 from qdqtool.plan import Placement, QuantPlan
+from qdqtool.planning.magnitudes import magnitudes_in
 from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.ranges.types import Ranges
@@ -75,9 +76,10 @@ def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tupl
     chosen = replace(ranges, tensors=ranges.choosing, choosing=None)
     weights = {place.slot: place.params for place in plan}
     found = planner_for(steps.recipe, PlanData(ranges=chosen, weights=weights)).plan(index).plan
-    # Which nodes become float16 depends on the ranges too.
-    same = _are_same(plan, found) and steps.recipe.high_precision is not HighPrecision.FP16
-    return None if same else (found, chosen)
+    # The ranges also decide which nodes become float16.
+    lowers = steps.recipe.high_precision is HighPrecision.FP16
+    same = not lowers or magnitudes_in(ranges) == magnitudes_in(chosen)
+    return None if same and _are_same(plan, found) else (found, chosen)
 
 
 def _are_same(one: QuantPlan, two: QuantPlan) -> bool:
