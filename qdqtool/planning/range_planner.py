@@ -51,7 +51,7 @@ class RangePlanner:
         """
         slots, _ = _without_unseen(propose_for(index, self.recipe).slots, self._unseen(), index.view)
         entries = [entry for entry in slots if entry.kind == "activation"]
-        params = _Params(index, self.recipe, self.ranges)
+        params = _Params(index, self.recipe, self.ranges, self.weights)
         found = (Placement(entry.slot, params.of(entry, index.value(entry.slot)), entry.reason) for entry in entries)
         return share_scales(entries, found)
 

@@ -2,9 +2,9 @@
 
 Greedy: the noise that each unit makes alone is measured once. Noise powers at the outputs about add up, so the share of
 a unit in their sum predicts what it takes away. (Measured on a detector: the differences that each unit makes among the
-others predict far worse, since they also change how errors of other units round.) The few units with the best prediction
-for their cost are then tried exactly, and the best of these is taken. Where the goal is reached, units that are not
-needed any more are quantized again.
+others predict far worse, since they also change how errors of other units round.) The few units with the best
+prediction for their cost are then tried exactly, and the best of these is taken. Where the goal is reached, units that
+are not needed any more are quantized again.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
