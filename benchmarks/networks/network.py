@@ -31,8 +31,8 @@ class Network:
     sample: Callable[[np.random.Generator], Sample]
     exporters: tuple[str, ...] = (SCRIPT, DYNAMO)
     dynamic: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    calibrated_on: int = 12
-    tested_on: int = 8
+    calibrated_on: int = 24
+    tested_on: int = 24
 
 
 def image(size: int, channels: int = 3, name: str = "image") -> Callable[[np.random.Generator], Sample]:
