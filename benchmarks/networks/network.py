@@ -35,16 +35,22 @@ class Network:
     tested_on: int = 24
 
 
+PIXELS = (-2.1, 2.6)
+"""Black and white after subtracting the mean of ImageNet and dividing by its deviation."""
+
+
 def image(size: int, channels: int = 3, name: str = "image") -> Callable[[np.random.Generator], Sample]:
     """Pictures of normal values that vary slowly from pixel to pixel, as photos do, with some noise.
 
     Brightness, color and contrast differ from picture to picture: with the same for all, the features that a network
-    averages over the picture hardly depend on it, and the SQNR of its outputs says little.
+    averages over the picture hardly depend on it, and the SQNR of its outputs says little. Values are bounded, as those
+    of pixels of 8 bits are after the usual normalization.
     """
 
     def sample(random: np.random.Generator) -> Sample:
         contrast, tint = np.exp(0.4 * random.normal()), 0.7 * random.normal(size=(channels, 1, 1))
-        return {name: (contrast * field_of(random, channels, (size, size)) + tint).astype(np.float32)[None]}
+        picture = np.clip(contrast * field_of(random, channels, (size, size)) + tint, *PIXELS)
+        return {name: picture.astype(np.float32)[None]}
 
     return sample
 
