@@ -328,7 +328,7 @@ def test_random_data_that_chose_codes_is_told_by_the_report_and_the_linter(made:
     assert (report.calibration.method, report.calibration.random, report.calibration.seed) == ("gptq", True, 3)
     assert noted(onnx.load(tmp_path / "q.onnx"), CALIBRATION_KEY) == {
         "method": "gptq",
-        "samples": 8,
+        "samples": 4,
         "random": True,
         "seed": 3,
     }
