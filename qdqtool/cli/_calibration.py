@@ -10,6 +10,7 @@ from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
 if TYPE_CHECKING:
     from qdqtool.data.request import FileData, RandomData
+    from qdqtool.planning.placement import Selection
     from qdqtool.planning.recipe import Recipe
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -143,7 +144,6 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
     """
     from qdqtool.data.input_shapes import parse_numbers, parse_shapes
     from qdqtool.planning.existing import Existing
-    from qdqtool.planning.placement import Selection
     from qdqtool.planning.recipe import Recipe
 
     return Recipe(
@@ -155,9 +155,16 @@ def make_recipe(values: dict[str, Any]) -> "Recipe":
         existing=Existing(values.pop("existing")),
         input_shapes=parse_shapes(values.pop("input_shapes"), "--input-shapes"),
         input_values=parse_numbers(values.pop("input_values"), "--input-values"),
-        selection=Selection(**{name: tuple(values.pop(name)) for name in SELECTING}),
+        selection=_selection(values),
         preparation=make_preparation(values),
     )
+
+
+def _selection(values: dict[str, Any]) -> "Selection":
+    from qdqtool.planning.placement import Selection
+
+    given: dict[str, Any] = {name: tuple(values.pop(name)) for name in SELECTING}
+    return Selection(**given)
 
 
 def _modes_help() -> str:

@@ -30,7 +30,7 @@ LAYOUT = Layout(
     sections={
         "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
         "Data": (*DATA, "validation_data", "calibration_cache", "force", "input_shapes", "input_values"),
-        "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
+        "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype", "min_sqnr"),
         "How": HOW,
         "Report": REPORT,
     },
@@ -77,6 +77,12 @@ LAYOUT = Layout(
 @click.option(
     "--save-plan", type=OutputPath(), metavar="FILE.json", help="Write the plan too (`qdqtool explain plan`)."
 )
+@click.option(
+    "--min-sqnr",
+    type=float,
+    metavar="DB",
+    help="Every output keeps this SQNR on held-back samples: the layers that cost most stay in float.",
+)
 @click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
 @output_format_option()
 @verbosity_options()
@@ -107,6 +113,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
         ranges_file=values["save_ranges"],
         plan_file=values["save_plan"],
         validation_data=validation,
+        min_sqnr_db=values["min_sqnr"],
     )
     with sample_progress() as progress:
         report = quantize.quantize_model(model, data, output, options, progress)

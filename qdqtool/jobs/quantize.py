@@ -17,19 +17,19 @@ from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
-from qdqtool.jobs.quantize_accuracy import measure_cost
+from qdqtool.jobs.quantize_attempt import Attempts
 from qdqtool.jobs.quantize_files import check_files, save_extras
+from qdqtool.jobs.quantize_goal import reach_goal
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
 from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
 from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
-from qdqtool.jobs.validate import require_valid
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import with_measured
 from qdqtool.planning.existing import Existing
 from qdqtool.planning.existing_pairs import notes_beside, settle_model, way_out
 from qdqtool.planning.high_precision import high_precision_note, ready_for
 from qdqtool.planning.planner import Planned, index_to_plan
-from qdqtool.planning.planners import PlanData, planner_for
+from qdqtool.planning.planners import PlanData
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
@@ -51,6 +51,7 @@ class QuantizeOptions:
         plan_file: Where to write the plan too, as JSON.
         validation_data: Samples to measure the accuracy on, in a file of their own; None to hold a part of the
             calibration data back for that.
+        min_sqnr_db: The SQNR that every output keeps, in dB: layers stay in float for it. None to quantize them all.
     """
 
     recipe: Recipe = field(default_factory=Recipe)
@@ -59,6 +60,7 @@ class QuantizeOptions:
     ranges_file: Path | None = None
     plan_file: Path | None = None
     validation_data: str | Path | FileData | None = None
+    min_sqnr_db: float | None = None
 
 
 def quantize_model(
@@ -86,7 +88,7 @@ def quantize_model(
         UsageError: The model is quantized already and the recipe does not say what becomes of that; data, ranges or
             patterns do not fit the model, or nothing can be quantized.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
-        GateError: The result would not pass ``validate``. Nothing was written.
+        GateError: The result would not pass ``validate``, or no model keeps the accuracy. Nothing was written.
         OutputError: An output cannot be written.
     """
     options, output = options or QuantizeOptions(), Path(output)
@@ -108,14 +110,20 @@ def quantize_model(
                 hint="leave out --save-ranges: their file is there already",
             )
         ready = ready_for(inputs.prepared.model, options.recipe.high_precision).model
-        index = index_to_plan(ready)
-        planned = planner_for(options.recipe, _plan_data(inputs, options, progress)).plan(index)
-        steps = QuantizeSteps.of(ready, inputs, options.recipe, options.weights)
-        made, used = steps.carry_out(planned.plan, inputs.ranges), inputs.used_for(planned)
-        made = replace(made, model=_with_notes(made, planned, inputs, used, options.recipe))
-        lossy = {(each.graph, each.tensor) for each in planned.degenerate if each.condition == "strays"}
-        findings = require_valid(made.model, given, options.recipe.target, lossy, way_out(settled.existing))
-        measured = measure_cost(made, planned.plan, index, steps, runs)
+        attempts = Attempts(
+            given=given,
+            index=index_to_plan(ready),
+            steps=QuantizeSteps.of(ready, inputs, options.recipe, options.weights),
+            data=_plan_data(inputs, options, progress),
+            runs=runs,
+            way_out=way_out(settled.existing),
+        )
+        attempt, goal = attempts.first(), None
+        if options.min_sqnr_db is not None:
+            attempt, goal = reach_goal(attempts, attempt, ready, options.min_sqnr_db)
+    planned, made, measured = attempt.planned, attempt.made, attempt.measured
+    used = inputs.used_for(planned)
+    made = replace(made, model=_with_notes(made, planned, inputs, used, options.recipe))
     if not measured.loaded:
         require_loadable(made.model, given)
     saved = save_model(made.model, output, external_data=options.external_data)
@@ -136,7 +144,7 @@ def quantize_model(
         skipped=left_in_float(planned.skipped),
         degenerate=with_measured(planned.degenerate, measured.accuracy),
         high_precision=made.high_precision,
-        findings=findings,
+        findings=attempt.findings,
         accuracy=measured.accuracy,
         ranges_file=str(options.ranges_file) if options.ranges_file else None,
         plan_file=str(options.plan_file) if options.plan_file else None,
@@ -144,6 +152,7 @@ def quantize_model(
         sizes=Sizes(before=model_bytes(given), after=saved.bytes),
         inlined=settled.inlined,
         existing=settled.existing.value if settled.existing is not None else None,
+        goal=goal,
     )
 
 

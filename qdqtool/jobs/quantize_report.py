@@ -7,6 +7,7 @@ from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
+from qdqtool.jobs.quantize_goal import GoalReport
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
@@ -71,6 +72,8 @@ class QuantizeReport:
         existing: What became of the Q/DQ that the model had: ``keep`` or ``replace``; None where it had none. Where
             they stay, ``accuracy`` compares with the model as given, which is quantized in part.
         inlined: The local functions that were inlined, because several calls need several scales.
+        goal: The layers that stay in float for an accuracy that was asked for; None where none was, or every layer can
+            be quantized for it.
     """
 
     model: str
@@ -96,3 +99,4 @@ class QuantizeReport:
     sizes: Sizes
     existing: str | None = None
     inlined: tuple[InlinedFunction, ...] = ()
+    goal: GoalReport | None = None

@@ -1,6 +1,6 @@
 """The effect of each unit on the outputs: when only it is quantized, and when only it stays in float."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -28,6 +28,16 @@ class Effect:
     alone: Errors
     without: Errors
     gain_db: float
+
+
+def noise_shares(effects: Sequence[Effect]) -> Mapping[Unit, float]:
+    """Return the share of each unit in the noise that all of them make alone, at the output where it is largest."""
+    names = list(effects[0].alone) if effects else []
+    whole = {name: sum(effect.alone[name].noise for effect in effects) for name in names}
+    heard = [name for name in names if whole[name] > 0]
+    return {
+        effect.unit: max((effect.alone[name].noise / whole[name] for name in heard), default=0.0) for effect in effects
+    }
 
 
 def float_setting(units: Sequence[Unit]) -> Setting:

@@ -4,6 +4,7 @@ from qdqtool.planning.placement.proposal import Proposal as Proposal
 from qdqtool.planning.placement.proposal import ProposedSlot as ProposedSlot
 from qdqtool.planning.placement.proposal import SkippedNode as SkippedNode
 from qdqtool.planning.placement.propose import propose as propose
+from qdqtool.planning.placement.reason import FOR_ACCURACY as FOR_ACCURACY
 from qdqtool.planning.placement.reason import Reason as Reason
 from qdqtool.planning.placement.selection import PatternMatch as PatternMatch
 from qdqtool.planning.placement.selection import Selection as Selection

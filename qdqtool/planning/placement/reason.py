@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Code = Literal[
+    "accuracy",
     "attention-mask",
     "attention-scores",
     "constant-operand",
@@ -62,3 +63,7 @@ def on_request(code: Code, text: str) -> Reason:
     """Return the reason for an operator that gains nothing; the text ends with how to quantize it all the same."""
     assert code in _ON_REQUEST
     return Reason(code, f"{text}; {_ASK}")
+
+
+FOR_ACCURACY = Reason("accuracy", "left in float for the accuracy that was asked for")
+"""Why a search leaves a node in float."""

@@ -9,7 +9,8 @@ from itertools import takewhile
 from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.view import GraphView, NodeView
-from qdqtool.planning.placement.reason import Reason
+from qdqtool.graph.scope import ScopePath
+from qdqtool.planning.placement.reason import FOR_ACCURACY, Reason
 from qdqtool.registry import suggestion
 
 COMPARED = 200
@@ -43,12 +44,14 @@ class Selection:
         op_types_to_quantize: Only operators that match; empty for all. An operator that stays float because it gains
             nothing is quantized when it is named here in full.
         op_types_to_exclude: Not these.
+        float_nodes: Nodes that a search leaves in float for the accuracy, by scope and output names.
     """
 
     nodes_to_quantize: tuple[str, ...] = ()
     nodes_to_exclude: tuple[str, ...] = ()
     op_types_to_quantize: tuple[str, ...] = ()
     op_types_to_exclude: tuple[str, ...] = ()
+    float_nodes: frozenset[tuple[ScopePath, tuple[str, ...]]] = frozenset()
 
     def matches(self, view: GraphView) -> tuple[PatternMatch, ...]:
         """Return what each pattern matches in a model.
@@ -66,6 +69,8 @@ class Selection:
 
     def refusal(self, node: NodeView) -> Reason | None:
         """Return why ``node`` is not quantized; None where it may be."""
+        if (node.scope.path, node.key) in self.float_nodes:
+            return FOR_ACCURACY
         excluding = _first(self.nodes_to_exclude, _names(node))
         if excluding is not None:
             return Reason("excluded", f"excluded by --nodes-to-exclude '{excluding}'")

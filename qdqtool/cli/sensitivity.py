@@ -1,0 +1,45 @@
+"""``qdqtool sensitivity``: what each layer's quantization does to the outputs."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
+from qdqtool.cli._options import emit, model_argument, output_format_option, sample_progress, verbosity_options
+from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
+
+LAYOUT = Layout(
+    sections={
+        "Data": (*DATA, "input_shapes", "input_values"),
+        "What is quantized": (*WHAT, *SELECTING, "existing"),
+        "How": HOW,
+        "Report": REPORT,
+    },
+    examples=(
+        "qdqtool sensitivity model.onnx --calib-data images.npz",
+        "qdqtool sensitivity model.onnx --calib-data images.npz --output-format json",
+        "qdqtool quantize model.onnx --calib-data images.npz --min-sqnr 30 -o out.onnx",
+    ),
+)
+
+
+@click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Show what quantizing each layer does to the outputs.")
+@model_argument()
+@data_options()
+@recipe_options()
+@output_format_option()
+@verbosity_options()
+def command(*, model: Path, output_format: str, **values: Any) -> None:
+    """Show what quantizing each layer of MODEL, a float model, does to its outputs. Nothing is written.
+
+    The model is prepared and calibrated as `qdqtool quantize` does it. Then each layer is quantized alone, and left in
+    float alone, on up to 8 samples in one session. Layers are nodes that one kernel computes: a product with the Add
+    behind it, products of the same tensor.
+    """
+    from qdqtool.jobs.sensitivity import measure_sensitivity
+
+    recipe = make_recipe(values)
+    with sample_progress() as progress:
+        report = measure_sensitivity(model, make_data(values), recipe, progress)
+    emit(report, output_format, "sensitivity")

@@ -1,0 +1,114 @@
+"""One attempt to quantize a model whose inputs are known: plan, carry out, validate, measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from qdqtool.findings import Finding
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import display
+from qdqtool.jobs.quantize_accuracy import Measured, measure_cost
+from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
+from qdqtool.jobs.validate import require_valid
+from qdqtool.plan import QuantPlan, Slot
+from qdqtool.planning.placement import FOR_ACCURACY, SkippedNode
+from qdqtool.planning.planner import Planned
+from qdqtool.planning.planners import PlanData, planner_for
+from qdqtool.planning.recipe import Recipe
+from qdqtool.running.float_runs import FloatRuns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attempt:
+    """A quantized model that was not written yet.
+
+    Attributes:
+        planned: The decisions.
+        made: The model.
+        findings: What ``validate`` says of it.
+        measured: What quantizing cost.
+    """
+
+    planned: Planned
+    made: Quantized
+    findings: tuple[Finding, ...]
+    measured: Measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attempts:
+    """Makes attempts that differ in the layers that stay in float.
+
+    Attributes:
+        given: The model as the user gave it.
+        index: The index of the model that plans are made for.
+        steps: Carry out a plan.
+        data: The data for plans.
+        runs: Runs the float model.
+        way_out: What the user can do about faults that ``given`` has already.
+    """
+
+    given: Model
+    index: ModelIndex
+    steps: QuantizeSteps
+    data: PlanData
+    runs: FloatRuns
+    way_out: str
+
+    def first(self) -> Attempt:
+        """Quantize as the recipe says.
+
+        Raises:
+            UsageError: Nothing can be quantized.
+            GateError: The result would not pass ``validate``.
+        """
+        return self._finish(planner_for(self.steps.recipe, self.data).plan(self.index), self.steps)
+
+    def leaving(self, nodes: Iterable[NodeView], first: Attempt) -> Attempt:
+        """Quantize with some nodes in float; errors as :meth:`first`.
+
+        Args:
+            nodes: Nodes of the model that plans are made for.
+            first: The attempt without that.
+        """
+        left = frozenset((node.scope.path, node.key) for node in nodes)
+        recipe = self.steps.recipe
+        if not recipe.mode.needs_ranges:
+            # Codes that were chosen with data are not chosen anew.
+            return self._finish(_without(first.planned, self.index, left), self.steps)
+        recipe = _with_float(recipe, left)
+        planned = planner_for(recipe, self.data).plan(self.index)
+        return self._finish(planned, replace(self.steps, recipe=recipe))
+
+    def _finish(self, planned: Planned, steps: QuantizeSteps) -> Attempt:
+        made = steps.carry_out(planned.plan, steps.inputs.ranges)
+        lossy = {(each.graph, each.tensor) for each in planned.degenerate if each.condition == "strays"}
+        findings = require_valid(made.model, self.given, steps.recipe.target, lossy, self.way_out)
+        measured = measure_cost(made, planned.plan, self.index, steps, self.runs)
+        return Attempt(planned=planned, made=made, findings=findings, measured=measured)
+
+
+def _with_float(recipe: Recipe, left: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]) -> Recipe:
+    return replace(recipe, selection=replace(recipe.selection, float_nodes=left))
+
+
+def _without(planned: Planned, index: ModelIndex, left: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]) -> Planned:
+    """Return a plan of weights without the pairs that only these nodes read."""
+    slots = ((placement, _kept(placement.slot, left)) for placement in planned.plan)
+    plan = QuantPlan(tuple(replace(placement, slot=slot) for placement, slot in slots if slot is not None))
+    skipped = tuple(
+        SkippedNode(node.label, node.op_type, display(node.scope.path), FOR_ACCURACY)
+        for node in index.view.nodes()
+        if (node.scope.path, node.key) in left
+    )
+    return replace(planned, plan=plan, skipped=planned.skipped + skipped)
+
+
+def _kept(slot: Slot, left: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]) -> Slot | None:
+    if slot.uses is None:
+        return slot
+    uses = tuple(use for use in slot.uses if (use.scope, use.node) not in left)
+    return replace(slot, uses=uses) if uses else None

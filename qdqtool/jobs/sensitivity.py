@@ -1,0 +1,189 @@
+"""The sensitivity job: what each layer's quantization does to the outputs of a float model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdqtool.data.feeds import Progress
+from qdqtool.data.request import FileData, RandomData
+from qdqtool.errors import UsageError
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.spill import spilled
+from qdqtool.graph.model import Model
+from qdqtool.graph.scope import display
+from qdqtool.planning.existing_pairs import settle_model
+from qdqtool.planning.high_precision import ready_for
+from qdqtool.planning.planner import index_to_plan
+from qdqtool.planning.planners import PlanData, planner_for
+from qdqtool.planning.recipe import Recipe
+from qdqtool.preparation.cached_ranges import CachedRanges
+from qdqtool.preparation.calibration import runs_for
+from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
+from qdqtool.sensitivity.effects import Effect, effects_of, noise_shares
+from qdqtool.sensitivity.masked_runs import Errors
+from qdqtool.sensitivity.units import Unit, excluding_patterns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputEffect:
+    """One output against that of the float model.
+
+    Attributes:
+        name: Name of the output.
+        sqnr_db: Its SQNR in dB over all samples; None where it is undefined: no noise, or a float output of zeros.
+        cosine: Cosine of the angle between the two; None where one is zero everywhere.
+    """
+
+    name: str
+    sqnr_db: float | None
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEffect:
+    """What one layer does.
+
+    Attributes:
+        node: The node that gives the layer its name.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        nodes: All nodes that are quantized or stay in float together, since one kernel computes them.
+        noise_share: Its share of the noise that all layers make alone, at the output where it is largest.
+        worst_sqnr_db: SQNR of the worst output with only this layer quantized; None where no output has noise.
+        gain_db: By how much the outputs come nearer to those of the float model when only this layer stays in float.
+        cost_share: Its share of the cost of all layers: the mean of multiply-accumulates, weights and number.
+        outputs: Every float output with only this layer quantized.
+        outputs_without: Every float output with only this layer in float.
+        exclude: The options that leave it in float.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    nodes: tuple[str, ...]
+    noise_share: float
+    worst_sqnr_db: float | None
+    gain_db: float
+    cost_share: float
+    outputs: tuple[OutputEffect, ...]
+    outputs_without: tuple[OutputEffect, ...]
+    exclude: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensitivityReport:
+    """What quantizing each layer does.
+
+    Attributes:
+        model: The input.
+        mode: Quantization mode.
+        target: What pairs were placed for.
+        samples: Number of samples that outputs were compared on.
+        runs: How often one sample was run.
+        outputs: Every float output with all layers quantized.
+        weights_only_db: SQNR of the worst output with the weights of all layers quantized, and no activation.
+        activations_only_db: The same with all activations quantized, and no weight.
+        nodes: The layers, the one with the largest share of the noise first.
+    """
+
+    model: str
+    mode: str
+    target: str
+    samples: int
+    runs: int
+    outputs: tuple[OutputEffect, ...]
+    weights_only_db: float
+    activations_only_db: float
+    nodes: tuple[NodeEffect, ...] = field(default_factory=tuple)
+
+
+def measure_sensitivity(
+    model: str | Path | Model,
+    data: str | Path | FileData | RandomData | CachedRanges,
+    recipe: Recipe | None = None,
+    progress: Progress | None = None,
+    tick: Callable[[int, int], None] = lambda done, of: None,
+) -> SensitivityReport:
+    """Measure what each layer's quantization does to the outputs.
+
+    The model is prepared, calibrated and planned as ``quantize`` does it; nothing is written. All layers are measured in
+    one session, on up to 8 samples that may choose something.
+
+    Args:
+        model: The ``.onnx`` file, or a loaded model. It is not changed.
+        data: Calibration data, that it is random, or ranges with data.
+        recipe: What is quantized; default int8 for TensorRT.
+        progress: Told of every calibration sample.
+        tick: Told of every setting that was run.
+
+    Raises:
+        ModelError: The model cannot be read.
+        UsageError: The data does not fit the model, there is none, or nothing can be quantized.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+    """
+    given = spilled(model if isinstance(model, Model) else load_model(model))
+    settled = settle_model(given, recipe or Recipe())
+    recipe = settled.recipe
+    with runs_for(recipe) as runs:
+        inputs = gather_inputs(settled.model, PlanSources(data), recipe, runs, progress)
+        if inputs.choosing is None:
+            raise UsageError("there are no samples to run", hint="`--calib-data DATA` beside the ranges")
+        ready = ready_for(inputs.prepared.model, recipe.high_precision).model
+        index = index_to_plan(ready)
+        plan = planner_for(recipe, _plan_data(inputs)).plan(index).plan
+    with LayerRuns.of(ready, plan, inputs.prepared, inputs.choosing) as layers:
+        effects = effects_of(layers.units, layers.runs, layers.masked, tick)
+        whole = layers.runs.errors({})
+        shares = dict(zip(layers.units, layers.shares, strict=True))
+        noise = noise_shares(effects)
+        return SensitivityReport(
+            model=str(given.path or ""),
+            mode=recipe.quantize_mode,
+            target=recipe.target,
+            samples=len(layers.runs.samples),
+            weights_only_db=round(layers.worst_db(layers.of_kind(constants=False)), 4),
+            activations_only_db=round(layers.worst_db(layers.of_kind(constants=True)), 4),
+            outputs=_outputs(whole),
+            nodes=tuple(
+                _node(effect, noise[effect.unit], shares[effect.unit], excluding_patterns([effect.unit], index))
+                for effect in sorted(effects, key=lambda each: -noise[each.unit])
+            ),
+            runs=layers.runs.runs,
+        )
+
+
+def _plan_data(inputs: PlanInputs) -> PlanData:
+    return PlanData(ranges=inputs.ranges, given=inputs.given, feeds=inputs.choosing)
+
+
+def _node(effect: Effect, noise: float, cost: float, patterns: tuple[str, ...]) -> NodeEffect:
+    unit: Unit = effect.unit
+    outputs = _outputs(effect.alone)
+    return NodeEffect(
+        node=unit.leader.label,
+        op_type=unit.leader.op_type,
+        graph=display(unit.leader.scope.path),
+        nodes=tuple(node.label for node in unit.nodes),
+        noise_share=round(noise, 4),
+        worst_sqnr_db=min((each.sqnr_db for each in outputs if each.sqnr_db is not None), default=None),
+        gain_db=round(effect.gain_db, 4),
+        cost_share=round(cost, 4),
+        outputs=outputs,
+        outputs_without=_outputs(effect.without),
+        exclude=patterns,
+    )
+
+
+def _outputs(errors: Errors) -> tuple[OutputEffect, ...]:
+    return tuple(
+        OutputEffect(name=name, sqnr_db=_rounded(error.sqnr_db), cosine=_rounded(error.cosine, 8))
+        for name, error in errors.items()
+        if error.elements
+    )
+
+
+def _rounded(value: float | None, digits: int = 4) -> float | None:
+    return None if value is None else round(value, digits)

@@ -1,0 +1,72 @@
+"""The sensitivity report for a terminal: the layers, the one that makes most noise first."""
+
+import shlex
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from qdqtool.jobs.sensitivity import NodeEffect, SensitivityReport
+from qdqtool.report.terminal import escape
+from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.wording import plural
+
+SHOWN = 20
+HINTED = 0.5
+"""The first layers that make so much of the noise together are named with the options that leave them in float."""
+
+MOST_HINTED = 5
+
+
+def render(report: SensitivityReport, console: Console) -> None:
+    """Print the outputs with all layers quantized, then what each layer does."""
+    layers = plural(len(report.nodes), "layer")
+    console.print(
+        Text.assemble(
+            (layers, "bold"),
+            f" of {escape(report.model)} in {report.mode} for {report.target}, on ",
+            plural(report.samples, "sample"),
+        )
+    )
+    known = [output for output in report.outputs if output.sqnr_db is not None]
+    if known:
+        worst = min(known, key=lambda output: output.sqnr_db or 0.0)
+        console.print(f"worst output with all quantized: {escape(worst.name)}, {worst.sqnr_db:.1f} dB")
+        weights, activations = report.weights_only_db, report.activations_only_db
+        console.print(f"weights alone: {weights:.1f} dB; activations alone: {activations:.1f} dB")
+    _print_table(report.nodes[: limit(console, SHOWN)], console)
+    print_rest(len(report.nodes), SHOWN, console)
+    _print_hint(report, console)
+
+
+def _print_table(nodes: tuple[NodeEffect, ...], console: Console) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("layer", overflow="fold")
+    table.add_column("operator")
+    for title in ("noise", "alone dB", "gain dB", "cost"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for node in nodes:
+        more = f" (+{len(node.nodes) - 1})" if len(node.nodes) > 1 else ""
+        alone = "-" if node.worst_sqnr_db is None else f"{node.worst_sqnr_db:.1f}"
+        table.add_row(
+            Text(escape(node.node) + more),
+            Text(escape(node.op_type)),
+            f"{node.noise_share:.1%}",
+            alone,
+            f"{node.gain_db:+.2f}",
+            f"{node.cost_share:.1%}",
+        )
+    console.print(table)
+
+
+def _print_hint(report: SensitivityReport, console: Console) -> None:
+    words: list[str] = []
+    share, named = 0.0, 0
+    for node in report.nodes[:MOST_HINTED]:
+        if share >= HINTED:
+            break
+        words += [f"--nodes-to-exclude {shlex.quote(pattern)}" for pattern in node.exclude]
+        share, named = share + node.noise_share, named + 1
+    if words and named < len(report.nodes):
+        console.print(f"to leave the first {named} in float: " + escape(" ".join(words)), soft_wrap=True)
+    console.print("to reach an accuracy with few layers in float: `qdqtool quantize --min-sqnr DB`")
