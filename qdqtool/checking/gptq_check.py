@@ -16,10 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qdqtool.checking.code_steps import step_widths
 from qdqtool.checking.gptq_metadata import NotedRounding
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.gptq import DAMPING
-from qdqtool.numerics.granularity import Blocked, Granularity
+from qdqtool.numerics.granularity import Blocked, Granularity, expand
+from qdqtool.numerics.scheme import QuantParams
 from qdqtool.running.accumulated_error import AccumulatedError
 
 MOST_RMS_STEPS = math.sqrt((1 + DAMPING) / DAMPING) / 2
@@ -49,11 +51,7 @@ class GptqCheck:
             steps: Width of a step at each element, of the same shape.
             granularity: Over which elements scales are shared; blocks lie along the input channels.
         """
-        axis = granularity.axis if isinstance(granularity, Blocked) else None
-        with np.errstate(all="ignore"):
-            squares = np.sum(np.square(difference, dtype=FLOAT64), axis) / np.sum(np.square(steps, dtype=FLOAT64), axis)
-            furthest = np.sqrt(np.max(squares, initial=0.0))
-        self.rms_steps = float(np.maximum(self.rms_steps, furthest))
+        self.rms_steps = float(np.maximum(self.rms_steps, _furthest(difference, steps, granularity)))
 
     def fault(self, error: AccumulatedError, roundings: int) -> str:
         """Return why the weight is not what data chose, in words; empty where it is.
@@ -78,6 +76,29 @@ class GptqCheck:
         if self.float_type == self.noted.float_type:
             return 2.0**-24
         return max(_roundoff(self.float_type), _roundoff(self.noted.float_type))
+
+
+def is_within_bound(weights: Array, restored: Array, params: QuantParams) -> bool:
+    """Return whether dequantized weights are so near to the float ones that :class:`GptqCheck` passes them.
+
+    Args:
+        weights: The float weights.
+        restored: The same after dequantizing.
+        params: Their scales.
+    """
+    scheme = params.scheme
+    spread = expand(params.scale, weights.shape, scheme.granularity).astype(FLOAT64)
+    widths = np.abs(spread) * step_widths(weights.astype(FLOAT64) / spread, scheme.format)
+    difference = restored.astype(FLOAT64) - weights.astype(FLOAT64)
+    return _furthest(difference, np.broadcast_to(widths, weights.shape), scheme.granularity) <= MOST_RMS_STEPS
+
+
+def _furthest(difference: Array, steps: Array, granularity: Granularity) -> float:
+    """Return the largest root mean square distance of an output channel, in steps."""
+    axis = granularity.axis if isinstance(granularity, Blocked) else None
+    with np.errstate(all="ignore"):
+        squares = np.sum(np.square(difference, dtype=FLOAT64), axis) / np.sum(np.square(steps, dtype=FLOAT64), axis)
+        return float(np.sqrt(np.max(squares, initial=0.0)))
 
 
 def _roundoff(name: str) -> float:

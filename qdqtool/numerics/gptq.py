@@ -83,14 +83,21 @@ def _round(weights: Array, scales: Array, fmt: NumberFormat, moments: Moments) -
     return codes
 
 
+def damped(moments: Moments) -> Array:
+    """Return moments with :data:`DAMPING` added to the diagonal, as float64: a positive definite matrix.
+
+    The moment of an input that is always 0 is 0 and its weights have no effect. A factorization needs a positive
+    diagonal, so the damping is positive even where all inputs are 0.
+    """
+    found = moments.astype(FLOAT64)
+    diagonal = np.diag(found)
+    np.fill_diagonal(found, diagonal + (DAMPING * diagonal.mean() or 1.0))
+    return found
+
+
 def _factor(moments: Moments, order: npt.NDArray[np.intp]) -> Array:
     """Return the upper triangular ``U`` with ``U U'`` the damped moments of the channels in that order, float64."""
     # NumPy's Cholesky factor is lower triangular. The factor of the reversed matrix, reversed again, is upper
     # triangular.
     backward = order[::-1]
-    damped = moments[np.ix_(backward, backward)].astype(FLOAT64)
-    diagonal = np.diag(damped)
-    # The moment of an input that is always 0 is 0 and its weights have no effect. The factorization needs a positive
-    # diagonal, so the damping is positive even where all inputs are 0.
-    np.fill_diagonal(damped, diagonal + (DAMPING * diagonal.mean() or 1.0))
-    return np.ascontiguousarray(np.linalg.cholesky(damped)[::-1, ::-1])
+    return np.ascontiguousarray(np.linalg.cholesky(damped(moments[np.ix_(backward, backward)]))[::-1, ::-1])

@@ -10,16 +10,13 @@ from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import Value
 from qdqtool.numerics import search
-from qdqtool.numerics.derive import ScaleRule, scale_from_range
+from qdqtool.numerics.derive import scale_from_range
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.gptq import round_weights
-from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.groups import ranges as group_ranges
-from qdqtool.numerics.packing import pack
-from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.plan import Placement, QuantPlan, Slot
+from qdqtool.planning.data_rounding import DataRounding, DerivedScales
 from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales
 from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.planner import Planned
@@ -28,17 +25,6 @@ from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
 from qdqtool.planning.sibling_weights import separated
 from qdqtool.planning.target_fit import require_targets
-from qdqtool.running.input_moments import InputMoments
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Derived:
-    """Scales of one weight, and the largest magnitude under each."""
-
-    params: QuantParams
-    amax: Array
-    rule: ScaleRule
-    codes: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +58,7 @@ class WeightPlanner:
         placements: list[Placement] = []
         degenerate: list[DegenerateTensor] = []
         for entry in proposal.slots:
-            found = rounded.get(entry.slot) or self._derive(entry, index.value(entry.slot), index)
+            found = rounded.get(entry.slot) or self._derive(entry, index.constant(index.value(entry.slot)), index)
             reason = _reason(entry, found)
             placements += [Placement(slot, found.params, reason, found.codes) for slot in slots[entry.slot]]
             degenerate += degenerate_scales(entry, found.amax, found.rule)
@@ -86,27 +72,21 @@ class WeightPlanner:
             return separated([entry.slot for entry in entries], index)
         return {entry.slot: (entry.slot,) for entry in entries}
 
-    def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, _Derived]:
+    def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, DerivedScales]:
         """Return the codes of every matrix whose inputs can be observed, where there is data to choose them with.
 
         Weights that are stored as float in front of a Q have no chosen codes: the Q rounds them to the nearest.
         """
         if self.data is None or not self.stored or not self.recipe.mode.search:
             return {}
-        entries = {entry.slot: entry for entry in slots}
-        counts = {slot: _channels(entry, index) for slot, entry in entries.items()}
-        channels = {slot: count for slot, count in counts.items() if count is not None}
-        rounded: dict[Slot, _Derived] = {}
-        for slot, moments in InputMoments(index, self.data, self.progress).of(channels):
-            entry, value = entries[slot], index.value(slot)
-            found, weights = self._derive(entry, value, index), index.constant(value)
-            assert weights is not None
-            codes = round_weights(weights, found.params, moments)
-            rounded[slot] = replace(found, codes=pack(codes, entry.scheme.format).tobytes())
-        return rounded
 
-    def _derive(self, entry: ProposedSlot, value: Value, index: ModelIndex) -> _Derived:
-        weights = index.constant(value)
+        def derive(entry: ProposedSlot, weights: Array) -> DerivedScales:
+            return self._derive(entry, weights, index)
+
+        return DataRounding(index, self.data, derive, self.progress).of(slots)
+
+    def _derive(self, entry: ProposedSlot, weights: Array | None, index: ModelIndex) -> DerivedScales:
+        value = index.value(entry.slot)
         if weights is None:
             raise UsageError(f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it")
         elem_type = index.types.elem_type(value)
@@ -118,27 +98,18 @@ class WeightPlanner:
                 f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
             ) from None
 
-    def _scales(self, weights: Array, scheme: QuantScheme, elem_type: int) -> _Derived:
+    def _scales(self, weights: Array, scheme: QuantScheme, elem_type: int) -> DerivedScales:
         taken = scheme.format.name in targets.get(self.recipe.target).negative_scale_types
         rule = replace(rule_for(elem_type, self.recipe.high_precision), either_sign=self.stored and taken)
         if self.recipe.mode.search:
             params, amax = search.least_error(weights, scheme, rule)
-            return _Derived(as_stored(params, elem_type), amax, rule)
+            return DerivedScales(as_stored(params, elem_type), amax, rule)
         if not np.isfinite(weights).all():
             raise ArgumentError("a value is NaN or infinite")
         low, high = group_ranges(weights, scheme.granularity)
         params = as_stored(scale_from_range(low, high, scheme, rule), elem_type)
-        return _Derived(params, np.maximum(-low, high), rule)
+        return DerivedScales(params, np.maximum(-low, high), rule)
 
 
-def _channels(entry: ProposedSlot, index: ModelIndex) -> int | None:
-    """Return the number of input channels of a matrix in blocks; None for what is none, or of unknown extents."""
-    granularity, shape = entry.scheme.granularity, index.types.shape(index.value(entry.slot)) or ()
-    if not isinstance(granularity, Blocked) or len(shape) != 2:
-        return None
-    extent = shape[granularity.axis]
-    return extent if isinstance(extent, int) else None
-
-
-def _reason(entry: ProposedSlot, found: _Derived) -> str:
+def _reason(entry: ProposedSlot, found: DerivedScales) -> str:
     return entry.reason if found.codes is None else f"{entry.reason}; rounded by the calibration data"

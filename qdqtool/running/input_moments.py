@@ -53,14 +53,14 @@ class InputMoments:
             sums = self._run({value for slot in group for value in inputs[slot]})
             for slot in group:
                 parts = [sums.get(value) for value in inputs[slot]]
-                usable = [part for part in parts if part is not None and _is_usable(part)]
+                usable = [part for part in parts if part is not None and is_usable(part)]
                 if len(usable) == len(parts):
                     yield slot, np.sum(usable, axis=0)
 
     def _inputs(self, slot: Slot) -> list[Value]:
         """Return the activations with which a matrix is multiplied; none if one of them has its channels elsewhere."""
         readers = (self._nodes[use.scope, use.node] for use in slot.uses or ())
-        found = [_activation(node) for reader in readers for node in ops.computing_nodes(reader)]
+        found = [activation_of(node) for reader in readers for node in ops.computing_nodes(reader)]
         known = [value for value in found if value is not None]
         return known if len(known) == len(found) else []
 
@@ -83,7 +83,7 @@ def _add(sums: dict[Value, Moments], value: Value, array: Array) -> None:
     if not array.size:
         return
     rows = array.reshape(-1, array.shape[-1]).astype(np.float32, copy=False)
-    # An overflow gives infinity, which _is_usable finds.
+    # An overflow gives infinity, which is_usable finds.
     with np.errstate(all="ignore"):
         product = rows.T @ rows
         if value in sums:
@@ -91,11 +91,12 @@ def _add(sums: dict[Value, Moments], value: Value, array: Array) -> None:
     sums[value] = product
 
 
-def _is_usable(moments: Moments) -> bool:
+def is_usable(moments: Moments) -> bool:
+    """Return whether moments are finite, and not all zero."""
     return bool(np.isfinite(moments).all()) and bool(moments.any())
 
 
-def _activation(node: NodeView) -> Value | None:
+def activation_of(node: NodeView) -> Value | None:
     """Return the activation that a product multiplies with its right operand; None where channels are not last."""
     product = ops.product(node)
     return node.input(0) if product is not None and product.activation_layout(node) is ChannelLayout.LAST else None

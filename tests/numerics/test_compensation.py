@@ -1,0 +1,84 @@
+"""Weights that make up for changed inputs: against least squares, and only where other samples gain by it."""
+
+import numpy as np
+import pytest
+
+from qdqtool.numerics.compensation import PairedMoments, compensated, total, useful_share
+from qdqtool.numerics.gptq import DAMPING
+
+CHANNELS, OUTPUTS, ROWS = 12, 5, 400
+
+
+def rows(seed, noise=0.0, follows=0.0):
+    """Float rows, and rows with noise of their own or an error that follows the values."""
+    rng = np.random.default_rng(seed)
+    exact = rng.normal(size=(ROWS, CHANNELS)) @ np.triu(np.ones((CHANNELS, CHANNELS)))
+    mixed = np.roll(exact, 1, axis=1)
+    return exact, exact + noise * rng.normal(size=exact.shape) + follows * mixed
+
+
+def moments(exact, rounded):
+    return PairedMoments(rounded.T @ rounded, rounded.T @ (exact - rounded))
+
+
+def weights():
+    return np.random.default_rng(7).normal(size=(CHANNELS, OUTPUTS)).astype(np.float32)
+
+
+def test_the_result_is_the_least_squares_solution_on_all_samples_with_the_damping_as_rows_of_their_own():
+    (first, first_rounded), (second, second_rounded) = rows(1, follows=0.1), rows(2, follows=0.1)
+    parts = moments(first, first_rounded), moments(second, second_rounded)
+    found = compensated(weights(), parts)
+    exact, rounded = np.concatenate([first, second]), np.concatenate([first_rounded, second_rounded])
+    damping = np.sqrt(DAMPING * np.mean(np.diag(rounded.T @ rounded))) * np.eye(CHANNELS)
+    wanted = np.concatenate([exact @ weights(), damping @ weights()])
+    best, *_ = np.linalg.lstsq(np.concatenate([rounded, damping]), wanted)
+    half = DAMPING * np.mean(np.diag(parts[0].inputs)) * np.eye(CHANNELS)
+    of_first = np.linalg.solve(parts[0].inputs + half, parts[0].change @ weights())
+    share = useful_share(weights().astype(np.float64), of_first, parts[1])
+    assert 0.5 < share <= 1
+    expected = weights() + share * (best - weights())
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_products_of_other_rows_get_nearer_to_the_float_ones():
+    found = compensated(weights(), [moments(*rows(seed, follows=0.1)) for seed in (1, 2)])
+    exact, rounded = rows(3, follows=0.1)
+    errors = [np.square(rounded @ w - exact @ weights()).sum() for w in (weights(), found)]
+    assert errors[1] < 0.3 * errors[0]
+
+
+def test_a_correction_that_does_not_help_the_other_samples_is_not_made():
+    helpful, contrary = moments(*rows(1, follows=0.1)), moments(*rows(2, follows=-0.1))
+    given = weights()
+    assert compensated(given, [helpful, contrary]) is given
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+def test_nothing_changes_with_one_sample_or_where_the_inputs_are_those_of_the_float_model(folds):
+    exact, rounded = rows(1, follows=0.1)
+    change = rounded.T @ (exact - rounded) if folds == 1 else None
+    given = weights()
+    assert compensated(given, [PairedMoments(rounded.T @ rounded, change)] * folds) is given
+
+
+@pytest.mark.parametrize("follows", [0.1, 0.002, -0.1])
+def test_the_useful_share_is_the_best_of_many(follows):
+    given = weights().astype(np.float64)
+    correction = 0.05 * np.roll(given, 1, axis=0)
+    exact, rounded = rows(4, noise=0.3, follows=follows)
+    shares = np.linspace(0, 1, 1001)
+    errors = [np.square(rounded @ (given + t * correction) - exact @ given).sum() for t in shares]
+    found = useful_share(given, correction, moments(exact, rounded))
+    assert found == pytest.approx(shares[int(np.argmin(errors))], abs=0.001)
+
+
+def test_inputs_that_are_all_zero_change_nothing():
+    zero = np.zeros((CHANNELS, CHANNELS))
+    given = weights()
+    np.testing.assert_array_equal(compensated(given, [PairedMoments(zero, zero)] * 2), given)
+
+
+def test_the_total_is_the_sum_over_the_parts():
+    parts = [moments(*rows(seed)) for seed in (1, 2, 3)]
+    np.testing.assert_array_equal(total(parts), parts[0].inputs + parts[1].inputs + parts[2].inputs)
