@@ -16,9 +16,10 @@ from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.scope import display
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.code_steps import step_widths, unit_roundoff
+from qdqtool.numerics.code_steps import unit_roundoff
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import expand
+from qdqtool.numerics.grid import step_widths
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.own_nodes import granularity_of

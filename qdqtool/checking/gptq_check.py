@@ -2,13 +2,7 @@
 
 There are two conditions. The mean squared error against the baseline must be the one that the model notes: a changed
 scale, moved codes or another baseline give another error. And the error of an output channel must not exceed what GPTQ
-can cause, independent of the note.
-
-Derivation of the second condition: GPTQ rounds, in the notation of :mod:`qdqtool.numerics.gptq`, so that each
-``(U' e)_j`` is at most ``U_jj`` times half a step, ``e`` the errors of one output channel. So ``e' (H + d h) e``, ``h``
-the mean of the diagonal of ``H`` and ``d`` the damping, is at most the sum of ``U_jj**2 / 4 <= (H_jj + d h) / 4`` over
-its K inputs, which is ``K (1 + d) h / 4`` squared steps. ``H`` has no negative eigenvalue, so the mean of ``e**2`` is
-at most ``(1 + d) / (4 d)``.
+can cause (:mod:`qdqtool.numerics.gptq_bound`), independent of the note.
 """
 
 import math
@@ -16,17 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qdqtool.checking.code_steps import step_widths
 from qdqtool.checking.gptq_metadata import NotedRounding
-from qdqtool.numerics.dtypes import FLOAT64, Array
-from qdqtool.numerics.gptq import DAMPING
-from qdqtool.numerics.granularity import Blocked, Granularity, expand
-from qdqtool.numerics.scheme import QuantParams
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.gptq_bound import MOST_RMS_STEPS, rms_steps
+from qdqtool.numerics.granularity import Granularity
 from qdqtool.running.accumulated_error import AccumulatedError
-
-MOST_RMS_STEPS = math.sqrt((1 + DAMPING) / DAMPING) / 2
-"""Largest root mean square distance of an output channel, in steps: 2.29. Nearest codes have 0.29. The largest measured
-with GPTQ is 0.54 in the sample models, and 1.75 with one input a thousand times as large as the others."""
 
 
 @dataclass(slots=True)
@@ -51,7 +39,7 @@ class GptqCheck:
             steps: Width of a step at each element, of the same shape.
             granularity: Over which elements scales are shared; blocks lie along the input channels.
         """
-        self.rms_steps = float(np.maximum(self.rms_steps, _furthest(difference, steps, granularity)))
+        self.rms_steps = float(np.maximum(self.rms_steps, rms_steps(difference, steps, granularity)))
 
     def fault(self, error: AccumulatedError, roundings: int) -> str:
         """Return why the weight is not what data chose, in words; empty where it is.
@@ -76,29 +64,6 @@ class GptqCheck:
         if self.float_type == self.noted.float_type:
             return 2.0**-24
         return max(_roundoff(self.float_type), _roundoff(self.noted.float_type))
-
-
-def is_within_bound(weights: Array, restored: Array, params: QuantParams) -> bool:
-    """Return whether dequantized weights are so near to the float ones that :class:`GptqCheck` passes them.
-
-    Args:
-        weights: The float weights.
-        restored: The same after dequantizing.
-        params: Their scales.
-    """
-    scheme = params.scheme
-    spread = expand(params.scale, weights.shape, scheme.granularity).astype(FLOAT64)
-    widths = np.abs(spread) * step_widths(weights.astype(FLOAT64) / spread, scheme.format)
-    difference = restored.astype(FLOAT64) - weights.astype(FLOAT64)
-    return _furthest(difference, np.broadcast_to(widths, weights.shape), scheme.granularity) <= MOST_RMS_STEPS
-
-
-def _furthest(difference: Array, steps: Array, granularity: Granularity) -> float:
-    """Return the largest root mean square distance of an output channel, in steps."""
-    axis = granularity.axis if isinstance(granularity, Blocked) else None
-    with np.errstate(all="ignore"):
-        squares = np.sum(np.square(difference, dtype=FLOAT64), axis) / np.sum(np.square(steps, dtype=FLOAT64), axis)
-        return float(np.sqrt(np.max(squares, initial=0.0)))
 
 
 def _roundoff(name: str) -> float:

@@ -15,6 +15,7 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.code_steps import step_widths
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
+from qdqtool.numerics.grid import step_widths
 from qdqtool.numerics.metrics import ratio_db
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.ops.support.imposed_bounds import NO_BOUNDS, Bounds

@@ -1,8 +1,4 @@
-"""Measure distances on the grid of a number format: in codes, and the width of a step at a value.
-
-The steps of an integer format are one scale wide. Those of a floating-point format grow with the value: a step is the
-gap between the two representable values around a value.
-"""
+"""Measure distances on the grid of a number format in codes, and the roundoff of float types."""
 
 import ml_dtypes
 import numpy as np
@@ -20,24 +16,6 @@ def code_steps(left: Array, right: Array, fmt: NumberFormat) -> Array:
     a, b = left.astype(FLOAT64), right.astype(FLOAT64)
     apart = np.abs(np.searchsorted(grid, a) - np.searchsorted(grid, b)).astype(FLOAT64)
     return np.where(np.isnan(a) != np.isnan(b), np.inf, apart)
-
-
-def step_widths(quotient: Array, fmt: NumberFormat) -> Array:
-    """Return the width of a quantization step at each value, in multiples of the scale.
-
-    Args:
-        quotient: Real values divided by their scale, float64.
-        fmt: The quantized format.
-
-    Returns:
-        1 for integer formats; else the gap of the format's grid around the value, of ``quotient``'s shape. Beyond the
-        range it is the last gap.
-    """
-    if fmt.kind == "integer":
-        return np.ones((), FLOAT64)
-    grid = representable(fmt)
-    above = np.clip(np.searchsorted(grid, quotient), 1, len(grid) - 1)
-    return np.asarray(grid[above] - grid[above - 1])
 
 
 def unit_roundoff(dtype: np.dtype[np.generic]) -> float:

@@ -1,4 +1,4 @@
-"""The values that a number format can hold."""
+"""The values that a number format can hold, and the steps between them."""
 
 import functools
 
@@ -22,3 +22,23 @@ def magnitudes(fmt: NumberFormat) -> Array:
     """Return the values of :func:`representable` from 0 up: the grid of magnitudes in a symmetric scheme."""
     values = representable(fmt)
     return values[values >= 0]
+
+
+def step_widths(quotient: Array, fmt: NumberFormat) -> Array:
+    """Return the width of a quantization step at each value, in multiples of the scale.
+
+    The steps of an integer format are one scale wide. Those of a floating-point format grow with the value.
+
+    Args:
+        quotient: Real values divided by their scale, float64.
+        fmt: The quantized format.
+
+    Returns:
+        1 for integer formats; else the gap of the format's grid around the value, of ``quotient``'s shape. Beyond the
+        range it is the last gap.
+    """
+    if fmt.kind == "integer":
+        return np.ones((), FLOAT64)
+    grid = representable(fmt)
+    above = np.clip(np.searchsorted(grid, quotient), 1, len(grid) - 1)
+    return np.asarray(grid[above] - grid[above - 1])

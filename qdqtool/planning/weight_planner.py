@@ -16,7 +16,6 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.plan import Placement, QuantPlan, Slot
-from qdqtool.planning.data_rounding import DataRounding, DerivedScales
 from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales
 from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.planner import Planned
@@ -25,6 +24,7 @@ from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
 from qdqtool.planning.sibling_weights import separated
 from qdqtool.planning.target_fit import require_targets
+from qdqtool.running.data_rounding import DataRounding, DerivedScales
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,13 @@ class WeightPlanner:
         if self.data is None or not self.stored or not self.recipe.mode.search:
             return {}
 
-        def derive(entry: ProposedSlot, weights: Array) -> DerivedScales:
-            return self._derive(entry, weights, index)
+        entries = {entry.slot: entry for entry in slots}
 
-        return DataRounding(index, self.data, derive, self.progress).of(slots)
+        def derive(slot: Slot, weights: Array) -> DerivedScales:
+            return self._derive(entries[slot], weights, index)
+
+        schemes = {slot: entry.scheme for slot, entry in entries.items()}
+        return DataRounding(index, self.data, derive, self.progress).of(schemes)
 
     def _derive(self, entry: ProposedSlot, weights: Array | None, index: ModelIndex) -> DerivedScales:
         value = index.value(entry.slot)

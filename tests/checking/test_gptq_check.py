@@ -14,7 +14,7 @@ from support.paths import ROOT
 from support.small import make_model
 
 from qdqtool import formats
-from qdqtool.checking.gptq_check import MOST_RMS_STEPS, GptqCheck
+from qdqtool.checking.gptq_check import GptqCheck
 from qdqtool.checking.gptq_metadata import NotedRounding
 from qdqtool.data.request import RandomData
 from qdqtool.graph.io.metadata import CALIBRATION_KEY, ROUNDING_KEY
@@ -25,6 +25,7 @@ from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.gptq import DAMPING, round_weights
+from qdqtool.numerics.gptq_bound import MOST_RMS_STEPS
 from qdqtool.numerics.granularity import Blocked, Granularity, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.planning.recipe import Recipe

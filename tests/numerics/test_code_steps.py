@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from qdqtool import formats
-from qdqtool.numerics.code_steps import code_steps, step_widths, unit_roundoff
+from qdqtool.numerics.code_steps import code_steps, unit_roundoff
 
 FLOATS = ("float8e4m3fn", "float8e5m2", "float4e2m1")
 
@@ -39,20 +39,6 @@ def test_nan_is_endlessly_far_from_numbers_and_near_to_nan() -> None:
     fmt = formats.get("float8e4m3fn")
     left, right = (np.array(each).astype(fmt.dtype) for each in ([np.nan, 1, np.nan], [1, np.nan, np.nan]))
     assert code_steps(left, right, fmt).tolist() == [np.inf, np.inf, 0]
-
-
-@pytest.mark.parametrize("kind", FLOATS)
-def test_a_step_of_a_float_format_is_the_gap_around_the_value(kind: str) -> None:
-    fmt, grid = formats.get(kind), values(kind)
-    gaps = np.diff(grid)
-    assert np.array_equal(step_widths((grid[:-1] + grid[1:]) / 2, fmt), gaps)
-    assert step_widths(np.float64([-1e9, 1e9]), fmt).tolist() == [gaps[0], gaps[-1]]
-    # A value of the grid itself belongs to the gap below.
-    assert np.array_equal(step_widths(grid[1:], fmt), gaps)
-
-
-def test_a_step_of_an_integer_format_is_one_everywhere() -> None:
-    assert np.array_equal(step_widths(np.float64([-300, 0.4, 7]), formats.get("int8")) * np.ones(3), np.ones(3))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from support import numbers, rational
 
 from qdqtool import formats
-from qdqtool.numerics.grid import magnitudes, representable
+from qdqtool.numerics.grid import magnitudes, representable, step_widths
 
 
 @pytest.mark.parametrize("name", numbers.INTEGER)
@@ -33,3 +33,18 @@ def test_magnitudes_of_a_signed_integer_leave_the_lowest_code_out():
 def test_an_exponent_only_format_has_the_powers_of_two_of_the_ocp_text():
     values = representable(formats.get("float8e8m0"))
     np.testing.assert_array_equal(values, [2.0**exponent for exponent in range(-127, 128)])
+
+
+@pytest.mark.parametrize("kind", ["float8e4m3fn", "float8e5m2", "float4e2m1"])
+def test_a_step_of_a_float_format_is_the_gap_around_the_value(kind):
+    fmt = formats.get(kind)
+    grid = representable(fmt)
+    gaps = np.diff(grid)
+    assert np.array_equal(step_widths((grid[:-1] + grid[1:]) / 2, fmt), gaps)
+    assert step_widths(np.float64([-1e9, 1e9]), fmt).tolist() == [gaps[0], gaps[-1]]
+    # A value of the grid itself belongs to the gap below.
+    assert np.array_equal(step_widths(grid[1:], fmt), gaps)
+
+
+def test_a_step_of_an_integer_format_is_one_everywhere():
+    assert np.array_equal(step_widths(np.float64([-300, 0.4, 7]), formats.get("int8")) * np.ones(3), np.ones(3))

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from support.small import make_model
 
 from qdqtool.data import Feeds
@@ -16,10 +16,10 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.derive import ScaleRule
 from qdqtool.numerics.gptq import round_weights
 from qdqtool.numerics.packing import pack, unpack
-from qdqtool.planning import data_rounding
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.weight_planner import WeightPlanner
+from qdqtool.running import data_rounding
 
 K, LAYERS = 64, 4
 MIX = np.random.default_rng(1).normal(size=(8, K))
@@ -113,6 +113,18 @@ def test_a_change_beyond_what_a_check_explains_is_not_made(monkeypatch):
     assert any(np.any(refused[name] != corrected[name]) for name in refused)
     for name, values in refused.items():
         assert np.sqrt(np.mean(np.square(values - weights()[name]))) < np.std(weights()[name]) / 4
+
+
+def test_a_weight_with_outputs_first_gets_the_same_codes():
+    model = network()
+    for node in model.graph.node:
+        if node.output[0] == "m_w2":
+            node.CopyFrom(helper.make_node("Gemm", list(node.input), list(node.output), transB=1))
+    for tensor in model.graph.initializer:
+        if tensor.name == "w2":
+            tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(weights()["w2"].T), "w2"))
+    found = WeightPlanner(Recipe(quantize_mode="int4", target="onnx"), feeds(12)).plan(ModelIndex.of(Model(model)))
+    np.testing.assert_array_equal(restored(found)["w2"].T, restored(planned(12))["w2"])
 
 
 @pytest.mark.parametrize("mode", ["int4", "nvfp4"])

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qdqtool.checking.gptq_check import is_within_bound
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import QdqError
@@ -16,11 +15,11 @@ from qdqtool.numerics.compensation import PairedMoments, compensated, total
 from qdqtool.numerics.derive import ScaleRule
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.gptq import Moments, round_weights
-from qdqtool.numerics.granularity import Blocked
+from qdqtool.numerics.gptq_bound import is_within_bound
+from qdqtool.numerics.granularity import Blocked, Granularity
 from qdqtool.numerics.packing import pack
-from qdqtool.numerics.scheme import QuantParams
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.plan import Slot
-from qdqtool.planning.placement import ProposedSlot
 from qdqtool.running.input_moments import InputMoments
 from qdqtool.running.staged_moments import StagedMoments
 
@@ -42,7 +41,7 @@ class DerivedScales:
     codes: bytes | None = None
 
 
-Derive = Callable[[ProposedSlot, Array], DerivedScales]
+Derive = Callable[[Slot, Array], DerivedScales]
 """Derives the scales of a weight from its values."""
 
 
@@ -62,64 +61,64 @@ class DataRounding:
     derive: Derive
     progress: Progress | None = None
 
-    def of(self, slots: Sequence[ProposedSlot]) -> dict[Slot, DerivedScales]:
+    def of(self, schemes: Mapping[Slot, QuantScheme]) -> dict[Slot, DerivedScales]:
         """Return the scales and codes of every matrix whose inputs can be observed.
 
+        Args:
+            schemes: The weights, with the schemes that they get.
+
         Raises:
-            UsageError: The model fails on a sample, or a weight cannot be read or is not finite.
+            UsageError: The model fails on a sample, or a weight is not finite.
         """
-        entries = {entry.slot: entry for entry in slots}
-        counts = {slot: _channels(entry, self.index) for slot, entry in entries.items()}
+        counts = {slot: self._channels(slot, scheme.granularity) for slot, scheme in schemes.items()}
         channels = {slot: count for slot, count in counts.items() if count is not None}
-        rounded = self._in_order({slot: entries[slot] for slot in channels})
+        rounded = self._in_order({slot: schemes[slot] for slot in channels})
         rest = {slot: count for slot, count in channels.items() if slot not in rounded}
         for slot, moments in InputMoments(self.index, self.feeds, self.progress).of(rest):
-            rounded[slot] = self._rounded(entries[slot], self._values(slot), moments)[0]
+            rounded[slot] = self._rounded(slot, self._values(slot), moments)[0]
         return rounded
 
-    def _in_order(self, entries: Mapping[Slot, ProposedSlot]) -> dict[Slot, DerivedScales]:
+    def _in_order(self, schemes: Mapping[Slot, QuantScheme]) -> dict[Slot, DerivedScales]:
         """Return those of weights whose inputs can be observed in the quantized model."""
         staged = StagedMoments(self.index, self.feeds, self.progress)
         rounded: dict[Slot, DerivedScales] = {}
         # What ONNX Runtime does not run in parts, it may run as a whole; what it does not run at all fails there.
         with suppress(QdqError):
-            for slot, folds in staged.of(list(entries)):
-                rounded[slot], restored = self._compensated(entries[slot], self._values(slot), folds)
+            for slot, folds in staged.of(list(schemes)):
+                rounded[slot], restored = self._compensated(slot, schemes[slot].granularity, folds)
                 staged.decide(slot, restored)
         return rounded
 
     def _compensated(
-        self, entry: ProposedSlot, weights: Array, folds: Sequence[PairedMoments]
+        self, slot: Slot, granularity: Granularity, folds: Sequence[PairedMoments]
     ) -> tuple[DerivedScales, Array]:
-        granularity, moments = entry.scheme.granularity, total(folds)
         assert isinstance(granularity, Blocked)
-        inputs_first = granularity.axis % 2 == 0
+        weights, moments, inputs_first = self._values(slot), total(folds), granularity.axis % 2 == 0
         wanted = compensated(weights if inputs_first else weights.T, folds)
         wanted = wanted if inputs_first else wanted.T
         if not np.array_equal(wanted, weights):
-            found, restored = self._rounded(entry, np.ascontiguousarray(wanted, np.float32), moments)
+            found, restored = self._rounded(slot, np.ascontiguousarray(wanted, np.float32), moments)
             # A check takes codes further away than this for damage.
             if is_within_bound(weights, restored, found.params):
                 return found, restored
-        return self._rounded(entry, weights, moments)
+        return self._rounded(slot, weights, moments)
 
-    def _rounded(self, entry: ProposedSlot, wanted: Array, moments: Moments) -> tuple[DerivedScales, Array]:
+    def _rounded(self, slot: Slot, wanted: Array, moments: Moments) -> tuple[DerivedScales, Array]:
         """Return the scales and codes of these values, and the values that the codes stand for."""
-        found = self.derive(entry, wanted)
+        found = self.derive(slot, wanted)
         codes = round_weights(wanted, found.params, moments)
-        restored = dequantize(codes, found.params.scale, entry.scheme.granularity)
-        return replace(found, codes=pack(codes, entry.scheme.format).tobytes()), restored
+        restored = dequantize(codes, found.params.scale, found.params.scheme.granularity)
+        return replace(found, codes=pack(codes, found.params.scheme.format).tobytes()), restored
 
     def _values(self, slot: Slot) -> Array:
         weights = self.index.constant(self.index.value(slot))
         assert weights is not None
         return weights
 
-
-def _channels(entry: ProposedSlot, index: ModelIndex) -> int | None:
-    """Return the number of input channels of a matrix in blocks; None for what is none, or of unknown extents."""
-    granularity, shape = entry.scheme.granularity, index.types.shape(index.value(entry.slot)) or ()
-    if not isinstance(granularity, Blocked) or len(shape) != 2:
-        return None
-    extent = shape[granularity.axis]
-    return extent if isinstance(extent, int) else None
+    def _channels(self, slot: Slot, granularity: Granularity) -> int | None:
+        """Return the number of input channels of a matrix in blocks; None for others, or for unknown extents."""
+        shape = self.index.types.shape(self.index.value(slot)) or ()
+        if not isinstance(granularity, Blocked) or len(shape) != 2:
+            return None
+        extent = shape[granularity.axis]
+        return extent if isinstance(extent, int) else None
