@@ -12,7 +12,6 @@ import numpy as np
 
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.code_steps import step_widths
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
 from qdqtool.numerics.grid import step_widths

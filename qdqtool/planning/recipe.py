@@ -25,12 +25,14 @@ class Preparation:
         equalize: Whether the ranges of channels are equalised between layers.
         smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations; ``auto`` to search the best for each
             normalization that has outlier channels; None for no SmoothQuant.
+        awq: Whether the input channels of weights of few bits are scaled by AWQ, where data shows that products gain.
         bias_correction: Whether biases are corrected after quantizing, so that the mean of each output channel is kept.
     """
 
     equalize: bool = True
     smoothquant: float | Literal["auto"] | None = "auto"
     bias_correction: bool = True
+    awq: bool = True
 
     def __post_init__(self) -> None:
         alpha = self.smoothquant

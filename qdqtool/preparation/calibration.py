@@ -19,6 +19,7 @@ from qdqtool.planning.proposal import propose_for, refuse_nothing
 from qdqtool.planning.recipe import Recipe, with_fixed_inputs
 from qdqtool.preparation.method_trial import try_methods
 from qdqtool.preparation.prepare import Prepared, prepare
+from qdqtool.preparation.step import StepRequest
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.calibration_run import CalibrationScope, Samples, fold_samples
 from qdqtool.ranges.collector import RangeCollector
@@ -115,8 +116,11 @@ def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) ->
     def slots(index: ModelIndex) -> Sequence[ProposedSlot]:
         return propose_for(index, recipe).slots
 
-    integers = recipe.mode.integer_activations
-    return prepare(model, feeds, runs, recipe.preparation, integer_activations=integers, slots=slots)
+    mode = recipe.mode
+    request = StepRequest(
+        recipe.preparation, integer_activations=mode.integer_activations, slots=slots, few_bits=mode.search
+    )
+    return prepare(model, feeds, runs, request)
 
 
 def runs_for(recipe: Recipe) -> FloatRuns:

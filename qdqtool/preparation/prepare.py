@@ -14,7 +14,7 @@ from qdqtool.preparation.bias_correction import BIAS_CORRECTION, Means, decode_m
 from qdqtool.preparation.gate import GATE_LIMIT, PreparationGate
 from qdqtool.preparation.step import Change, Site, StepRequest
 from qdqtool.preparation.steps import asked_steps, known_steps
-from qdqtool.preparation.trial import Slots, TrialRunner
+from qdqtool.preparation.trial import TrialRunner
 from qdqtool.ranges.method_choice import METHOD_CHOICE
 from qdqtool.ranges.types import PreparationStep, Trial
 from qdqtool.running.channel_statistics import ChannelData
@@ -69,10 +69,7 @@ def prepare(
     model: Model,
     feeds: Feeds,
     runs: FloatRuns,
-    asked: Preparation | None = None,
-    *,
-    integer_activations: bool = True,
-    slots: Slots | None = None,
+    request: StepRequest | None = None,
 ) -> Prepared:
     """Make the steps that are asked for, each unless it changes an output on the data by more than rounding.
 
@@ -84,20 +81,18 @@ def prepare(
         feeds: The choosing part of the calibration data. Of sharded data that of all shards, so that every shard makes
             the same steps.
         runs: Runs the model. Its session is of the prepared model afterwards.
-        asked: Which steps.
-        integer_activations: Whether activations are quantized to integers (:class:`StepRequest`).
-        slots: Where pairs will go; None to try nothing.
+        request: Which steps, and for which quantization; None for the default steps, none of them on trial.
 
     Raises:
         UsageError: The model fails on a sample.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
-    asked = asked or Preparation()
-    request = StepRequest(asked, integer_activations)
+    request = request or StepRequest(Preparation())
+    correct = request.asked.bias_correction
     gate, data = PreparationGate(model, feeds, runs), ChannelData(feeds, runs)
     reports: list[PreparationReport] = []
     record: list[PreparationStep] = []
-    runner = None if slots is None else TrialRunner(data, slots, correct=asked.bias_correction)
+    runner = None if request.slots is None else TrialRunner(data, request.slots, correct=correct)
     for step in asked_steps(request):
         step_gate = _StepGate(gate.limit, partial(gate.difference, model))
         tried = _first_good(step.changes(model, data, request), step_gate, partial(_run_trial, runner, model))
@@ -110,7 +105,7 @@ def prepare(
             record.append(PreparationStep(step.name, change.parameters, tried.trial))
         elif tried.trial is not None:
             record.append(PreparationStep(step.name, step.refused_parameters, tried.trial))
-    means = shortened(data.means(model)) if asked.bias_correction else {}
+    means = shortened(data.means(model)) if correct else {}
     if means:
         record.append(encode_means(means))
     return Prepared(model, tuple(reports), tuple(record), means)

@@ -1,16 +1,21 @@
 """One step of preparing a float model: it changes weights and, up to rounding, no output."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.numerics.product import Factors
+from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.recipe import Preparation
 from qdqtool.running.channel_statistics import ChannelData
 from qdqtool.transforms.taps import TensorKey
+
+Slots = Callable[[ModelIndex], Sequence[ProposedSlot]]
+"""Gives the places of pairs in a float model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +65,14 @@ class StepRequest:
         asked: The options of the user.
         integer_activations: Whether activations are quantized to integers, so that all channels of a tensor have the
             same step. Floating-point codes keep small channels precise beside large ones.
+        slots: Where pairs will go; None to try nothing.
+        few_bits: Whether weights get few bits, and codes that data chooses.
     """
 
     asked: Preparation
     integer_activations: bool = True
+    slots: Slots | None = None
+    few_bits: bool = False
 
 
 class Step(ABC):

@@ -15,7 +15,7 @@ residual Add) have the same values with and without the change, and stay float h
 seen.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf, log10
 
@@ -34,7 +34,7 @@ from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.planner import index_to_plan
 from qdqtool.planning.scale_type import HighPrecision, rule_for
 from qdqtool.preparation.bias_correction import correct_biases
-from qdqtool.preparation.step import Change
+from qdqtool.preparation.step import Change, Slots
 from qdqtool.ranges.types import Trial, TrialOutput
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.channel_statistics import FOLDS, ChannelData, ChannelStatistics
@@ -53,9 +53,6 @@ LEAST_GAIN_DB = 0.05
 
 LARGEST_LOSS_DB = 1.0
 """By how much one output may get worse while all get better on average: chance does as much to one of several."""
-
-Slots = Callable[[ModelIndex], Sequence[ProposedSlot]]
-"""Gives the places of pairs in a float model."""
 
 
 class TrialRunner:

@@ -8,7 +8,7 @@ from qdqtool.cli._preparation import make_preparation
 from qdqtool.errors import ArgumentError
 from qdqtool.planning.recipe import Preparation
 
-DEFAULTS = {"equalize": True, "smoothquant": "auto", "bias_correction": True}
+DEFAULTS = {"equalize": True, "smoothquant": "auto", "bias_correction": True, "awq": "auto"}
 
 
 def made(**changes: object) -> Preparation:
@@ -24,6 +24,7 @@ def test_the_defaults_of_the_command_line_are_those_of_the_library():
 def test_every_option_is_carried_over():
     assert made(equalize=False) == Preparation(equalize=False)
     assert made(bias_correction=False) == Preparation(bias_correction=False)
+    assert made(awq="off") == Preparation(awq=False)
     assert made(smoothquant="off") == Preparation(smoothquant=None)
     assert made(smoothquant="0.25") == Preparation(smoothquant=0.25)
 
@@ -42,4 +43,6 @@ def test_the_values_are_taken_out():
 
 def test_help_says_how_to_switch_each_off():
     text = CliRunner().invoke(quantize.command, ["--help"]).output
-    assert all(option in text for option in ("--no-equalize", "--no-bias-correction", "auto|off|ALPHA"))
+    assert all(
+        option in text for option in ("--no-equalize", "--no-bias-correction", "auto|off|ALPHA", "--awq [auto|off]")
+    )

@@ -83,7 +83,7 @@ def test_an_evened_out_model_computes_the_same(data, tmp_path):
 def test_nothing_is_asked_nothing_is_done(data):
     model = Model(uneven())
     nothing = Preparation(equalize=False, smoothquant=None, bias_correction=False)
-    done = prepare(model, open_feeds(model, data), FloatRuns(), nothing)
+    done = prepare(model, open_feeds(model, data), FloatRuns(), StepRequest(nothing))
     assert done.model is model
     assert done.record == ()
 
@@ -105,7 +105,7 @@ class _Harm(Step):
 def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch):
     monkeypatch.setattr("qdqtool.preparation.prepare.asked_steps", lambda _: (_Harm(),))
     model = Model(conv_model())
-    done = prepare(model, open_feeds(model, data), FloatRuns(), Preparation(bias_correction=False))
+    done = prepare(model, open_feeds(model, data), FloatRuns(), StepRequest(Preparation(bias_correction=False)))
     (report,) = done.reports
     assert not report.applied
     assert report.max_difference is not None
@@ -123,7 +123,7 @@ class _HarmOrNothing(_Harm):
 def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkeypatch):
     monkeypatch.setattr("qdqtool.preparation.prepare.asked_steps", lambda _: (_HarmOrNothing(),))
     model = Model(conv_model())
-    done = prepare(model, open_feeds(model, data), FloatRuns(), Preparation(bias_correction=False))
+    done = prepare(model, open_feeds(model, data), FloatRuns(), StepRequest(Preparation(bias_correction=False)))
     (report,) = done.reports
     assert report.applied
     assert report.max_difference == 0
@@ -269,7 +269,9 @@ def test_a_search_leaves_alone_what_is_better_as_it_is(tmp_path):
     rows = np.random.default_rng(2).permuted(np.tile(half, (8, 16, 1)), axis=-1).astype(np.float32)
     np.savez(tmp_path / "data.npz", x=rows)
     model = Model(proto)
-    done = prepare(model, open_feeds(model, tmp_path / "data.npz"), FloatRuns(), Preparation(smoothquant="auto"))
+    done = prepare(
+        model, open_feeds(model, tmp_path / "data.npz"), FloatRuns(), StepRequest(Preparation(smoothquant="auto"))
+    )
     (report,) = (report for report in done.reports if report.step == "smoothquant")
     assert not report.sites
     assert [(site.name, site.note) for site in report.left] == [("n", "it is better as it is")]

@@ -25,6 +25,7 @@ def test_normalizations_are_folded_before_channels_are_rescaled():
         < names.index("batchnorm")
         < names.index("equalization")
         < names.index("smoothquant")
+        < names.index("awq")
     )
 
 
@@ -70,6 +71,12 @@ def test_steps_are_made_as_options_and_activations_want_it(asked, integers, name
             *("smoothquant", Preparation(smoothquant=0.5), False),
             "the ranges were found without the step that --smoothquant asks for",
         ),
+        (
+            *("awq", Preparation(awq=False), True),
+            "the ranges were found after scaling the model by AWQ, which --awq off forbids",
+        ),
+        ("awq", Preparation(), True, ""),
+        ("awq", Preparation(awq=False), False, ""),
         ("equalization", Preparation(), True, ""),
         ("equalization", Preparation(equalize=False), False, ""),
         ("smoothquant", Preparation(smoothquant=0.5), True, ""),

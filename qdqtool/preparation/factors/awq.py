@@ -1,0 +1,127 @@
+"""AWQ: multiply the input channels of weights of few bits by factors, larger ones where the inputs are large.
+
+Lin et al., AWQ: Activation-aware Weight Quantization (2023): ``s_j = mean|x_j|**alpha``, divided by ``sqrt(max(s) *
+min(s))``. What makes ``x`` is divided by the factors. A weight that is multiplied by a large factor is rounded in finer
+steps, relative to its size, at the cost of the others in its block.
+
+Alpha is searched for: the best of :data:`ALPHAS` is the one whose products differ least from the float ones with the
+nearest codes. Since the codes are chosen by data afterwards (GPTQ), which makes part of the gain superfluous, the
+factors are taken only where products with such codes gain too, on rows that chose neither factors nor codes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, log10
+
+import numpy as np
+
+from qdqtool.numerics import search
+from qdqtool.numerics.affine import dequantize, quantize
+from qdqtool.numerics.derive import ScaleRule
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
+from qdqtool.numerics.gptq import round_weights
+from qdqtool.numerics.product import Factors
+from qdqtool.numerics.scheme import QuantScheme
+
+ALPHAS = tuple(step / 20 for step in range(1, 21))
+"""The exponents that are tried, besides no factors at all; the paper tries as many."""
+
+LEAST_GAIN_DB = 0.5
+"""By how much the error of the products must fall. So few rows show no smaller gain: on the sample models, gains of 0.1
+to 0.4 dB at single joints moved the outputs by -0.1 to +0.1 dB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockProduct:
+    """One product with a weight in blocks, at a joint.
+
+    Attributes:
+        weight: ``[K, N]``.
+        scheme: The scheme of the weight, with blocks along the axis 0.
+        rows: What it is multiplied with, ``[n, K]``: the first half of the rows chooses, the other half judges.
+        repeat: How many neighbouring input channels share a factor.
+    """
+
+    weight: Array
+    scheme: QuantScheme
+    rows: Array
+    repeat: int = 1
+
+    @property
+    def choosing(self) -> Array:
+        """The rows that choose, float64."""
+        return self.rows[: len(self.rows) // 2].astype(FLOAT64)
+
+    @property
+    def judging(self) -> Array:
+        """The rows that judge, float64."""
+        return self.rows[len(self.rows) // 2 :].astype(FLOAT64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AwqFactors:
+    """The factors of one joint.
+
+    Attributes:
+        factors: One for each channel.
+        alpha: The exponent.
+        gain_db: By how much the error of the products fell on rows that chose nothing.
+    """
+
+    factors: Factors
+    alpha: float
+    gain_db: float
+
+
+def awq_factors(products: Sequence[BlockProduct], alpha: float) -> Factors:
+    """Return the factors of one joint, from the rows that choose.
+
+    Args:
+        products: The products that read its tensor, of the same number of channels over their repeats.
+        alpha: From 0 to 1; 0 gives factors of 1.
+    """
+    sizes = [np.abs(each.choosing).mean(axis=0).reshape(-1, each.repeat).mean(axis=1) for each in products]
+    mean = np.mean(sizes, axis=0)
+    # A channel that is always 0 follows the median channel: no weight that reads it matters.
+    mean = np.where(mean > 0, mean, np.median(mean[mean > 0]) if np.any(mean > 0) else 1.0)
+    powers = mean**alpha
+    return np.asarray(powers / np.sqrt(powers.max() * powers.min()), FLOAT64)
+
+
+def searched_factors(products: Sequence[BlockProduct]) -> AwqFactors | None:
+    """Return the best factors of one joint; None where none gain :data:`LEAST_GAIN_DB` on rows that chose nothing."""
+    found = {alpha: awq_factors(products, alpha) for alpha in ALPHAS}
+    errors = {alpha: sum(_nearest_error(each, by) for each in products) for alpha, by in found.items()}
+    best = min(errors, key=lambda alpha: errors[alpha])
+    ones = np.ones_like(found[best])
+    if errors[best] >= sum(_nearest_error(each, ones) for each in products):
+        return None
+    before = sum(_judged_error(each, ones) for each in products)
+    after = sum(_judged_error(each, found[best]) for each in products)
+    gain_db = 10 * log10(before / after) if before and after else (inf if before else 0.0)
+    return AwqFactors(found[best], best, gain_db) if gain_db >= LEAST_GAIN_DB else None
+
+
+def _nearest_error(product: BlockProduct, factors: Factors) -> float:
+    """The squared error of a product with nearest codes, on the rows that choose."""
+    scaled = _scaled(product, factors)
+    params, _ = search.least_error(scaled, product.scheme, ScaleRule())
+    codes = quantize(scaled, params.scale, product.scheme.format, product.scheme.granularity)
+    return _error(product, dequantize(codes, params.scale, product.scheme.granularity), factors, product.choosing)
+
+
+def _judged_error(product: BlockProduct, factors: Factors) -> float:
+    """The squared error of a product with codes of GPTQ by the rows that choose, on the others."""
+    scaled, x = _scaled(product, factors), product.choosing / np.repeat(factors, product.repeat)
+    params, _ = search.least_error(scaled, product.scheme, ScaleRule())
+    codes = round_weights(scaled, params, x.T @ x)
+    return _error(product, dequantize(codes, params.scale, product.scheme.granularity), factors, product.judging)
+
+
+def _scaled(product: BlockProduct, factors: Factors) -> Array:
+    return np.asarray(product.weight * np.repeat(factors, product.repeat)[:, np.newaxis], FLOAT32)
+
+
+def _error(product: BlockProduct, restored: Array, factors: Factors, x: Array) -> float:
+    difference = restored / np.repeat(factors, product.repeat)[:, np.newaxis] - product.weight
+    return float(np.sum(np.square(x @ difference)))
