@@ -105,12 +105,12 @@ def measure_sensitivity(
     data: str | Path | FileData | RandomData | CachedRanges,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
-    tick: Callable[[int, int], None] = lambda done, of: None,
+    tick: Callable[[int, int], None] = lambda _, __: None,
 ) -> SensitivityReport:
     """Measure what each layer's quantization does to the outputs.
 
-    The model is prepared, calibrated and planned as ``quantize`` does it; nothing is written. All layers are measured in
-    one session, on up to 8 samples that may choose something.
+    The model is prepared, calibrated and planned as ``quantize`` does it; nothing is written. All layers are measured
+    in one session, on up to 8 samples that may choose something.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
