@@ -16,9 +16,9 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
 from qdqtool.plan import Placement, QuantPlan
-from qdqtool.planning.magnitudes import magnitudes_in
 from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.ranges.magnitudes import magnitudes_in
 from qdqtool.ranges.types import Ranges
 from qdqtool.running.float_runs import FloatRuns
 

@@ -14,11 +14,11 @@ from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.insertion.split_qkv import separate_projections
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.high_precision import HighPrecisionReport, known_magnitudes, lower
-from qdqtool.planning.magnitudes import measure_magnitudes
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.preparation.bias_correction import correct_biases
 from qdqtool.preparation.plan_inputs import PlanInputs
+from qdqtool.ranges.magnitudes import measure_magnitudes
 from qdqtool.ranges.types import Ranges
 from qdqtool.transforms.taps import TensorKey
 

@@ -15,8 +15,8 @@ from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.graph.io.tensors import iter_tensors
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
-from qdqtool.planning.magnitudes import magnitudes_in
 from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.ranges.magnitudes import magnitudes_in
 from qdqtool.ranges.types import Ranges
 from qdqtool.transforms.float16 import Float32Node, convert_to_float16
 from qdqtool.transforms.opset import upgrade_opset

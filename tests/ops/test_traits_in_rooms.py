@@ -19,8 +19,8 @@ from qdqtool.engine.planned_types import planned_nodes
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.ops.support.fused_relu import absorbs_relu
-from qdqtool.planning.magnitudes import measure_magnitudes
 from qdqtool.planning.placement.joined import origin
+from qdqtool.ranges.magnitudes import measure_magnitudes
 from qdqtool.rules import RuleContext
 from qdqtool.rules.fixes.code_group import CodeGroup
 from qdqtool.rules.index_path import IndexPath

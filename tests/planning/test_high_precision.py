@@ -27,11 +27,11 @@ from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.planning.high_precision import HighPrecisionReport, high_precision_note, known_magnitudes, lower, ready_for
-from qdqtool.planning.magnitudes import measure_magnitudes
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.planning.target_fit import taken_modes
 from qdqtool.preparation.cached_ranges import CachedRanges
+from qdqtool.ranges.magnitudes import measure_magnitudes
 from qdqtool.ranges.types import CalibrationRecord, Ranges, TensorRange
 
 SAMPLES = ROOT / "sample_models"

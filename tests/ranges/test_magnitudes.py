@@ -6,7 +6,7 @@ import pytest
 
 from qdqtool.data import DataDescription, Feeds
 from qdqtool.graph.model import Model
-from qdqtool.planning.magnitudes import SAMPLES, magnitudes_in, measure_magnitudes
+from qdqtool.ranges.magnitudes import SAMPLES, magnitudes_in, measure_magnitudes
 from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorRange
 
 TEXT = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
