@@ -14,7 +14,7 @@ from qdqtool.registry import load_unit, suggestion, unit_names
 
 _WORK = {
     "Quantize": ("quantize", "calibrate", "merge", "insert", "convert-ranges"),
-    "Look and judge": ("inspect", "validate", "check", "diff"),
+    "Look and judge": ("inspect", "validate", "check", "sensitivity", "diff"),
     "Rewrite": ("normalize", "strip"),
     "Build": ("build",),
     "Help": ("doctor", "rules", "explain"),

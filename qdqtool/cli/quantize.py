@@ -1,5 +1,6 @@
 """``qdqtool quantize``: a float model and data in, the Q/DQ model out."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,14 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 if TYPE_CHECKING:
     from qdqtool.data.request import FileData, RandomData
+    from qdqtool.jobs.quantize_goal import AccuracyGoal
     from qdqtool.planning.recipe import Recipe
     from qdqtool.preparation.cached_ranges import CachedRanges
 
 
 LAYOUT = Layout(
     sections={
-        "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
+        "Result": ("output", "weights", "external_data", "save_ranges", "save_plan", "pareto"),
         "Data": (*DATA, "validation_data", "calibration_cache", "force", "input_shapes", "input_values"),
         "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype", "min_sqnr"),
         "How": HOW,
@@ -83,6 +85,12 @@ LAYOUT = Layout(
     metavar="DB",
     help="Every output keeps this SQNR on held-back samples: the layers that cost most stay in float.",
 )
+@click.option(
+    "--pareto",
+    type=OutputPath(),
+    metavar="FILE.json",
+    help="--min-sqnr: write the curve of accuracy against the share that is quantized.",
+)
 @click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
 @output_format_option()
 @verbosity_options()
@@ -113,11 +121,25 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
         ranges_file=values["save_ranges"],
         plan_file=values["save_plan"],
         validation_data=validation,
-        min_sqnr_db=values["min_sqnr"],
+        goal=_goal(values["min_sqnr"], values["pareto"]),
+        curve_file=values["pareto"],
     )
     with sample_progress() as progress:
         report = quantize.quantize_model(model, data, output, options, progress)
     emit(report, output_format, "quantize")
+
+
+def _goal(min_sqnr: float | None, curve: Path | None) -> "AccuracyGoal | None":
+    from qdqtool.errors import UsageError
+    from qdqtool.jobs.quantize_goal import AccuracyGoal
+
+    if min_sqnr is None:
+        if curve is not None:
+            raise UsageError("--pareto goes with --min-sqnr only: it writes what the search came by")
+        return None
+    if not math.isfinite(min_sqnr):
+        raise UsageError(f"--min-sqnr {min_sqnr:g} is no accuracy", hint="`--min-sqnr 30`, in dB")
+    return AccuracyGoal(min_sqnr_db=min_sqnr, whole_curve=curve is not None)
 
 
 def _validation(values: dict[str, Any]) -> "FileData | None":

@@ -18,8 +18,8 @@ from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.quantize_attempt import Attempts
-from qdqtool.jobs.quantize_files import check_files, save_extras
-from qdqtool.jobs.quantize_goal import reach_goal
+from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
+from qdqtool.jobs.quantize_goal import AccuracyGoal, Reached, reach_goal
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
 from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
 from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
@@ -51,7 +51,8 @@ class QuantizeOptions:
         plan_file: Where to write the plan too, as JSON.
         validation_data: Samples to measure the accuracy on, in a file of their own; None to hold a part of the
             calibration data back for that.
-        min_sqnr_db: The SQNR that every output keeps, in dB: layers stay in float for it. None to quantize them all.
+        goal: The accuracy for which layers may stay in float; None to quantize them all.
+        curve_file: Where to write the curve of accuracy against quantized share, as JSON; with a goal only.
     """
 
     recipe: Recipe = field(default_factory=Recipe)
@@ -60,7 +61,13 @@ class QuantizeOptions:
     ranges_file: Path | None = None
     plan_file: Path | None = None
     validation_data: str | Path | FileData | None = None
-    min_sqnr_db: float | None = None
+    goal: AccuracyGoal | None = None
+    curve_file: Path | None = None
+
+    @property
+    def extras(self) -> ExtraFiles:
+        """What is written besides the model."""
+        return ExtraFiles(ranges_file=self.ranges_file, plan_file=self.plan_file, curve_file=self.curve_file)
 
 
 def quantize_model(
@@ -95,7 +102,7 @@ def quantize_model(
     given = spilled(model if isinstance(model, Model) else load_model(model))
     if options.ranges_file is not None:
         options.recipe.require_ranges("there are no ranges to write")
-    check_files(given, (data, options.validation_data), output, options.ranges_file, options.plan_file)
+    check_files(given, (data, options.validation_data), output, options.extras)
     settled = settle_model(given, options.recipe)
     source, options = settled.model, replace(options, recipe=settled.recipe)
     left = nothing_to_add(settled)
@@ -118,16 +125,16 @@ def quantize_model(
             runs=runs,
             way_out=way_out(settled.existing),
         )
-        attempt, goal = attempts.first(), None
-        if options.min_sqnr_db is not None:
-            attempt, goal = reach_goal(attempts, attempt, ready, options.min_sqnr_db)
+        attempt = attempts.first()
+        reached = Reached(attempt) if options.goal is None else reach_goal(attempts, attempt, ready, options.goal)
+    attempt = reached.attempt
     planned, made, measured = attempt.planned, attempt.made, attempt.measured
     used = inputs.used_for(planned)
     made = replace(made, model=_with_notes(made, planned, inputs, used, options.recipe))
     if not measured.loaded:
         require_loadable(made.model, given)
     saved = save_model(made.model, output, external_data=options.external_data)
-    save_extras(options.ranges_file, inputs.ranges, options.plan_file, planned.plan)
+    save_extras(options.extras, inputs.ranges, planned.plan, reached.curve)
     return QuantizeReport(
         model=str(given.path or ""),
         output=str(saved.model),
@@ -152,7 +159,8 @@ def quantize_model(
         sizes=Sizes(before=model_bytes(given), after=saved.bytes),
         inlined=settled.inlined,
         existing=settled.existing.value if settled.existing is not None else None,
-        goal=goal,
+        curve_file=str(options.curve_file) if options.curve_file else None,
+        goal=reached.report,
     )
 
 

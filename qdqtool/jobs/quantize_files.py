@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from qdqtool.data.request import RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.output import check_outputs, write_output
 from qdqtool.graph.model import Model
+from qdqtool.jobs.quantize_goal import CurvePoint
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.plan_write import encode_plan
 from qdqtool.preparation.cached_ranges import CachedRanges
@@ -16,13 +20,29 @@ from qdqtool.preparation.plan_inputs import PlanSource
 from qdqtool.ranges.file import encode_ranges
 from qdqtool.ranges.types import Ranges
 
+CURVE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraFiles:
+    """What is written besides the model.
+
+    Attributes:
+        ranges_file: Where to write the ranges; None for nowhere.
+        plan_file: Where to write the plan, as JSON.
+        curve_file: Where to write the curve of accuracy against quantized share, as JSON.
+    """
+
+    ranges_file: Path | None = None
+    plan_file: Path | None = None
+    curve_file: Path | None = None
+
 
 def check_files(
     source: Model,
     data: Iterable[PlanSource | None],
     output: Path,
-    ranges_file: Path | None,
-    plan_file: Path | None,
+    extras: ExtraFiles,
 ) -> None:
     """Check that all outputs can be written, and that none is an input or another output.
 
@@ -30,12 +50,11 @@ def check_files(
         source: The model.
         data: Calibration data or ranges, and validation data; None for what is not there.
         output: The model to write.
-        ranges_file: The ranges to write, if any.
-        plan_file: The plan to write, if any.
+        extras: What else is written.
 
     Raises:
         OutputError: A folder is missing, or an output is a folder.
-        UsageError: An output is an input or another output, or the plan file is not named ``.json``.
+        UsageError: An output is an input or another output, or the plan file or curve file is not named ``.json``.
     """
     inputs = [source.path] if source.path else []
     for read in data:
@@ -43,15 +62,19 @@ def check_files(
             inputs.append(Path(read) if isinstance(read, str | Path) else read.path)
         if isinstance(read, CachedRanges) and read.data is not None:
             inputs.append(read.data.path)
-    extra = [path for path in (ranges_file, plan_file) if path is not None]
-    check_outputs([output, *extra], inputs)
-    if plan_file is not None and plan_file.suffix.lower() != ".json":
-        raise UsageError(f"plan file {plan_file} must end in .json", hint="plans are written as JSON")
+    written = (extras.ranges_file, extras.plan_file, extras.curve_file)
+    check_outputs([output, *(path for path in written if path is not None)], inputs)
+    for what, path in (("plan", extras.plan_file), ("curve", extras.curve_file)):
+        if path is not None and path.suffix.lower() != ".json":
+            raise UsageError(f"{what} file {path} must end in .json", hint=f"{what}s are written as JSON")
 
 
-def save_extras(ranges_file: Path | None, ranges: Ranges | None, plan_file: Path | None, plan: QuantPlan) -> None:
-    """Write the ranges and the plan where they are asked for."""
-    if ranges_file is not None and ranges is not None:
-        write_output(ranges_file, encode_ranges(ranges))
-    if plan_file is not None:
-        write_output(plan_file, encode_plan(plan))
+def save_extras(extras: ExtraFiles, ranges: Ranges | None, plan: QuantPlan, curve: Sequence[CurvePoint]) -> None:
+    """Write the ranges, the plan and the curve where they are asked for."""
+    if extras.ranges_file is not None and ranges is not None:
+        write_output(extras.ranges_file, encode_ranges(ranges))
+    if extras.plan_file is not None:
+        write_output(extras.plan_file, encode_plan(plan))
+    if extras.curve_file is not None:
+        document = {"schema_version": CURVE_VERSION, "points": curve}
+        write_output(extras.curve_file, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")

@@ -6,6 +6,7 @@ chose nothing; where these keep less than the search saw, it goes on with a high
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from qdqtool.checking.accuracy import Accuracy
@@ -83,17 +84,42 @@ class GoalReport:
     curve: tuple[CurvePoint, ...]
 
 
-def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal_db: float) -> tuple[Attempt, GoalReport | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccuracyGoal:
+    """The accuracy for which layers may stay in float.
+
+    Attributes:
+        min_sqnr_db: The SQNR that every output keeps, in dB.
+        whole_curve: Whether the search goes on beyond it, for the curve of accuracy against quantized share.
+    """
+
+    min_sqnr_db: float
+    whole_curve: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A model that keeps the goal.
+
+    Attributes:
+        attempt: The model.
+        report: How it was found; None where every layer is quantized.
+        curve: The states that the search came by.
+    """
+
+    attempt: Attempt
+    report: GoalReport | None = None
+    curve: tuple[CurvePoint, ...] = ()
+
+
+def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyGoal) -> Reached:
     """Return the cheapest model that was found in which every output keeps the goal.
 
     Args:
         attempts: Makes the models.
         first: The model with every layer quantized.
         ready: The model that plans are made for.
-        goal_db: The SQNR of the worst output, in dB.
-
-    Returns:
-        The model with its report; the first one with None where it keeps the goal already.
+        goal: The goal.
 
     Raises:
         GateError: No model keeps it.
@@ -101,22 +127,46 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal_db: float)
     """
     inputs = attempts.steps.inputs
     if inputs.choosing is None:
-        raise UsageError("an accuracy is asked for, and there are no samples to measure it with", hint="--calib-data")
+        raise UsageError(
+            "an accuracy is asked for, and there are no samples to measure it on",
+            hint="`--calib-data DATA`, also where weights alone are quantized",
+        )
     reached = _worst(first.measured.accuracy)
-    if reached is None or reached >= goal_db:
-        return first, None
+    enough = reached is None or reached >= goal.min_sqnr_db
+    if enough and not goal.whole_curve:
+        return Reached(first)
     with LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing) as layers:
-        search, target, attempt = layers.search(), goal_db, first
-        for _ in range(ROUNDS):
-            step = search.reach(target)
-            if step.shortfall_db > 0 or len(step.units) == len(search.units):
-                break
-            attempt = attempts.leaving(nodes_of(step.units), first)
-            found = _worst(attempt.measured.accuracy)
-            if found is None or found >= goal_db:
-                return attempt, _report(search, step, goal_db, (reached, found), layers)
-            target = max(target, step.worst_db) + goal_db - found + MARGIN_DB
-        raise _missed(layers, search, goal_db, (reached, _worst(attempt.measured.accuracy)))
+        search = layers.search()
+        if enough or reached is None:
+            search.go_on(goal.min_sqnr_db)
+            return Reached(first, curve=curve_of(search))
+        found = _searched(attempts, first, search, layers, goal.min_sqnr_db)
+        if goal.whole_curve:
+            search.go_on(goal.min_sqnr_db)
+        curve = curve_of(search)
+        report = _report(search, found.step, goal.min_sqnr_db, (reached, found.worst_db), layers, curve)
+        return Reached(found.attempt, report, curve)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    attempt: Attempt
+    step: Step
+    worst_db: float | None
+
+
+def _searched(attempts: Attempts, first: Attempt, search: FloatSearch, layers: LayerRuns, goal_db: float) -> _Found:
+    target, worst = goal_db, _worst(first.measured.accuracy)
+    for _ in range(ROUNDS):
+        step = search.reach(target)
+        if step.shortfall_db > 0 or len(step.units) == len(search.units):
+            break
+        attempt = attempts.leaving(nodes_of(step.units), first)
+        worst = _worst(attempt.measured.accuracy)
+        if worst is None or worst >= goal_db:
+            return _Found(attempt, step, worst)
+        target = max(target, step.worst_db) + goal_db - worst + MARGIN_DB
+    raise _missed(layers, search, goal_db, (_worst(first.measured.accuracy) or 0.0, worst))
 
 
 def _worst(accuracy: Accuracy | None) -> float | None:
@@ -134,7 +184,12 @@ def _worst(accuracy: Accuracy | None) -> float | None:
 
 
 def _report(
-    search: FloatSearch, step: Step, goal_db: float, worst: tuple[float, float | None], layers: LayerRuns
+    search: FloatSearch,
+    step: Step,
+    goal_db: float,
+    worst: tuple[float, float | None],
+    layers: LayerRuns,
+    curve: tuple[CurvePoint, ...],
 ) -> GoalReport:
     shares = dict(zip(search.units, search.shares, strict=True))
     left = tuple(
@@ -155,12 +210,17 @@ def _report(
         worst_db=worst[1],
         samples=len(layers.runs.samples),
         runs=layers.runs.runs,
-        curve=curve_of(search),
+        curve=curve,
     )
 
 
 def curve_of(search: FloatSearch) -> tuple[CurvePoint, ...]:
-    """Return the states that a search came by."""
+    """Return the states that a search came by, less those that another one beats in both respects."""
+    best = [
+        step
+        for step in search.steps
+        if not any(other.worst_db > step.worst_db and other.share <= step.share for other in search.steps)
+    ]
     return tuple(
         CurvePoint(
             layers_in_float=len(step.units),
@@ -168,7 +228,7 @@ def curve_of(search: FloatSearch) -> tuple[CurvePoint, ...]:
             worst_sqnr_db=round(step.worst_db, 2),
             nodes=tuple(node.label for node in nodes_of(step.units)),
         )
-        for step in search.steps
+        for step in sorted({step.units: step for step in best}.values(), key=lambda each: each.share)
     )
 
 
@@ -176,12 +236,12 @@ def _missed(layers: LayerRuns, search: FloatSearch, goal_db: float, worst: tuple
     best = max(search.steps, key=lambda step: step.worst_db)
     weights, activations = (layers.worst_db(layers.of_kind(constants=each)) for each in (False, True))
     kind = "weights" if weights < activations else "activations"
-    found = f"{worst[1]:.1f} dB" if worst[1] is not None else "nothing"
-    tried = f"{found} with {len(best.units)} of {len(search.units)} layers in float"
+    kept = best.worst_db if worst[1] is None else min(best.worst_db, worst[1] if best.units else best.worst_db)
     return GateError(
-        f"no model with quantized layers was found whose outputs all keep {goal_db:g} dB: {worst[0]:.1f} dB with every "
-        f"layer quantized, and {tried}. {kind.capitalize()} limit it: {weights:.1f} dB with weights alone quantized, "
-        f"{activations:.1f} dB with activations alone",
-        hint=f"`--min-sqnr {min(best.worst_db, worst[1] or best.worst_db) - 1:.0f}`, or a mode with more precision: "
-        "`--quantize-mode fp8` where the outputs are of few large values, int8 else",
+        f"no quantized model was found whose outputs all keep {goal_db:g} dB: it is {worst[0]:.1f} dB with every layer "
+        f"quantized, and the search came to {best.worst_db:.1f} dB with {len(best.units)} of {len(search.units)} layers in "
+        f"float. The {kind} limit it: {weights:.1f} dB with weights alone quantized, {activations:.1f} dB with "
+        "activations alone",
+        hint=f"`--min-sqnr {math.floor(max(kept, worst[0]))}`; or more calibration data, or a mode with other codes: "
+        "`--quantize-mode fp8`",
     )

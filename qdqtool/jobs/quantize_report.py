@@ -72,6 +72,7 @@ class QuantizeReport:
         existing: What became of the Q/DQ that the model had: ``keep`` or ``replace``; None where it had none. Where
             they stay, ``accuracy`` compares with the model as given, which is quantized in part.
         inlined: The local functions that were inlined, because several calls need several scales.
+        curve_file: The file of the curve of accuracy against quantized share, if any.
         goal: The layers that stay in float for an accuracy that was asked for; None where none was, or every layer can
             be quantized for it.
     """
@@ -99,4 +100,5 @@ class QuantizeReport:
     sizes: Sizes
     existing: str | None = None
     inlined: tuple[InlinedFunction, ...] = ()
+    curve_file: str | None = None
     goal: GoalReport | None = None

@@ -28,6 +28,9 @@ EFFICIENT = 0.5
 LEAST_LEFT = 0.05
 """Smallest share of the noise that a unit is predicted to leave: a difference may promise to leave none."""
 
+CURVE_STEP_DB, MOST_IN_FLOAT = 3.0, 0.5
+"""A curve goes on in steps of so many dB, up to this share of the cost in float."""
+
 Heard = Callable[[str], None]
 """Told in a few words what the search does."""
 
@@ -85,6 +88,8 @@ class FloatSearch:
         """
         chosen = self.steps[-1].units if self.steps else ()
         state = self._state(chosen, goal_db)
+        if not self.steps:
+            self.steps.append(state)
         while state.shortfall_db > 0 and self.runs.runs < self.limit:
             following = self._next(state, goal_db)
             if following is None:
@@ -93,6 +98,21 @@ class FloatSearch:
             self.steps.append(state)
             heard(f"{len(state.units)} of {len(self.units)} in float: {state.worst_db:.1f} dB")
         return self._pruned(state, goal_db) if state.shortfall_db == 0 else state
+
+    def go_on(self, goal_db: float) -> None:
+        """Search for higher and higher goals, until half of the cost is in float or the limit of runs is reached.
+
+        Args:
+            goal_db: A goal that was reached.
+
+        Raises:
+            RunError: A node fails on a sample.
+        """
+        while self.runs.runs < self.limit and len(self.steps[-1].units if self.steps else ()) < len(self.units):
+            goal_db += CURVE_STEP_DB
+            step = self.reach(goal_db)
+            if step.shortfall_db > 0 or step.share > MOST_IN_FLOAT:
+                return
 
     def noise(self, units: Iterable[Unit]) -> OutputNoise:
         """Return the noise of the outputs with some units in float."""

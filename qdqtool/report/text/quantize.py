@@ -19,6 +19,7 @@ from qdqtool.report.text._calibration import (
     print_single,
     print_skipped,
 )
+from qdqtool.report.text._goal import print_goal
 from qdqtool.report.text._high_precision import print_high_precision
 from qdqtool.report.text._pairs import print_counts, print_files, print_opset, print_pairs
 from qdqtool.report.text._rest import limit, print_rest
@@ -33,6 +34,8 @@ def render(report: QuantizeReport, console: Console) -> None:
         console.print("nothing was left to quantize: the model is written as it is")
     else:
         print_accuracy(report.accuracy, console, "model as given" if report.existing == "keep" else "float model")
+    if report.goal is not None:
+        print_goal(report.goal, console)
     _print_verdict(report, console)
     if report.calibration is not None:
         console.print()
@@ -56,7 +59,8 @@ def render(report: QuantizeReport, console: Console) -> None:
 
 def _print_files(report: QuantizeReport, console: Console) -> None:
     print_files(report.output, report.external_data, report.sizes, console)
-    for what, path in (("ranges", report.ranges_file), ("plan", report.plan_file)):
+    files = (("ranges", report.ranges_file), ("plan", report.plan_file), ("curve", report.curve_file))
+    for what, path in files:
         if path is not None:
             console.print(Text.assemble(f"{what} in ", (escape(path), "bold")))
     if report.codes_not_in_plan:
