@@ -107,7 +107,9 @@ class MaskedModel:
                 continue
             fed[site.mask] = np.array(chosen is not None)
             if site.scale:
-                fed[site.scale] = (chosen or site.placement).params.scale
+                # asarray: arithmetic on an array without axes gives a scalar, which ONNX Runtime refuses.
+                stored = site.placement.params.scale.dtype
+                fed[site.scale] = np.asarray((chosen or site.placement).params.scale, stored)
         for name, bias in self.biases.items():
             fed[name] = self._bias(name, bias, setting.get(bias.site, self.sites[bias.site].placement))
         return fed
