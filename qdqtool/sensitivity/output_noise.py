@@ -55,7 +55,9 @@ class OutputNoise:
         if not heard.any():
             return 0.0
         whole = _gain(*(each.sum(axis=0)[heard] for each in (self.signal, self.noise, other.noise)))
-        single = _gain(self.signal[:, heard], self.noise[:, heard], other.noise[:, heard])
+        # One rounding of the mean sample: of a silent sample, noise of any size would be infinitely more than none.
+        audible = np.maximum(self.signal, self.signal.mean(axis=0))
+        single = _gain(audible[:, heard], self.noise[:, heard], other.noise[:, heard])
         return float((whole.mean() + single.mean()) / 2)
 
 
