@@ -61,8 +61,6 @@ class MaskedRuns:
         index = ModelIndex.of(masked.model)
         main = index.view.main
         self._names = [name for name in main.output_names() if index.is_float(main.values[name])]
-        inputs = {value.name for value in masked.model.proto.graph.input}
-        self._own = inputs & set(masked.feeds(masked.all_float))
         self._session = open_session(masked.model, plan_split(index), Profile.OPTIMIZED)
         self._expected: dict[int, Outputs] = {}
 

@@ -40,6 +40,39 @@ def test_the_deployed_profile_is_onnxruntime_as_it_comes() -> None:
     assert reference(Model(conv_model()), Profile.DEPLOYED).options == {}
 
 
+def test_the_optimized_profile_is_the_deployed_one_but_for_qdq() -> None:
+    options, plain = ort_cpu._session_options(Profile.OPTIMIZED), onnxruntime.SessionOptions()
+    assert options.graph_optimization_level == plain.graph_optimization_level
+    assert options.intra_op_num_threads == plain.intra_op_num_threads
+    described = reference(Model(conv_model()), Profile.OPTIMIZED).options
+    assert described == {"session.disable_quant_qdq": "1"}
+    assert {key: options.get_session_config_entry(key) for key in described} == described
+
+
+def test_the_optimized_profile_computes_q_and_dq_as_they_are_defined() -> None:
+    """At the default level the weight-only int4 MatMul quantizes its activations."""
+    x = np.random.default_rng(0).normal(size=(4, 64)).astype(np.float32)
+    codes = np.random.default_rng(1).integers(-8, 8, (64, 32)).astype(np.float32)
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["w"], axis=0, block_size=32),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    proto = make_model(nodes, {"x": (4, 64)}, {"y": (4, 32)}, {"scale": np.full((2, 32), 0.1, np.float32)}, opset=21)
+    for name, values in (("q", codes), ("zero", np.zeros((2, 32)))):
+        proto.graph.initializer.append(helper.make_tensor(name, TensorProto.INT4, values.shape, values.reshape(-1)))
+    proto.ir_version = 10
+    expected = x.astype(np.float64) @ (codes * np.float64(np.float32(0.1)))
+    errors = {}
+    for profile in (Profile.SEMANTIC, Profile.OPTIMIZED, Profile.DEPLOYED):
+        with Session(Model(proto), profile) as session:
+            errors[profile] = np.abs(session.run({"x": x})["y"] - expected).max()
+    # 64 products of magnitudes up to 4 * 0.8, each sum rounded.
+    bound = 64 * 2**-24 * np.max(np.abs(x) @ np.abs(codes * 0.1))
+    assert errors[Profile.SEMANTIC] <= bound
+    assert errors[Profile.OPTIMIZED] <= bound
+    assert errors[Profile.DEPLOYED] > 10 * bound
+
+
 def test_the_reference_names_versions_and_processor() -> None:
     found = reference(Model(conv_model(opset=18, ir_version=8)))
     assert (found.runtime, found.version) == ("onnxruntime", onnxruntime.__version__)
