@@ -64,17 +64,20 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
         runs: Runs the float model. Its session is closed afterwards.
 
     Returns:
-        The methods with their gains; None where nothing could be measured, or there are too few samples.
+        The methods with their gains; None where there are too few samples, the model has no float outputs, or
+        something fails: the calibration that follows says what.
 
     Raises:
-        UsageError: The model fails on a sample, or nothing can be quantized.
+        ModelError: The model is no graph, or imports an opset that the onnx package does not know.
     """
     if len(feeds) < MIN_SAMPLES:
         return None
     index = index_to_plan(prepared.model)
-    count = min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES), MAX_SAMPLES, len(feeds))
-    few = feeds.first(count)
     try:
+        # Where no step prepares the model, nothing was run yet.
+        runs.first(prepared.model, feeds, 1)
+        count = min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES), MAX_SAMPLES, len(feeds))
+        few = feeds.first(count)
         ranges = _ranges_of_folds(few, index, recipe, runs)
         plan = RangePlanner(recipe, _merged(ranges)).plan(index).plan
         # Only one model is in memory.
@@ -82,10 +85,9 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
         masked = mask_model(prepared.model, plan, switched_biases(index, plan, prepared.means))
         folds = [_Fold.of(fold, found, masked, index, recipe, count) for fold, found in enumerate(ranges)]
         with MaskedRuns(masked, [dict(sample) for sample in few]) as session:
-            return _compared(session, folds)
+            return _compared(session, folds) if session.outputs else None
     except QdqError:
-        # Methods are tried to gain accuracy. A model that cannot be run so is quantized as ``auto`` has it, and what is
-        # wrong with it or its data is told by the calibration that follows.
+        # Methods are tried to gain accuracy: a model that cannot be run with switches is quantized as ``auto`` has it.
         return None
 
 

@@ -6,6 +6,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.data import DataDescription
 from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
+from qdqtool.ranges.method_choice import MethodTrial
 from qdqtool.report.text.calibrate import render
 
 REPORT = CalibrateReport(
@@ -47,6 +48,14 @@ def test_random_data_is_marked():
 
     assert text[0].endswith("over 8 samples of random inputs, seed 7")
     assert text[1] == "RANDOM calibration: the ranges say nothing about real inputs"
+
+
+def test_the_method_that_auto_chose_is_named():
+    trial = MethodTrial(method="max", samples=8, gains_db={"auto": 0.0, "max": 1.0})
+    text = lines(method="auto", chosen="max", method_trial=trial)
+
+    assert text[1].startswith("scales by max: outputs keep 1.0 dB more")
+    assert not any("scales by" in line for line in lines(method="auto", chosen="auto"))
 
 
 def test_tensors_without_a_value_are_listed():

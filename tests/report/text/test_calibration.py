@@ -8,8 +8,9 @@ from qdqtool.jobs.quantize_report import LeftInFloat
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.preparation.step import Site
+from qdqtool.ranges.method_choice import MethodTrial
 from qdqtool.ranges.types import Trial, TrialOutput
-from qdqtool.report.text._calibration import print_given, print_preparation, print_skipped
+from qdqtool.report.text._calibration import print_chosen, print_given, print_preparation, print_skipped
 
 SITES = (Site(name="a", graph="", note=""), Site(name="b", graph="", note=""))
 FOLDED = PreparationReport(step="batchnorm", applied=True, sites=SITES, max_difference=1.25e-7, limit=0.001)
@@ -119,3 +120,22 @@ def test_no_skipped_node_prints_nothing():
 
 def test_names_of_skipped_nodes_are_escaped():
     assert skipped(left(HOSTILE, HOSTILE))[1] == f"  Conv {ESCAPED}: {ESCAPED}"
+
+
+TRIED = MethodTrial(method="entropy", samples=16, gains_db={"auto": 0.0, "entropy": 2.36, "max": -1.0})
+
+
+def test_a_chosen_method_is_told_with_its_gain():
+    told = "outputs keep 2.4 dB more than where each tensor is judged by itself (16 samples)"
+
+    assert printed(print_chosen, "entropy", TRIED) == f"scales by entropy: {told}\n"
+
+
+def test_a_choice_of_a_ranges_file_is_attributed_to_it():
+    assert printed(print_chosen, "entropy", None) == "scales by entropy, as the ranges file says\n"
+    assert printed(print_chosen, HOSTILE, None) == f"scales by {ESCAPED}, as the ranges file says\n"
+
+
+def test_nothing_is_said_where_each_tensor_is_judged_by_itself():
+    assert printed(print_chosen, "auto", TRIED) == ""
+    assert printed(print_chosen, "", None) == ""

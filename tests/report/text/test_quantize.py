@@ -10,6 +10,7 @@ from qdqtool.insertion.apply_plan import QuantizedTensor
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import DegenerateTensor
+from qdqtool.ranges.method_choice import MethodTrial
 from qdqtool.report.text.quantize import render
 
 USED = CalibrationUsed(source="images", method="entropy", samples=4, random=False, seed=None)
@@ -65,6 +66,17 @@ def test_the_plainest_run_has_counts_verdict_and_file():
         "accuracy not measured: there is no data (--calib-data)",
         "validate for tensorrt: pass (0 warnings, 0 infos)",
     ]
+
+
+def test_the_method_that_auto_chose_is_named_behind_the_calibration():
+    trial = MethodTrial(method="max", samples=4, gains_db={"auto": 0.0, "max": 1.0})
+    chosen = replace(USED, method="auto", chosen="max")
+    fresh, cached = (lines(calibration=used) for used in (replace(chosen, method_trial=trial), chosen))
+
+    assert fresh[fresh.index("calibrated with auto over 4 samples of images") + 1].startswith(
+        "scales by max: outputs keep 1.0 dB more than where each tensor is judged by itself (4 samples)"
+    )
+    assert "scales by max, as the ranges file says" in cached
 
 
 def test_the_result_comes_first_and_the_scales_of_every_pair_only_where_they_were_asked_for():
