@@ -239,8 +239,8 @@ def _missed(layers: LayerRuns, search: FloatSearch, goal_db: float, worst: tuple
     kept = best.worst_db if worst[1] is None else min(best.worst_db, worst[1] if best.units else best.worst_db)
     return GateError(
         f"no quantized model was found whose outputs all keep {goal_db:g} dB: it is {worst[0]:.1f} dB with every layer "
-        f"quantized, and the search came to {best.worst_db:.1f} dB with {len(best.units)} of {len(search.units)} layers in "
-        f"float. The {kind} limit it: {weights:.1f} dB with weights alone quantized, {activations:.1f} dB with "
+        f"quantized, and the search came to {best.worst_db:.1f} dB with {len(best.units)} of {len(search.units)} layers "
+        f"in float. The {kind} limit it: {weights:.1f} dB with weights alone quantized, {activations:.1f} dB with "
         "activations alone",
         hint=f"`--min-sqnr {math.floor(max(kept, worst[0]))}`; or more calibration data, or a mode with other codes: "
         "`--quantize-mode fp8`",

@@ -1,6 +1,6 @@
 """Plan from proposed slots and ranges: derive the scales of activations and weights."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from qdqtool.planning.shared_scales import share_scales
 from qdqtool.planning.target_fit import require_targets
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.method_choice import chosen_method, threshold
-from qdqtool.ranges.types import Ranges, TensorKey, TensorRange
+from qdqtool.ranges.types import Ranges, TensorRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,9 @@ class RangePlanner:
         Raises:
             UsageError: A pattern matches nothing, or the ranges lack a tensor.
         """
-        slots, _ = _without_unseen(propose_for(index, self.recipe).slots, self._unseen(), index.view)
-        entries = [entry for entry in slots if entry.kind == "activation"]
+        slots, _ = _without_unseen(propose_for(index, self.recipe).slots, self.ranges, index.view)
         params = _Params(index, self.recipe, self.ranges, self.weights)
-        found = (Placement(entry.slot, params.of(entry, index.value(entry.slot)), entry.reason) for entry in entries)
-        return share_scales(entries, found)
-
-    def _unseen(self) -> Mapping[TensorKey, str]:
-        return dict.fromkeys(self.ranges.unseen(), NEVER_RUN if self.ranges.record.samples else NOT_GIVEN)
+        return params.placements([entry for entry in slots if entry.kind == "activation"])
 
     def plan(self, index: ModelIndex) -> Planned:
         """Return the plan of a prepared model.
@@ -66,12 +61,11 @@ class RangePlanner:
                 not take the format; the hint names the nearest that it takes.
         """
         proposal = propose_for(index, self.recipe)
-        slots, lost = _without_unseen(proposal.slots, self._unseen(), index.view)
+        slots, lost = _without_unseen(proposal.slots, self.ranges, index.view)
         skipped = proposal.skipped + lost
         refuse_nothing(slots, skipped)
         params = _Params(index, self.recipe, self.ranges, self.weights)
-        found = (Placement(entry.slot, params.of(entry, index.value(entry.slot)), entry.reason) for entry in slots)
-        plan = QuantPlan(share_scales(slots, found))
+        plan = QuantPlan(params.placements(slots))
         require_targets(plan, index, [self.recipe.target])
         return Planned(plan=plan, skipped=skipped, degenerate=tuple(params.degenerate))
 
@@ -86,6 +80,10 @@ class _Params:
         self._ranges = ranges
         self._weights = weights
         self.degenerate: list[DegenerateTensor] = []
+
+    def placements(self, slots: Sequence[ProposedSlot]) -> tuple[Placement, ...]:
+        found = (Placement(slot.slot, self.of(slot, self._index.value(slot.slot)), slot.reason) for slot in slots)
+        return share_scales(slots, found)
 
     def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
         """Return the parameters of a pair: absmax over the largest value of the format, in the tensor's type."""
@@ -102,8 +100,7 @@ class _Params:
 
     def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
         goal = replace(self._recipe.goal(entry.scheme.format), peaked=entry.peaked)
-        automatic = self._recipe.method == calibrators.DEFAULT
-        found = threshold(self._method, seen, goal, automatic=automatic)
+        found = threshold(self._method, seen, goal, automatic=self._recipe.method == calibrators.DEFAULT)
         amax = np.asarray(found.amax if entry.bound is None else entry.bound)
         rule = self._rule(value)
         self.degenerate += degenerate_values(entry, seen, found)
@@ -137,12 +134,13 @@ def _magnitudes(weights: Array, granularity: Granularity) -> Array:
 
 
 def _without_unseen(
-    slots: tuple[ProposedSlot, ...], unseen: Mapping[TensorKey, str], view: GraphView
+    slots: tuple[ProposedSlot, ...], ranges: Ranges, view: GraphView
 ) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
     """Return the slots without those of nodes that read an unseen tensor, and those nodes with the reason.
 
     Such a node loses its other pairs too: with one quantized operand it would gain nothing.
     """
+    unseen = dict.fromkeys(ranges.unseen(), NEVER_RUN if ranges.record.samples else NOT_GIVEN)
     nodes = {(node.scope.path, node.key): node for node in view.nodes()}
 
     def readers(use: UseRef) -> set[NodeView]:

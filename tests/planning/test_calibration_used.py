@@ -1,10 +1,13 @@
 """What a report says about the data or ranges that a model was made from."""
 
+from dataclasses import replace
+
 import pytest
 
 from qdqtool.data import DataDescription
 from qdqtool.planning.calibration_used import CalibrationUsed, data_of_weights, used_ranges
 from qdqtool.planning.recipe import Recipe
+from qdqtool.ranges.method_choice import encode_choice
 from qdqtool.ranges.types import CalibrationRecord
 
 RECORD = CalibrationRecord(method="max", samples=7, random=True, seed=3, data_sha256="", model_sha256="")
@@ -34,3 +37,13 @@ def test_data_chose_the_codes_of_weights_or_none(rounded, method, seed):
     assert (found.source, found.method, found.samples, found.held_back) == ("data.npz", method, 7, 2)
     assert (found.random, found.seed, found.repeated) == (seed is not None, seed, 2)
     assert (found.forced, found.forced_for, found.given, found.from_file) == (False, (), None, False)
+
+
+@pytest.mark.parametrize(
+    ("method", "chosen", "told"),
+    [("auto", None, "auto"), ("auto", "mse", "mse"), ("max", "mse", ""), ("max", None, "")],
+)
+def test_the_choice_is_told_where_auto_was_asked_for(method, chosen, told):
+    steps = () if chosen is None else (encode_choice(chosen),)
+    found = used_ranges("data.npz", replace(RECORD, preparation=steps), Recipe(method=method))
+    assert (found.method, found.chosen, found.method_trial) == (method, told, None)

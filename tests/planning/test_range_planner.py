@@ -1,10 +1,13 @@
 """Plans from ranges: the scales of pairs, and the operators that are left in float for want of a range."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.small import conv_model, make_model
+from support.magnitudes import seen as counted
+from support.small import conv_model, make_model, matmul_model
 
 from qdqtool import ops
 from qdqtool.errors import UsageError
@@ -15,6 +18,7 @@ from qdqtool.planning.planner import Planned
 from qdqtool.planning.proposal import NEVER_RUN, NOT_GIVEN
 from qdqtool.planning.range_planner import RangePlanner
 from qdqtool.planning.recipe import Recipe
+from qdqtool.ranges.method_choice import encode_choice
 from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorRange
 
 
@@ -182,3 +186,40 @@ def test_what_the_target_refuses_of_the_plan_is_an_error():
 def test_only_what_is_selected_needs_a_range():
     found = planned(conv_model(), {"x": seen(1.0)}, selection=Selection(nodes_to_exclude=("conv2",)))
     assert set(scales(found)) == {"x", "w"}
+
+
+def test_the_pairs_of_activations_alone_are_those_of_the_plan():
+    """A residual Add whose two inputs share a scale, and a product whose input no sample computed."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="one"),
+        helper.make_node("Add", ["c", "x"], ["s"], name="add"),
+        helper.make_node("Relu", ["s"], ["r"]),
+        helper.make_node("Conv", ["r", "v"], ["d"], name="two"),
+        helper.make_node("Abs", ["d"], ["a"]),
+        helper.make_node("Conv", ["a", "v"], ["y"], name="three"),
+    ]
+    eye = np.eye(16, dtype=np.float32).reshape(16, 16, 1, 1)
+    model = make_model(nodes, {"x": (1, 16, 4, 4)}, {"y": (1, 16, 4, 4)}, {"w": eye, "v": 2 * eye})
+    ranges = {name: seen(amax) for name, amax in (("x", 1.0), ("c", 3.0), ("s", 4.0), ("r", 4.0), ("d", 8.0))}
+    ranges["a"] = UNSEEN
+    plan = [each for each in planned(model, ranges).plan if each.slot.tensor not in ("w", "v")]
+    found = Ranges(planned_record(), {((), name): each for name, each in ranges.items()})
+    alone = RangePlanner(Recipe(method="max"), found).activations(ModelIndex.of(Model(model)))
+    assert [each.slot for each in alone] == [each.slot for each in plan]
+    assert [each.reason for each in alone] == [each.reason for each in plan]
+    assert [each.params.scale.tolist() for each in alone] == [each.params.scale.tolist() for each in plan]
+    assert {each.slot.tensor for each in alone} >= {"x", "r"}
+    assert "a" not in {each.slot.tensor for each in alone}
+
+
+def test_the_method_that_was_chosen_for_auto_makes_the_scales():
+    values = np.random.default_rng(0).laplace(size=100_000).astype(np.float32)
+    proto, record = matmul_model(inner=16), planned_record()
+    scales_of = {}
+    for asked, chosen in (("auto", ""), ("auto", "max"), ("max", ""), ("mse", "max"), ("mse", "")):
+        steps = (encode_choice(chosen),) if chosen else ()
+        ranges = Ranges(replace(record, preparation=steps), {((), "x"): counted(values)})
+        found = RangePlanner(Recipe(method=asked), ranges).plan(ModelIndex.of(Model(proto)))
+        scales_of[asked, chosen] = float(scales(found)["x"])
+    assert scales_of["auto", "max"] == scales_of["max", ""] == pytest.approx(np.abs(values).max() / 127, rel=1e-6)
+    assert scales_of["auto", ""] == scales_of["mse", ""] == scales_of["mse", "max"] < 0.9 * scales_of["max", ""]

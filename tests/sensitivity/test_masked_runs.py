@@ -16,6 +16,7 @@ from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
+from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.running.ort_errors import RunError
 from qdqtool.sensitivity.masked_model import mask_model
 from qdqtool.sensitivity.masked_runs import MaskedRuns
@@ -181,3 +182,18 @@ def test_a_model_that_onnxruntime_refuses_is_an_error():
     model = make_model([helper.make_node("Relu", ["x"], ["y"], nonsense=1)], {"x": (4,)}, {"y": (4,)}, {})
     with pytest.raises(ModelError):
         opened(model, [], (pair("x", 4, "y"),))
+
+
+def test_a_model_that_onnxruntime_optimizes_wrongly_runs_without_optimizations():
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Pad", ["r", "pads"], ["p"]),
+        helper.make_node("MaxPool", ["p"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
+    ]
+    pads = {"pads": np.array([0, 0, 2, 2, 0, 0, 2, 2])}
+    model = make_model(nodes, {"x": (1, 1, 2, 2)}, {"y": (1, 1, 3, 3)}, pads)
+    with pytest.raises(ModelError, match="Pad should be smaller than kernel"):
+        Session(Model(model), Profile.OPTIMIZED)
+    with opened(model, [{"x": np.array([[[[1, 2], [3, 5]]]], np.float32)}], (pair("r", 4, "p"),)) as runs:
+        assert runs.expected(0)["y"][0, 0].tolist() == [[0, 0, 0], [0, 5, 0], [0, 0, 0]]
+        assert runs.run({}, 0)["y"][0, 0].tolist() == [[0, 0, 0], [0, 4, 0], [0, 0, 0]]
