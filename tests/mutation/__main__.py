@@ -28,6 +28,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "ranges": ["qdqtool/ranges"],
     "planning": ["qdqtool/planning"],
     "insertion": ["qdqtool/insertion"],
+    "sensitivity": ["qdqtool/sensitivity"],
     "checking": ["qdqtool/checking"],
     "repair": ["qdqtool/repair"],
     "diff": ["qdqtool/diff"],
