@@ -12,7 +12,7 @@ from qdqtool.data.request import RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.output import check_outputs, write_output
 from qdqtool.graph.model import Model
-from qdqtool.jobs.quantize_goal import CurvePoint
+from qdqtool.jobs.goal_report import CurvePoint
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.plan_write import encode_plan
 from qdqtool.preparation.cached_ranges import CachedRanges

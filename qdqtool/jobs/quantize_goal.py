@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.model import Model
+from qdqtool.jobs.goal_report import CurvePoint, GoalReport, curve_of, goal_report
 from qdqtool.jobs.quantize_attempt import Attempt, Attempts
 from qdqtool.preparation.layer_search import LayerRuns, nodes_of
 from qdqtool.sensitivity.search import FloatSearch, Step
@@ -21,67 +22,6 @@ ROUNDS = 5
 
 MARGIN_DB = 0.3
 """By how much the goal is raised beyond what was lacking."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FloatLayer:
-    """A layer that stays in float.
-
-    Attributes:
-        node: The node that gives it its name.
-        op_type: Its operator.
-        nodes: All nodes that stay in float with it.
-        share: Its share of the cost of all layers.
-    """
-
-    node: str
-    op_type: str
-    nodes: tuple[str, ...]
-    share: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CurvePoint:
-    """A state that the search came by.
-
-    Attributes:
-        layers_in_float: How many layers are in float.
-        quantized_share: The share of the cost that is quantized.
-        worst_sqnr_db: SQNR of the worst output on the samples of the search.
-        nodes: Labels of the nodes in float.
-    """
-
-    layers_in_float: int
-    quantized_share: float
-    worst_sqnr_db: float
-    nodes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoalReport:
-    """How a goal was reached.
-
-    Attributes:
-        min_sqnr_db: The SQNR that every output keeps.
-        layers: How many layers there are.
-        left: Those that stay in float.
-        float_share: Their share of the cost: the mean of multiply-accumulates, weights and number.
-        worst_without_db: SQNR of the worst output with every layer quantized, on the samples that measure.
-        worst_db: The same with these layers in float.
-        samples: Number of samples that the search ran.
-        runs: Runs of one sample that it took.
-        curve: The states that it came by.
-    """
-
-    min_sqnr_db: float
-    layers: int
-    left: tuple[FloatLayer, ...]
-    float_share: float
-    worst_without_db: float | None
-    worst_db: float | None
-    samples: int
-    runs: int
-    curve: tuple[CurvePoint, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +84,7 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyG
         if goal.whole_curve:
             search.go_on(goal.min_sqnr_db)
         curve = curve_of(search)
-        report = _report(search, found.step, goal.min_sqnr_db, (reached, found.worst_db), layers, curve)
+        report = goal_report(search, found.step, goal.min_sqnr_db, (reached, found.worst_db), layers, curve)
         return Reached(found.attempt, report, curve)
 
 
@@ -183,63 +123,14 @@ def _worst(accuracy: Accuracy | None) -> float | None:
     return min((output.sqnr_db for output in accuracy.outputs if output.sqnr_db is not None), default=None)
 
 
-def _report(
-    search: FloatSearch,
-    step: Step,
-    goal_db: float,
-    worst: tuple[float, float | None],
-    layers: LayerRuns,
-    curve: tuple[CurvePoint, ...],
-) -> GoalReport:
-    shares = dict(zip(search.units, search.shares, strict=True))
-    left = tuple(
-        FloatLayer(
-            node=unit.leader.label,
-            op_type=unit.leader.op_type,
-            nodes=tuple(node.label for node in unit.nodes),
-            share=round(shares[unit], 4),
-        )
-        for unit in step.units
-    )
-    return GoalReport(
-        min_sqnr_db=goal_db,
-        layers=len(search.units),
-        left=left,
-        float_share=round(step.share, 4),
-        worst_without_db=worst[0],
-        worst_db=worst[1],
-        samples=len(layers.runs.samples),
-        runs=layers.runs.runs,
-        curve=curve,
-    )
-
-
-def curve_of(search: FloatSearch) -> tuple[CurvePoint, ...]:
-    """Return the states that a search came by, less those that another one beats in both respects."""
-    best = [
-        step
-        for step in search.steps
-        if not any(other.worst_db > step.worst_db and other.share <= step.share for other in search.steps)
-    ]
-    return tuple(
-        CurvePoint(
-            layers_in_float=len(step.units),
-            quantized_share=round(1 - step.share, 4),
-            worst_sqnr_db=round(step.worst_db, 2),
-            nodes=tuple(node.label for node in nodes_of(step.units)),
-        )
-        for step in sorted({step.units: step for step in best}.values(), key=lambda each: each.share)
-    )
-
-
 def _missed(layers: LayerRuns, search: FloatSearch, goal_db: float, worst: tuple[float, float | None]) -> GateError:
     best = max(search.steps, key=lambda step: step.worst_db)
     weights, activations = (layers.worst_db(layers.of_kind(constants=each)) for each in (False, True))
     kind = "weights" if weights < activations else "activations"
     kept = best.worst_db if worst[1] is None else min(best.worst_db, worst[1] if best.units else best.worst_db)
     return GateError(
-        f"no quantized model was found whose outputs all keep {goal_db:g} dB: it is {worst[0]:.1f} dB with every layer "
-        f"quantized, and the search came to {best.worst_db:.1f} dB with {len(best.units)} of {len(search.units)} layers "
+        f"no quantized model was found whose outputs all keep {goal_db:g} dB: {worst[0]:.1f} dB with every layer "
+        f"quantized; the search came to {best.worst_db:.1f} dB with {len(best.units)} of {len(search.units)} layers "
         f"in float. The {kind} limit it: {weights:.1f} dB with weights alone quantized, {activations:.1f} dB with "
         "activations alone",
         hint=f"`--min-sqnr {math.floor(max(kept, worst[0]))}`; or more calibration data, or a mode with other codes: "

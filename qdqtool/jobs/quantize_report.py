@@ -7,7 +7,7 @@ from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
-from qdqtool.jobs.quantize_goal import GoalReport
+from qdqtool.jobs.goal_report import GoalReport
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from qdqtool.jobs.quantize_goal import GoalReport
+from qdqtool.jobs.goal_report import GoalReport
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
 
