@@ -23,6 +23,7 @@ from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.observer import Observer
 from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
+from qdqtool.running.sampling_error import SampleSums
 
 SLICE = 32
 """Largest number of samples that are run."""
@@ -52,6 +53,8 @@ class OutputAccuracy:
         other_shapes: Samples for which the two models gave different shapes, as the boxes that a NonMaxSuppression
             keeps; they are left out.
         float_nonfinite: Elements of the float model's output that are NaN or infinite; they are left out.
+        standard_error_db: How far ``sqnr_db`` is from that of all samples that there could be, as its standard error;
+            None where one sample decides.
     """
 
     name: str
@@ -60,6 +63,7 @@ class OutputAccuracy:
     finite: bool
     other_shapes: int = 0
     float_nonfinite: int = 0
+    standard_error_db: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,20 +285,19 @@ def _require_repeatable(
 def _compared(expected: list[Mapping[str, Array]], after: Model, feeds: Feeds) -> tuple[OutputAccuracy, ...]:
     names = dict.fromkeys(name for outputs in expected for name in outputs)
     errors = {name: AccumulatedError() for name in names}
+    sums = {name: SampleSums(error) for name, error in errors.items()}
     split = plan_split(ModelIndex.of(after))
     with open_session(after, split) as quantized:
         for outputs, sample in zip(expected, feeds.first(len(expected)), strict=True):
             found = quantized.run(sample, list(errors))
             for name, array in outputs.items():
                 errors[name].add(array, found[name])
-    return _outputs(errors)
+                sums[name].note()
+    compared = [name for name, error in errors.items() if error.elements or error.other_shapes]
+    return tuple(_output(name, errors[name], sums[name].standard_error_db()) for name in compared)
 
 
-def _outputs(errors: Mapping[str, AccumulatedError]) -> tuple[OutputAccuracy, ...]:
-    return tuple(_output(name, error) for name, error in errors.items() if error.elements or error.other_shapes)
-
-
-def _output(name: str, error: AccumulatedError) -> OutputAccuracy:
+def _output(name: str, error: AccumulatedError, standard_error: float | None) -> OutputAccuracy:
     sqnr = error.sqnr_db
     return OutputAccuracy(
         name=name,
@@ -303,6 +306,7 @@ def _output(name: str, error: AccumulatedError) -> OutputAccuracy:
         finite=not error.nonfinite_mismatches,
         other_shapes=error.other_shapes,
         float_nonfinite=error.nonfinite,
+        standard_error_db=None if standard_error is None else round(standard_error, 2),
     )
 
 

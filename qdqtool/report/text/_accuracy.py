@@ -12,6 +12,9 @@ SHOWN = 20
 POOR_DB = 10.0
 """Below this noise is more than a tenth of the signal's power: no task survives it, so the line stands out."""
 
+DOUBT_DB = 0.5
+"""A standard error from this on is printed: so few or so uneven samples tell no more."""
+
 LOST_DB = 0.0
 """Below this the gate `accuracy` of `check` fails."""
 
@@ -67,7 +70,9 @@ def _verdict(output: OutputAccuracy) -> Text:
         return Text(f"  output     {name}: not compared", "yellow")
     if output.sqnr_db is None:
         return Text(f"  output     {name}: the float output is zero everywhere, and this one is not", "yellow")
-    line = f"  output     {name}: {output.sqnr_db:.1f} dB"
+    error = output.standard_error_db
+    doubt = f" ± {error:.1f}" if error is not None and error >= DOUBT_DB else ""
+    line = f"  output     {name}: {output.sqnr_db:.1f} dB{doubt}"
     if output.sqnr_db < LOST_DB:
         return Text(f"{line}, LOST: the error is larger than the output itself", "bold red")
     return Text(f"{line}, POOR", "yellow") if output.sqnr_db < POOR_DB else Text(line)

@@ -1,0 +1,151 @@
+"""What ``quantize --min-sqnr`` finds: the default model, a goal 5 dB above it, and what is left in float for that.
+
+    python benchmarks/accuracy_goal.py --folder work [--networks zoo/networks] [--only yunet_n_dynamic]
+
+Each model is quantized to int8 with default options, and once more with a goal of its held-back accuracy and 5 dB. Both
+are measured on test data that neither saw. Times are ratios to one plain run of all calibration samples in an ONNX
+Runtime session with default options, in the same process run. The sample models and the real models of
+``QDQTOOL_REAL_MODELS`` have data of their own (``benchmarks/peers.py``); ``--networks`` names a folder of the zoo, of
+which six networks are taken. Prints a table in Markdown.
+"""
+
+import argparse
+import math
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+
+from benchmarks.comparison import subjects
+from benchmarks.comparison.quality import Referee
+from benchmarks.comparison.subjects import Subject, Workshop
+from qdqtool.checking.accuracy import Accuracy
+from qdqtool.data.input_shapes import parse_shapes
+from qdqtool.data.request import FileData, open_feeds
+from qdqtool.errors import GateError
+from qdqtool.graph.io.load import load_model
+from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.jobs.quantize_goal import AccuracyGoal
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.planning.recipe import Recipe
+
+RAISED_DB = 5.0
+NAMES = (
+    "yunet_n_dynamic",
+    "face_slim_320",
+    "silero_vad_16k_op15",
+    "magika_fast_v2_1",
+    "digits_cnn",
+    "digits_depthwise",
+    "digits_transformer",
+    "char_lm",
+)
+NETWORKS = ("unet", "resnet18", "yolo", "mobilenet_v3_small", "bert", "wav2vec2")
+TITLES = (
+    "model",
+    "layers",
+    "default: held back, test dB",
+    "goal dB",
+    "in float",
+    "of the cost",
+    "held back, test dB",
+    "search ÷ plain run",
+    "runs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A report with the seconds that it took."""
+
+    report: QuantizeReport
+    seconds: float
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--networks", type=Path)
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    print(f"| {' | '.join(TITLES)} |\n|{'---|' * len(TITLES)}")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = arguments.folder or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        for subject in _subjects(folder, arguments.networks):
+            if not arguments.only or subject.name in arguments.only.split(","):
+                print(f"| {' | '.join(row(subject, Path(scratch)))} |", flush=True)
+
+
+def _subjects(folder: Path, networks: Path | None) -> Iterator[Subject]:
+    for name in NAMES:
+        if name in subjects.names():
+            yield subjects.prepare(name, Workshop(folder, quick=False))
+    for name in NETWORKS if networks is not None else ():
+        paths = [networks / f"{name}.{part}" for part in ("torchscript.onnx", "calib.npz", "test.npz")]
+        with np.load(paths[1]) as stored:
+            samples = len(stored[stored.files[0]])
+        yield Subject(name, *paths, samples)
+
+
+def row(subject: Subject, scratch: Path) -> list[str]:
+    """Measure one model."""
+    referee, plain = Referee(subject), _plain_seconds(subject)
+    model = scratch / "quantized.onnx"
+    default = _quantized(subject, model, None)
+    before = _worst(default.report.accuracy), referee.judge(model).worst
+    goal = before[0] + RAISED_DB
+    try:
+        found = _quantized(subject, model, AccuracyGoal(min_sqnr_db=goal))
+    except GateError as error:
+        return [subject.name, "", _pair(before), f"{goal:.1f}", error.message, *[""] * 4]
+    reached, after = found.report.goal, (_worst(found.report.accuracy), referee.judge(model).worst)
+    assert reached is not None
+    return [
+        subject.name,
+        str(reached.layers),
+        _pair(before),
+        f"{goal:.1f}",
+        str(len(reached.left)),
+        f"{reached.float_share:.0%}",
+        _pair(after),
+        f"{(found.seconds - default.seconds) / plain:.0f}",
+        str(reached.runs),
+    ]
+
+
+def _quantized(subject: Subject, output: Path, goal: AccuracyGoal | None) -> Timed:
+    shapes = parse_shapes(subject.input_shapes.split(), "--input-shapes") if subject.input_shapes else {}
+    options = QuantizeOptions(recipe=Recipe(input_shapes=shapes), goal=goal)
+    start = time.perf_counter()
+    report = quantize_model(subject.path, subject.calibration, output, options)
+    return Timed(report, time.perf_counter() - start)
+
+
+def _plain_seconds(subject: Subject) -> float:
+    session = onnxruntime.InferenceSession(subject.path, providers=["CPUExecutionProvider"])
+    feeds = open_feeds(load_model(subject.path), FileData(path=subject.calibration, samples=subject.samples))
+    samples = [dict(sample) for sample in feeds]
+    session.run(None, samples[0])
+    start = time.perf_counter()
+    for sample in samples:
+        session.run(None, sample)
+    return time.perf_counter() - start
+
+
+def _worst(accuracy: Accuracy | None) -> float:
+    assert accuracy is not None
+    return min((each.sqnr_db for each in accuracy.outputs if each.sqnr_db is not None), default=math.inf)
+
+
+def _pair(found: tuple[float, float]) -> str:
+    return f"{found[0]:.1f}, {found[1]:.1f}"
+
+
+if __name__ == "__main__":
+    main()
