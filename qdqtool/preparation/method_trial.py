@@ -16,7 +16,6 @@ SQNR of each sample is that of the usual ones.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -49,6 +48,9 @@ MIN_SAMPLES, MAX_SAMPLES = 8, 32
 
 ENOUGH_VALUES = 1 << 24
 """Values of activations in all samples that suffice: larger models run fewer samples, down to the smaller bound."""
+
+EARLY, HOPELESS_DB = 2, 1.5
+"""A method that is so much worse than the best one on this many samples of each fold is not run on the others."""
 
 LEAST_GAIN_DB = 0.2
 """By how much the outputs must be nearer to those of the float model than with ``auto``."""
@@ -159,15 +161,24 @@ _RECORD = CalibrationRecord(
 
 
 def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> MethodTrial | None:
+    # Methods often agree: auto is mse or max for every tensor of many models.
+    keys = {method: tuple(_scales(fold.settings[method]) for fold in folds) for method in calibrators.names()}
     noise: dict[tuple[bytes, ...], OutputNoise] = {}
-    by_method: dict[str, OutputNoise] = {}
-    for method in calibrators.names():
-        # Methods often agree: auto is mse or max for every tensor of many models.
-        key = tuple(_scales(fold.settings[method]) for fold in folds)
+    for method, key in keys.items():
         if key not in noise:
-            noise[key] = OutputNoise.joined(session.noise(fold.settings[method], fold.judges) for fold in folds)
-        by_method[method] = noise[key]
-    return _decided(by_method)
+            noise[key] = _noise(session, folds, method, slice(None, EARLY))
+    reference = noise[keys[calibrators.DEFAULT]]
+    gains = {key: reference.gain_db(found) for key, found in noise.items()}
+    hopeful = {key for key, gain in gains.items() if gain >= max(gains.values()) - HOPELESS_DB}
+    for method, key in keys.items():
+        if key in hopeful | {keys[calibrators.DEFAULT]} and noise[key].samples == reference.samples:
+            noise[key] = OutputNoise.joined([noise[key], _noise(session, folds, method, slice(EARLY, None))])
+    return _decided({method: noise[key] for method, key in keys.items()})
+
+
+def _noise(session: MaskedRuns, folds: Sequence[_Fold], method: str, part: slice) -> OutputNoise:
+    """Return the noise with the scales of a method, on a part of the judges of each fold."""
+    return OutputNoise.joined(session.noise(fold.settings[method], fold.judges[part]) for fold in folds)
 
 
 def _scales(setting: Setting) -> bytes:
@@ -179,8 +190,7 @@ def _decided(noise: Mapping[str, OutputNoise]) -> MethodTrial | None:
     reference = noise[calibrators.DEFAULT]
     if not reference.samples:
         return None
-    gain = partial(OutputNoise.gain_db, reference)
-    gains = {method: round(gain(found), 2) for method, found in noise.items()}
+    gains = {method: round(reference.first(found.samples).gain_db(found), 2) for method, found in noise.items()}
     best = max(gains, key=lambda method: gains[method])
     chosen = best if gains[best] >= LEAST_GAIN_DB else calibrators.DEFAULT
     return MethodTrial(method=chosen, samples=reference.samples, gains_db=gains)

@@ -33,6 +33,10 @@ class OutputNoise:
         known = list(parts)
         return cls(np.concatenate([each.signal for each in known]), np.concatenate([each.noise for each in known]))
 
+    def first(self, count: int) -> "OutputNoise":
+        """Return the noise on the first samples."""
+        return OutputNoise(self.signal[:count], self.noise[:count])
+
     @property
     def samples(self) -> int:
         """The number of samples."""

@@ -36,7 +36,7 @@ def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = 
         console.print(_output_line(output))
     print_rest(len(accuracy.outputs), SHOWN, console)
     if accuracy.worst:
-        console.print("tensors that lose most by their own pair")
+        console.print("largest errors of a pair on its own tensor, which need not reach the outputs")
     for tensor in accuracy.worst:
         scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
         console.print(Text(f"  {tensor.kind:<10} {escape(tensor.tensor)}{scope}: {tensor.sqnr_db:.1f} dB"))

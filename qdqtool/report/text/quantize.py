@@ -1,5 +1,6 @@
 """The quantize report for a terminal."""
 
+import shlex
 from collections import Counter
 
 from rich.console import Console
@@ -25,6 +26,9 @@ from qdqtool.report.text._pairs import print_counts, print_files, print_opset, p
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.wording import plural
 
+FAIR_DB = 30.0
+"""Where an output keeps less than this, the report tells how to find the layers that cost most."""
+
 
 def render(report: QuantizeReport, console: Console) -> None:
     """Print the result (files, accuracy, verdict), then how it came about, then what was not quantized."""
@@ -36,6 +40,8 @@ def render(report: QuantizeReport, console: Console) -> None:
         print_accuracy(report.accuracy, console, "model as given" if report.existing == "keep" else "float model")
     if report.goal is not None:
         print_goal(report.goal, console)
+    else:
+        _print_way_to_better(report, console)
     _print_verdict(report, console)
     if report.calibration is not None:
         console.print()
@@ -66,6 +72,20 @@ def _print_files(report: QuantizeReport, console: Console) -> None:
     if report.codes_not_in_plan:
         lost = plural(report.codes_not_in_plan, "weight")
         console.print(f"the plan keeps the scales of {lost} but not the codes that data chose", style="yellow")
+
+
+def _print_way_to_better(report: QuantizeReport, console: Console) -> None:
+    """Print how to find the layers that cost most, where an output keeps little."""
+    used, outputs = report.calibration, () if report.accuracy is None else report.accuracy.outputs
+    if used is None or used.random or not any(each.sqnr_db is not None and each.sqnr_db < FAIR_DB for each in outputs):
+        return
+    data = "DATA" if used.from_file or used.given is not None else used.source
+    words = ["qdqtool", "sensitivity", report.model, "--calib-data", data]
+    told = escape(" ".join(shlex.quote(word) for word in words))
+    console.print(
+        f"which layers cost that: `{told}`, with the same options; `--min-sqnr DB` leaves the fewest in float",
+        soft_wrap=True,
+    )
 
 
 def _print_calibration(used: CalibrationUsed, console: Console) -> None:
