@@ -44,16 +44,20 @@ from qdqtool.sensitivity.output_noise import OutputNoise
 from qdqtool.transforms.taps import tensor_key
 
 MIN_SAMPLES, MAX_SAMPLES = 8, 32
-"""Bounds of the number of samples that are run. With fewer samples than the smaller one no method is tried."""
+"""With fewer samples than this no method is tried, and with more, no more than this are run."""
+
+MIN_SAMPLES_IF_LARGE = 4
+"""Smallest number of samples that are run of a model with many values."""
 
 ENOUGH_VALUES = 1 << 24
 """Values of activations in all samples that suffice: larger models run fewer samples, down to the smaller bound."""
 
-EARLY, HOPELESS_DB = 2, 1.5
-"""A method that is so much worse than the best one on this many samples of each fold is not run on the others."""
+EARLY, HOPELESS_DB = 4, 1.5
+"""A method that is so much worse than the best one on one sample in this many is not run on the others."""
 
-LEAST_GAIN_DB = 0.2
-"""By how much the outputs must be nearer to those of the float model than with ``auto``."""
+LEAST_GAIN_DB, LEAST_GAIN_OF_FEW_DB = 0.2, 0.5
+"""By how much the outputs must be nearer to those of the float model than with ``auto``; and where fewer than
+:data:`MIN_SAMPLES` are run."""
 
 
 def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRuns) -> MethodTrial | None:
@@ -78,7 +82,7 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
     try:
         # Where no step prepares the model, nothing was run yet.
         runs.first(prepared.model, feeds, 1)
-        count = min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES), MAX_SAMPLES, len(feeds))
+        count = min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES_IF_LARGE), MAX_SAMPLES, len(feeds))
         few = feeds.first(count)
         ranges = _ranges_of_folds(few, index, recipe, runs)
         plan = RangePlanner(recipe, _merged(ranges)).plan(index).plan
@@ -163,16 +167,17 @@ _RECORD = CalibrationRecord(
 def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> MethodTrial | None:
     # Methods often agree: auto is mse or max for every tensor of many models.
     keys = {method: tuple(_scales(fold.settings[method]) for fold in folds) for method in calibrators.names()}
+    early = max(len(folds[0].judges) * FOLDS // EARLY, 1)
     noise: dict[tuple[bytes, ...], OutputNoise] = {}
     for method, key in keys.items():
         if key not in noise:
-            noise[key] = _noise(session, folds, method, slice(None, EARLY))
+            noise[key] = _noise(session, folds, method, slice(None, early))
     reference = noise[keys[calibrators.DEFAULT]]
     gains = {key: reference.gain_db(found) for key, found in noise.items()}
     hopeful = {key for key, gain in gains.items() if gain >= max(gains.values()) - HOPELESS_DB}
     for method, key in keys.items():
         if key in hopeful | {keys[calibrators.DEFAULT]} and noise[key].samples == reference.samples:
-            noise[key] = OutputNoise.joined([noise[key], _noise(session, folds, method, slice(EARLY, None))])
+            noise[key] = OutputNoise.joined([noise[key], _noise(session, folds, method, slice(early, None))])
     return _decided({method: noise[key] for method, key in keys.items()})
 
 
@@ -192,5 +197,6 @@ def _decided(noise: Mapping[str, OutputNoise]) -> MethodTrial | None:
         return None
     gains = {method: round(reference.first(found.samples).gain_db(found), 2) for method, found in noise.items()}
     best = max(gains, key=lambda method: gains[method])
-    chosen = best if gains[best] >= LEAST_GAIN_DB else calibrators.DEFAULT
+    least = LEAST_GAIN_DB if reference.samples >= MIN_SAMPLES else LEAST_GAIN_OF_FEW_DB
+    chosen = best if gains[best] >= least else calibrators.DEFAULT
     return MethodTrial(method=chosen, samples=reference.samples, gains_db=gains)
