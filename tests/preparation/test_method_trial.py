@@ -32,6 +32,7 @@ from qdqtool.preparation.calibration import calibrate_model, runs_for
 from qdqtool.preparation.method_trial import LEAST_GAIN_DB, MIN_SAMPLES, try_methods
 from qdqtool.preparation.prepare import Prepared
 from qdqtool.ranges import calibrators
+from qdqtool.ranges.calibration_run import CalibrationScope
 from qdqtool.ranges.file import read_ranges
 from qdqtool.ranges.method_choice import METHOD_CHOICE, MethodTrial
 from qdqtool.ranges.shard import Shard
@@ -40,6 +41,9 @@ from qdqtool.report import json as as_json
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 SAMPLES = 32
 """Two chunks, so that two shards have one each."""
+
+CHOOSING = 26
+"""Of these the rest is held back."""
 
 
 def peaks() -> tuple[onnx.ModelProto, np.ndarray]:
@@ -89,6 +93,7 @@ def plain() -> tuple[onnx.ModelProto, np.ndarray]:
     return make_model(nodes, {"x": ("N", 16, 16)}, {"y": ("N", 16, 16)}, weights), x
 
 
+ALL_CHOOSE = CalibrationScope(hold_back=False)
 NETWORKS = {"peaks": peaks, "unread": unread, "plain": plain}
 
 
@@ -99,11 +104,11 @@ def written(folder: Path, name: str, samples: int = SAMPLES) -> tuple[Path, Path
     return folder / "m.onnx", folder / "d.npz"
 
 
-def tried(folder: Path, name: str, samples: int = SAMPLES, **recipe: object) -> MethodTrial | None:
+def tried(folder: Path, name: str, samples: int = SAMPLES, scope: CalibrationScope | None = None) -> MethodTrial | None:
     model, data = written(folder, name, samples)
-    asked = Recipe(**{"preparation": AS_IT_IS, **recipe})
+    asked = Recipe(preparation=AS_IT_IS)
     with runs_for(asked) as runs:
-        return calibrate_model(Model(onnx.load(model)), data, asked, runs).method_trial
+        return calibrate_model(Model(onnx.load(model)), data, asked, runs, scope=scope).method_trial
 
 
 def quantize(model: Path, source: object, output: Path, **recipe: object) -> QuantizeReport:
@@ -151,7 +156,7 @@ def test_the_method_that_the_outputs_gain_by_is_chosen(name, chosen, correct, tm
     model, data = written(tmp_path, name)
     recipe = Recipe(preparation=replace(AS_IT_IS, bias_correction=correct))
     with runs_for(recipe) as runs:
-        done = calibrate_model(Model(onnx.load(model)), data, recipe, runs)
+        done = calibrate_model(Model(onnx.load(model)), data, recipe, runs, scope=ALL_CHOOSE)
     trial = done.method_trial
     assert trial is not None
     assert (trial.method, trial.samples) == (chosen, SAMPLES)
@@ -163,9 +168,10 @@ def test_the_method_that_the_outputs_gain_by_is_chosen(name, chosen, correct, tm
     assert (max(expected.values()) > LEAST_GAIN_DB) == (chosen != "auto")
 
 
-def test_few_samples_choose_nothing(tmp_path):
-    assert tried(tmp_path, "peaks", MIN_SAMPLES - 1) is None
-    found = tried(tmp_path, "peaks", MIN_SAMPLES)
+@pytest.mark.parametrize(("held", "scope"), [(0, ALL_CHOOSE), (4, None)])
+def test_few_samples_choose_nothing(held, scope, tmp_path):
+    assert tried(tmp_path, "peaks", held + MIN_SAMPLES - 1, scope) is None
+    found = tried(tmp_path, "peaks", held + MIN_SAMPLES, scope)
     assert found is not None
     assert found.samples == MIN_SAMPLES
 
@@ -298,7 +304,7 @@ def test_reports_have_the_choice_and_the_gains(made, tmp_path):
         assert each["chosen"] == each["method_trial"]["method"] == "max"
         assert each["method_trial"]["gains_db"]["auto"] == 0
         assert each["method_trial"]["gains_db"]["max"] > 5
-        assert each["method_trial"]["samples"] == SAMPLES
+        assert each["method_trial"]["samples"] == CHOOSING
 
 
 def _branch(name: str, weight: np.ndarray) -> onnx.GraphProto:
