@@ -24,8 +24,8 @@ class MethodTrial:
     Attributes:
         method: The method that was chosen.
         samples: Number of samples on which outputs were compared. None of them chose the scales that it judged.
-        gains_db: By how much the outputs are nearer to those of the float model than with ``auto``, in dB, by method;
-            as many as were tried.
+        gains_db: By how much the outputs are nearer to those of the float model than with ``auto``, in dB, by method.
+            What is far worse on a quarter of the samples is judged by these alone.
     """
 
     method: str

@@ -163,8 +163,12 @@ def test_the_method_that_the_outputs_gain_by_is_chosen(name, chosen, correct, tm
     assert bool(done.prepared.means) == correct
     expected = gains_by_hand(tmp_path, name, done.prepared.means)
     assert trial.gains_db.keys() == expected.keys() == set(calibrators.names())
+    best = max(expected.values())
+    run = {method: gain for method, gain in expected.items() if gain >= best - 1.5 or method == "auto"}
     # Rounded to 0.01 dB; kernels that sum in another order move a value of the noise by one code here and there.
-    assert trial.gains_db == pytest.approx(expected, abs=0.02)
+    assert {method: trial.gains_db[method] for method in run} == pytest.approx(run, abs=0.02)
+    # What is far worse on a quarter of the samples is judged by these alone.
+    assert all(trial.gains_db[method] < best - 1 for method in expected.keys() - run.keys())
     assert (max(expected.values()) > LEAST_GAIN_DB) == (chosen != "auto")
 
 
