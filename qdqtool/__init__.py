@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from qdqtool.jobs.merge import MergeReport, merge_to_file
     from qdqtool.jobs.normalize import normalize_model
     from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+    from qdqtool.jobs.quantize_goal import AccuracyGoal
     from qdqtool.jobs.quantize_report import QuantizeReport
+    from qdqtool.jobs.sensitivity import SensitivityReport, measure_sensitivity
     from qdqtool.jobs.strip import StripReport, strip_model
     from qdqtool.jobs.validate import validate_model
     from qdqtool.linting.policy import Policy
@@ -90,7 +92,9 @@ _HOMES = {
     "qdqtool.jobs.merge": ("MergeReport", "merge_to_file"),
     "qdqtool.jobs.normalize": ("normalize_model",),
     "qdqtool.jobs.quantize": ("QuantizeOptions", "quantize_model"),
+    "qdqtool.jobs.quantize_goal": ("AccuracyGoal",),
     "qdqtool.jobs.quantize_report": ("QuantizeReport",),
+    "qdqtool.jobs.sensitivity": ("SensitivityReport", "measure_sensitivity"),
     "qdqtool.jobs.strip": ("StripReport", "strip_model"),
     "qdqtool.jobs.validate": ("validate_model",),
     "qdqtool.linting.policy": ("Policy",),
@@ -113,6 +117,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AccuracyGoal",
     "BuildOptions",
     "CachedRanges",
     "CalibrateReport",
@@ -149,6 +154,7 @@ __all__ = [
     "Recipe",
     "ScaleRule",
     "Selection",
+    "SensitivityReport",
     "ShapeOptions",
     "ShapeValues",
     "Shard",
@@ -171,6 +177,7 @@ __all__ = [
     "inspect_model",
     "interop",
     "load_model",
+    "measure_sensitivity",
     "merge_ranges",
     "merge_to_file",
     "normalize_model",

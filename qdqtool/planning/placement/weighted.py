@@ -45,13 +45,18 @@ def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -
     Three cases keep their claims: grouped convolutions, which have kernels of their own; a model of only tiny layers,
     which is made for experiments; and operators that the user named.
     """
-    claimed = (node for node, decision in decisions.items() if isinstance(decision, tuple))
-    known = {node: sides for node in claimed if (sides := _channels(node, context)) is not None}
+    counted = (node for node, decision in decisions.items() if _counts(decision))
+    known = {node: sides for node in counted if (sides := _channels(node, context)) is not None}
     tiny = {node: sides for node, sides in known.items() if (product := ops.product(node)) and not product.gains(sides)}
     for node, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
-        if not context.selection.asks_for(node):
+        if isinstance(decisions[node], tuple) and not context.selection.asks_for(node):
             channels = f"it has {inner} input and {outer} output channels"
             decisions[node] = on_request("few-channels", f"{channels}, and no kernel gains below {LEAST_CHANNELS}")
+
+
+def _counts(decision: Decision) -> bool:
+    """Return whether a layer is quantized or left out by name: leaving large layers out quantizes no tiny one."""
+    return decision.code in {"accuracy", "excluded"} if isinstance(decision, Reason) else decision is not None
 
 
 def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | None:
@@ -59,8 +64,7 @@ def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | No
     if product is None:
         return None
     weight = node.input(product.weight_input)
-    assert weight is not None
-    shape = context.shape(weight) if context.is_constant(weight) else None
+    shape = context.shape(weight) if weight is not None and context.is_constant(weight) else None
     return product.channels(node, shape) if shape is not None else None
 
 

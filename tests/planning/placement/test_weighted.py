@@ -154,6 +154,23 @@ def test_a_tiny_layer_stays_float_beside_larger_ones_and_what_has_no_weight_does
     assert found == {"x", "w", "a", "t"} | ({"image"} if pool else set())
 
 
+@pytest.mark.parametrize(
+    "selection",
+    [
+        Selection(nodes_to_exclude=("a.MatMul", "c.MatMul")),
+        Selection(float_nodes=frozenset({((), ("a",)), ((), ("c",))})),
+    ],
+)
+def test_a_tiny_layer_stays_float_where_the_larger_ones_are_left_out(selection):
+    assert proposal(tiny(), selection).slots == ()
+    # A model of tiny layers alone: the others are quantized all the same.
+    assert {each.slot.tensor for each in proposal(tiny(second=8), selection).slots} == {"a", "v"}
+
+
+def test_a_large_layer_without_a_weight_can_be_left_out():
+    assert reasons(product("MatMul", "x", ""), nodes_to_exclude=("y",))["y.MatMul"][0] == "excluded"
+
+
 def test_a_model_of_tiny_layers_is_quantized():
     assert set(pairs(tiny(second=8))) == {"x", "w", "a", "v", "t"}
 
