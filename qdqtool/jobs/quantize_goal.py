@@ -126,14 +126,14 @@ def _worst(accuracy: Accuracy | None) -> float | None:
 def _missed(layers: LayerRuns, search: FloatSearch, goal_db: float, worst: tuple[float, float | None]) -> GateError:
     quantized = [step for step in search.steps if len(step.units) < len(search.units)]
     best = max(quantized, key=lambda step: step.worst_db)
-    weights, activations = (layers.worst_db(layers.of_kind(constants=each)) for each in (False, True))
+    weights, activations = (layers.worst_db(layers.of_kind(constants=each)) or math.inf for each in (False, True))
     kind = "weights" if weights < activations else "activations"
+    both = f": {weights:.1f} dB with weights alone quantized, {activations:.1f} dB with activations alone"
     kept = best.worst_db if worst[1] is None else min(best.worst_db, worst[1] if best.units else best.worst_db)
     return GateError(
         f"no quantized model was found whose outputs all keep {goal_db:.4g} dB: {worst[0]:.1f} dB with every layer "
         f"quantized; the search came to {best.worst_db:.1f} dB with {len(best.units)} of {len(search.units)} layers "
-        f"in float. The {kind} limit it: {weights:.1f} dB with weights alone quantized, {activations:.1f} dB with "
-        "activations alone",
+        f"in float. The {kind} limit it{both if math.isfinite(weights + activations) else ''}",
         hint=f"`--min-sqnr {math.floor(max(kept, worst[0]))}`; or more calibration data, or a mode with other codes: "
         "`--quantize-mode fp8`",
     )

@@ -85,7 +85,7 @@ class SensitivityReport:
         runs: How often one sample was run.
         outputs: Every float output with all layers quantized.
         weights_only_db: SQNR of the worst output with the weights of all layers quantized, and no activation.
-        activations_only_db: The same with all activations quantized, and no weight.
+        activations_only_db: The same with all activations quantized, and no weight; None where nothing is lost so.
         nodes: The layers, the one with the largest share of the noise first.
     """
 
@@ -95,8 +95,8 @@ class SensitivityReport:
     samples: int
     runs: int
     outputs: tuple[OutputEffect, ...]
-    weights_only_db: float
-    activations_only_db: float
+    weights_only_db: float | None
+    activations_only_db: float | None
     nodes: tuple[NodeEffect, ...] = field(default_factory=tuple)
 
 
@@ -144,8 +144,8 @@ def measure_sensitivity(
             mode=recipe.quantize_mode,
             target=recipe.target,
             samples=len(layers.runs.samples),
-            weights_only_db=round(layers.worst_db(layers.of_kind(constants=False)), 4),
-            activations_only_db=round(layers.worst_db(layers.of_kind(constants=True)), 4),
+            weights_only_db=_rounded(layers.worst_db(layers.of_kind(constants=False))),
+            activations_only_db=_rounded(layers.worst_db(layers.of_kind(constants=True))),
             outputs=_outputs(whole),
             nodes=tuple(
                 _node(effect, noise[effect.unit], shares[effect.unit], excluding_patterns([effect.unit], index))

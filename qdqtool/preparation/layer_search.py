@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from qdqtool.data import Feeds
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
@@ -84,10 +86,10 @@ class LayerRuns:
         few = min(FEW, len(self.runs.samples))
         return FloatSearch(self.units, self.shares, self.masked, self.runs, few, limit)
 
-    def worst_db(self, setting: Setting) -> float:
-        """Return the SQNR of the worst output with some pairs switched, in dB."""
+    def worst_db(self, setting: Setting) -> float | None:
+        """Return the SQNR of the worst output with some pairs switched, in dB; None where no output has noise."""
         found: Array = self.runs.noise(setting).sqnr_db()
-        return float(found.min())
+        return float(found.min()) if np.isfinite(found.min(initial=np.inf)) else None
 
     def of_kind(self, *, constants: bool) -> Setting:
         """Return the setting with the pairs of weights, or those of activations, switched off."""

@@ -33,7 +33,8 @@ def render(report: SensitivityReport, console: Console) -> None:
         worst = min(known, key=lambda output: output.sqnr_db or 0.0)
         console.print(f"worst output with all quantized: {escape(worst.name)}, {worst.sqnr_db:.1f} dB")
         weights, activations = report.weights_only_db, report.activations_only_db
-        console.print(f"weights alone: {weights:.1f} dB; activations alone: {activations:.1f} dB")
+        if weights is not None and activations is not None:
+            console.print(f"weights alone: {weights:.1f} dB; activations alone: {activations:.1f} dB")
     _print_table(report.nodes[: limit(console, SHOWN)], console)
     print_rest(len(report.nodes), SHOWN, console)
     _print_hint(report, console)
