@@ -14,8 +14,9 @@ import numpy as np
 
 from qdqtool.numerics.dtypes import Array
 from qdqtool.sensitivity.effects import float_setting, only_setting
-from qdqtool.sensitivity.masked_model import MaskedModel
+from qdqtool.sensitivity.masked_model import MaskedModel, Setting
 from qdqtool.sensitivity.masked_runs import MaskedRuns
+from qdqtool.sensitivity.noise_file import NoiseCache, alone_key, float_key
 from qdqtool.sensitivity.output_noise import OutputNoise
 from qdqtool.sensitivity.units import Unit
 
@@ -64,6 +65,9 @@ class FloatSearch:
         few: How many of the samples, from the first, measure the effect of each unit alone.
         limit: How many runs of a sample the search may take.
         steps: The states so far.
+        cache: What was measured before, and is not measured again.
+        spent: How many runs of a sample the search took, those included that the cache saved: with it or without, the
+            search ends at the same state.
     """
 
     units: Sequence[Unit]
@@ -73,8 +77,10 @@ class FloatSearch:
     few: int
     limit: int
     steps: list[Step] = field(default_factory=list)
+    cache: NoiseCache = field(default_factory=dict)
+    spent: int = 0
+    _asked: set[str] = field(default_factory=set)
     _alone: dict[Unit, Array] = field(default_factory=dict)
-    _known: dict[frozenset[Unit], OutputNoise] = field(default_factory=dict)
 
     def reach(self, goal_db: float, heard: Heard = lambda _: None) -> Step:
         """Return the cheapest state that was found in which every output keeps ``goal_db``; else the best state.
@@ -90,7 +96,7 @@ class FloatSearch:
         state = self._state(chosen, goal_db)
         if not self.steps:
             self.steps.append(state)
-        while state.shortfall_db > 0 and self.runs.runs < self.limit:
+        while state.shortfall_db > 0 and self.spent < self.limit:
             following = self._next(state, goal_db)
             if following is None:
                 break
@@ -108,7 +114,7 @@ class FloatSearch:
         Raises:
             RunError: A node fails on a sample.
         """
-        while self.runs.runs < self.limit and len(self.steps[-1].units if self.steps else ()) < len(self.units):
+        while self.spent < self.limit and len(self.steps[-1].units if self.steps else ()) < len(self.units):
             goal_db += CURVE_STEP_DB
             step = self.reach(goal_db)
             if step.shortfall_db > 0 or step.share > MOST_IN_FLOAT:
@@ -116,10 +122,19 @@ class FloatSearch:
 
     def noise(self, units: Iterable[Unit]) -> OutputNoise:
         """Return the noise of the outputs with some units in float."""
-        key = frozenset(units)
-        if key not in self._known:
-            self._known[key] = self.runs.noise(float_setting([unit for unit in self.units if unit in key]))
-        return self._known[key]
+        kept = set(units)
+        numbers = [number for number, unit in enumerate(self.units) if unit in kept]
+        setting = float_setting([self.units[number] for number in numbers])
+        return self._measured(float_key(numbers), setting, len(self.runs.samples))
+
+    def _measured(self, key: str, setting: Setting, count: int) -> OutputNoise:
+        found = self.cache.get(key)
+        if key not in self._asked:
+            self._asked.add(key)
+            self.spent += count
+        if found is None or found.samples < count:
+            found = self.cache[key] = self.runs.noise(setting, range(count))
+        return found.first(count)
 
     def _state(self, units: Iterable[Unit], goal_db: float) -> Step:
         kept = set(units)
@@ -136,7 +151,7 @@ class FloatSearch:
         order = sorted(left, key=lambda unit: -gains[unit] / costs[unit])
         # Predictions may be wrong for the first ones; further on none is left to try.
         for start in range(0, len(order), TRIED):
-            if start and self.runs.runs >= self.limit:
+            if start and self.spent >= self.limit:
                 break
             batch = order[start : start + TRIED]
             sets = dict.fromkeys([(unit,) for unit in batch[: TRIED // 2]] + [tuple(batch[:2]), tuple(batch)])
@@ -149,9 +164,9 @@ class FloatSearch:
     def _predicted_gains(self, state: Step, left: Sequence[Unit], goal_db: float) -> Mapping[Unit, float]:
         """Return by how much the shortfall is expected to fall with each of these units in float."""
         if not self._alone:
-            few = range(self.few)
-            made = {unit: self.runs.noise(only_setting(unit, self.masked), few) for unit in self.units}
-            self._alone = {unit: found.noise.sum(axis=0) for unit, found in made.items()}
+            for number, unit in enumerate(self.units):
+                found = self._measured(alone_key(number), only_setting(unit, self.masked), self.few)
+                self._alone[unit] = found.noise.sum(axis=0)
         current, whole = self.noise(state.units), np.sum([self._alone[unit] for unit in left], axis=0)
         noise, signal = current.noise.sum(axis=0), current.signal.sum(axis=0)
         gains = {}
