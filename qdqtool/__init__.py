@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
     from qdqtool.jobs.quantize_goal import AccuracyGoal
     from qdqtool.jobs.quantize_report import QuantizeReport
-    from qdqtool.jobs.sensitivity import SensitivityReport, measure_sensitivity
+    from qdqtool.jobs.sensitivity import measure_sensitivity
+    from qdqtool.jobs.sensitivity_report import SensitivityReport
     from qdqtool.jobs.strip import StripReport, strip_model
     from qdqtool.jobs.validate import validate_model
     from qdqtool.linting.policy import Policy
@@ -94,7 +95,8 @@ _HOMES = {
     "qdqtool.jobs.quantize": ("QuantizeOptions", "quantize_model"),
     "qdqtool.jobs.quantize_goal": ("AccuracyGoal",),
     "qdqtool.jobs.quantize_report": ("QuantizeReport",),
-    "qdqtool.jobs.sensitivity": ("SensitivityReport", "measure_sensitivity"),
+    "qdqtool.jobs.sensitivity": ("measure_sensitivity",),
+    "qdqtool.jobs.sensitivity_report": ("SensitivityReport",),
     "qdqtool.jobs.strip": ("StripReport", "strip_model"),
     "qdqtool.jobs.validate": ("validate_model",),
     "qdqtool.linting.policy": ("Policy",),

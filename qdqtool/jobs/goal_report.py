@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from qdqtool.preparation.layer_search import LayerRuns, nodes_of
@@ -32,13 +33,13 @@ class CurvePoint:
     Attributes:
         layers_in_float: How many layers are in float.
         quantized_share: The share of the cost that is quantized.
-        worst_sqnr_db: SQNR of the worst output on the samples of the search.
+        worst_sqnr_db: SQNR of the worst output on the samples of the search; None where no output has noise.
         nodes: Labels of the nodes in float.
     """
 
     layers_in_float: int
     quantized_share: float
-    worst_sqnr_db: float
+    worst_sqnr_db: float | None
     nodes: tuple[str, ...]
 
 
@@ -111,18 +112,21 @@ def goal_report(
 
 
 def curve_of(search: FloatSearch) -> tuple[CurvePoint, ...]:
-    """Return the states that a search came by, less those that another one beats in both respects."""
-    best = [
-        step
-        for step in search.steps
-        if not any(other.worst_db > step.worst_db and other.share <= step.share for other in search.steps)
-    ]
+    """Return the states that a search came by, without those that another one equals or beats in both respects.
+
+    The float model itself is none of them.
+    """
+    curve: list[Step] = []
+    for step in sorted(search.steps, key=lambda each: (each.share, -each.worst_db)):
+        is_quantized = len(step.units) < len(search.units)
+        if is_quantized and (not curve or step.worst_db > curve[-1].worst_db):
+            curve.append(step)
     return tuple(
         CurvePoint(
             layers_in_float=len(step.units),
             quantized_share=round(1 - step.share, 4),
-            worst_sqnr_db=round(step.worst_db, 2),
+            worst_sqnr_db=None if step.worst_db == math.inf else round(step.worst_db, 2),
             nodes=tuple(node.label for node in nodes_of(step.units)),
         )
-        for step in sorted({step.units: step for step in best}.values(), key=lambda each: each.share)
+        for step in curve
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from qdqtool import ops
 from qdqtool.findings import Finding
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
@@ -13,7 +14,7 @@ from qdqtool.graph.scope import display
 from qdqtool.jobs.quantize_accuracy import Measured, measure_cost
 from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
 from qdqtool.jobs.validate import require_valid
-from qdqtool.plan import QuantPlan, Slot
+from qdqtool.plan import QuantPlan, Slot, UseRef
 from qdqtool.planning.placement import FOR_ACCURACY, SkippedNode
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.planners import PlanData, planner_for
@@ -97,7 +98,13 @@ def _with_float(recipe: Recipe, left: frozenset[tuple[tuple[str, ...], tuple[str
 
 def _without(planned: Planned, index: ModelIndex, left: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]) -> Planned:
     """Return a plan of weights without the pairs that only these nodes read."""
-    slots = ((placement, _kept(placement.slot, left)) for placement in planned.plan)
+    nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
+
+    def is_left(use: UseRef) -> bool:
+        # A weight may reach its product through a Transpose.
+        return any((node.scope.path, node.key) in left for node in ops.computing_nodes(nodes[use.scope, use.node]))
+
+    slots = ((placement, _kept(placement.slot, is_left)) for placement in planned.plan)
     plan = QuantPlan(tuple(replace(placement, slot=slot) for placement, slot in slots if slot is not None))
     skipped = tuple(
         SkippedNode(node.label, node.op_type, display(node.scope.path), FOR_ACCURACY)
@@ -107,8 +114,8 @@ def _without(planned: Planned, index: ModelIndex, left: frozenset[tuple[tuple[st
     return replace(planned, plan=plan, skipped=planned.skipped + skipped)
 
 
-def _kept(slot: Slot, left: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]) -> Slot | None:
+def _kept(slot: Slot, is_left: Callable[[UseRef], bool]) -> Slot | None:
     if slot.uses is None:
         return slot
-    uses = tuple(use for use in slot.uses if (use.scope, use.node) not in left)
+    uses = tuple(use for use in slot.uses if not is_left(use))
     return replace(slot, uses=uses) if uses else None

@@ -15,7 +15,8 @@ from qdqtool.graph.model import Model
 from qdqtool.jobs.goal_report import CurvePoint, GoalReport, curve_of, goal_report
 from qdqtool.jobs.quantize_attempt import Attempt, Attempts
 from qdqtool.preparation.layer_search import LayerRuns, nodes_of
-from qdqtool.sensitivity.search import FloatSearch, Step
+from qdqtool.sensitivity.output_noise import WORST_DB
+from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step
 
 ROUNDS = 5
 """How often the goal of the search is raised, where held-back samples keep less than those of the search."""
@@ -96,17 +97,27 @@ class _Found:
 
 
 def _searched(attempts: Attempts, first: Attempt, search: FloatSearch, layers: LayerRuns, goal_db: float) -> _Found:
-    target, worst = goal_db, _worst(first.measured.accuracy)
+    target, kept = goal_db, [_worst(first.measured.accuracy) or 0.0]
     for _ in range(ROUNDS):
         step = search.reach(target)
         if step.shortfall_db > 0 or len(step.units) == len(search.units):
             break
-        attempt = attempts.leaving(nodes_of(step.units), first)
-        worst = _worst(attempt.measured.accuracy)
-        if worst is None or worst >= goal_db:
-            return _Found(attempt, step, worst)
-        target = max(target, step.worst_db) + goal_db - worst + MARGIN_DB
-    raise _missed(layers, search, goal_db, (_worst(first.measured.accuracy) or 0.0, worst))
+        found = _attempted(attempts, first, step)
+        if found.worst_db is None or found.worst_db >= goal_db:
+            return found
+        kept.append(found.worst_db)
+        lacking = goal_db - found.worst_db if math.isfinite(found.worst_db) else CURVE_STEP_DB
+        target = max(target, step.worst_db) + lacking + MARGIN_DB
+    best = search.best()
+    if len(kept) == 1 and best.units:
+        # Nothing that the search saw keeps the goal: what its best state keeps tells what can be asked for.
+        kept.append(_attempted(attempts, first, best).worst_db or 0.0)
+    raise _missed(layers, best, goal_db, kept)
+
+
+def _attempted(attempts: Attempts, first: Attempt, step: Step) -> _Found:
+    attempt = attempts.leaving(nodes_of(step.units), first)
+    return _Found(attempt, step, _worst(attempt.measured.accuracy))
 
 
 def _worst(accuracy: Accuracy | None) -> float | None:
@@ -115,25 +126,31 @@ def _worst(accuracy: Accuracy | None) -> float | None:
     Raises:
         UsageError: Nothing was measured.
     """
-    if accuracy is None or accuracy.problem:
-        problem = "there is no data" if accuracy is None else accuracy.problem
-        raise UsageError(f"an accuracy is asked for and cannot be measured: {problem}")
-    if any(not output.finite for output in accuracy.outputs):
+    problem = "there is no data" if accuracy is None else accuracy.problem
+    compared = [output for output in accuracy.outputs if output.sqnr_db is not None or output.exact] if accuracy else []
+    if accuracy is not None and any(not output.finite for output in accuracy.outputs):
         return float("-inf")
-    return min((output.sqnr_db for output in accuracy.outputs if output.sqnr_db is not None), default=None)
+    if problem or not compared:
+        what = problem or "no output is a float tensor of values that can be compared"
+        raise UsageError(f"an accuracy is asked for and cannot be measured: {what}")
+    return min((output.sqnr_db for output in compared if output.sqnr_db is not None), default=None)
 
 
-def _missed(layers: LayerRuns, search: FloatSearch, goal_db: float, worst: tuple[float, float | None]) -> GateError:
-    quantized = [step for step in search.steps if len(step.units) < len(search.units)]
-    best = max(quantized, key=lambda step: step.worst_db)
-    weights, activations = (layers.worst_db(layers.of_kind(constants=each)) or math.inf for each in (False, True))
+def _missed(layers: LayerRuns, best: Step, goal_db: float, kept: list[float]) -> GateError:
+    weights, activations = (layers.worst_db(layers.of_kind(constants=each)) for each in (False, True))
     kind = "weights" if weights < activations else "activations"
-    both = f": {weights:.1f} dB with weights alone quantized, {activations:.1f} dB with activations alone"
-    kept = best.worst_db if worst[1] is None else min(best.worst_db, worst[1] if best.units else best.worst_db)
+    lower = max((value for value in kept if math.isfinite(value)), default=None)
+    hint = "more calibration data, or another `--quantize-mode`"
     return GateError(
-        f"no quantized model was found whose outputs all keep {goal_db:.4g} dB: {worst[0]:.1f} dB with every layer "
-        f"quantized; the search came to {best.worst_db:.1f} dB with {len(best.units)} of {len(search.units)} layers "
-        f"in float. The {kind} limit it{both if math.isfinite(weights + activations) else ''}",
-        hint=f"`--min-sqnr {math.floor(max(kept, worst[0]))}`; or more calibration data, or a mode with other codes: "
-        "`--quantize-mode fp8`",
+        f"no quantized model was found whose outputs all keep {goal_db:.4g} dB: {_told(kept[0])} with every layer "
+        f"quantized; the search came to {_told(best.worst_db)} with {len(best.units)} of {len(layers.units)} layers "
+        f"in float, on its own samples. The {kind} limit it: {_told(weights)} with weights alone quantized, "
+        f"{_told(activations)} with activations alone",
+        hint=hint if lower is None else f"`--min-sqnr {math.floor(lower)}`; or {hint}",
     )
+
+
+def _told(decibels: float) -> str:
+    if decibels <= -WORST_DB:
+        return "NaN or infinity"
+    return "no noise" if decibels == math.inf else f"{decibels:.1f} dB"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import math
 from pathlib import Path
 
 from qdqtool.data.feeds import Progress
@@ -13,6 +12,7 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
+from qdqtool.jobs.sensitivity_report import NodeEffect, OutputEffect, SensitivityReport
 from qdqtool.planning.existing_pairs import settle_model
 from qdqtool.planning.high_precision import ready_for
 from qdqtool.planning.planner import index_to_plan
@@ -27,85 +27,12 @@ from qdqtool.sensitivity.masked_runs import Errors
 from qdqtool.sensitivity.units import Unit, excluding_patterns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputEffect:
-    """One output against that of the float model.
-
-    Attributes:
-        name: Name of the output.
-        sqnr_db: Its SQNR in dB over all samples; None where it is undefined: no noise, or a float output of zeros.
-        cosine: Cosine of the angle between the two; None where one is zero everywhere.
-    """
-
-    name: str
-    sqnr_db: float | None
-    cosine: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEffect:
-    """What one layer does.
-
-    Attributes:
-        node: The node that gives the layer its name.
-        op_type: Its operator.
-        graph: Its scope; empty for the main graph.
-        nodes: All nodes that are quantized or stay in float together, since one kernel computes them.
-        noise_share: Its share of the noise that all layers make alone, at the output where it is largest.
-        worst_sqnr_db: SQNR of the worst output with only this layer quantized; None where no output has noise.
-        gain_db: By how much the outputs come nearer to those of the float model when only this layer stays in float.
-        cost_share: Its share of the cost of all layers: the mean of multiply-accumulates, weights and number.
-        outputs: Every float output with only this layer quantized.
-        outputs_without: Every float output with only this layer in float.
-        exclude: The options that leave it in float.
-    """
-
-    node: str
-    op_type: str
-    graph: str
-    nodes: tuple[str, ...]
-    noise_share: float
-    worst_sqnr_db: float | None
-    gain_db: float
-    cost_share: float
-    outputs: tuple[OutputEffect, ...]
-    outputs_without: tuple[OutputEffect, ...]
-    exclude: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SensitivityReport:
-    """What quantizing each layer does.
-
-    Attributes:
-        model: The input.
-        mode: Quantization mode.
-        target: What pairs were placed for.
-        samples: Number of samples that outputs were compared on.
-        runs: How often one sample was run.
-        outputs: Every float output with all layers quantized.
-        weights_only_db: SQNR of the worst output with the weights of all layers quantized, and no activation.
-        activations_only_db: The same with all activations quantized, and no weight; None where nothing is lost so.
-        nodes: The layers, the one with the largest share of the noise first.
-    """
-
-    model: str
-    mode: str
-    target: str
-    samples: int
-    runs: int
-    outputs: tuple[OutputEffect, ...]
-    weights_only_db: float | None
-    activations_only_db: float | None
-    nodes: tuple[NodeEffect, ...] = field(default_factory=tuple)
-
-
 def measure_sensitivity(
     model: str | Path | Model,
     data: str | Path | FileData | RandomData | CachedRanges,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
-    tick: Callable[[int, int], None] = lambda _, __: None,
+    tick: Progress | None = None,
 ) -> SensitivityReport:
     """Measure what each layer's quantization does to the outputs.
 
@@ -133,9 +60,9 @@ def measure_sensitivity(
             raise UsageError("there are no samples to run", hint="`--calib-data DATA` beside the ranges")
         ready = ready_for(inputs.prepared.model, recipe.high_precision).model
         index = index_to_plan(ready)
-        plan = planner_for(recipe, _plan_data(inputs)).plan(index).plan
-    with LayerRuns.of(ready, plan, inputs.prepared, inputs.choosing) as layers:
-        effects = effects_of(layers.units, layers.runs, layers.masked, tick)
+        planned = planner_for(recipe, _plan_data(inputs)).plan(index)
+    with LayerRuns.of(ready, planned.plan, inputs.prepared, inputs.choosing) as layers:
+        effects = effects_of(layers.units, layers.runs, layers.masked, tick or _nobody)
         whole = layers.runs.errors({})
         shares = dict(zip(layers.units, layers.shares, strict=True))
         noise = noise_shares(effects)
@@ -144,8 +71,9 @@ def measure_sensitivity(
             mode=recipe.quantize_mode,
             target=recipe.target,
             samples=len(layers.runs.samples),
-            weights_only_db=_rounded(layers.worst_db(layers.of_kind(constants=False))),
-            activations_only_db=_rounded(layers.worst_db(layers.of_kind(constants=True))),
+            calibration=inputs.used_for(planned),
+            weights_only_db=_finite(layers.worst_db(layers.of_kind(constants=False))),
+            activations_only_db=_finite(layers.worst_db(layers.of_kind(constants=True))),
             outputs=_outputs(whole),
             nodes=tuple(
                 _node(effect, noise[effect.unit], shares[effect.unit], excluding_patterns([effect.unit], index))
@@ -153,6 +81,10 @@ def measure_sensitivity(
             ),
             runs=layers.runs.runs,
         )
+
+
+def _nobody(_: int, __: int) -> None:
+    """Take no notice of what is done."""
 
 
 def _plan_data(inputs: PlanInputs) -> PlanData:
@@ -179,7 +111,12 @@ def _node(effect: Effect, noise: float, cost: float, patterns: tuple[str, ...]) 
 
 def _outputs(errors: Errors) -> tuple[OutputEffect, ...]:
     return tuple(
-        OutputEffect(name=name, sqnr_db=_rounded(error.sqnr_db), cosine=_rounded(error.cosine, 8))
+        OutputEffect(
+            name=name,
+            sqnr_db=_rounded(error.sqnr_db),
+            cosine=_rounded(error.cosine, 8),
+            finite=not error.nonfinite_mismatches,
+        )
         for name, error in errors.items()
         if error.elements
     )
@@ -187,3 +124,7 @@ def _outputs(errors: Errors) -> tuple[OutputEffect, ...]:
 
 def _rounded(value: float | None, digits: int = 4) -> float | None:
     return None if value is None else round(value, digits)
+
+
+def _finite(decibels: float) -> float | None:
+    return None if decibels == math.inf else round(decibels, 4)

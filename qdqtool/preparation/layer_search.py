@@ -1,11 +1,10 @@
 """Open the search for layers that stay in float, and the measurement of layers, for a model that is planned."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
-
-import numpy as np
 
 from qdqtool.data import Feeds
 from qdqtool.graph.index.model_index import ModelIndex
@@ -86,10 +85,11 @@ class LayerRuns:
         few = min(FEW, len(self.runs.samples))
         return FloatSearch(self.units, self.shares, self.masked, self.runs, few, limit)
 
-    def worst_db(self, setting: Setting) -> float | None:
-        """Return the SQNR of the worst output with some pairs switched, in dB; None where no output has noise."""
-        found: Array = self.runs.noise(setting).sqnr_db()
-        return float(found.min()) if np.isfinite(found.min(initial=np.inf)) else None
+    def worst_db(self, setting: Setting) -> float:
+        """Return the SQNR of the worst output with some pairs switched, in dB; infinite where no output has noise."""
+        noise = self.runs.noise(setting)
+        found: Array = noise.sqnr_db()[noise.signal.sum(axis=0) > 0]
+        return float(found.min(initial=math.inf))
 
     def of_kind(self, *, constants: bool) -> Setting:
         """Return the setting with the pairs of weights, or those of activations, switched off."""

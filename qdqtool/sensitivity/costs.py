@@ -34,8 +34,14 @@ def shares(costs: Sequence[Cost]) -> tuple[float, ...]:
 
     The third one stands for what any kernel costs, however small: a launch, and the change of types around it.
     """
-    macs, weights = sum(cost.macs for cost in costs) or 1, sum(cost.weights for cost in costs) or 1
-    return tuple((cost.macs / macs + cost.weights / weights + 1 / len(costs)) / 3 for cost in costs)
+    even = [1 / len(costs)] * len(costs)
+    macs, weights = _shares([cost.macs for cost in costs]), _shares([cost.weights for cost in costs])
+    return tuple(sum(each) / 3 for each in zip(macs, weights, even, strict=True))
+
+
+def _shares(sizes: Sequence[int]) -> Sequence[float]:
+    whole = sum(sizes)
+    return [size / whole if whole else 1 / len(sizes) for size in sizes]
 
 
 def _unit_cost(unit: Unit, index: ModelIndex) -> Cost:
@@ -43,22 +49,27 @@ def _unit_cost(unit: Unit, index: ModelIndex) -> Cost:
 
 
 def _macs(node: NodeView, index: ModelIndex) -> int:
-    output = node.output()
+    output, x, product = node.output(), node.input(0), ops.product(node)
     elements = _elements(output, index) if output is not None else 1
-    return elements * (_terms(node, index) if ops.product(node) is not None else 1)
+    if product is None:
+        return elements
+    weight = node.input(product.weight_input)
+    dims = _known(weight, index) if weight is not None else ()
+    layout = product.product_layout(node, dims) if dims and all(dims) else None
+    if layout is not None and product.is_convolution and layout.inputs_first and x is not None:
+        # Each element of the input meets the weights of its channel. The output of a ConvTranspose has more elements
+        # the larger its strides are, and sums fewer products for each.
+        return _elements(x, index) * (math.prod(dims) // max(layout.inputs, 1))
+    return elements * (_terms(node, product, dims) if layout is None else math.prod(dims) // max(layout.outputs, 1))
 
 
-def _terms(node: NodeView, index: ModelIndex) -> int:
-    """Return how many products are summed for one element of the output of a product."""
-    weight = node.input(1)
-    if weight is None:
-        return 1
-    product = ops.product(node)
-    dims = _known(weight, index)
-    layout = product.product_layout(node, dims) if product is not None and dims and all(dims) else None
-    if layout is not None:
-        return max(math.prod(dims) // max(layout.outputs, 1), 1)
-    return dims[-2] if len(dims) > 1 else math.prod(dims)
+def _terms(node: NodeView, product: ops.ProductOp, dims: tuple[int, ...]) -> int:
+    """Return how many products are summed for one element of the output."""
+    axis = product.reduction_axis(node, len(dims))
+    if axis is not None:
+        return dims[axis] if dims else 1
+    kept = product.weight_axis(node, len(dims))
+    return math.prod(extent for at, extent in enumerate(dims) if at != kept)
 
 
 def _weights(node: NodeView, index: ModelIndex) -> int:

@@ -31,13 +31,20 @@ class Effect:
 
 
 def noise_shares(effects: Sequence[Effect]) -> Mapping[Unit, float]:
-    """Return the share of each unit in the noise that all of them make alone, at the output where it is largest."""
+    """Return the share of each unit in the noise that all of them make alone, at the output where it is largest.
+
+    It is 1 for a unit that makes an output NaN or infinite: such elements are in no sum.
+    """
     names = list(effects[0].alone) if effects else []
     whole = {name: sum(effect.alone[name].noise for effect in effects) for name in names}
     heard = [name for name in names if whole[name] > 0]
-    return {
-        effect.unit: max((effect.alone[name].noise / whole[name] for name in heard), default=0.0) for effect in effects
-    }
+    return {effect.unit: _share(effect.alone, {name: whole[name] for name in heard}) for effect in effects}
+
+
+def _share(alone: Errors, whole: Mapping[str, float]) -> float:
+    if any(error.nonfinite_mismatches for error in alone.values()):
+        return 1.0
+    return max((alone[name].noise / noise for name, noise in whole.items()), default=0.0)
 
 
 def float_setting(units: Sequence[Unit]) -> Setting:

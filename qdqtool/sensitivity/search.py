@@ -7,6 +7,7 @@ prediction for their cost are then tried exactly, and the best of these is taken
 are not needed any more are quantized again.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ from qdqtool.sensitivity.effects import float_setting, only_setting
 from qdqtool.sensitivity.masked_model import MaskedModel, Setting
 from qdqtool.sensitivity.masked_runs import MaskedRuns
 from qdqtool.sensitivity.noise_file import NoiseCache, alone_key, float_key
-from qdqtool.sensitivity.output_noise import OutputNoise
+from qdqtool.sensitivity.output_noise import WORST_DB, OutputNoise
 from qdqtool.sensitivity.units import Unit
 
 TRIED = 4
@@ -43,7 +44,7 @@ class Step:
     Attributes:
         units: The units that are in float.
         share: Their share of the cost of all units, 0 to 1.
-        worst_db: SQNR of the worst output on the samples of the search, in dB.
+        worst_db: SQNR of the worst output on the samples of the search, in dB; infinite where no output has noise.
         shortfall_db: The sum over outputs of what they lack of the goal, in dB; 0 where the goal is reached.
     """
 
@@ -63,7 +64,7 @@ class FloatSearch:
         masked: The model with a switch at each pair.
         runs: Its session, and the samples.
         few: How many of the samples, from the first, measure the effect of each unit alone.
-        limit: How many runs of a sample the search may take.
+        limit: How many runs of a sample the search may take; the states that are compared at that moment are finished.
         steps: The states so far.
         cache: What was measured before, and is not measured again.
         spent: How many runs of a sample the search took, those included that the cache saved: with it or without, the
@@ -80,6 +81,7 @@ class FloatSearch:
     cache: NoiseCache = field(default_factory=dict)
     spent: int = 0
     _asked: set[str] = field(default_factory=set)
+    _tried: dict[frozenset[Unit], None] = field(default_factory=dict)
     _alone: dict[Unit, Array] = field(default_factory=dict)
 
     def reach(self, goal_db: float, heard: Heard = lambda _: None) -> Step:
@@ -114,8 +116,9 @@ class FloatSearch:
         Raises:
             RunError: A node fails on a sample.
         """
-        while self.spent < self.limit and len(self.steps[-1].units if self.steps else ()) < len(self.units):
-            goal_db += CURVE_STEP_DB
+        step = self.steps[-1] if self.steps else self.reach(goal_db)
+        while self.spent < self.limit and len(step.units) < len(self.units) and np.isfinite(step.worst_db):
+            goal_db = max(goal_db, step.worst_db) + CURVE_STEP_DB
             step = self.reach(goal_db)
             if step.shortfall_db > 0 or step.share > MOST_IN_FLOAT:
                 return
@@ -123,6 +126,7 @@ class FloatSearch:
     def noise(self, units: Iterable[Unit]) -> OutputNoise:
         """Return the noise of the outputs with some units in float."""
         kept = set(units)
+        self._tried.setdefault(frozenset(kept))
         numbers = [number for number, unit in enumerate(self.units) if unit in kept]
         setting = float_setting([self.units[number] for number in numbers])
         return self._measured(float_key(numbers), setting, len(self.runs.samples))
@@ -136,10 +140,15 @@ class FloatSearch:
             found = self.cache[key] = self.runs.noise(setting, range(count))
         return found.first(count)
 
+    def best(self) -> Step:
+        """Return the state with the highest SQNR of those that were run with a unit quantized; :meth:`reach` first."""
+        run = [known for known in self._tried if len(known) < len(self.units)]
+        return max((self._state(known, -math.inf) for known in run), key=lambda step: step.worst_db)
+
     def _state(self, units: Iterable[Unit], goal_db: float) -> Step:
         kept = set(units)
         sqnr = _heard(self.noise(kept))
-        share = sum(share for unit, share in zip(self.units, self.shares, strict=True) if unit in kept)
+        share = math.fsum(share for unit, share in zip(self.units, self.shares, strict=True) if unit in kept)
         ordered = tuple(unit for unit in self.units if unit in kept)
         return Step(ordered, share, float(sqnr.min(initial=np.inf)), _shortfall(sqnr, goal_db))
 
@@ -166,9 +175,9 @@ class FloatSearch:
         if not self._alone:
             for number, unit in enumerate(self.units):
                 found = self._measured(alone_key(number), only_setting(unit, self.masked), self.few)
-                self._alone[unit] = found.noise.sum(axis=0)
+                self._alone[unit] = _power(found)
         current, whole = self.noise(state.units), np.sum([self._alone[unit] for unit in left], axis=0)
-        noise, signal = current.noise.sum(axis=0), current.signal.sum(axis=0)
+        noise, signal = _power(current), current.signal.sum(axis=0)
         gains = {}
         for unit in left:
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -178,13 +187,20 @@ class FloatSearch:
 
     def _pruned(self, state: Step, goal_db: float) -> Step:
         """Quantize again what the goal does not need, the most costly first."""
+        while (fewer := self._pruned_once(state, goal_db)) is not state:
+            state = fewer
+        if self.steps and self.steps[-1].units != state.units:
+            self.steps.append(state)
+        return state
+
+    def _pruned_once(self, state: Step, goal_db: float) -> Step:
         costs = dict(zip(self.units, self.shares, strict=True))
         for unit in sorted(state.units, key=lambda each: -costs[each]):
+            if self.runs.runs >= self.limit:
+                break
             fewer = self._state([each for each in state.units if each is not unit], goal_db)
             if fewer.shortfall_db == 0:
                 state = fewer
-        if self.steps and self.steps[-1].units != state.units:
-            self.steps.append(state)
         return state
 
 
@@ -203,8 +219,13 @@ def _shortfall(sqnr: Array, goal_db: float) -> float:
 
 
 def _heard(noise: OutputNoise) -> Array:
-    """Return the SQNR of the outputs that are not zero everywhere."""
-    return np.asarray(noise.sqnr_db()[noise.signal.sum(axis=0) > 0])
+    """Return the SQNR of the outputs that are not zero everywhere; one that is not finite has the least there is."""
+    return np.asarray(np.maximum(noise.sqnr_db()[noise.signal.sum(axis=0) > 0], -WORST_DB))
+
+
+def _power(noise: OutputNoise) -> Array:
+    """Return the noise of each output over all samples, that of one that is not finite as :func:`_heard` has it."""
+    return np.asarray(np.minimum(noise.noise.sum(axis=0), noise.signal.sum(axis=0) * 10 ** (WORST_DB / 10)))
 
 
 def _sqnr(signal: Array, noise: Array) -> Array:

@@ -216,7 +216,7 @@ def test_the_plan_by_readers_gives_the_same_numbers(found):
 
 
 def test_a_plan_by_readers_has_one_computing_node_for_each_activation(found):
-    case, made = found
+    _, made = found
     for placement in by_reader(made.plan, made.index):
         assert placement.slot.uses is not None
         assert len({(use.scope, use.node) for use in placement.slot.uses}) == 1

@@ -33,7 +33,7 @@ MAX = Recipe(method="max", preparation=AS_IT_IS)
 
 
 def chain(depth: int = 5, width: int = 16, uneven: float = 30.0) -> onnx.ModelProto:
-    """Products in a row, ``m0`` to ``m<depth - 1>``, with Relus between them; every second weight has a large outlier."""
+    """Products in a row, ``m0`` to ``m<depth - 1>``, Relus between them; every second weight has outliers."""
     random = np.random.default_rng(depth)
     nodes, weights, last = [], {}, "x"
     for number in range(depth):
@@ -50,7 +50,9 @@ def chain(depth: int = 5, width: int = 16, uneven: float = 30.0) -> onnx.ModelPr
     return make_model(nodes, {"x": (4, width)}, {"y": (4, width)}, weights)
 
 
-def rows(shape: Sequence[int] = (4, 16), count: int = 12, seed: int = 5, name: str = "x") -> list[dict[str, np.ndarray]]:
+def rows(
+    shape: Sequence[int] = (4, 16), count: int = 12, seed: int = 5, name: str = "x"
+) -> list[dict[str, np.ndarray]]:
     """Normal samples, some elements of which are large."""
     random = np.random.default_rng(seed)
     found = random.normal(size=(count, *shape)) * np.exp(random.normal(scale=0.7, size=(count, *shape)))

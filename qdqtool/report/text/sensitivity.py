@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from qdqtool.jobs.sensitivity import NodeEffect, SensitivityReport
+from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.wording import plural
@@ -28,16 +28,24 @@ def render(report: SensitivityReport, console: Console) -> None:
             plural(report.samples, "sample"),
         )
     )
-    known = [output for output in report.outputs if output.sqnr_db is not None]
+    used = report.calibration
+    if used is not None and used.random:
+        console.print(f"RANDOM data, seed {used.seed}: it says nothing about real inputs", style="yellow")
+    known = {output.name: output.sqnr_db for output in report.outputs if output.sqnr_db is not None}
     if known:
-        worst = min(known, key=lambda output: output.sqnr_db or 0.0)
-        console.print(f"worst output with all quantized: {escape(worst.name)}, {worst.sqnr_db:.1f} dB")
-        weights, activations = report.weights_only_db, report.activations_only_db
-        if weights is not None and activations is not None:
-            console.print(f"weights alone: {weights:.1f} dB; activations alone: {activations:.1f} dB")
+        worst = min(known, key=lambda name: known[name])
+        console.print(f"worst output with all quantized: {escape(worst)}, {known[worst]:.1f} dB")
+        weights, activations = _decibels(report.weights_only_db), _decibels(report.activations_only_db)
+        console.print(f"weights alone: {weights}; activations alone: {activations}")
+    for name in (output.name for output in report.outputs if not output.finite):
+        console.print(f"output {escape(name)} has NaN or infinity that the float model does not have", style="red")
     _print_table(report.nodes[: limit(console, SHOWN)], console)
     print_rest(len(report.nodes), SHOWN, console)
     _print_hint(report, console)
+
+
+def _decibels(value: float | None) -> str:
+    return "no noise" if value is None else f"{value:.1f} dB"
 
 
 def _print_table(nodes: tuple[NodeEffect, ...], console: Console) -> None:
@@ -49,6 +57,8 @@ def _print_table(nodes: tuple[NodeEffect, ...], console: Console) -> None:
     for node in nodes:
         more = f" (+{len(node.nodes) - 1})" if len(node.nodes) > 1 else ""
         alone = "-" if node.worst_sqnr_db is None else f"{node.worst_sqnr_db:.1f}"
+        if not all(output.finite for output in node.outputs):
+            alone = "not finite"
         table.add_row(
             Text(escape(node.node) + more),
             Text(escape(node.op_type)),

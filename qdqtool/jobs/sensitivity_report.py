@@ -1,0 +1,86 @@
+"""What quantizing each layer does to the outputs, as data: the JSON report is these classes, key by key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from qdqtool.planning.calibration_used import CalibrationUsed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputEffect:
+    """One output against that of the float model.
+
+    Attributes:
+        name: Name of the output.
+        sqnr_db: Its SQNR in dB over all samples; None where it is undefined: no noise, or a float output of zeros.
+        cosine: Cosine of the angle between the two; None where one is zero everywhere.
+        finite: Whether NaN and infinity are only where the float model has them; such elements are left out above.
+    """
+
+    name: str
+    sqnr_db: float | None
+    cosine: float | None
+    finite: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEffect:
+    """What one layer does.
+
+    Attributes:
+        node: The node that gives the layer its name.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        nodes: All nodes that are quantized or stay in float together, since one kernel computes them.
+        noise_share: Its share of the noise that all layers make alone, at the output where it is largest; 1 where it
+            makes NaN or infinity.
+        worst_sqnr_db: SQNR of the worst output with only this layer quantized; None where no output has noise.
+        gain_db: By how much the outputs come nearer to those of the float model when only this layer stays in float.
+        cost_share: Its share of the cost of all layers: the mean of multiply-accumulates, weights and number.
+        outputs: Every float output with only this layer quantized.
+        outputs_without: Every float output with only this layer in float.
+        exclude: The options that leave it in float.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    nodes: tuple[str, ...]
+    noise_share: float
+    worst_sqnr_db: float | None
+    gain_db: float
+    cost_share: float
+    outputs: tuple[OutputEffect, ...]
+    outputs_without: tuple[OutputEffect, ...]
+    exclude: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensitivityReport:
+    """What quantizing each layer does.
+
+    Attributes:
+        model: The input.
+        mode: Quantization mode.
+        target: What pairs were placed for.
+        samples: Number of samples that outputs were compared on.
+        calibration: The origin of the ranges and samples.
+        runs: How often one sample was run.
+        outputs: Every float output with all layers quantized.
+        weights_only_db: SQNR of the worst output with the weights of all layers quantized, and no activation; None
+            where no output has noise.
+        activations_only_db: The same with all activations quantized, and no weight.
+        nodes: The layers, the one with the largest share of the noise first.
+    """
+
+    model: str
+    mode: str
+    target: str
+    samples: int
+    calibration: CalibrationUsed | None
+    runs: int
+    outputs: tuple[OutputEffect, ...]
+    weights_only_db: float | None
+    activations_only_db: float | None
+    nodes: tuple[NodeEffect, ...] = field(default_factory=tuple)
