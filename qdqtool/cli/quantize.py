@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 LAYOUT = Layout(
     sections={
-        "Result": ("output", "weights", "external_data", "save_ranges", "save_plan", "pareto"),
+        "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
         "Data": (*DATA, "validation_data", "calibration_cache", "force", "input_shapes", "input_values"),
-        "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype", "min_sqnr"),
+        "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
+        "Accuracy": ("min_sqnr", "sensitivity", "pareto"),
         "How": HOW,
         "Report": REPORT,
     },
@@ -91,6 +92,12 @@ LAYOUT = Layout(
     metavar="FILE.json",
     help="--min-sqnr: write the curve of accuracy against the share that is quantized.",
 )
+@click.option(
+    "--sensitivity",
+    type=OutputPath(),
+    metavar="FILE.json",
+    help="--min-sqnr: take what `qdqtool sensitivity -o` or an interrupted search measured, and keep it there.",
+)
 @click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
 @output_format_option()
 @verbosity_options()
@@ -121,7 +128,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
         ranges_file=values["save_ranges"],
         plan_file=values["save_plan"],
         validation_data=validation,
-        goal=_goal(values["min_sqnr"], values["pareto"]),
+        goal=_goal(values["min_sqnr"], values["pareto"], values["sensitivity"]),
         curve_file=values["pareto"],
     )
     with sample_progress() as progress:
@@ -129,17 +136,19 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     emit(report, output_format, "quantize")
 
 
-def _goal(min_sqnr: float | None, curve: Path | None) -> "AccuracyGoal | None":
+def _goal(min_sqnr: float | None, curve: Path | None, measured: Path | None) -> "AccuracyGoal | None":
     from qdqtool.errors import UsageError
     from qdqtool.jobs.quantize_goal import AccuracyGoal
 
     if min_sqnr is None:
         if curve is not None:
             raise UsageError("--pareto goes with --min-sqnr only: it writes what the search came by")
+        if measured is not None:
+            raise UsageError("--sensitivity goes with --min-sqnr only: it saves the search what was measured before")
         return None
     if not math.isfinite(min_sqnr):
         raise UsageError(f"--min-sqnr {min_sqnr:g} is no accuracy", hint="`--min-sqnr 30`, in dB")
-    return AccuracyGoal(min_sqnr_db=min_sqnr, whole_curve=curve is not None)
+    return AccuracyGoal(min_sqnr_db=min_sqnr, whole_curve=curve is not None, sensitivity_file=measured)
 
 
 def _validation(values: dict[str, Any]) -> "FileData | None":

@@ -6,7 +6,14 @@ from typing import Any
 import click
 
 from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
-from qdqtool.cli._options import emit, model_argument, output_format_option, sample_progress, verbosity_options
+from qdqtool.cli._options import (
+    OutputPath,
+    emit,
+    model_argument,
+    output_format_option,
+    sample_progress,
+    verbosity_options,
+)
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 LAYOUT = Layout(
@@ -14,7 +21,7 @@ LAYOUT = Layout(
         "Data": (*DATA, "input_shapes", "input_values"),
         "What is quantized": (*WHAT, *SELECTING, "existing"),
         "How": HOW,
-        "Report": REPORT,
+        "Report": (*REPORT, "output"),
     },
     examples=(
         "qdqtool sensitivity model.onnx --calib-data images.npz",
@@ -26,11 +33,18 @@ LAYOUT = Layout(
 
 @click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Show what quantizing each layer does to the outputs.")
 @model_argument()
+@click.option(
+    "-o",
+    "--output",
+    type=OutputPath(),
+    metavar="FILE.json",
+    help="Keep what is measured for `qdqtool quantize --min-sqnr DB --sensitivity FILE.json`.",
+)
 @data_options()
 @recipe_options()
 @output_format_option()
 @verbosity_options()
-def command(*, model: Path, output_format: str, **values: Any) -> None:
+def command(*, model: Path, output: Path | None, output_format: str, **values: Any) -> None:
     """Show what quantizing each layer of MODEL, a float model, does to its outputs. Nothing is written.
 
     The model is prepared and calibrated as `qdqtool quantize` does it. Then each layer is quantized alone, and left in
@@ -41,5 +55,5 @@ def command(*, model: Path, output_format: str, **values: Any) -> None:
 
     recipe = make_recipe(values)
     with sample_progress() as progress:
-        report = measure_sensitivity(model, make_data(values), recipe, progress)
+        report = measure_sensitivity(model, make_data(values), recipe, progress, output=output)
     emit(report, output_format, "sensitivity")

@@ -67,7 +67,12 @@ class QuantizeOptions:
     @property
     def extras(self) -> ExtraFiles:
         """What is written besides the model."""
-        return ExtraFiles(ranges_file=self.ranges_file, plan_file=self.plan_file, curve_file=self.curve_file)
+        return ExtraFiles(
+            ranges_file=self.ranges_file,
+            plan_file=self.plan_file,
+            curve_file=self.curve_file,
+            sensitivity_file=self.goal.sensitivity_file if self.goal is not None else None,
+        )
 
 
 def quantize_model(

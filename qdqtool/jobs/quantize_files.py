@@ -31,11 +31,13 @@ class ExtraFiles:
         ranges_file: Where to write the ranges; None for nowhere.
         plan_file: Where to write the plan, as JSON.
         curve_file: Where to write the curve of accuracy against quantized share, as JSON.
+        sensitivity_file: Where to keep what is measured of layers.
     """
 
     ranges_file: Path | None = None
     plan_file: Path | None = None
     curve_file: Path | None = None
+    sensitivity_file: Path | None = None
 
 
 def check_files(
@@ -62,7 +64,7 @@ def check_files(
             inputs.append(Path(read) if isinstance(read, str | Path) else read.path)
         if isinstance(read, CachedRanges) and read.data is not None:
             inputs.append(read.data.path)
-    written = (extras.ranges_file, extras.plan_file, extras.curve_file)
+    written = (extras.ranges_file, extras.plan_file, extras.curve_file, extras.sensitivity_file)
     check_outputs([output, *(path for path in written if path is not None)], inputs)
     for what, path in (("plan", extras.plan_file), ("curve", extras.curve_file)):
         if path is not None and path.suffix.lower() != ".json":

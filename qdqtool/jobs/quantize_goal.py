@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.errors import GateError, UsageError
@@ -32,10 +33,13 @@ class AccuracyGoal:
     Attributes:
         min_sqnr_db: The SQNR that every output keeps, in dB.
         whole_curve: Whether the search goes on beyond it, for the curve of accuracy against quantized share.
+        sensitivity_file: Keeps what is measured of layers, also at Ctrl-C, and is read where it is there; None for
+            none.
     """
 
     min_sqnr_db: float
     whole_curve: bool = False
+    sensitivity_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyG
     enough = reached is None or reached >= goal.min_sqnr_db
     if enough and not goal.whole_curve:
         return Reached(first)
-    with LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing) as layers:
+    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing)
+    with made as layers, layers.kept_in(goal.sensitivity_file):
         search = layers.search()
         if enough or reached is None:
             search.go_on(goal.min_sqnr_db)

@@ -9,6 +9,7 @@ from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.output import check_output
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
@@ -33,10 +34,11 @@ def measure_sensitivity(
     recipe: Recipe | None = None,
     progress: Progress | None = None,
     tick: Progress | None = None,
+    output: Path | None = None,
 ) -> SensitivityReport:
     """Measure what each layer's quantization does to the outputs.
 
-    The model is prepared, calibrated and planned as ``quantize`` does it; nothing is written. All layers are measured
+    The model is prepared, calibrated and planned as ``quantize`` does it; no model is written. All layers are measured
     in one session, on up to 8 samples that may choose something.
 
     Args:
@@ -45,13 +47,17 @@ def measure_sensitivity(
         recipe: What is quantized; default int8 for TensorRT.
         progress: Told of every calibration sample.
         tick: Told of every setting that was run.
+        output: A file for what was measured, which ``quantize`` takes so as not to measure it again; None for none.
 
     Raises:
         ModelError: The model cannot be read.
         UsageError: The data does not fit the model, there is none, or nothing can be quantized.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        OutputError: The file cannot be written.
     """
     given = spilled(model if isinstance(model, Model) else load_model(model))
+    if output is not None:
+        check_output(output, [given.path] if given.path else [])
     settled = settle_model(given, recipe or Recipe())
     recipe = settled.recipe
     with runs_for(recipe) as runs:
@@ -61,8 +67,8 @@ def measure_sensitivity(
         ready = ready_for(inputs.prepared.model, recipe.high_precision).model
         index = index_to_plan(ready)
         planned = planner_for(recipe, _plan_data(inputs)).plan(index)
-    with LayerRuns.of(ready, planned.plan, inputs.prepared, inputs.choosing) as layers:
-        effects = effects_of(layers.units, layers.runs, layers.masked, tick or _nobody)
+    with LayerRuns.of(ready, planned.plan, inputs.prepared, inputs.choosing) as layers, layers.kept_in(output):
+        effects = effects_of(layers.units, layers.runs, layers.masked, tick or _nobody, layers.cache)
         whole = layers.runs.errors({})
         shares = dict(zip(layers.units, layers.shares, strict=True))
         noise = noise_shares(effects)
@@ -80,6 +86,7 @@ def measure_sensitivity(
                 for effect in sorted(effects, key=lambda each: -noise[each.unit])
             ),
             runs=layers.runs.runs,
+            sensitivity_file=str(output) if output is not None else None,
         )
 
 

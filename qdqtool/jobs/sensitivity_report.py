@@ -71,6 +71,7 @@ class SensitivityReport:
         weights_only_db: SQNR of the worst output with the weights of all layers quantized, and no activation; None
             where no output has noise.
         activations_only_db: The same with all activations quantized, and no weight.
+        sensitivity_file: The file that was written, if any.
         nodes: The layers, the one with the largest share of the noise first.
     """
 
@@ -83,4 +84,5 @@ class SensitivityReport:
     outputs: tuple[OutputEffect, ...]
     weights_only_db: float | None
     activations_only_db: float | None
+    sensitivity_file: str | None = None
     nodes: tuple[NodeEffect, ...] = field(default_factory=tuple)

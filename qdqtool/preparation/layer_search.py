@@ -1,24 +1,34 @@
 """Open the search for layers that stay in float, and the measurement of layers, for a model that is planned."""
 
+import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from qdqtool.data import Feeds
+from qdqtool.data import Feeds, sample_digest
+from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.io.digest import model_digest
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.plan import QuantPlan
+from qdqtool.planning.plan_write import encode_plan
 from qdqtool.preparation.bias_correction import switched_biases
 from qdqtool.preparation.prepare import Prepared
+from qdqtool.ranges.checkpoint import Interrupted
+from qdqtool.running.ort_cpu import reference
 from qdqtool.sensitivity.costs import costs_of, shares
 from qdqtool.sensitivity.masked_model import MaskedModel, Setting, mask_model
 from qdqtool.sensitivity.masked_runs import MaskedRuns
+from qdqtool.sensitivity.noise_file import NoiseCache, read_noise, write_noise
 from qdqtool.sensitivity.search import FloatSearch
 from qdqtool.sensitivity.units import Unit, by_reader, units_of
+from qdqtool.version import __version__
 
 SAMPLES, FEW = 8, 4
 """Largest number of samples that outputs are compared on, and of those that measure each layer alone."""
@@ -41,6 +51,9 @@ class LayerRuns:
         masked: The model.
         runs: Its session with a few samples.
         samples: Number of samples of the data that they are from.
+        ready: The float model.
+        plan: The pairs.
+        cache: What was measured so far.
     """
 
     units: tuple[Unit, ...]
@@ -48,6 +61,9 @@ class LayerRuns:
     masked: MaskedModel
     runs: MaskedRuns
     samples: int
+    ready: Model
+    plan: QuantPlan
+    cache: NoiseCache = field(default_factory=dict)
 
     @classmethod
     def of(cls, ready: Model, plan: QuantPlan, prepared: Prepared, feeds: Feeds, count: int = SAMPLES) -> Self:
@@ -69,7 +85,7 @@ class LayerRuns:
         biases = switched_biases(ModelIndex.of(prepared.model), divided, prepared.means)
         masked, units = mask_model(ready, divided, biases), units_of(divided, index)
         runs = MaskedRuns(masked, [dict(sample) for sample in feeds.first(count)])
-        return cls(units, shares(costs_of(units, index)), masked, runs, len(feeds))
+        return cls(units, shares(costs_of(units, index)), masked, runs, len(feeds), ready, plan)
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +99,53 @@ class LayerRuns:
         """Return a search for the layers that stay in float."""
         limit = max(RUNS_PER_SAMPLE * self.samples, LEAST_RUNS * len(self.units))
         few = min(FEW, len(self.runs.samples))
-        return FloatSearch(self.units, self.shares, self.masked, self.runs, few, limit)
+        return FloatSearch(self.units, self.shares, self.masked, self.runs, few, limit, cache=self.cache)
+
+    @contextmanager
+    def kept_in(self, path: Path | None) -> Iterator[None]:
+        """Use what a file holds of earlier measurements, and leave all of them there at the end, and at Ctrl-C.
+
+        Args:
+            path: The file, which need not be there; None for none.
+
+        Raises:
+            UsageError: The file is no such file, or was measured on something else.
+            OutputError: It cannot be written.
+            Interrupted: Ctrl-C.
+        """
+        if path is None:
+            yield
+            return
+        measured_on = self._digest()
+        if path.exists():
+            self.cache.update(read_noise(path, measured_on))
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._write(path, measured_on)
+            raise Interrupted(
+                f"interrupted; {len(self.cache)} measurements are kept in {path}: the same command goes on from there"
+            ) from None
+        except QdqError:
+            self._write(path, measured_on)
+            raise
+        self._write(path, measured_on)
+
+    def _write(self, path: Path, measured_on: str) -> None:
+        labels = [unit.leader.label for unit in self.units]
+        write_noise(path, measured_on, labels, list(self.runs.outputs), self.cache)
+
+    def _digest(self) -> str:
+        """Return a digest of all that the measurements depend on, but the processor."""
+        found = hashlib.sha256()
+        for word in (__version__, reference(self.ready).version, model_digest(self.ready)):
+            found.update(f"{word}\n".encode())
+        for placement in self.plan:
+            found.update(encode_plan(QuantPlan((placement,))))
+            found.update(placement.codes or b"")
+        for sample in self.runs.samples:
+            found.update(sample_digest(sample))
+        return found.hexdigest()
 
     def worst_db(self, setting: Setting) -> float:
         """Return the SQNR of the worst output with some pairs switched, in dB; infinite where no output has noise."""

@@ -7,6 +7,7 @@ from itertools import chain
 from qdqtool.plan import Placement
 from qdqtool.sensitivity.masked_model import MaskedModel, Setting
 from qdqtool.sensitivity.masked_runs import Errors, MaskedRuns
+from qdqtool.sensitivity.noise_file import NoiseCache, alone_key, float_key
 from qdqtool.sensitivity.units import Unit
 
 Tick = Callable[[int, int], None]
@@ -60,7 +61,9 @@ def only_setting(unit: Unit, masked: MaskedModel) -> Setting:
     return off
 
 
-def effects_of(units: Sequence[Unit], runs: MaskedRuns, masked: MaskedModel, tick: Tick) -> tuple[Effect, ...]:
+def effects_of(
+    units: Sequence[Unit], runs: MaskedRuns, masked: MaskedModel, tick: Tick, cache: NoiseCache | None = None
+) -> tuple[Effect, ...]:
     """Measure every unit, and return the effects, the unit with the largest gain first.
 
     Args:
@@ -68,16 +71,19 @@ def effects_of(units: Sequence[Unit], runs: MaskedRuns, masked: MaskedModel, tic
         runs: The session and its samples: all of them are run twice for each unit, and once more.
         masked: The model of the session.
         tick: Told of every setting.
+        cache: Gets the noise of every setting; None to keep none.
 
     Raises:
         RunError: A node fails on a sample.
     """
-    whole = runs.noise({})
+    whole, kept = runs.noise({}), {} if cache is None else cache
+    kept[float_key([])] = whole
     found: list[Effect] = []
     for number, unit in enumerate(units):
         tick(2 * number, 2 * len(units))
-        alone = runs.errors(only_setting(unit, masked))
+        alone = runs.measure(only_setting(unit, masked))
         tick(2 * number + 1, 2 * len(units))
         without = runs.measure(float_setting([unit]))
-        found.append(Effect(unit, alone, without.errors, whole.gain_db(without.noise)))
+        kept[alone_key(number)], kept[float_key([number])] = alone.noise, without.noise
+        found.append(Effect(unit, alone.errors, without.errors, whole.gain_db(without.noise)))
     return tuple(sorted(found, key=lambda effect: -effect.gain_db))
