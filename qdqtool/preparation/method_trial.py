@@ -43,7 +43,7 @@ from qdqtool.sensitivity.masked_runs import MaskedRuns
 from qdqtool.sensitivity.output_noise import OutputNoise
 from qdqtool.transforms.taps import tensor_key
 
-MIN_SAMPLES, MAX_SAMPLES = 8, 32
+MIN_SAMPLES, MAX_SAMPLES = 8, 128
 """With fewer samples than this no method is tried, and with more, no more than this are run."""
 
 MIN_SAMPLES_IF_LARGE = 4

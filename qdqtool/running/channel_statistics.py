@@ -20,7 +20,7 @@ from qdqtool.transforms.taps import TensorKey, tensor_key
 SHARE = 8
 """One sample in this many is read: the statistics only have to be about right, since ranges are measured later."""
 
-MIN_SAMPLES, MAX_SAMPLES = 12, 32
+MIN_SAMPLES, MAX_SAMPLES = 32, 64
 """Smallest and largest number of samples that are read, if the data has that many."""
 
 VALUES_PER_CHANNEL = 512
