@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.numerics.product import Factors
 from qdqtool.preparation.factor_records import decode_factors, encode_factors, joint_site
@@ -52,7 +53,7 @@ def rescalings(
     done: Sequence[Site],
     left: Sequence[Site],
     *,
-    of_first_fold: Mapping[Joint, Factors],
+    of_folds: Mapping[Joint, Sequence[Factors]],
 ) -> Iterator[Change]:
     """Propose these factors, then the nearest powers of two, which round nothing; no change where there are none.
 
@@ -61,12 +62,14 @@ def rescalings(
         factors: Positive factors, one for each channel of a joint; they are clipped to :data:`LARGEST_FACTOR`.
         done: The joints that change.
         left: Those that do not.
-        of_first_fold: The factors that the first part of the samples alone gives, for the trial.
+        of_folds: The factors of each joint that each part of the samples alone gives, for the trial.
     """
     if not factors:
         yield Change(model=index.model, left=tuple(left))
         return
-    factors, first = _clipped(factors), _clipped(of_first_fold)
+    factors = _clipped(factors)
+    folds = min((len(found) for found in of_folds.values()), default=0)
+    parts = [_clipped({joint: found[number] for joint, found in of_folds.items()}) for number in range(folds)]
     for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
         rescaled = rescale(index, by)
         yield Change(
@@ -76,13 +79,14 @@ def rescalings(
             left=tuple(left),
             rescaled=rescaled.report,
             on_trial=True,
-            rehearsal=partial(_rescaled, index, first),
+            rehearsals=tuple(partial(_rescaled, index, part) for part in parts),
         )
 
 
 def _rescaled(index: ModelIndex, factors: Mapping[Joint, Factors]) -> Change:
     rescaled = rescale(index, factors)
-    return Change(model=rescaled.model, rescaled=rescaled.report)
+    # That of the whole data is in memory meanwhile.
+    return Change(model=spilled(rescaled.model), rescaled=rescaled.report)
 
 
 def _clipped(factors: Mapping[Joint, Factors]) -> dict[Joint, Factors]:

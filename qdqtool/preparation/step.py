@@ -44,8 +44,8 @@ class Change:
         left: Places of the same kind that stay as they are.
         rescaled: Factors by which the channels of tensors are divided that products read.
         on_trial: Whether the change is made only if it improves the quantized model.
-        rehearsal: Makes the change as the first part of the samples alone would have it, so that the others can judge
-            it; None where no data decides, or there is one part.
+        rehearsals: Make the change as each part of the samples alone would have it, so that the others can judge it;
+            empty where no data decides, or there is one part.
     """
 
     model: Model
@@ -54,7 +54,7 @@ class Change:
     left: tuple[Site, ...] = ()
     rescaled: Mapping[TensorKey, Factors] = field(default_factory=dict)
     on_trial: bool = False
-    rehearsal: "Callable[[], Change] | None" = None
+    rehearsals: "tuple[Callable[[], Change], ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)

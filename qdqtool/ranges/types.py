@@ -77,12 +77,16 @@ class Trial:
         kept: Whether the change was kept.
         outputs: SQNR of the float outputs.
         problem: Why nothing was measured; empty where it was.
+        sample_gain_db: Fall of the noise in dB, the mean of samples and outputs; None where it was not measured.
+        gain_error_db: The standard error of that mean over the samples; 0 for one sample.
     """
 
     samples: int
     kept: bool
     outputs: tuple[TrialOutput, ...] = ()
     problem: str = ""
+    sample_gain_db: float | None = None
+    gain_error_db: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
 """Compute the metrics of :mod:`qdqtool.numerics.metrics` over many samples in running sums; no sample is kept."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from operator import add
+from typing import Self
 
 import numpy as np
 
@@ -42,6 +45,23 @@ class AccumulatedError:
     noise: float = 0.0
     power: float = 0.0
     product: float = 0.0
+
+    @classmethod
+    def of(cls, reference: Array, x: Array) -> Self:
+        """Return the error on one sample."""
+        found = cls()
+        found.add(reference, x)
+        return found
+
+    @classmethod
+    def joined(cls, parts: Iterable["AccumulatedError"]) -> Self:
+        """Return the error on the samples of all parts."""
+        total = cls()
+        for part in parts:
+            for field in fields(cls):
+                join = max if field.name == "max_abs" else add
+                setattr(total, field.name, join(getattr(total, field.name), getattr(part, field.name)))
+        return total
 
     def add(self, reference: Array, x: Array) -> None:
         """Count one more sample."""

@@ -44,8 +44,8 @@ class ChannelStatistics:
         peak: Largest magnitude of each channel.
         mean: Mean of each channel.
         mean_square: Mean of the squares of each channel.
-        folds: Largest magnitudes on disjoint parts of the samples: factors found on one part can be tried on the
-            others. Empty where there was only one sample.
+        folds: Largest magnitudes on disjoint parts of the samples, in order: factors found on one part can be tried on
+            the others. Empty where only one part computed the tensor.
     """
 
     peak: Factors
@@ -53,10 +53,9 @@ class ChannelStatistics:
     mean_square: Factors
     folds: tuple[Factors, ...] = ()
 
-    def of_first_fold(self) -> "ChannelStatistics":
-        """Return the statistics with the peaks of the first part of the samples alone; the same where there is none."""
-        peak = self.folds[0] if self.folds else self.peak
-        return ChannelStatistics(peak, self.mean, self.mean_square)
+    def of_fold(self, number: int) -> "ChannelStatistics":
+        """Return the statistics with the peaks of one part of the samples alone."""
+        return ChannelStatistics(self.folds[number], self.mean, self.mean_square)
 
     def divided(self, factors: Factors) -> "ChannelStatistics":
         """Return the statistics of the same tensor with each channel divided by a positive factor."""
@@ -218,5 +217,5 @@ class _Sums:
     def result(self) -> ChannelStatistics | None:
         if not self.count or not self._whole or not np.isfinite(self._squares).all():
             return None
-        folds = tuple(self._folds.values()) if len(self._folds) == FOLDS else ()
+        folds = tuple(self._folds[fold] for fold in range(FOLDS)) if len(self._folds) == FOLDS else ()
         return ChannelStatistics(self._peak, self._sum / self.count, self._squares / self.count, folds)

@@ -79,8 +79,8 @@ def hurt(tmp_path: Path) -> tuple[Path, Path]:
     return written(tmp_path, SAMPLES)
 
 
-def sqnrs(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarray]]) -> list[float]:
-    """Of every output in dB, from ONNX Runtime without optimizations."""
+def energies(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarray]]) -> np.ndarray:
+    """Signal and noise of every output on every sample, ``[samples, outputs, 2]``, from unoptimized ONNX Runtime."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     one, two = (
@@ -88,13 +88,26 @@ def sqnrs(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarr
         for path in (float_path, quantized_path)
     )
     runs = [(one.run(None, sample), two.run(None, sample)) for sample in feeds]
-    found = []
-    for index in range(len(one.get_outputs())):
-        pairs = [(before[index].astype(np.float64), after[index]) for before, after in runs]
-        signal = sum(float(np.sum(before**2)) for before, _ in pairs)
-        noise = sum(float(np.sum((before - after) ** 2)) for before, after in pairs)
-        found.append(10 * np.log10(signal / noise))
-    return found
+    return np.array(
+        [
+            [
+                (np.sum(before.astype(np.float64) ** 2), np.sum((before.astype(np.float64) - after) ** 2))
+                for before, after in zip(*run, strict=True)
+            ]
+            for run in runs
+        ]
+    )
+
+
+def sqnrs(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarray]]) -> list[float]:
+    """Of every output in dB."""
+    return [in_db(found) for found in energies(float_path, quantized_path, feeds).sum(axis=0)]
+
+
+def in_db(energy: np.ndarray) -> float:
+    """The SQNR of signal and noise."""
+    signal, noise = energy
+    return float(10 * np.log10(signal / noise))
 
 
 def sqnr(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarray]]) -> float:
@@ -134,6 +147,7 @@ def test_where_the_outputs_would_lose_the_model_is_left_as_it_is(tmp_path, monke
     without, forced = (sqnr(model, tmp_path / f"{name}.onnx", feeds) for name in ("plain", "forced"))
     assert forced < without - 10
     (output,) = step.trial.outputs
+    assert step.trial.samples == ALL_SEEN - 4
     # Ranges of the trial come from every other sample, and so do the factors.
     assert output.without_db == pytest.approx(without, abs=0.5)
     assert output.with_db == pytest.approx(forced, abs=0.5)
@@ -145,7 +159,7 @@ def test_where_the_outputs_gain_it_is_made(tmp_path):
     assert step.applied
     quantized(model, data, tmp_path / "without.onnx", equalize=False)
     images = np.load(data)["image"][:, np.newaxis]
-    feeds = [{"image": image} for image in images[1 : 2 * step.trial.samples : 2]]
+    feeds = [{"image": image} for image in images[: step.trial.samples]]
     found = {name: sqnr(model, tmp_path / f"{name}.onnx", feeds) for name in ("with", "without")}
     (output,) = step.trial.outputs
     assert found["with"] > found["without"] + 20
@@ -154,7 +168,7 @@ def test_where_the_outputs_gain_it_is_made(tmp_path):
 
 
 def test_a_trial_measures_what_the_written_model_does(tmp_path):
-    """Few samples, `max`, and no pairs but on products: a model calibrated on every other sample, run on the rest."""
+    """Few samples, `max`, and no pairs but on products: models calibrated on every other sample, run on the rest."""
     rng = np.random.default_rng(3)
     factors = np.exp2(rng.uniform(-4, 4, 32))
     weights = {
@@ -171,16 +185,22 @@ def test_a_trial_measures_what_the_written_model_does(tmp_path):
     x = rng.normal(size=(8, 16)).astype(np.float32)
     data, half = tmp_path / "d.npz", tmp_path / "half.npz"
     np.savez(data, x=x)
-    np.savez(half, x=x[::2])
     # With validation data, all samples choose.
     (output,) = (step := equalization(quantized(model, data, tmp_path / "whole.onnx", validation=data))).trial.outputs
-    quantized(model, half, tmp_path / "with.onnx", validation=data)
-    quantized(model, half, tmp_path / "without.onnx", equalize=False, validation=data)
-    feeds = [{"x": row[np.newaxis]} for row in x[1::2]]
-    assert step.trial.samples == 4
+    found = {True: [], False: []}
+    for fold in (0, 1):
+        np.savez(half, x=x[fold::2])
+        feeds = [{"x": row[np.newaxis]} for row in x[1 - fold :: 2]]
+        for equalize, each in found.items():
+            quantized(model, half, tmp_path / "half.onnx", equalize=equalize, validation=data)
+            each.extend(energies(model, tmp_path / "half.onnx", feeds)[:, 0])
+    assert step.trial.samples == len(found[True]) == 8
     # The share of the unevenness that moves, and the means that correct biases, are those of all samples.
-    assert output.with_db == pytest.approx(sqnr(model, tmp_path / "with.onnx", feeds), abs=1)
-    assert output.without_db == pytest.approx(sqnr(model, tmp_path / "without.onnx", feeds), abs=0.7)
+    assert output.with_db == pytest.approx(in_db(np.sum(found[True], axis=0)), abs=1)
+    assert output.without_db == pytest.approx(in_db(np.sum(found[False], axis=0)), abs=0.7)
+    gains = [in_db(after) - in_db(before) for after, before in zip(found[True], found[False], strict=True)]
+    assert step.trial.sample_gain_db == pytest.approx(np.mean(gains), abs=1)
+    assert step.trial.gain_error_db == pytest.approx(np.std(gains, ddof=1) / np.sqrt(8), abs=0.4)
 
 
 @pytest.mark.parametrize("which", ["left", "made"])
@@ -230,8 +250,9 @@ def test_the_text_says_why(hurt, tmp_path):
     report = json.loads(CliRunner().invoke(command, ["quantize", *arguments, "--output-format", "json"]).stdout)
     (trial,) = (step["trial"] for step in report["preparation"] if step["step"] == "equalization")
     (output,) = trial["outputs"]
-    figures = f"{output['without_db']:.1f} dB without, {output['with_db']:.1f} dB with (8 samples)"
-    assert f"1 layer left, not equalised: measured SQNR {figures}" in text
+    figures = f"{output['without_db']:.1f} dB without, {output['with_db']:.1f} dB with (16 samples)"
+    spread = f"{trial['sample_gain_db']:+.1f} ± {trial['gain_error_db']:.1f} dB for a sample"
+    assert f"1 layer left, not equalised: measured SQNR {figures}, {spread}" in text
 
 
 def errors(**noises: float) -> dict[str, AccumulatedError]:
@@ -257,26 +278,57 @@ def errors(**noises: float) -> dict[str, AccumulatedError]:
     ],
 )
 def test_a_verdict_weighs_outputs_by_what_they_lose_relative_to_themselves(before, after, kept):
-    assert decide(errors(**before), errors(**after), 3).kept == kept
+    assert decide([errors(**before)], [errors(**after)]).kept == kept
+    several = decide([errors(**before)] * 3, [errors(**after)] * 3)
+    assert (several.kept, several.samples, several.gain_error_db) == (kept, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("falls", "kept"),
+    [
+        ([3.0], True),  # one sample has no spread
+        ([3.0, 2.0, 4.0], True),
+        ([9.0, 1.0, 1.0], True),
+        ([9.0, 0.0, -0.5], False),
+        ([3.0, 3.0, -9.0, 9.0], False),
+        ([0.2, 0.3, 0.2, 0.3], True),
+        ([0.02, 0.03, 0.02, 0.03], False),  # below the least gain
+    ],
+)
+def test_a_gain_that_is_no_larger_than_its_standard_error_is_refused(falls, kept):
+    # The noise over all samples is that of one more, which gains 0.06 dB: it does not decide alone.
+    before = [*(errors(a=1e-6) for _ in falls), errors(a=1.0)]
+    after = [*(errors(a=1e-6 * 10 ** (-fall / 10)) for fall in falls), errors(a=10**-0.006)]
+    found, gains = decide(before, after), [*falls, 0.06]
+    assert found.kept == kept
+    assert found.sample_gain_db == pytest.approx(np.mean(gains), abs=0.006)
+    assert found.gain_error_db == pytest.approx(np.std(gains, ddof=1) / np.sqrt(len(gains)), abs=0.006)
+
+
+def test_noise_of_a_sample_below_one_rounding_of_the_mean_sample_counts_for_nothing():
+    silent = {"a": AccumulatedError(elements=10, different=10, signal=0.0, noise=1e-20)}
+    better = {"a": AccumulatedError(elements=10)}
+    found = decide([errors(a=1e-4), silent], [errors(a=1e-4), better])
+    assert (found.sample_gain_db, found.kept) == (0, False)
 
 
 def test_how_large_an_output_is_does_not_matter():
     before, after = errors(a=1e-4), errors(a=1e-5)
     tiny = [{"a": replace(found["a"], signal=1e-30, noise=found["a"].noise * 1e-30)} for found in (before, after)]
-    assert decide(before, after, 3) == decide(*tiny, 3)
+    assert decide([before], [after]) == decide(tiny[:1], tiny[1:])
     zeros = [{"a": replace(found["a"], signal=0.0)} for found in (before, after)]
-    assert decide(*zeros, 3).kept
-    assert not decide(*zeros[::-1], 3).kept
+    assert decide(zeros[:1], zeros[1:]).kept
+    assert not decide(zeros[1:], zeros[:1]).kept
 
 
 def test_a_change_that_makes_values_infinite_is_refused():
     broken = {"a": replace(errors(a=1e-6)["a"], nonfinite_mismatches=1)}
-    assert not decide(errors(a=1e-4), broken, 3).kept
-    assert decide(broken, errors(a=1e-4), 3).kept
+    assert not decide([errors(a=1e-4)], [broken]).kept
+    assert decide([broken], [errors(a=1e-4)]).kept
 
 
 def test_without_float_outputs_what_is_expected_decides():
-    assert decide({}, {}, 3) == Trial(samples=3, kept=True, problem="the model has no float outputs")
+    assert decide([{}] * 3, [{}] * 3) == Trial(samples=3, kept=True, problem="the model has no float outputs")
 
 
 def test_where_nothing_can_be_measured_the_report_says_so(tmp_path, monkeypatch):
@@ -361,5 +413,5 @@ def test_every_model_that_is_tried_has_its_weights_in_a_file(tmp_path, monkeypat
         for tensor in model.proto.graph.initializer
         if nbytes(tensor) > 1 << 14 and is_pending(tensor)
     ]
-    assert len(tried) == len(weights) == 2  # without the change, and with it
+    assert len(tried) == len(weights) == 4  # without the change, and with it, as each fold would have it
     assert all(payload.place is not None for payload in weights)

@@ -81,12 +81,12 @@ class BestFactors:
     Attributes:
         factors: One for each channel.
         gain_db: By how much the noise of what reads the tensor is expected to fall, in dB.
-        of_first_fold: The factors that the first part of the samples alone gives.
+        of_folds: The factors that each part of the samples alone gives; empty where there is one part.
     """
 
     factors: Factors
     gain_db: float
-    of_first_fold: Factors
+    of_folds: tuple[Factors, ...] = ()
 
 
 class JointNoise:
@@ -131,8 +131,8 @@ class JointNoise:
 
         gains = {migration: gain(migration) for migration in MIGRATIONS}
         best = max(gains, key=lambda migration: gains[migration])
-        first = channel_factors(folds[0] if folds else peaks, weight_peaks, best)
-        return BestFactors(channel_factors(peaks, weight_peaks, best), gains[best], first)
+        of_folds = tuple(channel_factors(found, weight_peaks, best) for found in folds)
+        return BestFactors(channel_factors(peaks, weight_peaks, best), gains[best], of_folds)
 
     def _expected(self, factors: Factors) -> float:
         return sum(

@@ -45,11 +45,11 @@ def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], rea
     return _factors(joint, {reader.tensor: seen[reader.tensor].peak for reader in joint.readers}, read, alpha)
 
 
-def first_fold_factors(
+def fold_factors(
     joint: Joint, seen: Mapping[Value, ChannelStatistics], read: ReadWeight, alpha: float
-) -> Factors:
-    """The factors that the first part of the samples alone gives."""
-    return _factors(joint, _parts(joint, seen)[0], read, alpha)
+) -> list[Factors]:
+    """The factors that each part of the samples alone gives; one list entry where there is one part."""
+    return [_factors(joint, part, read, alpha) for part in _parts(joint, seen)]
 
 
 def _factors(joint: Joint, seen: Peaks, read: ReadWeight, alpha: float) -> Factors:

@@ -55,9 +55,9 @@ class AwqStep(RescalingStep):
         found = _search(index, [joint for joint in joints if _is_in_blocks(joint, schemes)], schemes, data)
         done = tuple(joint_site(joint, f"alpha {by.alpha:g}, {by.gain_db:.1f} dB") for joint, by in found.items())
         factors = {joint: by.factors for joint, by in found.items()}
-        for change in rescalings(index, factors, done, (), of_first_fold=factors):
+        for change in rescalings(index, factors, done, (), of_folds={}):
             # It was judged by products with chosen codes. A trial would round to the nearest.
-            yield replace(change, on_trial=False, rehearsal=None)
+            yield replace(change, on_trial=False)
 
 
 def _search(index: ModelIndex, joints: list[Joint], schemes: Schemes, data: ChannelData) -> Mapping[Joint, AwqFactors]:

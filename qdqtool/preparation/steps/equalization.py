@@ -62,8 +62,8 @@ class EqualizationStep(RescalingStep):
             factors = {joint: by.factors for joint, by in made.items()}
             done = tuple(joint_site(joint, f"expected noise {-by.gain_db:+.1f} dB") for joint, by in made.items())
             rest = [joint_site(joint, "the outputs keep less with it") for joint in worthwhile if joint not in made]
-            first = {joint: by.of_first_fold for joint, by in made.items()}
-            yield from rescalings(index, factors, done, [*left, *even, *rest], of_first_fold=first)
+            folds = {joint: by.of_folds for joint, by in made.items()}
+            yield from rescalings(index, factors, done, [*left, *even, *rest], of_folds=folds)
 
 
 STEP = EqualizationStep()

@@ -12,7 +12,7 @@ from qdqtool.ops.support.weights import StoredWeight
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.factor_records import joint_site, with_statistics
 from qdqtool.preparation.factors.equalization import MIGRATION, JointNoise
-from qdqtool.preparation.factors.smoothquant import first_fold_factors, searched_alpha, smoothing_factors
+from qdqtool.preparation.factors.smoothquant import fold_factors, searched_alpha, smoothing_factors
 from qdqtool.preparation.rescaling import RescalingStep, rescalings
 from qdqtool.preparation.step import Change, StepRequest
 from qdqtool.running.channel_statistics import ChannelData, sample_rows
@@ -61,9 +61,9 @@ class SmoothQuantStep(RescalingStep):
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
         # An alpha that the user gave is not tried on the quantized model.
         tried = {joint: alpha for joint, alpha in alphas.items() if alpha is not None and given is None}
-        first = {joint: search.first_fold_factors(joint, alpha) for joint, alpha in tried.items()}
+        folds = {joint: search.fold_factors(joint, alpha) for joint, alpha in tried.items()}
         done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
-        for change in rescalings(index, factors, done, [*left, *alone], of_first_fold=first):
+        for change in rescalings(index, factors, done, [*left, *alone], of_folds=folds):
             yield replace(change, on_trial=change.on_trial and given is None)
 
 
@@ -104,9 +104,9 @@ class _Search:
         """The factors of one joint."""
         return smoothing_factors(joint, self._seen, self._read, alpha)
 
-    def first_fold_factors(self, joint: Joint, alpha: float) -> Factors:
-        """The factors of one joint on the first part of the samples."""
-        return first_fold_factors(joint, self._seen, self._read, alpha)
+    def fold_factors(self, joint: Joint, alpha: float) -> list[Factors]:
+        """The factors of one joint on each part of the samples."""
+        return fold_factors(joint, self._seen, self._read, alpha)
 
     def _with_outliers(self) -> tuple[Joint, ...]:
         """The joints at which alphas are tried: none where alpha is given."""

@@ -87,7 +87,11 @@ def _measured(trial: Trial) -> str:
     _, output = min(known, key=lambda pair: pair[0])
     among = f", the least of {len(known)} outputs" if len(known) > 1 else ""
     samples = plural(trial.samples, "sample")
-    return f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
+    told = f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
+    if trial.kept or trial.sample_gain_db is None or trial.gain_error_db is None:
+        return told
+    # A gain that is no larger than its standard error is refused, too.
+    return f"{told}, {trial.sample_gain_db:+.1f} ± {trial.gain_error_db:.1f} dB for a sample"
 
 
 def print_given(given: GivenReport, console: Console) -> None:

@@ -69,6 +69,16 @@ def test_a_rejected_step_is_reported_with_or_without_sites():
     assert prepared(replace(rejected, sites=())) == f"BatchNormalizations left, not folded: {LEAST}\n"
 
 
+def test_a_rejected_step_says_how_much_its_gain_varies():
+    measured = replace(TRIAL, sample_gain_db=2.53, gain_error_db=3.28)
+
+    assert prepared(replace(FOLDED, trial=measured)).endswith(f"; {LEAST}\n")
+    rejected = replace(FOLDED, trial=replace(measured, kept=False))
+    assert prepared(rejected).endswith(f" left, not folded: {LEAST}, +2.5 ± 3.3 dB for a sample\n")
+    rejected = replace(FOLDED, trial=replace(measured, kept=False, sample_gain_db=-0.04))
+    assert prepared(rejected).endswith(", -0.0 ± 3.3 dB for a sample\n")
+
+
 def test_a_trial_that_shows_nothing_says_why():
     unmeasured = Trial(samples=4, kept=False, problem=HOSTILE)
     unchanged = Trial(samples=4, kept=False, outputs=TRIAL.outputs[2:])
