@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool.checking.gptq_metadata import rounding_note
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
-from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.metadata import with_metadata
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
@@ -21,21 +18,17 @@ from qdqtool.jobs.quantize_attempt import Attempts
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_goal import AccuracyGoal, Reached, reach_goal
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
-from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
+from qdqtool.jobs.quantize_steps import QuantizeSteps
 from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
-from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import with_measured
-from qdqtool.planning.existing import Existing
-from qdqtool.planning.existing_pairs import notes_beside, settle_model, way_out
-from qdqtool.planning.high_precision import high_precision_note, ready_for
-from qdqtool.planning.planner import Planned, index_to_plan
+from qdqtool.planning.existing_pairs import settle_model, way_out
+from qdqtool.planning.high_precision import ready_for
+from qdqtool.planning.planner import index_to_plan
 from qdqtool.planning.planners import PlanData
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
-from qdqtool.preparation.data_metadata import data_note
 from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
-from qdqtool.preparation.preparation_metadata import preparation_note
 from qdqtool.running.loadable import require_loadable
 
 
@@ -134,8 +127,6 @@ def quantize_model(
         reached = Reached(attempt) if options.goal is None else reach_goal(attempts, attempt, ready, options.goal)
     attempt = reached.attempt
     planned, made, measured = attempt.planned, attempt.made, attempt.measured
-    used = inputs.used_for(planned)
-    made = replace(made, model=_with_notes(made, planned, inputs, used, options.recipe))
     if not measured.loaded:
         require_loadable(made.model, given)
     saved = save_model(made.model, output, external_data=options.external_data)
@@ -148,7 +139,7 @@ def quantize_model(
         target=options.recipe.target,
         opset_before=given.default_opset(),
         opset_after=made.model.default_opset(),
-        calibration=used,
+        calibration=inputs.used_for(planned),
         preparation=inputs.prepared.reports,
         corrected=made.corrected,
         separated=made.separated,
@@ -172,19 +163,3 @@ def quantize_model(
 def _plan_data(inputs: PlanInputs, options: QuantizeOptions, progress: Progress | None) -> PlanData:
     stored = options.weights is WeightStorage.PACKED
     return PlanData(ranges=inputs.ranges, given=inputs.given, feeds=inputs.choosing, progress=progress, stored=stored)
-
-
-def _with_notes(
-    made: Quantized, planned: Planned, inputs: PlanInputs, used: CalibrationUsed | None, recipe: Recipe
-) -> Model:
-    """Record in a quantized model how it was made."""
-    prepared = inputs.prepared
-    notes = {
-        **high_precision_note(made.high_precision),
-        **preparation_note(prepared.record),
-        **rounding_note(ModelIndex.of(prepared.model), planned.plan),
-        **data_note(used, prepared, made.corrected),
-    }
-    return with_metadata(
-        made.model, notes if recipe.existing is not Existing.KEEP else notes_beside(prepared.model, notes)
-    )

@@ -6,19 +6,27 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from qdqtool import ops
+from qdqtool.checking.gptq_metadata import rounding_note
 from qdqtool.findings import Finding
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
+from qdqtool.graph.io.metadata import with_metadata
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.jobs.quantize_accuracy import Measured, measure_cost
 from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
 from qdqtool.jobs.validate import require_valid
 from qdqtool.plan import QuantPlan, Slot, UseRef
+from qdqtool.planning.existing import Existing
+from qdqtool.planning.existing_pairs import notes_beside
+from qdqtool.planning.high_precision import high_precision_note
 from qdqtool.planning.placement import FOR_ACCURACY, SkippedNode
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.recipe import Recipe
+from qdqtool.preparation.data_metadata import data_note
+from qdqtool.preparation.plan_inputs import PlanInputs
+from qdqtool.preparation.preparation_metadata import preparation_note
 from qdqtool.running.float_runs import FloatRuns
 
 
@@ -86,10 +94,26 @@ class Attempts:
 
     def _finish(self, planned: Planned, steps: QuantizeSteps) -> Attempt:
         made = steps.carry_out(planned.plan, steps.inputs.ranges)
+        made = replace(made, model=_with_notes(made, planned, steps.inputs, steps.recipe))
+        # Rules read the notes, too.
         lossy = {(each.graph, each.tensor) for each in planned.degenerate if each.condition == "strays"}
         findings = require_valid(made.model, self.given, steps.recipe.target, lossy, self.way_out)
         measured = measure_cost(made, planned.plan, self.index, steps, self.runs)
         return Attempt(planned=planned, made=made, findings=findings, measured=measured)
+
+
+def _with_notes(made: Quantized, planned: Planned, inputs: PlanInputs, recipe: Recipe) -> Model:
+    """Record in a quantized model how it was made."""
+    prepared = inputs.prepared
+    notes = {
+        **high_precision_note(made.high_precision),
+        **preparation_note(prepared.record),
+        **rounding_note(ModelIndex.of(prepared.model), planned.plan),
+        **data_note(inputs.used_for(planned), prepared, made.corrected),
+    }
+    return with_metadata(
+        made.model, notes if recipe.existing is not Existing.KEEP else notes_beside(prepared.model, notes)
+    )
 
 
 def _with_float(recipe: Recipe, left: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]) -> Recipe:
