@@ -29,6 +29,7 @@ from qdqtool.planning.planner import index_to_plan
 from qdqtool.planning.proposal import propose_for
 from qdqtool.planning.range_planner import RangePlanner
 from qdqtool.planning.recipe import Recipe
+from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.preparation.bias_correction import switched_biases
 from qdqtool.preparation.prepare import Prepared
 from qdqtool.ranges import calibrators
@@ -78,7 +79,8 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
     """
     if len(feeds) < MIN_SAMPLES:
         return None
-    index = index_to_plan(prepared.model)
+    # A ranges file keeps the choice, and is for either type: scales of float32 decide.
+    recipe, index = replace(recipe, high_precision=HighPrecision.FP32), index_to_plan(prepared.model)
     try:
         # Where no step prepares the model, nothing was run yet.
         runs.first(prepared.model, feeds, 1)
