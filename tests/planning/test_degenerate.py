@@ -105,8 +105,10 @@ def test_whatever_the_method_a_tensor_of_which_nothing_else_is_left_is_named(met
         assert "on 32 samples; look at it with method auto" in found["x"].action
 
 
-def test_what_an_outlier_makes_of_other_tensors_is_named_too(weight, x, tmp_path):
+def test_what_an_outlier_makes_of_other_tensors_is_named_too(weight, x, tmp_path, monkeypatch):
     """One row of 256 is all outliers behind the first layer: too many to be clipped, so most others become 0."""
+    # Entropy, which the outputs of the other rows gain 0.3 dB by, clips them: fewer of the others become 0.
+    monkeypatch.setattr("qdqtool.preparation.calibration.try_methods", lambda *_: None)
     x[100, 7] = 1e4
     report = quantized(weight, x, tmp_path)
     found = {entry.tensor: entry for entry in report.degenerate}

@@ -101,7 +101,7 @@ def test_ranges_of_an_equalised_model_are_not_exported(tmp_path, data):
     calibrate_to_file(tmp_path / "uneven.onnx", data, tmp_path / "r.json")
     with pytest.raises(UsageError, match="are of the model after equalization, which rescaled its tensors") as caught:
         convert_ranges(tmp_path / "r.json", tmp_path / "r.npz", "npz")
-    assert caught.value.hint == "calibrate again with `--no-equalize --smoothquant off`, then convert"
+    assert caught.value.hint == "calibrate again with `--no-equalize --smoothquant off --awq off`, then convert"
     assert not (tmp_path / "r.npz").exists()
     calibrate_to_file(tmp_path / "uneven.onnx", data, tmp_path / "r.json", Recipe(preparation=AS_IT_IS))
     assert convert_ranges(tmp_path / "r.json", tmp_path / "r.npz", "npz").tensors == 2
