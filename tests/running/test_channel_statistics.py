@@ -6,7 +6,9 @@ import pytest
 from onnx import helper
 from support.small import conv_model, make_model, run
 
+from qdqtool.data import DataDescription, Feeds
 from qdqtool.data.request import open_feeds
+from qdqtool.data.sample import Sample
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.running.channel_statistics import MAX_SAMPLES, MIN_SAMPLES, SHARE, ChannelData
@@ -44,6 +46,21 @@ def products() -> onnx.ModelProto:
     weights = {"w": np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32)}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("MatMul", ["m", "m"], ["y"])]
     return make_model(nodes, {"x": ("N", 4, 6)}, {"y": ("N", 4, 4)}, weights)
+
+
+@pytest.mark.parametrize("empty", [0, 3])
+def test_folds_are_every_other_sample_whichever_of_them_has_values_first(empty):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, 1, 4, 6)).astype(np.float32)
+    samples = [Sample({"x": sample[: number != empty]}) for number, sample in enumerate(x)]
+    feeds = Feeds(samples, DataDescription("", len(samples), None, {}))
+    (found,) = ChannelData(feeds, FloatRuns()).of(ModelIndex.of(Model(products()))).values()
+    assert len(found.folds) == 2
+    for fold in (0, 1):
+        used = [number for number in range(fold, 4, 2) if number != empty]
+        expected = np.abs(rows(x[used], 3)).max(axis=1)
+        assert found.folds[fold] == pytest.approx(expected, rel=1e-6)
+        assert found.of_fold(fold).peak == pytest.approx(expected, rel=1e-6)
 
 
 def test_channels_of_a_matmul_are_on_the_last_axis_and_products_of_activations_have_none(tmp_path):
