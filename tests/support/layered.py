@@ -50,6 +50,24 @@ def chain(depth: int = 5, width: int = 16, uneven: float = 30.0) -> onnx.ModelPr
     return make_model(nodes, {"x": (4, width)}, {"y": (4, width)}, weights)
 
 
+def dividing() -> tuple[onnx.ModelProto, list[dict[str, np.ndarray]]]:
+    """Three products; a quotient is infinite wherever the first or the second reads quantized rows, which become 0."""
+    random = np.random.default_rng(0)
+    weights = {name: random.normal(size=(16, 16)).astype(np.float32) for name in "wvu"}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], name="first"),
+        helper.make_node("Abs", ["a"], ["b"], name="abs"),
+        helper.make_node("MatMul", ["b", "v"], ["c"], name="second"),
+        helper.make_node("Div", ["x", "c"], ["d"], name="quotient"),
+        helper.make_node("Tanh", ["x"], ["t"], name="tanh"),
+        helper.make_node("MatMul", ["t", "u"], ["y"], name="third"),
+    ]
+    samples = rows()
+    for sample in samples:
+        sample["x"][0] *= np.float32(1e-6)
+    return make_model(nodes, {"x": (4, 16)}, {"d": (4, 16), "y": (4, 16)}, weights), samples
+
+
 def rows(
     shape: Sequence[int] = (4, 16), count: int = 12, seed: int = 5, name: str = "x"
 ) -> list[dict[str, np.ndarray]]:
