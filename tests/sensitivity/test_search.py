@@ -1,0 +1,257 @@
+"""The search against brute force: every subset of the layers of small networks, and ONNX Runtime on the result."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain as chained
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sensitivity.test_units import attention, residual, turned_weights
+from support.layered import Planned, chain, dividing, outputs, planned, rows, save, sqnr
+
+from qdqtool.plan import QuantPlan
+from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.sensitivity.output_noise import WORST_DB, OutputNoise
+from qdqtool.sensitivity.search import CURVE_STEP_DB, MOST_IN_FLOAT, TRIED, FloatSearch, Step
+from qdqtool.sensitivity.units import Unit, by_reader
+
+Subset = frozenset[Unit]
+
+NETWORKS = {
+    "chain of 4": (lambda: chain(4, uneven=100), (4, 16)),
+    "chain of 6": (lambda: chain(6, uneven=5), (4, 16)),
+    "chain of 8": (lambda: chain(8), (4, 16)),
+    "residual": (residual, (1, 16, 4, 4)),
+    "attention": (attention, (16, 16)),
+    "turned weights": (turned_weights, (4, 16)),
+}
+GOALS = (0.05, 0.3, 0.6, 0.95)
+"""From what is kept with every layer quantized (0) to the most that a model with one quantized layer keeps (1)."""
+WITHIN = 1.34
+"""The cost of what is found in that of the cheapest subset. Most are equal."""
+
+
+@pytest.fixture(params=NETWORKS, scope="module")
+def network(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    make, shape = NETWORKS[request.param]
+    folder = tmp_path_factory.mktemp("network")
+    save(folder, make(), rows(shape))
+    with planned(folder) as made, opened(made) as layers:
+        yield made, layers, brute_force(layers)
+
+
+def opened(made: Planned) -> LayerRuns:
+    return LayerRuns.of(made.ready, made.plan, made.prepared, made.choosing)
+
+
+def brute_force(layers: LayerRuns) -> Mapping[Subset, float]:
+    """The SQNR of the worst output for each subset of the units in float."""
+    subsets = chained.from_iterable(combinations(layers.units, count) for count in range(len(layers.units) + 1))
+    return {
+        frozenset(subset): layers.worst_db(dict.fromkeys(site for unit in subset for site in unit.sites))
+        for subset in subsets
+    }
+
+
+def search(layers: LayerRuns, runs: int | None = None) -> FloatSearch:
+    """A search with the runs of its own, whatever the session ran before."""
+    made = layers.search()
+    made.limit = layers.runs.runs + (made.limit if runs is None else runs)
+    return made
+
+
+def cost(layers: LayerRuns, units: Sequence[Unit] | Subset) -> float:
+    shares = dict(zip(layers.units, layers.shares, strict=True))
+    return math.fsum(shares[unit] for unit in units)
+
+
+def goals(exact: Mapping[Subset, float]) -> Iterator[float]:
+    low, high = exact[frozenset()], max(value for value in exact.values() if value < math.inf)
+    return (low + part * (high - low) for part in GOALS)
+
+
+def test_a_goal_is_reached_at_about_the_least_cost_and_no_unit_is_left_over(network):
+    _, layers, exact = network
+    for goal in goals(exact):
+        found = search(layers).reach(goal)
+        assert found.shortfall_db == 0
+        assert found.worst_db == exact[frozenset(found.units)] >= goal
+        least = min(cost(layers, subset) for subset, value in exact.items() if value >= goal)
+        assert found.share == pytest.approx(cost(layers, found.units), rel=1e-12)
+        assert least <= found.share * (1 + 1e-12)
+        assert found.share <= WITHIN * least
+        for unit in found.units:
+            assert exact[frozenset(found.units) - {unit}] < goal, "each unit is needed"
+
+
+def test_most_goals_get_the_cheapest_subset(network):
+    _, layers, exact = network
+    best = 0
+    for goal in goals(exact):
+        least = min(cost(layers, subset) for subset, value in exact.items() if value >= goal)
+        best += search(layers).reach(goal).share <= least * (1 + 1e-9)
+    assert best >= len(GOALS) - 1
+
+
+def test_onnxruntime_confirms_the_model_that_was_found(network):
+    made, layers, exact = network
+    goal = [*goals(exact)][2]
+    found = search(layers).reach(goal)
+    off = {site for unit in found.units for site in unit.sites}
+    divided = by_reader(made.plan, made.index)
+    plan = QuantPlan(tuple(each for number, each in enumerate(divided) if number not in off))
+    kept = sqnr(outputs(made.ready.proto, layers.runs.samples), outputs(made.applied(plan), layers.runs.samples))
+    assert min(kept) == pytest.approx(found.worst_db, abs=1e-5)
+    assert min(kept) > goal - 1e-5
+
+
+def test_units_are_in_the_order_of_the_graph_and_steps_end_with_what_was_found(network):
+    _, layers, exact = network
+    made = search(layers)
+    found = made.reach([*goals(exact)][2])
+    assert found.units == tuple(unit for unit in layers.units if unit in found.units)
+    assert made.steps[0].units == ()
+    assert made.steps[-1] == found
+    for step in made.steps:
+        assert step.worst_db == exact[frozenset(step.units)]
+    assert made.best().worst_db >= max(step.worst_db for step in made.steps if len(step.units) < len(layers.units))
+
+
+def test_a_goal_that_is_kept_already_needs_nothing_in_float(network):
+    _, layers, exact = network
+    made, before = search(layers), layers.runs.runs
+    found = made.reach(exact[frozenset()] - 0.01)
+    assert (found.units, found.share, found.shortfall_db) == ((), 0, 0)
+    assert layers.runs.runs - before == len(layers.runs.samples)
+
+
+def test_a_goal_that_no_model_keeps_ends_with_every_unit_in_float_and_tells_the_best(network):
+    _, layers, exact = network
+    made = search(layers, 10**6)
+    found = made.reach(400.0)
+    assert set(found.units) == set(layers.units)
+    assert found.worst_db == math.inf
+    assert made.best().worst_db == max(value for subset, value in exact.items() if len(subset) < len(layers.units))
+
+
+def test_the_same_search_finds_the_same_twice_and_tells_its_steps(network):
+    _, layers, exact = network
+    goal = [*goals(exact)][3]
+    one, told = search(layers), list[str]()
+    found = one.reach(goal, told.append)
+    two = search(layers)
+    assert two.reach(goal) == found
+    assert one.steps == two.steps
+    assert told
+    assert all(f"of {len(layers.units)} in float: " in line for line in told)
+
+
+@pytest.mark.parametrize("runs", [0, 1, 20, 40])
+def test_the_limit_of_runs_is_kept_but_for_the_states_that_are_compared(network, runs: int):
+    _, layers, exact = network
+    before, made = layers.runs.runs, search(layers, runs)
+    found = made.reach([*goals(exact)][3])
+    alone = made.few * len(layers.units)
+    one_batch = (TRIED + 1) * len(layers.runs.samples)
+    assert layers.runs.runs - before <= max(runs, alone) + one_batch
+    assert (found.shortfall_db == 0) == (exact[frozenset(found.units)] >= [*goals(exact)][3])
+
+
+def test_a_higher_goal_goes_on_from_what_was_found(network):
+    _, layers, exact = network
+    first, second = [*goals(exact)][1], [*goals(exact)][2]
+    made = search(layers, 10**6)
+    one = made.reach(first)
+    steps, before = list(made.steps), layers.runs.runs
+    assert made.reach(first) == one
+    again = layers.runs.runs - before
+    assert made.steps[: len(steps)] == steps
+    two = made.reach(second)
+    assert two.worst_db == exact[frozenset(two.units)] >= second
+    assert again <= len(layers.units) * len(layers.runs.samples)
+    least = min(cost(layers, subset) for subset, value in exact.items() if value >= second)
+    assert two.share <= 1.5 * least
+
+
+def test_a_curve_goes_on_until_half_of_the_cost_is_in_float(network):
+    _, layers, exact = network
+    made = search(layers, 10**6)
+    made.go_on(exact[frozenset()] - 50)
+    assert made.steps[0].units == ()
+    assert made.steps[-1].share > MOST_IN_FLOAT or made.steps[-1].worst_db == math.inf
+    ends = [step.worst_db for step in made.steps]
+    assert max(ends) > exact[frozenset()] + CURVE_STEP_DB
+
+
+class Pretended:
+    """Runs whose noise is the sum of given numbers, one for each site: shape [outputs]."""
+
+    def __init__(self, noises: Sequence[Sequence[float]], signal: Sequence[float] = (1.0,)) -> None:
+        self.samples, self.runs = [{}], 0
+        self.sites = noises
+        self._noises, self._signal = noises, signal
+
+    @property
+    def all_float(self) -> dict[int, None]:
+        return dict.fromkeys(range(len(self._noises)))
+
+    def noise(self, setting: Mapping[int, None], numbers: Sequence[int] | None = None) -> OutputNoise:
+        self.runs += len(self.samples if numbers is None else numbers)
+        on = [noise for number, noise in enumerate(self._noises) if number not in setting]
+        return OutputNoise(np.array([self._signal]), np.sum([np.zeros(len(self._signal)), *on], axis=0)[None])
+
+
+def pretended(noises: Sequence[Sequence[float]], shares: Sequence[float], signal: Sequence[float] = (1.0,)):
+    units = [Unit((), (number,)) for number in range(len(noises))]
+    runs = Pretended(noises, signal)
+    return units, FloatSearch(units, shares, runs, runs, 1, 10**6)  # type: ignore[arg-type]
+
+
+def test_nothing_goes_on_where_no_output_has_noise():
+    _, made = pretended([[0.0], [0.0]], [0.5, 0.5])
+    made.go_on(20.0)
+    assert [step.worst_db for step in made.steps] == [math.inf]
+
+
+def test_a_curve_from_a_goal_far_below_takes_few_steps():
+    _, made = pretended([[1e-3], [1e-4], [1e-5]], [0.2, 0.2, 0.6])
+    made.go_on(-1e300)
+    assert [len(step.units) for step in made.steps] == [0, 1, 2, 3]
+
+
+def test_an_output_that_is_zero_everywhere_has_no_part_in_it():
+    units, made = pretended([[1e-2, 5.0], [1e-6, 5.0]], [0.5, 0.5], (1.0, 0.0))
+    found = made.reach(30.0)
+    assert (found.units, found.worst_db) == ((units[0],), pytest.approx(60))
+
+
+def test_units_that_make_infinity_are_found_one_after_another():
+    noises = [[1e-6], [math.inf], [1e-5], [1e-6], [math.inf], [1e-6], [1e-6], [1e-6]]
+    units, made = pretended(noises, [1 / 8] * 8)
+    found = made.reach(40.0)
+    assert found.units == (units[1], units[4])
+    assert made.steps[0].worst_db == -WORST_DB
+    assert made.steps[0].shortfall_db == WORST_DB + 40
+
+
+def test_every_output_keeps_the_goal_whichever_unit_it_depends_on():
+    noises = [[1e-2, 0, 0], [0, 1e-2, 0], [0, 0, 1e-2], [1e-9, 1e-9, 1e-9]]
+    units, made = pretended(noises, [0.25] * 4, (1.0, 1.0, 1.0))
+    assert made.reach(60.0).units == tuple(units[:3])
+
+
+def test_a_cheap_unit_is_preferred_to_a_costly_one_of_the_same_noise():
+    units, made = pretended([[1e-3], [1e-3], [1e-9]], [0.7, 0.2, 0.1])
+    # 27 dB with both: either of them alone gives 30 dB.
+    assert made.reach(29.0).units == (units[1],)
+
+
+def test_a_dynamic_quotient_is_kept_finite(tmp_path: Path):
+    save(tmp_path, *dividing())
+    with planned(tmp_path) as made, opened(made) as layers:
+        found: Step = layers.search().reach(30.0)
+        assert {unit.leader.label for unit in found.units} == {"first", "second"}
+        assert found.worst_db >= 30
+        assert layers.worst_db({}) == -math.inf
