@@ -24,7 +24,7 @@ def render(report: SensitivityReport, console: Console) -> None:
     console.print(
         Text.assemble(
             (layers, "bold"),
-            f" of {escape(report.model)} in {report.mode} for {report.target}, on ",
+            f" of {escape(report.model)} in {escape(report.mode)} for {escape(report.target)}, on ",
             plural(report.samples, "sample"),
         )
     )
