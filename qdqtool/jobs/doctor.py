@@ -109,7 +109,7 @@ _PACKAGES = (
 
 _READS = ("inspect", "validate", "diff", "merge", "convert-ranges", "rules", "explain", "doctor")
 _EDITS = ("insert", "strip")
-_RUNS = ("normalize", "validate --fix", "calibrate", "quantize")
+_RUNS = ("normalize", "validate --fix", "calibrate", "quantize", "sensitivity")
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_READS, ("onnx",)),
     **dict.fromkeys(_EDITS, ("onnx", "onnx_graphsurgeon")),

@@ -37,6 +37,7 @@ def test_commands_work_where_their_packages_load():
         "check",
         "normalize",
         "quantize",
+        "sensitivity",
         "validate --fix",
     }
     assert not any(states("onnx").values())
@@ -54,6 +55,14 @@ def test_a_package_names_the_commands_that_fail_without_it(monkeypatch: pytest.M
         "validate --fix",
         "calibrate",
         "quantize",
+        "sensitivity",
     )
-    assert parts["onnxruntime"].needed_for == ("normalize", "validate --fix", "calibrate", "quantize", "check")
+    assert parts["onnxruntime"].needed_for == (
+        "normalize",
+        "validate --fix",
+        "calibrate",
+        "quantize",
+        "sensitivity",
+        "check",
+    )
     assert parts["onnx"].needed_for == ("every command",)

@@ -40,8 +40,10 @@ def scale_types(model):
 
 
 @pytest.mark.parametrize("sample", ["digits_cnn", "digits_depthwise"])
-def test_thresholds_are_those_of_the_float32_model(sample, tmp_path):
+def test_thresholds_are_those_of_the_float32_model(sample, tmp_path, monkeypatch):
     """float16 values all lie on bounds of histogram bins, the largest too."""
+    # The noise of float16 outputs may choose another method: max gains 0.4 dB for the float32 digits_cnn, -0.2 in half.
+    monkeypatch.setattr("qdqtool.preparation.calibration.try_methods", lambda *_: None)
     folder = SAMPLES / sample
     onnx.save(by_ourselves(onnx.load(folder / "model.onnx")), tmp_path / "half.onnx")
     recipe = Recipe(preparation=Preparation(equalize=False, smoothquant=None))
