@@ -116,11 +116,6 @@ def curve_of(search: FloatSearch) -> tuple[CurvePoint, ...]:
 
     The float model itself is none of them.
     """
-    curve: list[Step] = []
-    for step in sorted(search.steps, key=lambda each: (each.share, -each.worst_db)):
-        is_quantized = len(step.units) < len(search.units)
-        if is_quantized and (not curve or step.worst_db > curve[-1].worst_db):
-            curve.append(step)
     return tuple(
         CurvePoint(
             layers_in_float=len(step.units),
@@ -128,5 +123,5 @@ def curve_of(search: FloatSearch) -> tuple[CurvePoint, ...]:
             worst_sqnr_db=None if step.worst_db == math.inf else round(step.worst_db, 2),
             nodes=tuple(node.label for node in nodes_of(step.units)),
         )
-        for step in curve
+        for step in search.frontier()
     )

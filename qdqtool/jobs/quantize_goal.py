@@ -1,7 +1,8 @@
 """Quantize so that every output keeps a given SQNR: search the layers that stay in float, and prove the result.
 
 The search runs on samples that may choose. What it finds is quantized as any other model, and measured on samples that
-chose nothing; where these keep less than the search saw, it goes on with a higher goal.
+chose nothing; where these keep less than the search saw, it goes on with a higher goal, and in the end measures the
+states that it came by.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ ROUNDS = 5
 
 MARGIN_DB = 0.3
 """By how much the goal is raised beyond what was lacking."""
+
+BEYOND_DB = 2 * WORST_DB
+"""A goal that no model keeps, with which a search tries every layer alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +90,7 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyG
         if enough or reached is None:
             search.go_on(goal.min_sqnr_db)
             return Reached(first, curve=curve_of(search))
-        found = _searched(attempts, first, search, layers, goal.min_sqnr_db)
+        found = _searched(_Trials(attempts, first, goal.min_sqnr_db, [reached]), search, layers)
         if goal.whole_curve:
             search.go_on(goal.min_sqnr_db)
         curve = curve_of(search)
@@ -101,28 +105,60 @@ class _Found:
     worst_db: float | None
 
 
-def _searched(attempts: Attempts, first: Attempt, search: FloatSearch, layers: LayerRuns, goal_db: float) -> _Found:
-    target, kept = goal_db, [_worst(first.measured.accuracy) or 0.0]
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """Makes the models of states, and keeps what the worst output of each keeps on the samples that measure."""
+
+    attempts: Attempts
+    first: Attempt
+    goal_db: float
+    kept: list[float]
+
+    def of(self, step: Step) -> _Found:
+        attempt = self.attempts.leaving(nodes_of(step.units), self.first)
+        worst = _worst(attempt.measured.accuracy)
+        self.kept.append(math.inf if worst is None else worst)
+        return _Found(attempt, step, worst)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the last model keeps the goal."""
+        return self.kept[-1] >= self.goal_db
+
+
+def _searched(trials: _Trials, search: FloatSearch, layers: LayerRuns) -> _Found:
+    target = trials.goal_db
     for _ in range(ROUNDS):
         step = search.reach(target)
         if step.shortfall_db > 0 or len(step.units) == len(search.units):
             break
-        found = _attempted(attempts, first, step)
-        if found.worst_db is None or found.worst_db >= goal_db:
+        found = trials.of(step)
+        if trials.keeps:
             return found
-        kept.append(found.worst_db)
-        lacking = goal_db - found.worst_db if math.isfinite(found.worst_db) else CURVE_STEP_DB
+        lacking = trials.goal_db - trials.kept[-1] if math.isfinite(trials.kept[-1]) else CURVE_STEP_DB
         target = max(target, step.worst_db) + lacking + MARGIN_DB
-    best = search.best()
-    if len(kept) == 1 and best.units:
-        # Nothing that the search saw keeps the goal: what its best state keeps tells what can be asked for.
-        kept.append(_attempted(attempts, first, best).worst_db or 0.0)
-    raise _missed(layers, best, goal_db, kept)
+    return _measured(trials, search, layers)
 
 
-def _attempted(attempts: Attempts, first: Attempt, step: Step) -> _Found:
-    attempt = attempts.leaving(nodes_of(step.units), first)
-    return _Found(attempt, step, _worst(attempt.measured.accuracy))
+def _measured(trials: _Trials, search: FloatSearch, layers: LayerRuns) -> _Found:
+    """Return the cheapest state that keeps the goal on the samples that measure, where they keep far less than others.
+
+    Ranges of few samples clip values of others, which the samples of the search do not show.
+    """
+    search.reach(BEYOND_DB)
+    states = [step for step in search.frontier() if step.units]
+    best = trials.of(states[-1]) if states else None
+    if best is None or not trials.keeps:
+        raise _missed(layers, search, trials)
+    low, high = -1, len(states) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = trials.of(states[middle])
+        if trials.keeps:
+            best, high = found, middle
+        else:
+            low = middle
+    return best
 
 
 def _worst(accuracy: Accuracy | None) -> float | None:
@@ -141,16 +177,17 @@ def _worst(accuracy: Accuracy | None) -> float | None:
     return min((output.sqnr_db for output in compared if output.sqnr_db is not None), default=None)
 
 
-def _missed(layers: LayerRuns, best: Step, goal_db: float, kept: list[float]) -> GateError:
+def _missed(layers: LayerRuns, search: FloatSearch, trials: _Trials) -> GateError:
     weights, activations = (layers.worst_db(layers.of_kind(constants=each)) for each in (False, True))
-    kind = "weights" if weights < activations else "activations"
-    lower = max((value for value in kept if math.isfinite(value)), default=None)
+    kind, best = "weights" if weights < activations else "activations", search.frontier()[-1]
+    lower = max((value for value in trials.kept if math.isfinite(value)), default=None)
     hint = "more calibration data, or another `--quantize-mode`"
     return GateError(
-        f"no quantized model was found whose outputs all keep {goal_db:.4g} dB: {_told(kept[0])} with every layer "
-        f"quantized; the search came to {_told(best.worst_db)} with {len(best.units)} of {len(layers.units)} layers "
-        f"in float, on its own samples. The {kind} limit it: {_told(weights)} with weights alone quantized, "
-        f"{_told(activations)} with activations alone",
+        f"no quantized model was found whose outputs all keep {trials.goal_db:.4g} dB: {_told(trials.kept[0])} with "
+        f"every layer quantized; the search came to {_told(best.worst_db)} with {len(best.units)} of "
+        f"{len(layers.units)} layers in float on its own samples, and to {_told(max(trials.kept))} on those that "
+        f"measure. The {kind} limit it: {_told(weights)} with weights alone quantized, {_told(activations)} with "
+        "activations alone",
         hint=hint if lower is None else f"`--min-sqnr {math.floor(lower)}`; or {hint}",
     )
 

@@ -140,10 +140,17 @@ class FloatSearch:
             found = self.cache[key] = self.runs.noise(setting, range(count))
         return found.first(count)
 
-    def best(self) -> Step:
-        """Return the state with the highest SQNR of those that were run with a unit quantized; :meth:`reach` first."""
-        run = [known for known in self._tried if len(known) < len(self.units)]
-        return max((self._state(known, -math.inf) for known in run), key=lambda step: step.worst_db)
+    def frontier(self) -> tuple[Step, ...]:
+        """Return the states that were run with a unit quantized and that no other one equals or beats in both respects.
+
+        They are sorted: each costs more than the one in front, and keeps more.
+        """
+        states = [self._state(known, -math.inf) for known in self._tried if len(known) < len(self.units)]
+        found: list[Step] = []
+        for step in sorted(states, key=lambda each: (each.share, -each.worst_db)):
+            if not found or step.worst_db > found[-1].worst_db:
+                found.append(step)
+        return tuple(found)
 
     def _state(self, units: Iterable[Unit], goal_db: float) -> Step:
         kept = set(units)

@@ -132,7 +132,7 @@ def branches() -> onnx.ModelProto:
         helper.make_node("If", ["small"], ["f"], then_branch=_body("a", 3), else_branch=_body("b", 4), name="if"),
         matmul("f", "w", "y"),
     ]
-    weights = {"v": stored(WIDE, WIDE), "w": stored(WIDE, WIDE, seed=1), "limit": np.float32(6).reshape(())}
+    weights = {"v": stored(WIDE, WIDE), "w": stored(WIDE, WIDE, seed=1), "limit": np.float32(3).reshape(())}
     return make_model(nodes, {"x": (4, WIDE)}, {"y": (4, WIDE)}, weights)
 
 

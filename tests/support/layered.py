@@ -69,12 +69,12 @@ def dividing() -> tuple[onnx.ModelProto, list[dict[str, np.ndarray]]]:
 
 
 def rows(
-    shape: Sequence[int] = (4, 16), count: int = 12, seed: int = 5, name: str = "x"
+    shape: Sequence[int] = (4, 16), count: int = 12, seed: int = 5, tail: float = 0.3
 ) -> list[dict[str, np.ndarray]]:
-    """Normal samples, some elements of which are large."""
+    """Samples for an input ``x``: normal, with more large values the larger ``tail`` is."""
     random = np.random.default_rng(seed)
-    found = random.normal(size=(count, *shape)) * np.exp(random.normal(scale=0.7, size=(count, *shape)))
-    return [{name: each} for each in found.astype(np.float32)]
+    found = random.normal(size=(count, *shape)) * np.exp(random.normal(scale=tail, size=(count, *shape)))
+    return [{"x": each} for each in found.astype(np.float32)]
 
 
 def save(folder: Path, model: onnx.ModelProto, samples: Sequence[Mapping[str, np.ndarray]]) -> None:
@@ -154,6 +154,6 @@ def nodes_with_pairs(model: onnx.ModelProto) -> set[str]:
             continue
         if node.op_type in {"Transpose", "Identity"}:
             behind |= set(node.output)
-        elif node.op_type != "QuantizeLinear":
+        elif node.op_type not in {"QuantizeLinear", "DequantizeLinear"}:
             found.add(node.name or node.output[0])
     return found
