@@ -68,6 +68,8 @@ def measure_sensitivity(
         index = index_to_plan(ready)
         planned = planner_for(recipe, _plan_data(inputs)).plan(index)
     with LayerRuns.of(ready, planned.plan, inputs.prepared, inputs.choosing) as layers, layers.kept_in(output):
+        if not layers.runs.outputs:
+            raise UsageError("no output of the model is a float tensor: there is nothing to measure")
         effects = effects_of(layers.units, layers.runs, layers.masked, tick or _nobody, layers.cache)
         whole = layers.runs.errors({})
         shares = dict(zip(layers.units, layers.shares, strict=True))

@@ -1,5 +1,7 @@
 """The layers that stay in float for an accuracy that was asked for, for a terminal."""
 
+import math
+
 from rich.console import Console
 
 from qdqtool.jobs.goal_report import GoalReport
@@ -11,10 +13,12 @@ SHOWN = 8
 
 def print_goal(goal: GoalReport, console: Console) -> None:
     """Print how the goal was reached, and the layers in float, the one with the largest share of the cost first."""
-    before = "no output" if goal.worst_without_db is None else f"{goal.worst_without_db:.1f} dB"
+    before = "keeps no noise" if goal.worst_without_db is None else f"keeps {goal.worst_without_db:.1f} dB"
+    if goal.worst_without_db is not None and math.isinf(goal.worst_without_db):
+        before = "is NaN or infinite somewhere"
     console.print(
         f"{len(goal.left)} of {goal.layers} layers left in float for {goal.min_sqnr_db:g} dB, {goal.float_share:.1%} "
-        f"of the cost; with all quantized the worst output keeps {before}",
+        f"of the cost; with all quantized the worst output {before}",
         style="bold",
     )
     for layer in sorted(goal.left, key=lambda each: -each.share)[: limit(console, SHOWN)]:

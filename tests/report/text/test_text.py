@@ -57,6 +57,7 @@ OURS = {
     "Refusal": {"code"},
     "RefusedBy": {"alternative", "reason", "target"},
     "RefusedFix": {"code"},
+    "SensitivityReport": {"mode", "target"},
     "TargetReport": {"target"},
     "TensorInfo": {"kind", "type"},
     "WorstOutput": {"gate"},
