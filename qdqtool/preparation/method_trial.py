@@ -37,7 +37,7 @@ from qdqtool.ranges.method_choice import MethodTrial
 from qdqtool.ranges.tensor_statistics import TensorStatistics
 from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges
 from qdqtool.running.channel_statistics import FOLDS
-from qdqtool.running.float_runs import FloatRuns
+from qdqtool.running.float_runs import FloatRuns, Outputs
 from qdqtool.running.observer import is_fed
 from qdqtool.sensitivity.masked_model import MaskedModel, Setting, mask_model
 from qdqtool.sensitivity.masked_runs import MaskedRuns
@@ -49,6 +49,9 @@ MIN_SAMPLES, MAX_SAMPLES = 8, 128
 
 MIN_SAMPLES_IF_LARGE = 4
 """Smallest number of samples that are run of a model with many values."""
+
+MOST_BYTES = 1 << 22
+"""Inputs and outputs of the samples that are kept in memory; for more, fewer samples are run."""
 
 ENOUGH_VALUES = 1 << 24
 """Values of activations in all samples that suffice: larger models run fewer samples, down to the smaller bound."""
@@ -83,20 +86,26 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
     recipe, index = replace(recipe, high_precision=HighPrecision.FP32), index_to_plan(prepared.model)
     try:
         # Where no step prepares the model, nothing was run yet.
-        runs.first(prepared.model, feeds, 1)
-        count = min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES_IF_LARGE), MAX_SAMPLES, len(feeds))
-        few = feeds.first(count)
+        outputs = runs.first(prepared.model, feeds, 1)
+        few = feeds.first(_count(feeds, runs, outputs))
         ranges = _ranges_of_folds(few, index, recipe, runs)
         plan = RangePlanner(recipe, _merged(ranges)).plan(index).plan
         # Only one model is in memory.
         runs.close()
         masked = mask_model(prepared.model, plan, switched_biases(index, plan, prepared.means))
-        folds = [_Fold.of(fold, found, masked, index, recipe, count) for fold, found in enumerate(ranges)]
+        folds = [_Fold.of(fold, found, masked, index, recipe, len(few)) for fold, found in enumerate(ranges)]
         with MaskedRuns(masked, [dict(sample) for sample in few]) as session:
             return _compared(session, folds) if session.outputs else None
     except QdqError:
         # Methods are tried to gain accuracy: a model that cannot be run with switches is quantized as ``auto`` has it.
         return None
+
+
+def _count(feeds: Feeds, runs: FloatRuns, outputs: Sequence[Outputs]) -> int:
+    """Return how many samples are run: few of a model with many values, or where they take much memory."""
+    kept = sum(int(array.nbytes) for each in (*outputs, *feeds.first(1)) for array in each.values())
+    most = max(MOST_BYTES // max(kept, 1), MIN_SAMPLES)
+    return min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES_IF_LARGE), MAX_SAMPLES, most, len(feeds))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
