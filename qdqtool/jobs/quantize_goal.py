@@ -181,7 +181,7 @@ def _missed(layers: LayerRuns, search: FloatSearch, trials: _Trials) -> GateErro
     weights, activations = (layers.worst_db(layers.of_kind(constants=each)) for each in (False, True))
     kind, best = "weights" if weights < activations else "activations", search.frontier()[-1]
     lower = max((value for value in trials.kept if math.isfinite(value)), default=None)
-    hint = "more calibration data, or another `--quantize-mode`"
+    hint = "more calibration data, or another quantize mode"
     return GateError(
         f"no quantized model was found whose outputs all keep {trials.goal_db:.4g} dB: {_told(trials.kept[0])} with "
         f"every layer quantized; the search came to {_told(best.worst_db)} with {len(best.units)} of "

@@ -63,7 +63,7 @@ def measure_sensitivity(
     with runs_for(recipe) as runs:
         inputs = gather_inputs(settled.model, PlanSources(data), recipe, runs, progress)
         if inputs.choosing is None:
-            raise UsageError("there are no samples to run", hint="`--calib-data DATA` beside the ranges")
+            raise UsageError("there are no samples to run", hint="name the data beside the ranges")
         ready = ready_for(inputs.prepared.model, recipe.high_precision).model
         index = index_to_plan(ready)
         planned = planner_for(recipe, _plan_data(inputs)).plan(index)

@@ -68,6 +68,20 @@ CASES = {
         "quantize float.onnx -o q2.onnx", "`--calib-data DATA` or `--calibration-cache RANGES`; or", fills=DATA
     ),
     "no data to calibrate": Case("calibrate float.onnx -o r2.json", "`--calib-data DATA`; or, for a trial", fills=DATA),
+    "validation data alone": Case(
+        "quantize float.onnx --validation-data data.npz -o q2.onnx", "`--calib-data DATA` as well, with", fills=DATA
+    ),
+    "a goal that no model keeps": Case(
+        "quantize float.onnx --calib-data data.npz --min-sqnr 200 -o q2.onnx", "`--min-sqnr {}`; or {}", code=1
+    ),
+    "a goal that is no number": Case(
+        "quantize float.onnx --calib-data data.npz --min-sqnr nan -o q2.onnx", "`--min-sqnr 30`, in dB"
+    ),
+    "a goal without samples": Case(
+        "quantize float.onnx --quantize-mode int8-weight-only --min-sqnr 30 -o q2.onnx",
+        "`--calib-data DATA`, also where weights",
+        fills=DATA,
+    ),
     "no output": Case(f"quantize float.onnx {' '.join(RANDOM)}", "`-o OUT.onnx`; or `--list-matches`"),
     "open dimensions": Case(
         "quantize open.onnx --random-calibration --samples 1 -o q2.onnx", "give data, or shapes, for example: `--input"
