@@ -82,7 +82,7 @@ def test_the_worst_tensors_are_named_with_their_scope():
     )
 
     assert text_of(output(), worst=worst).splitlines()[2:] == [
-        "tensors that lose most by their own pair",
+        "largest errors of a pair on its own tensor, which need not reach the outputs",
         f"  weight     {ESCAPED}: 8.0 dB",
         "  activation t in then: 10.0 dB",
     ]
