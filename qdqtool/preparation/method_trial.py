@@ -53,7 +53,7 @@ MIN_SAMPLES_IF_LARGE = 4
 MOST_BYTES = 1 << 22
 """Inputs and outputs of the samples that are kept in memory; for more, fewer samples are run."""
 
-ENOUGH_VALUES = 1 << 24
+ENOUGH_VALUES = 1 << 25
 """Values of activations in all samples that suffice: larger models run fewer samples, down to the smaller bound."""
 
 EARLY, HOPELESS_DB = 4, 1.5
