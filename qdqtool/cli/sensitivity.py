@@ -45,7 +45,7 @@ LAYOUT = Layout(
 @output_format_option()
 @verbosity_options()
 def command(*, model: Path, output: Path | None, output_format: str, **values: Any) -> None:
-    """Show what quantizing each layer of MODEL, a float model, does to its outputs. Nothing is written.
+    """Show what quantizing each layer of MODEL, a float model, does to its outputs. No model is written.
 
     The model is prepared and calibrated as `qdqtool quantize` does it. Then each layer is quantized alone, and left in
     float alone, on up to 8 samples in one session. Layers are nodes that one kernel computes: a product with the Add
