@@ -255,10 +255,13 @@ def test_the_outputs_and_pairs_of_few_samples_are_told_with_four_decimals() -> N
     both = [rounded(x, np.float32(0.75)) for x in one]
     ends = [round(decibels(np.array(samples), np.array(made)), 4) for made in (both, one)]
     second = round(decibels(np.array(samples), rounded(np.array(samples), np.float32(0.75))), 4)
+    without = [decibels(np.delete(np.array(samples), left, 0), np.delete(np.array(both), left, 0)) for left in range(3)]
+    # The jackknife: sqrt(2 / 3 * sum((x - mean)**2)), which is sqrt(2) deviations of the three.
+    doubt = round(float(np.sqrt(2) * np.std(without)), 2)
     assert found == Accuracy(
         samples=3,
         held_back=True,
-        outputs=(OutputAccuracy(name="y", sqnr_db=ends[0], exact=False, finite=True),),
+        outputs=(OutputAccuracy(name="y", sqnr_db=ends[0], exact=False, finite=True, standard_error_db=doubt),),
         worst=(
             TensorAccuracy(tensor="t1", graph="", kind="activation", sqnr_db=second),
             TensorAccuracy(tensor="x", graph="", kind="activation", sqnr_db=ends[1]),
