@@ -103,8 +103,8 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
             default="auto",
             show_default=True,
             metavar="METHOD",
-            help="How ranges are chosen: max, mse, entropy or percentile for all tensors; or auto, which clips a tensor "
-            "where that lowers its error, or takes one of the others if the outputs keep more with it.",
+            help="How ranges are chosen: max, mse, entropy or percentile for all tensors; or auto, which clips a "
+            "tensor where that lowers its error, or takes one of the others if the outputs keep more with it.",
         ),
         click.option(
             "--percentile",

@@ -67,11 +67,6 @@ CASES = {
     "no calibration data": Case(
         "quantize float.onnx -o q2.onnx", "`--calib-data DATA` or `--calibration-cache RANGES`; or", fills=DATA
     ),
-    "validation data alone": Case(
-        "quantize float.onnx --validation-data data.npz -o q2.onnx",
-        "`--calib-data DATA` as well, with other samples",
-        fills={"DATA": "data.npz"},
-    ),
     "no data to calibrate": Case("calibrate float.onnx -o r2.json", "`--calib-data DATA`; or, for a trial", fills=DATA),
     "validation data alone": Case(
         "quantize float.onnx --validation-data data.npz -o q2.onnx", "`--calib-data DATA` as well, with", fills=DATA
