@@ -73,7 +73,7 @@ def measure_sensitivity(
         effects = effects_of(layers.units, layers.runs, layers.masked, tick or _nobody, layers.cache)
         whole = layers.runs.errors({})
         shares = dict(zip(layers.units, layers.shares, strict=True))
-        noise = noise_shares(effects)
+        noise, patterns = noise_shares(effects), excluding_patterns(layers.units, index)
         return SensitivityReport(
             model=str(given.path or ""),
             mode=recipe.quantize_mode,
@@ -84,7 +84,7 @@ def measure_sensitivity(
             activations_only_db=_finite(layers.worst_db(layers.of_kind(constants=True))),
             outputs=_outputs(whole),
             nodes=tuple(
-                _node(effect, noise[effect.unit], shares[effect.unit], excluding_patterns([effect.unit], index))
+                _node(effect, noise[effect.unit], shares[effect.unit], patterns[effect.unit])
                 for effect in sorted(effects, key=lambda each: -noise[each.unit])
             ),
             runs=layers.runs.runs,

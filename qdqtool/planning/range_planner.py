@@ -43,13 +43,17 @@ class RangePlanner:
     ranges: Ranges
     weights: Mapping[Slot, QuantParams] = field(default_factory=dict)
 
-    def activations(self, index: ModelIndex) -> tuple[Placement, ...]:
+    def activations(self, index: ModelIndex, proposed: Sequence[ProposedSlot]) -> tuple[Placement, ...]:
         """Return the pairs of activations alone, without those of tensors that have no range.
 
+        Args:
+            index: The prepared model.
+            proposed: The slots of :func:`propose_for`, which depend on no range: ranges are tried one after the other.
+
         Raises:
-            UsageError: A pattern matches nothing, or the ranges lack a tensor.
+            UsageError: The ranges lack a tensor.
         """
-        slots, _ = _without_unseen(propose_for(index, self.recipe).slots, self.ranges, index.view)
+        slots, _ = _without_unseen(proposed, self.ranges, index.view)
         params = _Params(index, self.recipe, self.ranges, self.weights)
         return params.placements([entry for entry in slots if entry.kind == "activation"])
 
@@ -134,7 +138,7 @@ def _magnitudes(weights: Array, granularity: Granularity) -> Array:
 
 
 def _without_unseen(
-    slots: tuple[ProposedSlot, ...], ranges: Ranges, view: GraphView
+    slots: Sequence[ProposedSlot], ranges: Ranges, view: GraphView
 ) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
     """Return the slots without those of nodes that read an unseen tensor, and those nodes with the reason.
 

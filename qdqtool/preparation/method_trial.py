@@ -25,6 +25,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
 from qdqtool.plan import Placement
+from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.planner import index_to_plan
 from qdqtool.planning.proposal import propose_for
 from qdqtool.planning.range_planner import RangePlanner
@@ -88,12 +89,17 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
         # Where no step prepares the model, nothing was run yet.
         outputs = runs.first(prepared.model, feeds, 1)
         few = feeds.first(_count(feeds, runs, outputs))
-        ranges = _ranges_of_folds(few, index, recipe, runs)
+        slots = propose_for(index, recipe).slots
+        ranges = _ranges_of_folds(few, index, slots, runs)
         plan = RangePlanner(recipe, _merged(ranges)).plan(index).plan
         # Only one model is in memory.
         runs.close()
         masked = mask_model(prepared.model, plan, switched_biases(index, plan, prepared.means))
-        folds = [_Fold.of(fold, found, masked, index, recipe, len(few)) for fold, found in enumerate(ranges)]
+        folds = []
+        for fold, found in enumerate(ranges):
+            planners = {name: RangePlanner(replace(recipe, method=name), found) for name in calibrators.names()}
+            settings = {name: _setting(masked, each.activations(index, slots)) for name, each in planners.items()}
+            folds.append(_Fold([number for number in range(len(few)) if number % FOLDS != fold], settings))
         with MaskedRuns(masked, [dict(sample) for sample in few]) as session:
             return _compared(session, folds) if session.outputs else None
     except QdqError:
@@ -120,16 +126,6 @@ class _Fold:
     judges: Sequence[int]
     settings: Mapping[str, Setting]
 
-    @classmethod
-    def of(
-        cls, fold: int, ranges: Ranges, masked: MaskedModel, index: ModelIndex, recipe: Recipe, samples: int
-    ) -> "_Fold":
-        settings = {}
-        for method in calibrators.names():
-            placements = RangePlanner(replace(recipe, method=method), ranges).activations(index)
-            settings[method] = _setting(masked, placements)
-        return cls([number for number in range(samples) if number % FOLDS != fold], settings)
-
 
 def _setting(masked: MaskedModel, placements: Sequence[Placement]) -> Setting:
     found = {placement.slot: placement for placement in placements}
@@ -141,9 +137,9 @@ def _setting(masked: MaskedModel, placements: Sequence[Placement]) -> Setting:
     }
 
 
-def _ranges_of_folds(feeds: Feeds, index: ModelIndex, recipe: Recipe, runs: FloatRuns) -> list[Ranges]:
+def _ranges_of_folds(feeds: Feeds, index: ModelIndex, slots: Sequence[ProposedSlot], runs: FloatRuns) -> list[Ranges]:
     """Return the ranges with histograms on each part of the samples, from one pass over them."""
-    values = dict.fromkeys(index.value(entry.slot) for entry in propose_for(index, recipe).activations)
+    values = dict.fromkeys(index.value(entry.slot) for entry in slots if entry.kind == "activation")
     observer, counter = runs.observer(index.view.model, values), Counter()
     parts = [{value: TensorStatistics(counter) for value in values} for _ in range(FOLDS)]
     for number, sample in enumerate(feeds):

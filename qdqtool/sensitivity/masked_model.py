@@ -10,7 +10,7 @@ does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
@@ -156,6 +156,7 @@ class _Masker:
         self._plan = plan
         self._placed = placed
         self._view = GraphView(placed.model)
+        self._nodes = {(node.scope.path, node.key): node for node in self._view.nodes()}
         self._namer, self._dead = Namer(self._view), DeadCode(self._view)
         self._edits: list[Edit] = []
         self._inputs: list[onnx.ValueInfoProto] = []
@@ -214,7 +215,7 @@ class _Masker:
 
     def _switch_bias(self, bias: SwitchedBias) -> str:
         """Make a bias an input; return an empty name where its node was replaced when the opset was raised."""
-        found = {node.key: node for node in self._view.scope(bias.scope).nodes}.get(bias.node)
+        found = self._nodes.get((bias.scope, bias.node))
         if found is None:
             return ""
         name, read = self._array_input(found.input_name(bias.index) or f"{bias.node[0]}_bias", bias.plain)
@@ -242,9 +243,3 @@ class _Masker:
 def _fed(array: Array) -> Array:
     """Return an array as ONNX Runtime takes it: contiguous, and bfloat16 as float32."""
     return np.ascontiguousarray(array.astype(FLOAT32) if array.dtype == BFLOAT16 else array).reshape(array.shape)
-
-
-def with_placement(site: Site, scale: Array) -> Placement:
-    """Return the placement of a site with another scale of the same type and shape."""
-    params = site.placement.params
-    return replace(site.placement, params=replace(params, scale=scale))

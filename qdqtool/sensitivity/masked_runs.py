@@ -41,8 +41,8 @@ class MaskedRuns:
     """One session of a masked model, with the samples that it runs. A context manager.
 
     The session has ONNX Runtime's optimizations, but those that would change a Q or DQ; none where it refuses its own
-    result. Outputs are compared with those
-    of the same session with every pair switched off, so nothing but the pairs makes a difference.
+    result. Outputs are compared with those of the same session with every pair switched off, so nothing but the pairs
+    makes a difference.
 
     Args:
         masked: The model.
@@ -108,20 +108,16 @@ class MaskedRuns:
 
     def noise(self, setting: Setting, numbers: Sequence[int] | None = None) -> OutputNoise:
         """Return signal and noise of the outputs on each sample; arguments and errors as :meth:`errors`."""
-        rows = [
-            noise_of(list(expected.values()), list(found.values())) for expected, found in self._pairs(setting, numbers)
-        ]
-        return OutputNoise(np.array([signal for signal, _ in rows]), np.array([noise for _, noise in rows]))
+        return _joined([_noise_of(*pair) for pair in self._pairs(setting, numbers)])
 
     def measure(self, setting: Setting, numbers: Sequence[int] | None = None) -> Measured:
         """Return both in one pass; arguments and errors as :meth:`errors`."""
         errors, rows = {name: AccumulatedError() for name in self._names}, list[tuple[Array, Array]]()
         for expected, found in self._pairs(setting, numbers):
-            rows.append(noise_of(list(expected.values()), list(found.values())))
+            rows.append(_noise_of(expected, found))
             for name, error in errors.items():
                 error.add(expected[name], found[name])
-        noise = OutputNoise(np.array([signal for signal, _ in rows]), np.array([noise for _, noise in rows]))
-        return Measured(errors, noise)
+        return Measured(errors, _joined(rows))
 
     def _pairs(self, setting: Setting, numbers: Sequence[int] | None) -> Iterator[tuple[Outputs, Outputs]]:
         fed = self._masked.feeds(setting)
@@ -131,6 +127,14 @@ class MaskedRuns:
     def _run(self, fed: Mapping[str, Array], number: int) -> Outputs:
         self.runs += 1
         return self._session.run({**self.samples[number], **fed}, self._names)
+
+
+def _noise_of(expected: Outputs, found: Outputs) -> tuple[Array, Array]:
+    return noise_of(list(expected.values()), list(found.values()))
+
+
+def _joined(rows: Sequence[tuple[Array, Array]]) -> OutputNoise:
+    return OutputNoise(np.array([signal for signal, _ in rows]), np.array([noise for _, noise in rows]))
 
 
 def _opened(index: ModelIndex) -> Runner:

@@ -8,7 +8,7 @@ are not needed any more are quantized again.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,9 +32,6 @@ LEAST_LEFT = 0.05
 
 CURVE_STEP_DB, MOST_IN_FLOAT = 3.0, 0.5
 """A curve goes on in steps of so many dB, up to this share of the cost in float."""
-
-Heard = Callable[[str], None]
-"""Told in a few words what the search does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +81,11 @@ class FloatSearch:
     _tried: dict[frozenset[Unit], None] = field(default_factory=dict)
     _alone: dict[Unit, Array] = field(default_factory=dict)
 
-    def reach(self, goal_db: float, heard: Heard = lambda _: None) -> Step:
+    def reach(self, goal_db: float) -> Step:
         """Return the cheapest state that was found in which every output keeps ``goal_db``; else the best state.
 
         Args:
             goal_db: The SQNR that every output keeps.
-            heard: Told of every step.
 
         Raises:
             RunError: A node fails on a sample.
@@ -104,7 +100,6 @@ class FloatSearch:
                 break
             state = following
             self.steps.append(state)
-            heard(f"{len(state.units)} of {len(self.units)} in float: {state.worst_db:.1f} dB")
         return self._pruned(state, goal_db) if state.shortfall_db == 0 else state
 
     def go_on(self, goal_db: float) -> None:
@@ -196,14 +191,14 @@ class FloatSearch:
         """Quantize again what the goal does not need, the most costly first."""
         while (fewer := self._pruned_once(state, goal_db)) is not state:
             state = fewer
-        if self.steps and self.steps[-1].units != state.units:
+        if self.steps[-1].units != state.units:
             self.steps.append(state)
         return state
 
     def _pruned_once(self, state: Step, goal_db: float) -> Step:
         costs = dict(zip(self.units, self.shares, strict=True))
         for unit in sorted(state.units, key=lambda each: -costs[each]):
-            if self.runs.runs >= self.limit:
+            if self.spent >= self.limit:
                 break
             fewer = self._state([each for each in state.units if each is not unit], goal_db)
             if fewer.shortfall_db == 0:

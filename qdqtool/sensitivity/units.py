@@ -147,10 +147,10 @@ class _Groups:
                 self._parents[root] = roots[0]
 
 
-def excluding_patterns(units: Iterable[Unit], index: ModelIndex) -> tuple[str, ...]:
-    """Return patterns for ``--nodes-to-exclude`` that match the nodes of some units and no other node."""
+def excluding_patterns(units: Iterable[Unit], index: ModelIndex) -> Mapping[Unit, tuple[str, ...]]:
+    """Return patterns for ``--nodes-to-exclude``, by unit, that match the nodes of the unit and no other node."""
     names = Counter(name for node in index.view.nodes() for name in {node.proto.name, *node.proto.output})
-    return tuple(_pattern(node, names) for unit in units for node in unit.nodes)
+    return {unit: tuple(_pattern(node, names) for node in unit.nodes) for unit in units}
 
 
 def _pattern(node: NodeView, names: Counter[str]) -> str:

@@ -15,7 +15,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.planning.placement import Selection, SkippedNode
 from qdqtool.planning.planner import Planned
-from qdqtool.planning.proposal import NEVER_RUN, NOT_GIVEN
+from qdqtool.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for
 from qdqtool.planning.range_planner import RangePlanner
 from qdqtool.planning.recipe import Recipe
 from qdqtool.ranges.method_choice import encode_choice
@@ -204,7 +204,8 @@ def test_the_pairs_of_activations_alone_are_those_of_the_plan():
     ranges["a"] = UNSEEN
     plan = [each for each in planned(model, ranges).plan if each.slot.tensor not in ("w", "v")]
     found = Ranges(planned_record(), {((), name): each for name, each in ranges.items()})
-    alone = RangePlanner(Recipe(method="max"), found).activations(ModelIndex.of(Model(model)))
+    index, recipe = ModelIndex.of(Model(model)), Recipe(method="max")
+    alone = RangePlanner(recipe, found).activations(index, propose_for(index, recipe).slots)
     assert [each.slot for each in alone] == [each.slot for each in plan]
     assert [each.reason for each in alone] == [each.reason for each in plan]
     assert [each.params.scale.tolist() for each in alone] == [each.params.scale.tolist() for each in plan]

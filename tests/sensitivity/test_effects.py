@@ -77,7 +77,7 @@ def test_without_is_what_quantize_makes_with_the_patterns_of_the_unit(case):
     folder, made, layers, name = case
     recipe = CASES[name][2]
     for effect in effects_of(layers.units, layers.runs, layers.masked, ignore):
-        patterns = excluding_patterns([effect.unit], made.index)
+        patterns = excluding_patterns([effect.unit], made.index)[effect.unit]
         with planned(folder, replace(recipe, selection=Selection(nodes_to_exclude=patterns))) as rest:
             found = noise(rest, rest.plan, layers)
         assert [error.noise for error in effect.without.values()] == pytest.approx(found, rel=1e-6)

@@ -29,7 +29,7 @@ from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.preparation.bias_correction import Means, correct_biases, switched_biases
 from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
-from qdqtool.sensitivity.masked_model import MaskedModel, Setting, SwitchedBias, mask_model, with_placement
+from qdqtool.sensitivity.masked_model import MaskedModel, Setting, SwitchedBias, mask_model
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -502,7 +502,9 @@ def test_another_scale_is_the_plan_with_that_scale(name):
     with open_session(masked.model, plan_split(ModelIndex.of(masked.model))) as session:
         for number, site in enumerate(masked.sites):
             if site.scale:
-                other = with_placement(site, site.placement.params.scale * site.placement.params.scale.dtype.type(4))
+                params = site.placement.params
+                wider = replace(params, scale=params.scale * params.scale.dtype.type(4))
+                other = replace(site.placement, params=wider)
                 found = session.run({**case.feeds, **masked.feeds({number: other})})
                 plan = [*case.plan[:number], other, *case.plan[number + 1 :]]
                 require_equal(found, quantized(case, plan))

@@ -56,9 +56,10 @@ def brute_force(layers: LayerRuns) -> Mapping[Subset, float]:
 
 
 def search(layers: LayerRuns, runs: int | None = None) -> FloatSearch:
-    """A search with the runs of its own, whatever the session ran before."""
+    """A search that knows nothing of what others measured before in the session."""
     made = layers.search()
-    made.limit = layers.runs.runs + (made.limit if runs is None else runs)
+    made.cache = {}
+    made.limit = made.limit if runs is None else runs
     return made
 
 
@@ -143,16 +144,30 @@ def test_a_goal_that_no_model_keeps_ends_with_every_unit_in_float_and_tells_the_
     )
 
 
-def test_the_same_search_finds_the_same_twice_and_tells_its_steps(network):
+def test_the_same_search_finds_the_same_twice(network):
     _, layers, exact = network
     goal = [*goals(exact)][3]
-    one, told = search(layers), list[str]()
-    found = one.reach(goal, told.append)
-    two = search(layers)
+    one, two = search(layers), search(layers)
+    found = one.reach(goal)
     assert two.reach(goal) == found
     assert one.steps == two.steps
-    assert told
-    assert all(f"of {len(layers.units)} in float: " in line for line in told)
+
+
+@pytest.mark.parametrize("runs", [0, 40, 80, 120, 160, 240])
+def test_what_was_measured_before_saves_runs_and_changes_nothing_at_any_limit(network, runs: int):
+    """The limit may end the steps, or the pruning behind them."""
+    _, layers, exact = network
+    goal = [*goals(exact)][1]
+    everything = search(layers, 10**6)
+    everything.reach(10**3)
+    everything.reach(goal)
+    without = search(layers, runs)
+    found = without.reach(goal)
+    known, before = search(layers, runs), layers.runs.runs
+    known.cache = dict(everything.cache) | dict(without.cache)
+    assert known.reach(goal) == found
+    assert (known.steps, known.spent) == (without.steps, without.spent)
+    assert layers.runs.runs == before
 
 
 @pytest.mark.parametrize("runs", [0, 1, 20, 40])

@@ -242,7 +242,7 @@ def test_patterns_of_a_unit_leave_exactly_its_nodes_in_float(name: str, tmp_path
         whole = with_pairs(made, made.plan)
     chosen = [[each] for each in got] + [list(got[::2]), list(got[1:])]
     for subset in chosen if len(got) > 2 else chosen[: len(got)]:
-        patterns = excluding_patterns(subset, index)
+        patterns = tuple(each for found in excluding_patterns(subset, index).values() for each in found)
         view = ModelIndex.of(made.ready).view
         matched = [node for match in Selection(nodes_to_exclude=patterns).matches(view) for node in match.nodes]
         assert sorted(matched) == sorted(node.label for unit in subset for node in unit.nodes)
