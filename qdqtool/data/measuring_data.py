@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from qdqtool.data import Feeds
+from qdqtool.data import Feeds, sample_digest
 from qdqtool.data.split import Split
 
 TOO_FEW = "too few to hold any back"
+ALL_EQUAL = "each one that is held back equals one that chose"
 THEIRS = "the ranges were found on them"
 UNKNOWN = "whether the ranges were found on them is not known"
 SAME_DATA = "the validation data is the calibration data"
@@ -30,8 +31,21 @@ class MeasuringData:
 
 
 def measuring_part(feeds: Feeds, split: Split) -> MeasuringData:
-    """Return the held-back part of calibration data; all samples, with the reason, where none is held back."""
+    """Return the held-back part of calibration data; without one, samples that may have chosen, with the reason.
+
+    A sample that equals one of the choosing part is not held back, wherever it stands in the data.
+    """
     held = split.held_of(feeds)
     if held is None:
         return MeasuringData(feeds=feeds, reason=TOO_FEW)
-    return MeasuringData(feeds=held, held_back=True)
+    if not feeds.description.repeated:
+        return MeasuringData(feeds=held, held_back=True)
+    new = _unlike_choosing(feeds, split)
+    return MeasuringData(feeds=feeds.only(new), held_back=True) if new else MeasuringData(feeds=held, reason=ALL_EQUAL)
+
+
+def _unlike_choosing(feeds: Feeds, split: Split) -> list[int]:
+    """Return the numbers of the held-back samples that equal none of the choosing part."""
+    digests = [sample_digest(sample) for sample in feeds]
+    chose = {digests[number] for number in split.choosing}
+    return [number for number in split.held if digests[number] not in chose]
