@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qdqtool.checking.reference_run import CheckJob
-from qdqtool.checking.report import BoundaryResult, MetricResult, OutputResult, SavedOutputs
+from qdqtool.checking.report import BoundaryResult, OutputResult, SavedOutputs
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.scope import display
+from qdqtool.task_metrics.result import MetricResult
 
 
 @dataclass(frozen=True, slots=True, eq=False)

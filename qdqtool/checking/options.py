@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qdqtool.checking import task_metrics
 from qdqtool.checking.limits import Gates
 from qdqtool.errors import UsageError
 from qdqtool.running.ort_cpu import Profile
+from qdqtool.task_metrics import metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class CheckOptions:
             in the semantic session.
         outputs: An ``.npz`` with outputs for the same data that were computed elsewhere, to compare with the reference.
         save_outputs: File for the reference's outputs, in the layout of ``outputs``.
-        metric: A metric of :mod:`qdqtool.checking.task_metrics`, as ``NAME`` or ``NAME:OUTPUT``.
+        metric: A metric of :mod:`qdqtool.task_metrics.metrics`, as ``NAME`` or ``NAME:OUTPUT``.
     """
 
     gates: Gates = field(default_factory=Gates)
@@ -36,7 +36,7 @@ class CheckOptions:
             UsageError: A limit is no finite number, a limit has nothing to compare with, or a data file is needed.
         """
         if self.metric is not None:
-            task_metrics.get(self.metric.partition(":")[0])
+            metrics.get(self.metric.partition(":")[0])
         gates = self.gates
         gates.require_finite()
         compares = has_baseline or self.outputs is not None

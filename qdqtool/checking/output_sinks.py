@@ -5,13 +5,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from qdqtool.checking.metric import MetricCheck
 from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.output_file import OutputReader, OutputWriter, storable
 from qdqtool.checking.outputs import OutputCheck
 from qdqtool.checking.saved_outputs import SavedCheck
 from qdqtool.data import Sample
 from qdqtool.numerics.dtypes import Array
+from qdqtool.task_metrics.metric import MetricCheck
 
 
 class OutputSinks:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from qdqtool.data import DataDescription
 from qdqtool.running.ort_cpu import Reference
+from qdqtool.task_metrics.result import MetricResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,39 +100,6 @@ class SavedOutputs:
 
     file: str
     outputs: tuple[OutputResult, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricResult:
-    """The task metric of the model.
-
-    Attributes:
-        name: The metric.
-        output: The output that was measured.
-        unit: Unit of the values: ``%``, or empty.
-        loss_unit: Unit of the losses: ``percentage points`` or ``%``.
-        predictions: Number of predictions.
-        value: Value of the model.
-        baseline: Value of the baseline; None without one.
-        loss: Loss of the model against the baseline; negative where the model is better.
-        saved: Value of the outputs that were saved elsewhere; None without them.
-        saved_loss: Loss of these outputs against the model in the reference session.
-        chance: Why the model is no better than guessing, in words; None where it is better.
-        baseline_chance: The same of the baseline.
-    """
-
-    name: str
-    output: str
-    unit: str
-    loss_unit: str
-    predictions: int
-    value: float
-    baseline: float | None
-    loss: float | None
-    saved: float | None
-    saved_loss: float | None
-    chance: str | None = None
-    baseline_chance: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

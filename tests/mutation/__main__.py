@@ -30,6 +30,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "insertion": ["qdqtool/insertion"],
     "sensitivity": ["qdqtool/sensitivity"],
     "checking": ["qdqtool/checking"],
+    "task_metrics": ["qdqtool/task_metrics"],
     "repair": ["qdqtool/repair"],
     "diff": ["qdqtool/diff"],
     "engine-precision": [

@@ -5,11 +5,12 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.checking.report import BoundaryResult, CheckReport, MetricResult, OutputResult
+from qdqtool.checking.report import BoundaryResult, CheckReport, OutputResult
 from qdqtool.data.input_shapes import spell_shape
 from qdqtool.report.terminal import escape, make_table
 from qdqtool.report.text._calibration import print_repeated
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.task_metrics.result import MetricResult
 from qdqtool.wording import plural
 
 SHOWN = 10

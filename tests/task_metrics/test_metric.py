@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from qdqtool.checking.metric import MetricCheck
 from qdqtool.data import Sample
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.task_metrics.metric import MetricCheck
 
 
 def sample(*labels: int, batch: int = 1, filler: int = 0, shape: tuple[int, ...] | None = None) -> Sample:

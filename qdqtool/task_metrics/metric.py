@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.checking import task_metrics
-from qdqtool.checking.report import MetricResult
-from qdqtool.checking.task_metrics import TaskMetric
 from qdqtool.data import Sample
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
 from qdqtool.registry import suggestion
+from qdqtool.task_metrics import metrics
+from qdqtool.task_metrics.metrics import TaskMetric
+from qdqtool.task_metrics.result import MetricResult
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class MetricCheck:
             UsageError: The output is unknown, or not named where there are several.
         """
         name, _, output = request.partition(":")
-        metric = task_metrics.get(name)
+        metric = metrics.get(name)
         if not output and len(outputs) != 1:
             raise UsageError(
                 f"--metric {name}: the model has {len(outputs)} outputs: {', '.join(outputs)}",

@@ -6,10 +6,10 @@ mean over predictions, so that it can be taken sample by sample, and a function 
 
 from typing import Protocol
 
-from qdqtool.checking import task_metrics as _package
 from qdqtool.errors import ArgumentError
 from qdqtool.numerics.dtypes import Array
 from qdqtool.registry import load_unit, suggestion, unit_names
+from qdqtool.task_metrics import metrics as _package
 
 
 class TaskMetric(Protocol):

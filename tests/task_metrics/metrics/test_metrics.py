@@ -11,7 +11,6 @@ from scipy.stats import binom
 from sklearn.metrics import accuracy_score, log_loss
 from support.small import make_model
 
-from qdqtool.checking import task_metrics
 from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.report import CheckReport
@@ -19,13 +18,14 @@ from qdqtool.data.request import DataRequest
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
+from qdqtool.task_metrics import metrics
 
 CLASSES = 7
 TOP_1 = CheckOptions(metric="top-1")
 
 
 def value(name: str, scores: np.ndarray, labels: np.ndarray) -> float:
-    metric = task_metrics.get(name)
+    metric = metrics.get(name)
     return metric.value(metric.total(scores, labels) / labels.size)
 
 
@@ -35,9 +35,9 @@ def drawn(count: int = 200) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_every_metric_is_found_by_its_file_name() -> None:
-    assert task_metrics.names() == ("perplexity", "top-1")
+    assert metrics.names() == ("perplexity", "top-1")
     with pytest.raises(ArgumentError, match="did you mean 'top-1'"):
-        task_metrics.get("top1")
+        metrics.get("top1")
 
 
 def test_top_1_is_the_accuracy_of_scikit_learn() -> None:
@@ -72,8 +72,8 @@ def test_one_score_that_is_not_finite_makes_the_perplexity_no_number(bad: float)
 
 
 def test_a_loss_is_in_percentage_points_or_in_percent_of_the_reference() -> None:
-    assert task_metrics.get("top-1").loss(98.5, 99.0) == pytest.approx(0.5)
-    assert task_metrics.get("perplexity").loss(3.7, 3.5) == pytest.approx(100 * 0.2 / 3.5)
+    assert metrics.get("top-1").loss(98.5, 99.0) == pytest.approx(0.5)
+    assert metrics.get("perplexity").loss(3.7, 3.5) == pytest.approx(100 * 0.2 / 3.5)
 
 
 # --- in check ---
@@ -241,7 +241,7 @@ def test_a_limit_needs_a_metric_and_something_to_compare_with(data) -> None:
 def test_top_1_is_at_chance_where_guessing_gives_as_many(
     right: int, predictions: int, classes: int, is_chance: bool
 ) -> None:
-    found = task_metrics.get("top-1").chance(100 * right / predictions, predictions, classes)
+    found = metrics.get("top-1").chance(100 * right / predictions, predictions, classes)
     assert (found is not None) is is_chance
     if found is not None:
         likely = float(binom.sf(right - 1, predictions, 1 / classes))
@@ -250,11 +250,11 @@ def test_top_1_is_at_chance_where_guessing_gives_as_many(
 
 @pytest.mark.parametrize(("value", "is_chance"), [(3.7, False), (63.9, False), (64.0, True), (math.inf, True)])
 def test_perplexity_is_at_chance_from_that_of_equal_probabilities_on(value: float, is_chance: bool) -> None:
-    assert (task_metrics.get("perplexity").chance(value, 100, 64) is not None) is is_chance
+    assert (metrics.get("perplexity").chance(value, 100, 64) is not None) is is_chance
 
 
 def test_a_perplexity_that_is_no_number_is_at_chance() -> None:
-    assert task_metrics.get("perplexity").chance(math.nan, 100, 64) is not None
+    assert metrics.get("perplexity").chance(math.nan, 100, 64) is not None
 
 
 @pytest.mark.parametrize("name", ["top-1", "perplexity"])
