@@ -6,7 +6,8 @@ from pathlib import Path
 from qdqtool.checking.limits import Gates
 from qdqtool.errors import UsageError
 from qdqtool.running.ort_cpu import Profile
-from qdqtool.task_metrics import metrics
+from qdqtool.task_metrics.measure import RequestedMetric
+from qdqtool.task_metrics.request import MetricRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,24 +20,27 @@ class CheckOptions:
             in the semantic session.
         outputs: An ``.npz`` with outputs for the same data that were computed elsewhere, to compare with the reference.
         save_outputs: File for the reference's outputs, in the layout of ``outputs``.
-        metric: A metric of :mod:`qdqtool.task_metrics.metrics`, as ``NAME`` or ``NAME:OUTPUT``.
+        metric: The task metric: ``NAME`` or ``NAME:OUTPUT`` of :mod:`qdqtool.task_metrics.metrics`,
+            ``SCRIPT.py:func``, or a function of outputs and labels (``docs/check.md``).
     """
 
     gates: Gates = field(default_factory=Gates)
     profile: Profile = Profile.SEMANTIC
     outputs: Path | None = None
     save_outputs: Path | None = None
-    metric: str | None = None
+    metric: MetricRequest | None = None
 
-    def require_sense(self, *, has_baseline: bool, has_data: bool) -> None:
+    def require_sense(self, metric: RequestedMetric | None, *, has_baseline: bool, has_data: bool) -> None:
         """Check that the options fit each other and the data.
 
+        Args:
+            metric: The metric that :attr:`metric` names.
+            has_baseline: Whether there is a baseline.
+            has_data: Whether there is a data file.
+
         Raises:
-            ArgumentError: The metric is unknown.
             UsageError: A limit is no finite number, a limit has nothing to compare with, or a data file is needed.
         """
-        if self.metric is not None:
-            metrics.get(self.metric.partition(":")[0])
         gates = self.gates
         gates.require_finite()
         compares = has_baseline or self.outputs is not None
@@ -46,14 +50,14 @@ class CheckOptions:
                 "--min-sqnr, --min-cosine, --min-agreement and --max-steps compare with a baseline or saved outputs",
                 hint="give `--baseline FLOAT.onnx` or `--outputs FILE`",
             )
-        if gates.max_metric_loss is not None and not (self.metric and compares):
+        if gates.max_metric_loss is not None and (metric is None or not compares):
             raise UsageError(
                 "--max-metric-loss compares the metric with that of a baseline, or of saved outputs",
                 hint="give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`",
             )
         if self.outputs is not None and not has_data:
             raise UsageError("--outputs needs the data that they were computed from", hint="give `--data DATA`")
-        if self.metric is not None and not has_data:
+        if metric is not None and metric.needs_labels and not has_data:
             raise UsageError(
                 "--metric needs the right answers", hint="give `--data FILE.npz` with the inputs and an array 'labels'"
             )

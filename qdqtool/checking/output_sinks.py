@@ -11,7 +11,8 @@ from qdqtool.checking.outputs import OutputCheck
 from qdqtool.checking.saved_outputs import SavedCheck
 from qdqtool.data import Sample
 from qdqtool.numerics.dtypes import Array
-from qdqtool.task_metrics.metric import MetricCheck
+from qdqtool.task_metrics.comparison import BASELINE, MODEL, SAVED, MetricComparison
+from qdqtool.task_metrics.measure import RequestedMetric
 
 
 class OutputSinks:
@@ -20,6 +21,7 @@ class OutputSinks:
     Args:
         options: The options of the check.
         checks: The outputs of the model.
+        metric: The task metric; None where none is requested.
 
     Attributes:
         saved: The comparison with a file; None without one.
@@ -30,12 +32,14 @@ class OutputSinks:
         UsageError: The file has other outputs than the model, or the metric does not fit them.
     """
 
-    def __init__(self, options: CheckOptions, checks: Sequence[OutputCheck]) -> None:
+    def __init__(
+        self, options: CheckOptions, checks: Sequence[OutputCheck], metric: RequestedMetric | None = None
+    ) -> None:
         names = [check.value.name for check in checks]
         self._open = ExitStack()
         self._writer: OutputWriter | None = None
         self.saved: SavedCheck | None = None
-        self.metric = MetricCheck.of(options.metric, names) if options.metric is not None else None
+        self.metric = MetricComparison(metric.measure(names)) if metric is not None else None
         self.written: Path | None = options.save_outputs
         if options.outputs is not None:
             reader = self._open.enter_context(OutputReader(options.outputs, names))
@@ -66,9 +70,8 @@ class OutputSinks:
             for name, output in real.items():
                 self._writer.add(name, storable(name, output))
         if self.metric is not None:
-            for source, arrays in (("model", outputs), ("baseline", baseline), ("saved", saved)):
-                if self.metric.output in arrays:
-                    self.metric.add(source, arrays[self.metric.output], sample)
+            for source, arrays in ((MODEL, outputs), (BASELINE, baseline), (SAVED, saved)):
+                self.metric.add(source, arrays, sample)
 
     def finish(self) -> None:
         """Finish after the last sample.

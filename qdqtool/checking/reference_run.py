@@ -26,6 +26,7 @@ from qdqtool.running.observer import Observer, Run
 from qdqtool.running.ort_cpu import Profile
 from qdqtool.running.ort_errors import RunError
 from qdqtool.running.own_support import plan_split
+from qdqtool.task_metrics.measure import RequestedMetric
 
 
 class CheckJob:
@@ -35,6 +36,7 @@ class CheckJob:
         index: The model.
         baseline: The float model; None without one.
         options: The options. Gates are judged later, but weights beyond the limit are counted here.
+        metric: The task metric; None where none is requested.
 
     Attributes:
         split: How the model is divided between ONNX Runtime and our own core; None where it is not.
@@ -48,7 +50,13 @@ class CheckJob:
         nonfinite_origin: The origin of the first NaN or infinity, in words; empty where the outputs are finite.
     """
 
-    def __init__(self, index: ModelIndex, baseline: ModelIndex | None, options: CheckOptions) -> None:
+    def __init__(
+        self,
+        index: ModelIndex,
+        baseline: ModelIndex | None,
+        options: CheckOptions,
+        metric: RequestedMetric | None = None,
+    ) -> None:
         self.index = index
         self.baseline = baseline
         self.gates = options.gates
@@ -67,7 +75,7 @@ class CheckJob:
         self.boundaries, self.lonely = find_boundaries(index, self._matcher) if self._matcher is not None else ([], [])
         self.unrepeated: tuple[tuple[str, str], ...] | None = None
         self.nonfinite_origin = ""
-        self.sinks = OutputSinks(options, self.outputs)
+        self.sinks = OutputSinks(options, self.outputs, metric)
         self._profile = options.profile
         self._constant = ConstantNodes(index, self.checks)
         self._boundary_of = {boundary.entry: boundary for boundary in self.boundaries}

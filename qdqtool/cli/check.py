@@ -81,7 +81,7 @@ LAYOUT = Layout(
 @click.option(
     "--metric",
     metavar="NAME[:OUTPUT]",
-    help="Measure the task by the array 'labels' in --data: top-1 or perplexity.",
+    help="Measure the task by the array 'labels' in --data: top-1, perplexity, or your function SCRIPT.py:func.",
 )
 @click.option("--min-sqnr", type=float, metavar="DB", help="Signal to noise ratio of every float output.")
 @click.option("--min-cosine", type=float, metavar="X", help="Cosine of every float output with the baseline's.")
@@ -105,7 +105,8 @@ LAYOUT = Layout(
     "--max-metric-loss",
     type=float,
     metavar="X",
-    help="Loss of the metric against the baseline; percentage points for top-1, percent for perplexity.",
+    help="Loss of the metric against the baseline; percentage points for top-1, percent for perplexity, "
+    "what your function returns.",
 )
 @click.option(
     "--profile",

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from qdqtool.data.sample import Sample, Samples
+from qdqtool.data.sample import LabelledSamples, Sample
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 
 
@@ -20,7 +20,7 @@ class Converted:
         halves: Inputs of type float16, by their new names.
     """
 
-    samples: Samples
+    samples: LabelledSamples
     names: Mapping[str, str] = field(default_factory=dict)
     halves: AbstractSet[str] = frozenset()
 
@@ -28,6 +28,10 @@ class Converted:
         for given in self.samples:
             named = {self.names.get(name, name): array for name, array in given.items()}
             yield Sample.like(given, {name: self._array(name, array) for name, array in named.items()})
+
+    def with_labels(self) -> "Converted":
+        """Return the same samples with labels."""
+        return replace(self, samples=self.samples.with_labels())
 
     def _array(self, name: str, array: Array) -> Array:
         if name not in self.halves or array.dtype != FLOAT32:

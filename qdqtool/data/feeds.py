@@ -9,7 +9,7 @@ import numpy as np
 
 from qdqtool.data import readers
 from qdqtool.data.converted import Converted
-from qdqtool.data.sample import LabelledSamples, Sample, Samples
+from qdqtool.data.sample import Sample, Samples, labelled
 from qdqtool.data.signature import InputSpec, check_names, needed
 from qdqtool.data.stored_inputs import WithoutStored
 from qdqtool.data.survey import Survey
@@ -69,7 +69,17 @@ class Feeds:
     def renamed(self, names: Mapping[str, str]) -> "Feeds":
         """Return the same samples with new names of inputs, given by their old ones."""
         shapes = {names.get(name, name): shape for name, shape in self.description.shapes.items()}
-        return Feeds(Converted(self.samples, names), replace(self.description, shapes=shapes))
+        samples = labelled(self.samples, self.description.source)
+        return Feeds(Converted(samples, names), replace(self.description, shapes=shapes))
+
+    def with_labels(self) -> "Feeds":
+        """Return the same samples with their labels.
+
+        Raises:
+            NoLabelsError: They have none.
+            UsageError: The labels do not fit the inputs.
+        """
+        return replace(self, samples=labelled(self.samples, self.description.source).with_labels())
 
     def first(self, count: int) -> "Feeds":
         """Return the first ``count`` samples."""
@@ -96,13 +106,16 @@ class _Numbered:
     def __iter__(self) -> Iterator[Sample]:
         return (sample for number, sample in enumerate(self.feeds) if number in self.numbers)
 
+    def with_labels(self) -> "_Numbered":
+        """Return the same samples with labels."""
+        return replace(self, feeds=self.feeds.with_labels())
+
 
 def load_feeds(
     path: Path,
     specs: Sequence[InputSpec],
     limit: int | None = None,
     *,
-    labels: bool = False,
     allow_constant: bool = True,
     each: Callable[[Mapping[str, Array]], None] | None = None,
 ) -> Feeds:
@@ -112,17 +125,13 @@ def load_feeds(
         path: A file, a folder or ``SCRIPT.py:func``; the reader is chosen by what it is.
         specs: Inputs of the model, and those that were stored as constants: samples may hold them, with that value.
         limit: Use only so many samples from the start.
-        labels: Whether labels are needed as well.
         allow_constant: Whether samples may hold one value throughout.
         each: Called once with every checked sample.
 
     Raises:
-        UsageError: The file is unreadable, a sample does not fit the model, which the message names, or there are no
-            labels.
+        UsageError: The file is unreadable, a sample does not fit the model, which the message names.
     """
-    samples = _reader(path)(path, specs)
-    if labels:
-        samples = _labelled(samples, path)
+    samples = labelled(_reader(path)(path, specs), str(path))
     stored, specs = {spec.name: spec.value for spec in specs if spec.value is not None}, needed(specs)
     if stored:
         samples = WithoutStored(samples, stored, str(path))
@@ -155,15 +164,6 @@ def _reader(path: Path) -> "readers.Reader":
     raise UsageError(
         f"data {path} is of no known kind; legal: {legal}",
         hint="a Python script reads anything else, as images: its load_data() yields a dict of arrays for each run",
-    )
-
-
-def _labelled(samples: Samples, path: Path) -> Samples:
-    if isinstance(samples, LabelledSamples):
-        return samples.with_labels()
-    raise UsageError(
-        f"{path} has no place for the right answers to measure by",
-        hint="save the samples as .npz, with the answers under the key 'labels'",
     )
 
 

@@ -2,11 +2,20 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
+
+LABELS = "labels"
+"""Key of the labels that data may hold beside the inputs. A run takes it only if the model has such an input."""
+
+
+class NoLabelsError(UsageError):
+    """The data has no labels."""
 
 
 class Sample(dict[str, Array]):
@@ -52,9 +61,46 @@ class Samples(Protocol):
 class LabelledSamples(Samples, Protocol):
     """Samples that may have labels."""
 
-    def with_labels(self) -> Samples:
-        """Return the same samples as :class:`~qdqtool.data.sample.Sample` with labels."""
+    def with_labels(self) -> "LabelledSamples":
+        """Return the same samples as :class:`~qdqtool.data.sample.Sample` with labels.
+
+        Raises:
+            NoLabelsError: There are none.
+            UsageError: They do not fit the inputs.
+        """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unlabelled:
+    """Samples of a kind of data that holds nothing but inputs.
+
+    Attributes:
+        samples: The samples.
+        source: Where they are from, for messages.
+    """
+
+    samples: Samples
+    source: str
+
+    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        return iter(self.samples)
+
+    def with_labels(self) -> "Unlabelled":
+        """Refuse to give labels.
+
+        Raises:
+            NoLabelsError: Always.
+        """
+        raise NoLabelsError(
+            f"{self.source} has no place for the right answers to measure by",
+            hint=f"save the samples as .npz, with the answers under the key '{LABELS}'",
+        )
+
+
+def labelled(samples: Samples, source: str) -> LabelledSamples:
+    """Return samples as such that may have labels; from the source that messages name."""
+    return samples if isinstance(samples, LabelledSamples) else Unlabelled(samples, source)
 
 
 def sample_digest(sample: Mapping[str, Array]) -> bytes:

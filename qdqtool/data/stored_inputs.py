@@ -1,11 +1,11 @@
 """Samples of a model some of whose inputs were stored as constants (``--input-values``)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qdqtool.data.sample import Sample, Samples
+from qdqtool.data.sample import LabelledSamples, Sample
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
 
@@ -20,7 +20,7 @@ class WithoutStored:
         place: Where the samples come from, for messages.
     """
 
-    samples: Samples
+    samples: LabelledSamples
     stored: Mapping[str, Array]
     place: str
 
@@ -35,3 +35,7 @@ class WithoutStored:
                         hint="calibrate and check with samples of the value that --input-values gave",
                     )
             yield Sample.like(given, {name: array for name, array in given.items() if name not in self.stored})
+
+    def with_labels(self) -> "WithoutStored":
+        """Return the same samples with labels."""
+        return replace(self, samples=self.samples.with_labels())

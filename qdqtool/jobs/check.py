@@ -25,6 +25,7 @@ from qdqtool.insertion.split_qkv import separate_like
 from qdqtool.jobs.check_values import with_values
 from qdqtool.preparation.preparation_metadata import prepared_like
 from qdqtool.running.ort_cpu import reference
+from qdqtool.task_metrics.request import labelled_for, load_metric
 from qdqtool.transforms.interface import Pairing, with_interface_of
 
 
@@ -58,7 +59,8 @@ def check_model(
     """
     options = options or CheckOptions()
     request = data if isinstance(data, DataRequest) else DataRequest(path=Path(data) if data is not None else None)
-    options.require_sense(has_baseline=baseline is not None, has_data=request.path is not None)
+    metric = load_metric(options.metric) if options.metric is not None else None
+    options.require_sense(metric, has_baseline=baseline is not None, has_data=request.path is not None)
     if options.save_outputs is not None:
         check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs))
     given = _loaded(model), _loaded(baseline) if baseline is not None else None
@@ -67,8 +69,10 @@ def check_model(
     paired = with_interface_of(others, fixed) if others is not None else None
     compared = _index_of(_like(index.model, paired.model)) if paired is not None else None
     renamed = {} if paired is None else {own: name for name, own in paired.report.inputs.items()}
-    feeds = _feeds(index, compared, request, renamed, labels=options.metric is not None)
-    job = CheckJob(index, compared, options)
+    feeds = _feeds(index, compared, request, renamed)
+    if metric is not None:
+        feeds = labelled_for(metric, feeds)
+    job = CheckJob(index, compared, options, metric)
     job.run(feeds, progress)
     used = reference(index.model, options.profile)
     if job.split is not None:
@@ -108,9 +112,7 @@ def _paths(*sources: str | Path | Model | None) -> list[Path]:
     return [Path(path) for path in paths if path is not None]
 
 
-def _feeds(
-    index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, renamed: Mapping[str, str], *, labels: bool
-) -> Feeds:
+def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, renamed: Mapping[str, str]) -> Feeds:
     specs = with_shapes(input_specs(index.model), request.input_shapes)
     if baseline is not None:
         _check_same_inputs(specs, input_specs(baseline.view.model))
@@ -121,7 +123,7 @@ def _feeds(
         models = [index.model, *([] if baseline is None else [baseline.view.model])]
         stored = {spec.name: spec for model in models for spec in stored_specs(model)}
         specs = (*specs, *stored.values())
-        load = partial(load_feeds, request.path, limit=request.samples, labels=labels)
+        load = partial(load_feeds, request.path, limit=request.samples)
         try:
             return load(specs, allow_constant=request.allow_constant)
         except UsageError:

@@ -8,22 +8,22 @@ class MetricResult:
     """The task metric of the model.
 
     Attributes:
-        name: The metric.
-        output: The output that was measured.
-        unit: Unit of the values: ``%``, or empty.
-        loss_unit: Unit of the losses: ``percentage points`` or ``%``.
-        predictions: Number of predictions.
+        name: The metric, or the name of the function.
+        output: The output that was measured; None where a function of the user got all of them.
+        unit: Unit of the values: ``%``, or empty where there is none or nobody knows it.
+        loss_unit: Unit of the losses: ``percentage points``, ``%``, or empty.
+        predictions: Number of predictions; of samples where a function of the user measures.
         value: Value of the model.
         baseline: Value of the baseline; None without one.
         loss: Loss of the model against the baseline; negative where the model is better.
         saved: Value of the outputs that were saved elsewhere; None without them.
         saved_loss: Loss of these outputs against the model in the reference session.
-        chance: Why the model is no better than guessing, in words; None where it is better.
+        chance: Why the model is no better than guessing, in words; None where it is better, or nobody can tell.
         baseline_chance: The same of the baseline.
     """
 
     name: str
-    output: str
+    output: str | None
     unit: str
     loss_unit: str
     predictions: int

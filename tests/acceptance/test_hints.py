@@ -191,6 +191,12 @@ CASES = {
     "a metric of several outputs": Case(
         "check two.onnx --data test.npz --metric top-1", "name the one with the scores, for example: `--metric {}`"
     ),
+    "a metric script without its function": Case(
+        "check q.onnx --metric metric.py",
+        "`--metric {}:FUNCTION`",
+        writes={"metric.py": "def score(outputs, labels):\n    return float(len(outputs))\n"},
+        fills={"FUNCTION": "score"},
+    ),
     "a limit that is none": Case(
         "check q.onnx --max-weight-steps nan --samples 1", "`--max-weight-steps inf` leaves the limit out"
     ),

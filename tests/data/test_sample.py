@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.data import InputSpec, Sample, data_digest, load_feeds, sample_digest
-from qdqtool.data.sample import LabelledSamples
+from qdqtool.data.sample import NoLabelsError
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -68,9 +68,17 @@ def test_the_digest_of_data_depends_on_the_order_of_its_samples():
     assert len({data_digest(digests) for digests in ([one, two], [two, one], [one], [])}) == 4
 
 
-def test_archives_may_have_labels_and_single_arrays_not(tmp_path):
-    np.savez(tmp_path / "d.npz", x=X)
+def test_archives_and_scripts_may_have_labels_and_single_arrays_not(tmp_path):
+    np.savez(tmp_path / "d.npz", x=X, labels=np.arange(len(X)))
     np.save(tmp_path / "d.npy", X)
+    yielding = f"    yield from ({{'x': np.ones((1, 3, 4), '{X.dtype}'), 'labels': [n]}} for n in range({len(X)}))"
+    (tmp_path / "d.py").write_text(f"import numpy as np\ndef load_data():\n{yielding}\n")
     specs = (InputSpec("x", X.dtype, ("n", 3, 4)),)
-    kinds = [isinstance(load_feeds(tmp_path / f"d.{end}", specs).samples, LabelledSamples) for end in ("npz", "npy")]
-    assert kinds == [True, False]
+    feeds = {end: load_feeds(tmp_path / f"d.{end}", specs) for end in ("npz", "npy", "py")}
+    assert [sample.labels for each in feeds.values() for sample in each] == [None] * 3 * len(X)
+    for end in ("npz", "py"):
+        assert [sample.labels.tolist() for sample in feeds[end].with_labels()] == [[n] for n in range(len(X))]
+        picked = feeds[end].only([len(X) - 1]).with_labels()
+        assert [sample.labels.tolist() for sample in picked] == [[len(X) - 1]]
+    with pytest.raises(NoLabelsError, match=r"d\.npy has no place for the right answers"):
+        feeds["npy"].with_labels()

@@ -71,6 +71,6 @@ def test_a_script_may_give_it(tmp_path: Path, model: Model):
 def test_labels_and_padding_stay(tmp_path: Path, model: Model):
     model.proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
     np.savez(tmp_path / "d.npz", x=X, sr=np.array(16000), labels=np.array([7, 8, 9]))
-    first, last = feeds_of(model, tmp_path / "d.npz", labels=True)
+    first, last = feeds_of(model, tmp_path / "d.npz").with_labels()
     assert [sample.labels.tolist() for sample in (first, last)] == [[7, 8], [9]]
     assert (last.batch, last.filler) == (2, 1)

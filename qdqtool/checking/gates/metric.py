@@ -11,6 +11,8 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     metric, limit = evidence.metric, evidence.job.gates.max_metric_loss
     if metric is None or limit is None:
         return
+    # Nobody knows what guessing would give a function of the user.
+    beyond = ", which is better than chance" if metric.output is not None else ""
     compared = (
         ("max-metric-loss", "the baseline", metric.loss, metric.baseline_chance),
         ("outputs-max-metric-loss", "the model", metric.saved_loss, metric.chance),
@@ -18,7 +20,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     for name, reference, loss, chance in compared:
         if loss is None:
             continue
-        found, allowed = f"{loss:.6g} {metric.loss_unit}", f"{limit:g} {metric.loss_unit}"
+        found, allowed = (f"{value} {metric.loss_unit}".rstrip() for value in (f"{loss:.6g}", f"{limit:g}"))
         # A NaN loss misses the gate.
         held = loss <= limit
         failures = [] if held else [f"{name} is {allowed}: {metric.name} is worse than {reference} by {found}"]
@@ -27,7 +29,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
             failures.append(f"{name} shows nothing: {metric.name} of {reference} is at chance: {chance}")
         yield GateResult.of(
             name=name,
-            requires=f"{metric.name} is at most {allowed} worse than that of {reference}, which is better than chance",
+            requires=f"{metric.name} is at most {allowed} worse than that of {reference}{beyond}",
             failures=failures,
             detail=found,
         )

@@ -21,13 +21,11 @@ from qdqtool.data.columns import (
     read_column,
     read_rows,
 )
-from qdqtool.data.sample import Sample
+from qdqtool.data.sample import LABELS, NoLabelsError, Sample
 from qdqtool.data.signature import InputSpec, check_names
 from qdqtool.errors import UsageError
 
 ACCEPTS = ".npz file"
-LABELS = "labels"
-"""Key of the labels that a test set may hold beside its inputs. A run takes it only if the model has such an input."""
 
 
 def accepts(path: Path) -> bool:
@@ -67,15 +65,18 @@ class NpzSamples:
         """Return the same samples with the array :data:`LABELS`, which has a row for each row of the batches.
 
         Raises:
-            UsageError: There is none, it holds no integers, or it has another number of rows.
+            NoLabelsError: There is none.
+            UsageError: It has another number of rows.
         """
         names = [column.name for column in self.columns]
         if LABELS in names:
-            raise UsageError(f"{self.path}: '{LABELS}' is an input of the model, so it cannot hold the right answers")
+            raise NoLabelsError(
+                f"{self.path}: '{LABELS}' is an input of the model, so it cannot hold the right answers"
+            )
         with _open(self.path) as archive:
             if f"{LABELS}.npy" not in archive.namelist():
                 keys = ", ".join(f"{name}=..." for name in names)
-                raise UsageError(
+                raise NoLabelsError(
                     f"{self.path} has no right answers to measure by",
                     hint=f"add them under the key '{LABELS}', integers: numpy.savez(file, {keys}, {LABELS}=...)",
                 )
@@ -85,8 +86,8 @@ class NpzSamples:
 
     def _fitted(self, labels: Column) -> Column:
         """Return the labels, with as many rows in each run as the inputs take."""
-        if labels.dtype.kind not in "iu" or not labels.shape:
-            raise UsageError(f"{self.path}: '{LABELS}' is {labels.dtype} {list(labels.shape)}; it must hold integers")
+        if not labels.shape:
+            raise UsageError(f"{self.path}: '{LABELS}' is one number; it must have a row for each row of the inputs")
         for rows in sorted({column.rows for column in self.columns if column.shape} or {1}, reverse=True):
             fitted = replace(labels, rows=rows)
             if fitted.samples == self.count and fitted.filler in {column.filler for column in self.columns}:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qdqtool.data.columns import by_number
 from qdqtool.data.readers import npy, npz
-from qdqtool.data.sample import Sample
+from qdqtool.data.sample import NoLabelsError, Sample
 from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError
 
@@ -31,16 +31,29 @@ class FolderSamples:
             yield from self._samples(file)
 
     def with_labels(self) -> "FolderSamples":
-        """Return the same samples with the labels that every file holds."""
+        """Return the same samples with the labels that every file holds.
+
+        Raises:
+            NoLabelsError: The first file has none.
+            UsageError: Another file has none, or labels do not fit.
+        """
+        for number, file in enumerate(self.files):
+            try:
+                self._labelled(file)
+            except NoLabelsError as error:
+                problem = UsageError if number else NoLabelsError
+                raise problem(error.message, hint=error.hint) from None
         return replace(self, labelled=True)
 
     def _samples(self, file: Path) -> Iterable[Sample]:
         if npz.accepts(file):
-            samples = npz.read(file, self.specs)
-            return samples.with_labels() if self.labelled else samples
-        if self.labelled:
-            raise UsageError(f"{file} has no place for the right answers to measure by", hint="save .npz files")
+            return self._labelled(file) if self.labelled else npz.read(file, self.specs)
         return npy.read(file, self.specs)
+
+    def _labelled(self, file: Path) -> npz.NpzSamples:
+        if not npz.accepts(file):
+            raise NoLabelsError(f"{file} has no place for the right answers to measure by", hint="save .npz files")
+        return npz.read(file, self.specs).with_labels()
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> FolderSamples:

@@ -98,7 +98,7 @@ def _print_metric(metric: MetricResult, console: Console) -> None:
     console.print(
         Text.assemble(
             (metric.name, "bold"),
-            f" {metric.value:.6g}{unit} at '{escape(metric.output)}', {plural(metric.predictions, 'prediction')}",
+            f" {metric.value:.6g}{unit} {_measured_at(metric)}",
         )
     )
     for what, value, loss in (
@@ -107,7 +107,13 @@ def _print_metric(metric: MetricResult, console: Console) -> None:
     ):
         if value is not None:
             worse = "the model loses" if what == "baseline" else "they lose"
-            console.print(f"  {what} {value:.6g}{unit}: {worse} {_number(loss, '.4g')} {metric.loss_unit}")
+            console.print(f"  {what} {value:.6g}{unit}: {worse} {_number(loss, '.4g')} {metric.loss_unit}".rstrip())
+
+
+def _measured_at(metric: MetricResult) -> str:
+    if metric.output is None:
+        return f"on {plural(metric.predictions, 'sample')}"
+    return f"at '{escape(metric.output)}', {plural(metric.predictions, 'prediction')}"
 
 
 def _output_row(output: OutputResult) -> tuple[str, ...]:

@@ -37,6 +37,9 @@ class TaskMetric(Protocol):
     def loss(self, value: float, reference: float) -> float:
         """Return the loss of ``value`` against ``reference``; negative where it is better."""
 
+    def resolution(self, predictions: int) -> float | None:
+        """Return the loss that one prediction more makes of so many; None where a loss can be of any size."""
+
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
         """Return why a value is no better than guessing, in words; None where it is.
 

@@ -39,6 +39,11 @@ class Perplexity:
         """Return the loss in percent of the reference."""
         return 100 * (value / reference - 1)
 
+    def resolution(self, predictions: int) -> float | None:
+        """Return None: any change of a probability counts."""
+        del predictions
+        return None
+
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
         """Return why the perplexity is no better than a guess: equal probabilities give the number of classes."""
         del predictions

@@ -34,6 +34,10 @@ class Top1:
         """Return the loss in percentage points."""
         return reference - value
 
+    def resolution(self, predictions: int) -> float | None:
+        """Return the percentage points that one prediction makes."""
+        return 100 / predictions if predictions else math.inf
+
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
         """Return why the share of right answers may be a guess: by an exact binomial test at :data:`SIGNIFICANCE`."""
         right = round(value / 100 * predictions)

@@ -6,6 +6,7 @@ from support.data_files import F32, X, array, save_npy, save_npy_folder, save_np
 
 from qdqtool.data import InputSpec, load_feeds
 from qdqtool.data.readers import numpy_folder
+from qdqtool.data.sample import NoLabelsError
 from qdqtool.errors import UsageError
 
 
@@ -38,8 +39,19 @@ def test_a_file_that_does_not_fit_is_named(tmp_path):
 
 
 def test_a_folder_of_npy_files_has_no_place_for_labels(tmp_path):
-    with pytest.raises(UsageError, match="has no place for the right answers"):
-        load_feeds(save_npy_folder(tmp_path / "d", array()), X, labels=True)
+    feeds = load_feeds(save_npy_folder(tmp_path / "d", array()), X)
+    with pytest.raises(NoLabelsError, match="has no place for the right answers"):
+        feeds.with_labels()
+
+
+@pytest.mark.parametrize(("without", "error"), [(0, NoLabelsError), (1, UsageError)])
+def test_a_file_without_labels_is_found_before_any_sample_is_read(without, error, tmp_path):
+    for number in range(3):
+        labels = {} if number == without else {"labels": np.zeros(2, np.int64)}
+        np.savez(tmp_path / f"{number}.npz", x=array(2), **labels)
+    with pytest.raises(UsageError, match=rf"{without}\.npz has no right answers") as refused:
+        numpy_folder.read(tmp_path, X).with_labels()
+    assert type(refused.value) is error
 
 
 def test_samples_of_different_shapes_may_lie_in_one_folder(tmp_path):

@@ -11,8 +11,9 @@ from support.command import qdqtool
 from support.data_files import X, save_script
 from support.small import make_model
 
-from qdqtool.data import load_feeds
+from qdqtool.data import InputSpec, load_feeds
 from qdqtool.data.readers import python_script
+from qdqtool.data.sample import NoLabelsError
 from qdqtool.errors import UsageError
 
 
@@ -109,3 +110,31 @@ def test_the_command_line_takes_a_script_and_keeps_stdout_for_the_report(tmp_pat
     done = qdqtool("check", tmp_path / "m.onnx", "--data", f"{script}:batches", "--output-format", "json")
     assert done.code == 0, done.err
     assert json.load(io.StringIO(done.out))["data"]["samples"] == 1
+
+
+def labelled(tmp_path, *labels):
+    samples = ", ".join("{'x': 1.0}" if each is None else f"{{'x': 1.0, 'labels': {each}}}" for each in labels)
+    return python_script.read(save_script(tmp_path, f"def load_data():\n    return [{samples}]"), X)
+
+
+def test_labels_are_under_their_key_and_no_input(tmp_path):
+    samples = labelled(tmp_path, [3, 4], 5)
+    assert [sorted(sample) for sample in samples] == [["x"], ["x"]]
+    assert [sample.labels for sample in samples] == [None, None]
+    assert [sample.labels.tolist() for sample in samples.with_labels()] == [[3, 4], 5]
+
+
+def test_samples_without_labels_are_told_from_a_sample_that_lacks_its_own(tmp_path):
+    with pytest.raises(NoLabelsError, match=r"load_data\(\), sample 0 has no right answers to measure by"):
+        labelled(tmp_path, None, 1).with_labels()
+    with pytest.raises(UsageError, match=r"load_data\(\), sample 1 has no right answers") as refused:
+        list(labelled(tmp_path, 1, None).with_labels())
+    assert not isinstance(refused.value, NoLabelsError)
+
+
+def test_an_input_named_labels_is_no_answer(tmp_path):
+    body = "def load_data():\n    return [{'x': 1.0, 'labels': 2.0}]"
+    samples = python_script.read(save_script(tmp_path, body), (*X, InputSpec("labels", X[0].dtype, ())))
+    assert [sorted(sample) for sample in samples] == [["labels", "x"]]
+    with pytest.raises(NoLabelsError, match="'labels' is an input of the model"):
+        samples.with_labels()

@@ -188,9 +188,9 @@ def test_of_several_outputs_one_is_named(data) -> None:
 SCORES, LABELS = drawn(10)
 WRONG_LABELS = {
     "none": (None, "no right answers", "key 'labels'"),
-    "floats": (LABELS.astype(np.float32), "must hold integers", None),
+    "floats": (LABELS.astype(np.float32), "they must be integers", None),
     "too few": (LABELS[:9], "'labels' has 9 rows", None),
-    "a scalar": (np.array(3), "must hold integers", None),
+    "a scalar": (np.array(3), "is one number", None),
     "pickled": (np.array([None] * 10), "pickled Python objects", None),
     "too many each": (np.stack([LABELS, LABELS], axis=1), "one label for each row", None),
     "out of range": (np.where(LABELS == 2, 7, LABELS), "label 7 has no score", None),
@@ -271,3 +271,24 @@ def test_a_model_passes_against_itself_only_with_labels_that_it_knows(name: str,
         (gate,) = (gate for gate in report.gates if gate.name == "max-metric-loss")
         assert gate.passed is not bool(shift)
         assert ["at chance" in failure for failure in gate.failures] == [True] * shift
+
+
+def right_box(outputs: list[dict[str, np.ndarray]], labels: list[np.ndarray | None]) -> float:
+    """Share of the samples whose highest score is the right one; the labels are floats."""
+    assert all(each is not None and each.dtype == np.float32 for each in labels)
+    return float(np.mean([run["s0"].argmax() == label[0] for run, label in zip(outputs, labels, strict=True)]))
+
+
+def test_a_function_of_the_user_gates_as_a_named_metric_does(tmp_path: Path) -> None:
+    weight = np.eye(CLASSES, dtype=np.float32)
+    x = np.eye(CLASSES, dtype=np.float32)[np.arange(14) % CLASSES]
+    np.savez(tmp_path / "d.npz", x=x, labels=(np.arange(14) % CLASSES).astype(np.float32))
+    good, bad = scores_model(weight, batch=1), scores_model(np.roll(weight, 1, axis=1), batch=1)
+    for model, loss in ((good, 0.0), (bad, 1.0)):
+        options = CheckOptions(metric=right_box, gates=Gates(max_metric_loss=0.5, min_sqnr=-100))
+        report = check_model(model, baseline=good, data=tmp_path / "d.npz", options=options)
+        assert report.metric is not None
+        assert (report.metric.name, report.metric.baseline, report.metric.loss) == ("right_box", 1.0, loss)
+        gate = next(gate for gate in report.gates if gate.name == "max-metric-loss")
+        assert gate.passed is (loss == 0)
+        assert "chance" not in gate.requires
