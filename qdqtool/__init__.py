@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
     from qdqtool.jobs.quantize_goal import AccuracyGoal
     from qdqtool.jobs.quantize_report import QuantizeReport
-    from qdqtool.jobs.sensitivity import measure_sensitivity
+    from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
     from qdqtool.jobs.sensitivity_report import SensitivityReport
     from qdqtool.jobs.strip import StripReport, strip_model
     from qdqtool.jobs.validate import validate_model
@@ -95,7 +95,7 @@ _HOMES = {
     "qdqtool.jobs.quantize": ("QuantizeOptions", "quantize_model"),
     "qdqtool.jobs.quantize_goal": ("AccuracyGoal",),
     "qdqtool.jobs.quantize_report": ("QuantizeReport",),
-    "qdqtool.jobs.sensitivity": ("measure_sensitivity",),
+    "qdqtool.jobs.sensitivity": ("SensitivityOptions", "measure_sensitivity"),
     "qdqtool.jobs.sensitivity_report": ("SensitivityReport",),
     "qdqtool.jobs.strip": ("StripReport", "strip_model"),
     "qdqtool.jobs.validate": ("validate_model",),
@@ -156,6 +156,7 @@ __all__ = [
     "Recipe",
     "ScaleRule",
     "Selection",
+    "SensitivityOptions",
     "SensitivityReport",
     "ShapeOptions",
     "ShapeValues",

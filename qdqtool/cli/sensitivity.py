@@ -21,7 +21,7 @@ LAYOUT = Layout(
         "Data": (*DATA, "input_shapes", "input_values"),
         "What is quantized": (*WHAT, *SELECTING, "existing"),
         "How": HOW,
-        "Report": (*REPORT, "output"),
+        "Report": (*REPORT, "metric", "output"),
     },
     examples=(
         "qdqtool sensitivity model.onnx --calib-data images.npz",
@@ -40,20 +40,25 @@ LAYOUT = Layout(
     metavar="FILE.json",
     help="Keep what is measured for `qdqtool quantize --min-sqnr DB --sensitivity FILE.json`.",
 )
+@click.option(
+    "--metric",
+    metavar="NAME[:OUTPUT]",
+    help="Measure each layer by the task too: a metric of `qdqtool check`, or your function SCRIPT.py:func.",
+)
 @data_options()
 @recipe_options()
 @output_format_option()
 @verbosity_options()
-def command(*, model: Path, output: Path | None, output_format: str, **values: Any) -> None:
+def command(*, model: Path, output: Path | None, metric: str | None, output_format: str, **values: Any) -> None:
     """Show what quantizing each layer of MODEL, a float model, does to its outputs. No model is written.
 
     The model is prepared and calibrated as `qdqtool quantize` does it. Then each layer is quantized alone, and left in
     float alone, on up to 8 samples in one session. Layers are nodes that one kernel computes: a product with the Add
     behind it, products of the same tensor.
     """
-    from qdqtool.jobs.sensitivity import measure_sensitivity
+    from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 
-    recipe = make_recipe(values)
+    options = SensitivityOptions(recipe=make_recipe(values), metric=metric, output=output)
     with sample_progress() as progress:
-        report = measure_sensitivity(model, make_data(values), recipe, progress, output=output)
+        report = measure_sensitivity(model, make_data(values), options, progress)
     emit(report, output_format, "sensitivity")

@@ -9,7 +9,7 @@ import numpy as np
 
 from qdqtool.data import readers
 from qdqtool.data.converted import Converted
-from qdqtool.data.sample import Sample, Samples, labelled
+from qdqtool.data.sample import NoLabelsError, Sample, Samples, labelled
 from qdqtool.data.signature import InputSpec, check_names, needed
 from qdqtool.data.stored_inputs import WithoutStored
 from qdqtool.data.survey import Survey
@@ -79,6 +79,8 @@ class Feeds:
             NoLabelsError: They have none.
             UsageError: The labels do not fit the inputs.
         """
+        if self.description.seed is not None:
+            raise NoLabelsError("random inputs have no right answers to measure by", hint="name real data")
         return replace(self, samples=labelled(self.samples, self.description.source).with_labels())
 
     def first(self, count: int) -> "Feeds":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qdqtool.data.feeds import Progress
@@ -13,6 +14,8 @@ from qdqtool.graph.io.output import check_output
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
+from qdqtool.jobs.layer_metric import measure_layers
+from qdqtool.jobs.metric_data import require_labels
 from qdqtool.jobs.sensitivity_report import NodeEffect, OutputEffect, SensitivityReport
 from qdqtool.planning.existing_pairs import settle_model
 from qdqtool.planning.high_precision import ready_for
@@ -25,16 +28,34 @@ from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
 from qdqtool.sensitivity.effects import Effect, effects_of, noise_shares
 from qdqtool.sensitivity.masked_runs import Errors
+from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.units import Unit, excluding_patterns
+from qdqtool.task_metrics.request import MetricRequest, load_metric
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensitivityOptions:
+    """What is measured, and where it is kept.
+
+    Attributes:
+        recipe: What is quantized; default int8 for TensorRT.
+        metric: A task metric to measure each layer by: ``NAME`` or ``NAME:OUTPUT`` as in ``check``, ``SCRIPT.py:func``,
+            or a function of outputs and labels (``docs/check.md``); None for none.
+        output: A file for the noise of each layer, which ``quantize`` takes so as not to measure it again; None for
+            none.
+    """
+
+    recipe: Recipe = field(default_factory=Recipe)
+    metric: MetricRequest | None = None
+    output: Path | None = None
 
 
 def measure_sensitivity(
     model: str | Path | Model,
     data: str | Path | FileData | RandomData | CachedRanges,
-    recipe: Recipe | None = None,
+    options: SensitivityOptions | None = None,
     progress: Progress | None = None,
     tick: Progress | None = None,
-    output: Path | None = None,
 ) -> SensitivityReport:
     """Measure what each layer's quantization does to the outputs.
 
@@ -44,24 +65,27 @@ def measure_sensitivity(
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
         data: Calibration data, that it is random, or ranges with data.
-        recipe: What is quantized; default int8 for TensorRT.
+        options: What is quantized and measured.
         progress: Told of every calibration sample.
         tick: Told of every setting that was run.
-        output: A file for what was measured, which ``quantize`` takes so as not to measure it again; None for none.
 
     Raises:
         ModelError: The model cannot be read.
-        UsageError: The data does not fit the model, there is none, or nothing can be quantized.
+        UsageError: The data does not fit the model or the metric, there is none, or nothing can be quantized.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
         OutputError: The file cannot be written.
     """
+    options = options or SensitivityOptions()
+    output, metric = options.output, load_metric(options.metric) if options.metric is not None else None
     given = spilled(model if isinstance(model, Model) else load_model(model))
     if output is not None:
         check_output(output, [given.path] if given.path else [])
-    settled = settle_model(given, recipe or Recipe())
-    recipe = settled.recipe
+    settled = settle_model(given, options.recipe)
+    recipe, sources = settled.recipe, PlanSources(data)
+    if metric is not None:
+        require_labels(metric, settled.model, sources, recipe)
     with runs_for(recipe) as runs:
-        inputs = gather_inputs(settled.model, PlanSources(data), recipe, runs, progress)
+        inputs = gather_inputs(settled.model, sources, recipe, runs, progress)
         if inputs.choosing is None:
             raise UsageError("there are no samples to run", hint="name the data beside the ranges")
         ready = ready_for(inputs.prepared.model, recipe.high_precision).model
@@ -72,6 +96,10 @@ def measure_sensitivity(
             raise UsageError("no output of the model is a float tensor: there is nothing to measure")
         effects = effects_of(layers.units, layers.runs, layers.masked, tick or _nobody, layers.cache)
         whole = layers.runs.errors({})
+        measured = None
+        if metric is not None:
+            scored = MetricRuns.of(metric, layers.masked, layers.runs, inputs.choosing)
+            measured = measure_layers(layers, scored)
         shares = dict(zip(layers.units, layers.shares, strict=True))
         noise, patterns = noise_shares(effects), excluding_patterns(layers.units, index)
         return SensitivityReport(
@@ -84,11 +112,15 @@ def measure_sensitivity(
             activations_only_db=_finite(layers.worst_db(layers.of_kind(constants=True))),
             outputs=_outputs(whole),
             nodes=tuple(
-                _node(effect, noise[effect.unit], shares[effect.unit], patterns[effect.unit])
+                replace(
+                    _node(effect, noise[effect.unit], shares[effect.unit], patterns[effect.unit]),
+                    metric=measured.of[effect.unit] if measured is not None else None,
+                )
                 for effect in sorted(effects, key=lambda each: -noise[each.unit])
             ),
             runs=layers.runs.runs,
             sensitivity_file=str(output) if output is not None else None,
+            metric=measured.whole if measured is not None else None,
         )
 
 

@@ -25,6 +25,56 @@ class OutputEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerMetric:
+    """The task metric of one layer.
+
+    Attributes:
+        alone: Its value with only this layer quantized.
+        without: Its value with only this layer in float.
+    """
+
+    alone: float
+    without: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricEffect:
+    """The task metric of the float model and of the quantized one.
+
+    Attributes:
+        name: The metric, or the name of a function of the user.
+        output: The output that was measured; None where a function of the user got all of them.
+        unit: Unit of the values; may be empty.
+        loss_unit: Unit of the loss; may be empty.
+        samples: Number of samples that the models were measured on: the choosing part of the data.
+        predictions: Number of predictions on them; of samples where a function of the user measures.
+        float_value: Value of the float model.
+        value: Value with all layers quantized.
+        loss: Loss of the latter against the former.
+        chance: Why the float model is no better than guessing, in words; None where it is, or nobody can tell.
+        layer_samples: Number of samples that each layer was measured on, from the first.
+        layer_predictions: Number of predictions on these.
+        layer_float_value: Value of the float model on these.
+        layer_value: Value with all layers quantized on these.
+    """
+
+    name: str
+    output: str | None
+    unit: str
+    loss_unit: str
+    samples: int
+    predictions: int
+    float_value: float
+    value: float
+    loss: float
+    chance: str | None
+    layer_samples: int
+    layer_predictions: int
+    layer_float_value: float
+    layer_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEffect:
     """What one layer does.
 
@@ -41,6 +91,7 @@ class NodeEffect:
         outputs: Every float output with only this layer quantized.
         outputs_without: Every float output with only this layer in float.
         exclude: The options that leave it in float.
+        metric: The task metric with only this layer quantized, and with only it in float; None without a metric.
     """
 
     node: str
@@ -54,6 +105,7 @@ class NodeEffect:
     outputs: tuple[OutputEffect, ...]
     outputs_without: tuple[OutputEffect, ...]
     exclude: tuple[str, ...]
+    metric: LayerMetric | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +124,7 @@ class SensitivityReport:
             where no output has noise.
         activations_only_db: The same with all activations quantized, and no weight.
         sensitivity_file: The file that was written, if any.
+        metric: The task metric of the model; None where none was asked for.
         nodes: The layers, the one with the largest share of the noise first.
     """
 
@@ -85,4 +138,5 @@ class SensitivityReport:
     weights_only_db: float | None
     activations_only_db: float | None
     sensitivity_file: str | None = None
+    metric: MetricEffect | None = None
     nodes: tuple[NodeEffect, ...] = field(default_factory=tuple)

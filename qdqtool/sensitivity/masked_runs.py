@@ -1,12 +1,13 @@
 """Run a masked model on samples, and compare its outputs with those of the float model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
+from qdqtool.data import Sample
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.numerics.dtypes import Array
@@ -64,6 +65,7 @@ class MaskedRuns:
         index = ModelIndex.of(masked.model)
         main = index.view.main
         self._names = [name for name in main.output_names() if index.is_float(main.values[name])]
+        self._all_names = main.output_names()
         self._session = _opened(index)
         self._expected: dict[int, Outputs] = {}
 
@@ -72,6 +74,11 @@ class MaskedRuns:
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
+
+    @property
+    def all_outputs(self) -> Sequence[str]:
+        """Names of all outputs of the model, float or not."""
+        return self._all_names
 
     @property
     def outputs(self) -> Sequence[str]:
@@ -85,6 +92,17 @@ class MaskedRuns:
             RunError: A node fails on the sample.
         """
         return self._run(self._masked.feeds(setting), number)
+
+    def run_all(self, setting: Setting, samples: Iterable[Sample]) -> Iterator[tuple[Sample, Outputs]]:
+        """Yield other samples with all outputs of the model, float or not, with some pairs switched.
+
+        Raises:
+            RunError: A node fails on a sample.
+        """
+        fed = self._masked.feeds(setting)
+        for sample in samples:
+            self.runs += 1
+            yield sample, self._session.run({**sample, **fed}, self._all_names)
 
     def expected(self, number: int) -> Outputs:
         """Return the float outputs of one sample with every pair switched off."""

@@ -12,10 +12,12 @@ from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.jobs.sensitivity import measure_sensitivity
+from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 from qdqtool.planning.existing import Existing
 from qdqtool.planning.placement import Selection
 from qdqtool.preparation.cached_ranges import CachedRanges
+
+PLAIN = SensitivityOptions(recipe=MAX)
 
 
 @pytest.fixture
@@ -27,14 +29,14 @@ def folder(tmp_path: Path) -> Path:
 def test_a_loaded_model_gives_the_same_report_and_stays_as_it_is(folder: Path):
     model = Model(onnx.load(folder / "m.onnx"))
     before = model.proto.SerializeToString()
-    one = measure_sensitivity(model, folder / "d.npz", MAX)
-    two = measure_sensitivity(folder / "m.onnx", FileData(path=folder / "d.npz"), MAX)
+    one = measure_sensitivity(model, folder / "d.npz", PLAIN)
+    two = measure_sensitivity(folder / "m.onnx", FileData(path=folder / "d.npz"), PLAIN)
     assert model.proto.SerializeToString() == before
     assert replace(one, model="") == replace(two, model="", calibration=one.calibration)
 
 
 def test_all_quantized_and_each_kind_alone_are_what_onnxruntime_gives(folder: Path):
-    report = measure_sensitivity(folder / "m.onnx", folder / "d.npz", MAX)
+    report = measure_sensitivity(folder / "m.onnx", folder / "d.npz", PLAIN)
     with planned(folder) as made:
         samples = [dict(sample) for sample in made.choosing.first(8)]
         weights = {name.name for name in made.ready.proto.graph.initializer}
@@ -53,7 +55,7 @@ def test_progress_is_told_of_samples_and_of_settings(folder: Path):
     measure_sensitivity(
         folder / "m.onnx",
         folder / "d.npz",
-        MAX,
+        PLAIN,
         lambda done, total: samples.append((done, total)),
         lambda done, total: settings.append((done, total)),
     )
@@ -64,16 +66,20 @@ def test_progress_is_told_of_samples_and_of_settings(folder: Path):
 def test_ranges_serve_with_data_beside_them_only(folder: Path):
     calibrate_to_file(folder / "m.onnx", folder / "d.npz", folder / "r.json", MAX)
     with pytest.raises(UsageError, match="there are no samples to run"):
-        measure_sensitivity(folder / "m.onnx", CachedRanges(path=folder / "r.json"), MAX)
+        measure_sensitivity(folder / "m.onnx", CachedRanges(path=folder / "r.json"), PLAIN)
     both = CachedRanges(path=folder / "r.json", data=FileData(path=folder / "d.npz"))
-    found = measure_sensitivity(folder / "m.onnx", both, MAX)
-    assert found.nodes == measure_sensitivity(folder / "m.onnx", folder / "d.npz", MAX).nodes
+    found = measure_sensitivity(folder / "m.onnx", both, PLAIN)
+    assert found.nodes == measure_sensitivity(folder / "m.onnx", folder / "d.npz", PLAIN).nodes
 
 
 def test_layers_that_are_quantized_already_are_none_of_them(folder: Path):
     first = replace(MAX, selection=Selection(nodes_to_quantize=("m0", "m1")))
     quantize_model(folder / "m.onnx", folder / "d.npz", folder / "part.onnx", QuantizeOptions(recipe=first))
-    kept = measure_sensitivity(folder / "part.onnx", folder / "d.npz", replace(MAX, existing=Existing.KEEP))
+    kept = measure_sensitivity(
+        folder / "part.onnx", folder / "d.npz", SensitivityOptions(recipe=replace(MAX, existing=Existing.KEEP))
+    )
     assert {each.node for each in kept.nodes} == {"m2", "m3"}
-    whole = measure_sensitivity(folder / "part.onnx", folder / "d.npz", replace(MAX, existing=Existing.REPLACE))
+    whole = measure_sensitivity(
+        folder / "part.onnx", folder / "d.npz", SensitivityOptions(recipe=replace(MAX, existing=Existing.REPLACE))
+    )
     assert {each.node for each in whole.nodes} == {"m0", "m1", "m2", "m3"}

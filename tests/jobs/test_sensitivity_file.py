@@ -10,7 +10,7 @@ from qdqtool.data.request import FileData
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_goal import AccuracyGoal
-from qdqtool.jobs.sensitivity import measure_sensitivity
+from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 from qdqtool.ranges.checkpoint import Interrupted
 from qdqtool.sensitivity.masked_runs import MaskedRuns
 
@@ -45,7 +45,7 @@ def _count_runs(monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None) -> 
 
 def test_what_sensitivity_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = tmp_path / "s.json"
-    report = measure_sensitivity(MODEL, DATA, output=measured)
+    report = measure_sensitivity(MODEL, DATA, SensitivityOptions(output=measured))
     assert report.sensitivity_file == str(measured)
     runs = _count_runs(monkeypatch)
     alone = _quantized(tmp_path / "a.onnx")
@@ -76,7 +76,7 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_file_of_other_options_is_refused_and_kept(tmp_path: Path) -> None:
     measured = tmp_path / "s.json"
-    measure_sensitivity(MODEL, DATA, output=measured)
+    measure_sensitivity(MODEL, DATA, SensitivityOptions(output=measured))
     before = measured.read_bytes()
     goal = AccuracyGoal(min_sqnr_db=GOAL_DB, sensitivity_file=measured)
     with pytest.raises(UsageError, match="another model, plan or data"):

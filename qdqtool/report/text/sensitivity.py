@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
+from qdqtool.jobs.sensitivity_report import MetricEffect, NodeEffect, SensitivityReport
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.wording import plural
@@ -37,22 +37,45 @@ def render(report: SensitivityReport, console: Console) -> None:
         console.print(f"worst output with all quantized: {escape(worst)}, {known[worst]:.1f} dB")
         weights, activations = _decibels(report.weights_only_db), _decibels(report.activations_only_db)
         console.print(f"weights alone: {weights}; activations alone: {activations}")
+    if report.metric is not None:
+        _print_metric(report.metric, console)
     for name in (output.name for output in report.outputs if not output.finite):
         console.print(f"output {escape(name)} has NaN or infinity that the float model does not have", style="red")
-    _print_table(report.nodes[: limit(console, SHOWN)], console)
+    _print_table(report.nodes[: limit(console, SHOWN)], report.metric, console)
     print_rest(len(report.nodes), SHOWN, console)
     _print_hint(report, console)
+
+
+def _print_metric(metric: MetricEffect, console: Console) -> None:
+    what = "prediction" if metric.output is not None else "sample"
+    unit, loss_unit = (f" {each}" if each else "" for each in (metric.unit, metric.loss_unit))
+    console.print(
+        f"{escape(metric.name)}: float model {metric.float_value:.6g}{unit}, quantized {metric.value:.6g}{unit}, "
+        f"a loss of {metric.loss:.4g}{loss_unit} on {plural(metric.predictions, what)}",
+        soft_wrap=True,
+    )
+    if metric.chance is not None:
+        console.print(f"the float model is at chance: {escape(metric.chance)}", style="yellow", soft_wrap=True)
+    if metric.layer_samples < metric.samples:
+        console.print(
+            f"each layer on the first {plural(metric.layer_samples, 'sample')} only: float model "
+            f"{metric.layer_float_value:.6g}{unit}, quantized {metric.layer_value:.6g}{unit} on "
+            f"{plural(metric.layer_predictions, what)}",
+            soft_wrap=True,
+        )
 
 
 def _decibels(value: float | None) -> str:
     return "no noise" if value is None else f"{value:.1f} dB"
 
 
-def _print_table(nodes: tuple[NodeEffect, ...], console: Console) -> None:
+def _print_table(nodes: tuple[NodeEffect, ...], metric: MetricEffect | None, console: Console) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("layer", overflow="fold")
     table.add_column("operator")
-    for title in ("noise", "alone dB", "gain dB", "cost"):
+    # The name of the metric stands in the line above; here it would be as wide as the table.
+    scored = () if metric is None else ("metric alone", "metric without")
+    for title in ("noise", "alone dB", "gain dB", "cost", *scored):
         table.add_column(title, justify="right", no_wrap=True)
     for node in nodes:
         more = f" (+{len(node.nodes) - 1})" if len(node.nodes) > 1 else ""
@@ -66,6 +89,7 @@ def _print_table(nodes: tuple[NodeEffect, ...], console: Console) -> None:
             alone,
             f"{node.gain_db:+.2f}",
             f"{node.cost_share:.1%}",
+            *(() if node.metric is None else (f"{node.metric.alone:.6g}", f"{node.metric.without:.6g}")),
         )
     console.print(table)
 

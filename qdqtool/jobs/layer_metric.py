@@ -1,0 +1,76 @@
+"""Measure a task metric of each layer for ``sensitivity``: with it alone quantized, and with it alone in float."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from qdqtool.jobs.sensitivity_report import LayerMetric, MetricEffect
+from qdqtool.preparation.layer_search import RUNS_PER_SAMPLE, LayerRuns
+from qdqtool.sensitivity.effects import float_setting, only_setting
+from qdqtool.sensitivity.metric_runs import MetricRuns
+from qdqtool.sensitivity.units import Unit
+from qdqtool.task_metrics.measure import Measure, Score
+
+FEW_SAMPLES = 64
+"""Samples that every layer may be measured on, whatever that costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerMetrics:
+    """The metric of the whole model, and of each layer."""
+
+    whole: MetricEffect
+    of: Mapping[Unit, LayerMetric]
+
+
+def measure_layers(layers: LayerRuns, metric: MetricRuns) -> LayerMetrics:
+    """Measure the metric of the float model, of the quantized one, and of each layer.
+
+    The models are measured on all samples. The layers are measured on at least :data:`FEW_SAMPLES` of them, and on as
+    many as take :data:`~qdqtool.preparation.layer_search.RUNS_PER_SAMPLE` runs for each sample in all.
+
+    Args:
+        layers: The layers and their session.
+        metric: The metric with the samples that may choose.
+
+    Raises:
+        RunError: A node fails on a sample.
+        UsageError: The outputs do not fit the labels, or a function of the user fails.
+    """
+    count = len(metric.feeds)
+    few = min(count, max(FEW_SAMPLES, RUNS_PER_SAMPLE * count // max(1, 2 * len(layers.units))))
+    whole = metric.score_float(), metric.score({}, "the quantized model")
+    part = metric.first(few)
+    known = whole if few == count else (part.score_float(), part.score({}, "the quantized model"))
+    found = {unit: _of(unit, layers, part) for unit in layers.units}
+    return LayerMetrics(_effect(metric.measure, whole, known, (count, few)), found)
+
+
+def _of(unit: Unit, layers: LayerRuns, metric: MetricRuns) -> LayerMetric:
+    name = unit.leader.label
+    alone = metric.score(only_setting(unit, layers.masked), f"the model with only {name} quantized")
+    without = metric.score(float_setting([unit]), f"the model with only {name} in float")
+    return LayerMetric(alone=alone.value, without=without.value)
+
+
+def _effect(
+    measure: Measure, whole: tuple[Score, Score], part: tuple[Score, Score], samples: tuple[int, int]
+) -> MetricEffect:
+    reference, quantized = whole
+    return MetricEffect(
+        name=measure.name,
+        output=measure.output,
+        unit=measure.unit,
+        loss_unit=measure.loss_unit,
+        samples=samples[0],
+        predictions=reference.predictions,
+        float_value=reference.value,
+        value=quantized.value,
+        loss=measure.loss(quantized.value, reference.value),
+        chance=reference.chance,
+        layer_samples=samples[1],
+        layer_predictions=part[0].predictions,
+        layer_float_value=part[0].value,
+        layer_value=part[1].value,
+    )
