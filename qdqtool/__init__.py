@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from qdqtool.graph.model import Model
     from qdqtool.insertion.pair_edits import WeightStorage
     from qdqtool.interop.arrays import dequantize, fake_quantize, quantize, scale_from_range, scale_from_tensor
+    from qdqtool.jobs.accuracy_goal import AccuracyGoal
     from qdqtool.jobs.build import build_engine
     from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
     from qdqtool.jobs.calibrate_report import CalibrateReport
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from qdqtool.jobs.merge import MergeReport, merge_to_file
     from qdqtool.jobs.normalize import normalize_model
     from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-    from qdqtool.jobs.quantize_goal import AccuracyGoal
     from qdqtool.jobs.quantize_report import QuantizeReport
     from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
     from qdqtool.jobs.sensitivity_report import SensitivityReport
@@ -80,6 +80,7 @@ _HOMES = {
     "qdqtool.graph.model": ("Model",),
     "qdqtool.insertion.pair_edits": ("WeightStorage",),
     "qdqtool.interop.arrays": ("dequantize", "fake_quantize", "quantize", "scale_from_range", "scale_from_tensor"),
+    "qdqtool.jobs.accuracy_goal": ("AccuracyGoal",),
     "qdqtool.jobs.build": ("build_engine",),
     "qdqtool.jobs.calibrate": ("calibrate", "calibrate_to_file"),
     "qdqtool.jobs.calibrate_report": ("CalibrateReport",),
@@ -93,7 +94,6 @@ _HOMES = {
     "qdqtool.jobs.merge": ("MergeReport", "merge_to_file"),
     "qdqtool.jobs.normalize": ("normalize_model",),
     "qdqtool.jobs.quantize": ("QuantizeOptions", "quantize_model"),
-    "qdqtool.jobs.quantize_goal": ("AccuracyGoal",),
     "qdqtool.jobs.quantize_report": ("QuantizeReport",),
     "qdqtool.jobs.sensitivity": ("SensitivityOptions", "measure_sensitivity"),
     "qdqtool.jobs.sensitivity_report": ("SensitivityReport",),

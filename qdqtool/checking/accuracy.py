@@ -24,6 +24,7 @@ from qdqtool.running.observer import Observer
 from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
 from qdqtool.running.sampling_error import SampleSums
+from qdqtool.task_metrics.result import MetricResult
 
 SLICE = 32
 """Largest number of samples that are run."""
@@ -114,6 +115,7 @@ class Accuracy:
         outputs: Every output that is a float tensor.
         worst: The pairs with the lowest SQNR, worst first.
         zeroed: Activations with one scale of whose values more than :data:`ZEROED` become 0.
+        metric: The task metric on all samples that there are to measure on; None where none was asked for.
         problem: Why nothing could be measured; empty where it was.
     """
 
@@ -125,6 +127,7 @@ class Accuracy:
     outputs: tuple[OutputAccuracy, ...] = ()
     worst: tuple[TensorAccuracy, ...] = ()
     zeroed: tuple[ZeroedTensor, ...] = ()
+    metric: MetricResult | None = None
     problem: str = ""
 
 

@@ -1,6 +1,5 @@
 """``qdqtool quantize``: a float model and data in, the Q/DQ model out."""
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 if TYPE_CHECKING:
     from qdqtool.data.request import FileData, RandomData
-    from qdqtool.jobs.quantize_goal import AccuracyGoal
+    from qdqtool.jobs.accuracy_goal import AccuracyGoal
     from qdqtool.planning.recipe import Recipe
     from qdqtool.preparation.cached_ranges import CachedRanges
 
@@ -33,7 +32,7 @@ LAYOUT = Layout(
         "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
         "Data": (*DATA, "validation_data", "calibration_cache", "force", "input_shapes", "input_values"),
         "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
-        "Accuracy": ("min_sqnr", "sensitivity", "pareto"),
+        "Accuracy": ("min_sqnr", "metric", "max_metric_loss", "sensitivity", "pareto"),
         "How": HOW,
         "Report": REPORT,
     },
@@ -87,16 +86,28 @@ LAYOUT = Layout(
     help="Every output keeps this SQNR on held-back samples: the layers that cost most stay in float.",
 )
 @click.option(
+    "--metric",
+    metavar="NAME[:OUTPUT]",
+    help="Measure the task by the array 'labels' in the data: a metric of `qdqtool check`, or your function "
+    "SCRIPT.py:func.",
+)
+@click.option(
+    "--max-metric-loss",
+    type=float,
+    metavar="X",
+    help="--metric: it loses at most that against the float model, on held-back samples; layers stay in float for it.",
+)
+@click.option(
     "--pareto",
     type=OutputPath(),
     metavar="FILE.json",
-    help="--min-sqnr: write the curve of accuracy against the share that is quantized.",
+    help="With a limit: write the curve of accuracy against the share that is quantized.",
 )
 @click.option(
     "--sensitivity",
     type=OutputPath(),
     metavar="FILE.json",
-    help="--min-sqnr: take what `qdqtool sensitivity -o` or an interrupted search measured, and keep it there.",
+    help="With a limit: take what `qdqtool sensitivity -o` or an interrupted search measured, and keep it there.",
 )
 @click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
 @output_format_option()
@@ -128,7 +139,8 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
         ranges_file=values["save_ranges"],
         plan_file=values["save_plan"],
         validation_data=validation,
-        goal=_goal(values["min_sqnr"], values["pareto"], values["sensitivity"]),
+        metric=values["metric"],
+        goal=_goal(values),
         curve_file=values["pareto"],
     )
     with sample_progress() as progress:
@@ -136,19 +148,22 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     emit(report, output_format, "quantize")
 
 
-def _goal(min_sqnr: float | None, curve: Path | None, measured: Path | None) -> "AccuracyGoal | None":
+def _goal(values: dict[str, Any]) -> "AccuracyGoal | None":
     from qdqtool.errors import UsageError
-    from qdqtool.jobs.quantize_goal import AccuracyGoal
+    from qdqtool.jobs.accuracy_goal import AccuracyGoal
 
-    if min_sqnr is None:
+    min_sqnr, max_loss = values["min_sqnr"], values["max_metric_loss"]
+    curve, measured = values["pareto"], values["sensitivity"]
+    if min_sqnr is None and max_loss is None:
+        limits = "--min-sqnr or --max-metric-loss"
         if curve is not None:
-            raise UsageError("--pareto goes with --min-sqnr only: it writes what the search came by")
+            raise UsageError(f"--pareto goes with {limits} only: it writes what the search came by")
         if measured is not None:
-            raise UsageError("--sensitivity goes with --min-sqnr only: it saves the search what was measured before")
+            raise UsageError(f"--sensitivity goes with {limits} only: it saves the search what was measured before")
         return None
-    if not math.isfinite(min_sqnr):
-        raise UsageError(f"--min-sqnr {min_sqnr:g} is no accuracy", hint="`--min-sqnr 30`, in dB")
-    return AccuracyGoal(min_sqnr_db=min_sqnr, whole_curve=curve is not None, sensitivity_file=measured)
+    return AccuracyGoal(
+        min_sqnr_db=min_sqnr, max_metric_loss=max_loss, whole_curve=curve is not None, sensitivity_file=measured
+    )
 
 
 def _validation(values: dict[str, Any]) -> "FileData | None":

@@ -44,11 +44,38 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetricGoal:
+    """How a task metric keeps to its limit.
+
+    Attributes:
+        name: The metric, or the name of a function of the user.
+        loss_unit: Unit of the losses; may be empty.
+        max_loss: The limit.
+        loss_without: Loss with every layer quantized, on the samples that measure.
+        loss: The same with these layers in float.
+        predictions: Number of predictions on these samples; of samples where a function of the user measures.
+        choosing_loss: Loss of the state on the samples that chose it.
+        choosing_predictions: Number of predictions on those.
+        models: How many models were measured, that with every layer quantized included: each but the last lost more.
+    """
+
+    name: str
+    loss_unit: str
+    max_loss: float
+    loss_without: float
+    loss: float
+    predictions: int
+    choosing_loss: float
+    choosing_predictions: int
+    models: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GoalReport:
     """How a goal was reached.
 
     Attributes:
-        min_sqnr_db: The SQNR that every output keeps.
+        min_sqnr_db: The SQNR that every output keeps; None without such a limit.
         layers: How many layers there are.
         left: Those that stay in float.
         float_share: Their share of the cost: the mean of multiply-accumulates, weights and number.
@@ -57,9 +84,10 @@ class GoalReport:
         samples: Number of samples that the search ran.
         runs: Runs of one sample that it took.
         curve: The states that it came by.
+        metric: The task metric; None without a limit of it.
     """
 
-    min_sqnr_db: float
+    min_sqnr_db: float | None
     layers: int
     left: tuple[FloatLayer, ...]
     float_share: float
@@ -68,23 +96,35 @@ class GoalReport:
     samples: int
     runs: int
     curve: tuple[CurvePoint, ...]
+    metric: MetricGoal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a search ended with.
+
+    Attributes:
+        step: The state.
+        worst_without_db: SQNR of the worst output with every layer quantized, on the samples that measure.
+        worst_db: The same in this state.
+        metric: The task metric; None without a limit of it.
+    """
+
+    step: Step
+    worst_without_db: float | None
+    worst_db: float | None
+    metric: MetricGoal | None = None
 
 
 def goal_report(
-    search: FloatSearch,
-    step: Step,
-    goal_db: float,
-    worst: tuple[float, float | None],
-    layers: LayerRuns,
-    curve: tuple[CurvePoint, ...],
+    search: FloatSearch, settled: Settled, min_sqnr_db: float | None, layers: LayerRuns, curve: tuple[CurvePoint, ...]
 ) -> GoalReport:
     """Return the report of a goal that was reached.
 
     Args:
         search: The search.
-        step: What it found.
-        goal_db: The goal.
-        worst: SQNR of the worst output without and with the layers in float, on the samples that measure.
+        settled: What it ended with.
+        min_sqnr_db: The SQNR that every output keeps; None for no such limit.
         layers: The session.
         curve: The states that the search came by.
     """
@@ -96,18 +136,19 @@ def goal_report(
             nodes=tuple(node.label for node in unit.nodes),
             share=round(shares[unit], 4),
         )
-        for unit in step.units
+        for unit in settled.step.units
     )
     return GoalReport(
-        min_sqnr_db=goal_db,
+        min_sqnr_db=min_sqnr_db,
         layers=len(search.units),
         left=left,
-        float_share=round(step.share, 4),
-        worst_without_db=worst[0],
-        worst_db=worst[1],
+        float_share=round(settled.step.share, 4),
+        worst_without_db=settled.worst_without_db,
+        worst_db=settled.worst_db,
         samples=len(layers.runs.samples),
         runs=layers.runs.runs,
         curve=curve,
+        metric=settled.metric,
     )
 
 

@@ -14,9 +14,12 @@ from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
+from qdqtool.jobs.accuracy_goal import AccuracyGoal, Reached
+from qdqtool.jobs.metric_data import require_labels
 from qdqtool.jobs.quantize_attempt import Attempts
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
-from qdqtool.jobs.quantize_goal import AccuracyGoal, Reached, reach_goal
+from qdqtool.jobs.quantize_goal import reach_goal
+from qdqtool.jobs.quantize_metric import MetricMeasurement
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
 from qdqtool.jobs.quantize_steps import QuantizeSteps
 from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
@@ -30,6 +33,7 @@ from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
 from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
 from qdqtool.running.loadable import require_loadable
+from qdqtool.task_metrics.request import MetricRequest, load_metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,8 @@ class QuantizeOptions:
         plan_file: Where to write the plan too, as JSON.
         validation_data: Samples to measure the accuracy on, in a file of their own; None to hold a part of the
             calibration data back for that.
+        metric: A task metric to measure: ``NAME`` or ``NAME:OUTPUT`` as in ``check``, ``SCRIPT.py:func``, or a function
+            of outputs and labels (``docs/check.md``); None for none.
         goal: The accuracy for which layers may stay in float; None to quantize them all.
         curve_file: Where to write the curve of accuracy against quantized share, as JSON; with a goal only.
     """
@@ -54,6 +60,7 @@ class QuantizeOptions:
     ranges_file: Path | None = None
     plan_file: Path | None = None
     validation_data: str | Path | FileData | None = None
+    metric: MetricRequest | None = None
     goal: AccuracyGoal | None = None
     curve_file: Path | None = None
 
@@ -97,6 +104,7 @@ def quantize_model(
         OutputError: An output cannot be written.
     """
     options, output = options or QuantizeOptions(), Path(output)
+    metric = _metric(options)
     given = spilled(model if isinstance(model, Model) else load_model(model))
     if options.ranges_file is not None:
         options.recipe.require_ranges("there are no ranges to write")
@@ -108,6 +116,8 @@ def quantize_model(
         return write_unchanged(settled, left, output, options.external_data)
     with runs_for(options.recipe) as runs:
         sources = PlanSources(data, options.validation_data, options.ranges_file)
+        if metric is not None:
+            require_labels(metric.metric, source, sources, options.recipe)
         inputs = gather_inputs(source, sources, options.recipe, runs, progress)
         if options.ranges_file is not None and inputs.ranges is None:
             raise UsageError(
@@ -118,7 +128,7 @@ def quantize_model(
         attempts = Attempts(
             given=given,
             index=index_to_plan(ready),
-            steps=QuantizeSteps.of(ready, inputs, options.recipe, options.weights),
+            steps=replace(QuantizeSteps.of(ready, inputs, options.recipe, options.weights), metric=metric),
             data=_plan_data(inputs, options, progress),
             runs=runs,
             way_out=way_out(settled.existing),
@@ -158,6 +168,13 @@ def quantize_model(
         curve_file=str(options.curve_file) if options.curve_file else None,
         goal=reached.report,
     )
+
+
+def _metric(options: QuantizeOptions) -> MetricMeasurement | None:
+    """Return the task metric that is asked for; a script is executed now."""
+    if options.goal is not None:
+        options.goal.require_sense(has_metric=options.metric is not None)
+    return None if options.metric is None else MetricMeasurement(load_metric(options.metric))
 
 
 def _plan_data(inputs: PlanInputs, options: QuantizeOptions, progress: Progress | None) -> PlanData:

@@ -65,6 +65,8 @@ def measure_cost(
     measured, written = (plan, None) if rehearsal is None else (rehearsal[0], plan)
     candidate = Candidate(make=make, plan=measured, written=written)
     cost = measure_accuracy(inputs.prepared.model, candidate, inputs.measuring, runs)
+    if steps.metric is not None and not cost.problem:
+        cost = replace(cost, metric=steps.metric.of(inputs.prepared.model, opened[0], inputs.measuring.feeds, runs))
     return Measured(accuracy=cost, loaded=not cost.problem and _has_nodes_of(made.model, opened[0]))
 
 

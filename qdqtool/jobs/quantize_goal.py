@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
-from qdqtool.checking.accuracy import Accuracy
 from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.model import Model
-from qdqtool.jobs.goal_report import CurvePoint, GoalReport, curve_of, goal_report
+from qdqtool.jobs.accuracy_goal import AccuracyGoal, Reached, worst_db
+from qdqtool.jobs.goal_report import Settled, curve_of, goal_report
+from qdqtool.jobs.metric_goal import reach_metric_goal
 from qdqtool.jobs.quantize_attempt import Attempt, Attempts
 from qdqtool.preparation.layer_search import LayerRuns, nodes_of
 from qdqtool.sensitivity.output_noise import WORST_DB
@@ -30,39 +30,8 @@ BEYOND_DB = 2 * WORST_DB
 """A goal that no model keeps, with which a search tries every layer alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccuracyGoal:
-    """The accuracy for which layers may stay in float.
-
-    Attributes:
-        min_sqnr_db: The SQNR that every output keeps, in dB.
-        whole_curve: Whether the search goes on beyond it, for the curve of accuracy against quantized share.
-        sensitivity_file: Keeps what is measured of layers, also at Ctrl-C, and is read where it is there; None for
-            none.
-    """
-
-    min_sqnr_db: float
-    whole_curve: bool = False
-    sensitivity_file: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A model that keeps the goal.
-
-    Attributes:
-        attempt: The model.
-        report: How it was found; None where every layer is quantized.
-        curve: The states that the search came by.
-    """
-
-    attempt: Attempt
-    report: GoalReport | None = None
-    curve: tuple[CurvePoint, ...] = ()
-
-
 def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyGoal) -> Reached:
-    """Return the cheapest model that was found in which every output keeps the goal.
+    """Return the cheapest model that was found that keeps the goal.
 
     Args:
         attempts: Makes the models.
@@ -80,22 +49,26 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyG
             "an accuracy is asked for, and there are no samples to measure it on",
             hint="`--calib-data DATA`, also where weights alone are quantized",
         )
-    reached = _worst(first.measured.accuracy)
-    enough = reached is None or reached >= goal.min_sqnr_db
+    reached = worst_db(first.measured.accuracy)
+    if goal.max_metric_loss is not None:
+        return reach_metric_goal(attempts, first, ready, goal)
+    goal_db = goal.min_sqnr_db
+    assert goal_db is not None
+    enough = reached is None or reached >= goal_db
     if enough and not goal.whole_curve:
         return Reached(first)
     made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing)
     with made as layers, layers.kept_in(goal.sensitivity_file):
         search = layers.search()
         if enough or reached is None:
-            search.go_on(goal.min_sqnr_db)
+            search.go_on(goal_db)
             return Reached(first, curve=curve_of(search))
-        found = _searched(_Trials(attempts, first, goal.min_sqnr_db, [reached]), search, layers)
+        found = _searched(_Trials(attempts, first, goal_db, [reached]), search, layers)
         if goal.whole_curve:
-            search.go_on(goal.min_sqnr_db)
+            search.go_on(goal_db)
         curve = curve_of(search)
-        report = goal_report(search, found.step, goal.min_sqnr_db, (reached, found.worst_db), layers, curve)
-        return Reached(found.attempt, report, curve)
+        settled = Settled(found.step, reached, found.worst_db)
+        return Reached(found.attempt, goal_report(search, settled, goal.min_sqnr_db, layers, curve), curve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +89,7 @@ class _Trials:
 
     def of(self, step: Step) -> _Found:
         attempt = self.attempts.leaving(nodes_of(step.units), self.first)
-        worst = _worst(attempt.measured.accuracy)
+        worst = worst_db(attempt.measured.accuracy)
         self.kept.append(math.inf if worst is None else worst)
         return _Found(attempt, step, worst)
 
@@ -159,22 +132,6 @@ def _measured(trials: _Trials, search: FloatSearch, layers: LayerRuns) -> _Found
         else:
             low = middle
     return best
-
-
-def _worst(accuracy: Accuracy | None) -> float | None:
-    """Return the SQNR of the worst output; None where no output has noise.
-
-    Raises:
-        UsageError: Nothing was measured.
-    """
-    problem = "there is no data" if accuracy is None else accuracy.problem
-    compared = [output for output in accuracy.outputs if output.sqnr_db is not None or output.exact] if accuracy else []
-    if accuracy is not None and any(not output.finite for output in accuracy.outputs):
-        return float("-inf")
-    if problem or not compared:
-        what = problem or "no output is a float tensor of values that can be compared"
-        raise UsageError(f"an accuracy is asked for and cannot be measured: {what}")
-    return min((output.sqnr_db for output in compared if output.sqnr_db is not None), default=None)
 
 
 def _missed(layers: LayerRuns, search: FloatSearch, trials: _Trials) -> GateError:

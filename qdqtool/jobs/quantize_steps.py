@@ -12,6 +12,7 @@ from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.insertion.split_qkv import separate_projections
+from qdqtool.jobs.quantize_metric import MetricMeasurement
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.high_precision import HighPrecisionReport, known_magnitudes, lower
 from qdqtool.planning.recipe import Recipe
@@ -43,6 +44,7 @@ class QuantizeSteps:
         inputs: Where it came from.
         recipe: What is quantized.
         weights: How quantized constants are stored.
+        metric: Measures a task metric of each model; None for none.
         magnitudes: Largest magnitudes of tensors on the choosing part of the data; empty where nothing becomes float16.
     """
 
@@ -51,6 +53,7 @@ class QuantizeSteps:
     recipe: Recipe
     weights: WeightStorage
     magnitudes: Mapping[TensorKey, float]
+    metric: MetricMeasurement | None = None
 
     @classmethod
     def of(cls, ready: Model, inputs: PlanInputs, recipe: Recipe, weights: WeightStorage) -> QuantizeSteps:

@@ -17,10 +17,10 @@ from support.small import make_model
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.data.split import split_samples
 from qdqtool.errors import GateError, UsageError
+from qdqtool.jobs.accuracy_goal import AccuracyGoal
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
-from qdqtool.jobs.quantize_goal import AccuracyGoal
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning.existing import Existing
 from qdqtool.planning.placement import Selection

@@ -6,6 +6,7 @@ from rich.text import Text
 from qdqtool.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.task_metrics.result import MetricResult
 from qdqtool.wording import plural
 
 SHOWN = 20
@@ -35,11 +36,23 @@ def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = 
     for output in accuracy.outputs[: limit(console, SHOWN)]:
         console.print(_output_line(output))
     print_rest(len(accuracy.outputs), SHOWN, console)
+    if accuracy.metric is not None:
+        _print_metric(accuracy.metric, baseline, console)
     if accuracy.worst:
         console.print("largest errors of a pair on its own tensor, which need not reach the outputs")
     for tensor in accuracy.worst:
         scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
         console.print(Text(f"  {tensor.kind:<10} {escape(tensor.tensor)}{scope}: {tensor.sqnr_db:.1f} dB"))
+
+
+def _print_metric(metric: MetricResult, baseline: str, console: Console) -> None:
+    what = plural(metric.predictions, "prediction" if metric.output is not None else "sample")
+    unit = f" {metric.unit}" if metric.unit else ""
+    loss = "" if metric.loss is None else f", a loss of {metric.loss:.4g} {metric.loss_unit}".rstrip()
+    known = "" if metric.baseline is None else f", {baseline} {metric.baseline:.6g}{unit}"
+    console.print(f"  metric     {escape(metric.name)}: {metric.value:.6g}{unit}{known}{loss}, on all {what}")
+    if metric.baseline_chance is not None:
+        console.print(Text(f"  the {baseline} is at chance: {escape(metric.baseline_chance)}", "yellow"))
 
 
 def _samples(accuracy: Accuracy) -> Text:

@@ -4,9 +4,10 @@ import math
 
 from rich.console import Console
 
-from qdqtool.jobs.goal_report import GoalReport
+from qdqtool.jobs.goal_report import GoalReport, MetricGoal
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.wording import plural
 
 SHOWN = 8
 
@@ -16,12 +17,30 @@ def print_goal(goal: GoalReport, console: Console) -> None:
     before = "keeps no noise" if goal.worst_without_db is None else f"keeps {goal.worst_without_db:.1f} dB"
     if goal.worst_without_db is not None and math.isinf(goal.worst_without_db):
         before = "is NaN or infinite somewhere"
+    limits = [] if goal.min_sqnr_db is None else [f"{goal.min_sqnr_db:g} dB"]
+    if goal.metric is not None:
+        limits.append(_loss(goal.metric.max_loss, goal.metric) + f" of {escape(goal.metric.name)}")
+        before += f", and {escape(goal.metric.name)} loses {_loss(goal.metric.loss_without, goal.metric)}"
     console.print(
-        f"{len(goal.left)} of {goal.layers} layers left in float for {goal.min_sqnr_db:g} dB, {goal.float_share:.1%} "
+        f"{len(goal.left)} of {goal.layers} layers left in float for {' and '.join(limits)}, {goal.float_share:.1%} "
         f"of the cost; with all quantized the worst output {before}",
         style="bold",
     )
+    if goal.metric is not None:
+        _print_metric(goal.metric, console)
     for layer in sorted(goal.left, key=lambda each: -each.share)[: limit(console, SHOWN)]:
         more = f" (+{len(layer.nodes) - 1})" if len(layer.nodes) > 1 else ""
         console.print(f"  {escape(layer.op_type)} {escape(layer.node)}{more}: {layer.share:.1%}")
     print_rest(len(goal.left), SHOWN, console)
+
+
+def _print_metric(metric: MetricGoal, console: Console) -> None:
+    console.print(
+        f"  {escape(metric.name)} loses {_loss(metric.choosing_loss, metric)} on the {metric.choosing_predictions} "
+        f"predictions that chose them, {_loss(metric.loss, metric)} on the {metric.predictions} that measure; "
+        f"{plural(metric.models, 'model')} measured"
+    )
+
+
+def _loss(loss: float, metric: MetricGoal) -> str:
+    return f"{loss:.4g} {metric.loss_unit}".rstrip()

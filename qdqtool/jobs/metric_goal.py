@@ -1,0 +1,118 @@
+"""Quantize so that a task metric loses little: find the layers that stay in float, and prove the result.
+
+Noise at the outputs orders the layers: the states of the search by noise are the candidates. The metric decides where
+to stop. It is measured on samples that may choose, in the session of the search. The model of the state that is found
+is measured on samples that chose nothing; where it loses more, the next states are tried.
+"""
+
+from __future__ import annotations
+
+import math
+
+from qdqtool.graph.model import Model
+from qdqtool.jobs.accuracy_goal import AccuracyGoal, Reached, worst_db
+from qdqtool.jobs.goal_report import MetricGoal, Settled, curve_of, goal_report
+from qdqtool.jobs.metric_missed import Best, metric_missed, refuse_chance, refuse_coarse
+from qdqtool.jobs.metric_states import Choosing, Trial, Trials, first_that, metric_of
+from qdqtool.jobs.quantize_attempt import Attempt, Attempts
+from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.sensitivity.metric_runs import MetricRuns
+from qdqtool.sensitivity.search import CURVE_STEP_DB, Step
+
+TRIALS = 5
+"""Models that are made of what the choosing samples found, before samples that measure choose among all states."""
+
+
+def reach_metric_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyGoal) -> Reached:
+    """Return the cheapest model that was found in which the task metric, and the SQNR if it has a limit, keep the goal.
+
+    Args:
+        attempts: Makes the models, and measures the metric of each.
+        first: The model with every layer quantized.
+        ready: The model that plans are made for.
+        goal: The goal, with a limit of the metric.
+
+    Raises:
+        GateError: No model keeps it.
+        UsageError: The samples cannot show such a loss, or the float model is no better than chance.
+    """
+    inputs, measurement = attempts.steps.inputs, attempts.steps.metric
+    assert inputs.choosing is not None
+    assert measurement is not None
+    trials = Trials(attempts, first, goal)
+    measured = metric_of(first)
+    refuse_chance(measured.name, measured.baseline_chance)
+    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing)
+    with made as layers, layers.kept_in(goal.sensitivity_file):
+        runs = MetricRuns.of(measurement.metric, layers.masked, layers.runs, inputs.choosing)
+        choosing = Choosing(layers.search(), runs, goal, runs.score_float())
+        refuse_chance(measured.name, choosing.reference.chance)
+        refuse_coarse(goal, runs.measure, inputs, (choosing.reference.predictions, measured.predictions))
+        found = _searched(trials, choosing)
+        if found is None:
+            raise metric_missed(goal, _best(trials, choosing), layers, runs, choosing.reference)
+        if goal.whole_curve:
+            choosing.search.go_on(-math.inf)
+        curve = curve_of(choosing.search)
+        if not found.step.units:
+            return Reached(first, curve=curve)
+        without = worst_db(first.measured.accuracy)
+        settled = Settled(found.step, without, found.worst_db, _told(goal, found, trials, choosing))
+        return Reached(found.attempt, goal_report(choosing.search, settled, goal.min_sqnr_db, layers, curve), curve)
+
+
+def _searched(trials: Trials, choosing: Choosing) -> Trial | None:
+    above_db = -math.inf
+    for _ in range(TRIALS):
+        step = choosing.cheapest(above_db)
+        if step is None:
+            break
+        if trials.keeps(step):
+            return trials.at(step)
+        above_db = step.worst_db + CURVE_STEP_DB
+    return _measured(trials, choosing)
+
+
+def _measured(trials: Trials, choosing: Choosing) -> Trial | None:
+    """Return the cheapest state that keeps the goal on both; the samples that measure choose among all states here."""
+    while choosing.go_on():
+        pass
+
+    def keeps(step: Step) -> bool:
+        return choosing.keeps(step) and trials.keeps(step)
+
+    states = choosing.search.frontier()
+    return trials.at(first_that(states, keeps)) if keeps(states[-1]) else None
+
+
+def _best(trials: Trials, choosing: Choosing) -> Best:
+    """Return what the model with all layers quantized keeps, or that with the fewest, where that loses less."""
+    states = choosing.search.frontier()
+    known = [
+        Best(
+            floats=len(step.units),
+            worst_db=min(step.worst_db, math.inf if trial.worst_db is None else trial.worst_db),
+            loss=max(choosing.loss(step), trial.loss),
+        )
+        for step in (states[0], states[-1])
+        if (trial := trials.at(step))
+    ]
+    return min(known, key=lambda each: math.inf if math.isnan(each.loss) else each.loss)
+
+
+def _told(goal: AccuracyGoal, found: Trial, trials: Trials, choosing: Choosing) -> MetricGoal:
+    measure, measured = choosing.runs.measure, metric_of(found.attempt)
+    without = metric_of(trials.first).loss
+    assert goal.max_metric_loss is not None
+    assert without is not None
+    return MetricGoal(
+        name=measure.name,
+        loss_unit=measure.loss_unit,
+        max_loss=goal.max_metric_loss,
+        loss_without=without,
+        loss=found.loss,
+        predictions=measured.predictions,
+        choosing_loss=choosing.loss(found.step),
+        choosing_predictions=choosing.reference.predictions,
+        models=len({(), *trials.made}),
+    )

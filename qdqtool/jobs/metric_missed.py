@@ -1,0 +1,126 @@
+"""Refuse a limit of a task metric that the samples cannot show, and say why one was missed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from qdqtool.errors import GateError, UsageError
+from qdqtool.jobs.accuracy_goal import AccuracyGoal
+from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.preparation.plan_inputs import PlanInputs
+from qdqtool.sensitivity.metric_runs import MetricRuns
+from qdqtool.task_metrics.measure import Measure, Score
+from qdqtool.wording import plural
+
+DIGITS = 3
+"""Digits of a limit in a hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The model that loses least of those that no limit chose.
+
+    Attributes:
+        floats: How many layers are in float.
+        worst_db: SQNR of its worst output, the lower one of choosing and of measuring samples.
+        loss: Loss of its metric, the larger one of both.
+    """
+
+    floats: int
+    worst_db: float
+    loss: float
+
+
+def refuse_chance(name: str, chance: str | None) -> None:
+    """Refuse a float model that has nothing to lose.
+
+    Raises:
+        UsageError: It is no better than chance.
+    """
+    if chance is not None:
+        raise UsageError(
+            f"--max-metric-loss shows nothing: {name} of the float model is at chance: {chance}",
+            hint="give the labels of these samples, or more samples",
+        )
+
+
+def refuse_coarse(goal: AccuracyGoal, measure: Measure, inputs: PlanInputs, predictions: tuple[int, int]) -> None:
+    """Refuse a limit below the loss that one prediction makes.
+
+    Args:
+        goal: The goal, with a limit of the metric.
+        measure: The metric.
+        inputs: The samples.
+        predictions: Number of predictions on the choosing samples, and on those that measure.
+
+    Raises:
+        UsageError: The samples cannot show such a loss.
+    """
+    assert inputs.choosing is not None
+    assert inputs.measuring is not None
+    assert goal.max_metric_loss is not None
+    count, what = predictions[0], "samples that choose"
+    samples = len(inputs.choosing)
+    if predictions[1] < predictions[0]:
+        count, what, samples = predictions[1], "samples that measure", len(inputs.measuring.feeds)
+    one = measure.resolution(count)
+    if one is None or one <= goal.max_metric_loss:
+        return
+    needed = math.ceil(count * one / goal.max_metric_loss)
+    more = math.ceil(samples * needed / count)
+    whole = "" if not inputs.measuring.held_back else ", a fifth of the data where they are held back"
+    raise UsageError(
+        f"--max-metric-loss {goal.max_metric_loss:g}: one of the {plural(count, 'prediction')} on the {what} is "
+        f"{one:.3g} {measure.loss_unit}, so that they cannot show such a loss",
+        hint=f"{plural(more, 'sample')} of that part can{whole}; or `--max-metric-loss {_upwards(one)}`",
+    )
+
+
+def metric_missed(goal: AccuracyGoal, best: Best, layers: LayerRuns, runs: MetricRuns, reference: Score) -> GateError:
+    """Return the error of a goal that no model keeps.
+
+    Args:
+        goal: The goal, with a limit of the metric.
+        best: The best model.
+        layers: The session.
+        runs: The metric in it, on the choosing samples.
+        reference: The score of the float model on them.
+    """
+    limit, measure = goal.max_metric_loss, runs.measure
+    assert limit is not None
+    settings = (layers.of_kind(constants=each) for each in (False, True))
+    scores = (runs.score(setting, "the model with weights or activations in float") for setting in settings)
+    weights, activations = (measure.loss(score.value, reference.value) for score in scores)
+    # A NaN is the largest loss.
+    kind = "activations" if not activations <= weights else "weights"
+    unit = f" {measure.loss_unit}" if measure.loss_unit else ""
+    noise = "" if goal.min_sqnr_db is None else f", with {best.worst_db:.1f} dB at the worst output"
+    both = "" if goal.min_sqnr_db is None else f" and {goal.min_sqnr_db:g} dB"
+    hint = "more calibration data, or another quantize mode"
+    kept = _kept(goal, best)
+    return GateError(
+        f"no quantized model was found that keeps a loss of {measure.name} of at most {limit:g}{unit}{both}: the best "
+        f"one loses {best.loss:.3g}{unit}{noise}, with {best.floats} of {len(layers.units)} layers in float. "
+        f"The {kind} limit it: a loss of {weights:.3g}{unit} with weights alone quantized, "
+        f"{activations:.3g}{unit} with activations alone",
+        hint=hint if kept is None else f"`{kept}`; or {hint}",
+    )
+
+
+def _kept(goal: AccuracyGoal, best: Best) -> str | None:
+    """Return the options of a goal that the best model keeps; None where it keeps none."""
+    assert goal.max_metric_loss is not None
+    if not math.isfinite(best.loss) or (goal.min_sqnr_db is not None and not math.isfinite(best.worst_db)):
+        return None
+    loss = goal.max_metric_loss if best.loss <= goal.max_metric_loss else _upwards(best.loss)
+    options = f"--max-metric-loss {loss:g}"
+    if goal.min_sqnr_db is None or best.worst_db >= goal.min_sqnr_db:
+        return options
+    return f"--min-sqnr {math.floor(best.worst_db)} {options}"
+
+
+def _upwards(value: float) -> float:
+    """Return a positive number rounded up to :data:`DIGITS` digits."""
+    step = 10.0 ** (math.floor(math.log10(value)) + 1 - DIGITS)
+    return round(math.ceil(value / step) * step, 12)
