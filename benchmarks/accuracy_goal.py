@@ -28,10 +28,10 @@ from qdqtool.data.input_shapes import parse_shapes
 from qdqtool.data.request import FileData, open_feeds
 from qdqtool.errors import GateError
 from qdqtool.graph.io.load import load_model
-from qdqtool.jobs.accuracy_goal import AccuracyGoal
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning.recipe import Recipe
+from qdqtool.preparation.accuracy_goal import AccuracyGoal
 
 RAISED_DB = 5.0
 NAMES = (

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from qdqtool.graph.model import Model
     from qdqtool.insertion.pair_edits import WeightStorage
     from qdqtool.interop.arrays import dequantize, fake_quantize, quantize, scale_from_range, scale_from_tensor
-    from qdqtool.jobs.accuracy_goal import AccuracyGoal
     from qdqtool.jobs.build import build_engine
     from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
     from qdqtool.jobs.calibrate_report import CalibrateReport
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from qdqtool.planning.placement.selection import Selection
     from qdqtool.planning.recipe import Preparation, Recipe
     from qdqtool.planning.scale_type import HighPrecision
+    from qdqtool.preparation.accuracy_goal import AccuracyGoal
     from qdqtool.preparation.cached_ranges import CachedRanges
     from qdqtool.ranges.file import read_ranges
     from qdqtool.ranges.merge import merge_ranges
@@ -80,7 +80,6 @@ _HOMES = {
     "qdqtool.graph.model": ("Model",),
     "qdqtool.insertion.pair_edits": ("WeightStorage",),
     "qdqtool.interop.arrays": ("dequantize", "fake_quantize", "quantize", "scale_from_range", "scale_from_tensor"),
-    "qdqtool.jobs.accuracy_goal": ("AccuracyGoal",),
     "qdqtool.jobs.build": ("build_engine",),
     "qdqtool.jobs.calibrate": ("calibrate", "calibrate_to_file"),
     "qdqtool.jobs.calibrate_report": ("CalibrateReport",),
@@ -106,6 +105,7 @@ _HOMES = {
     "qdqtool.planning.placement.selection": ("Selection",),
     "qdqtool.planning.recipe": ("Preparation", "Recipe"),
     "qdqtool.planning.scale_type": ("HighPrecision",),
+    "qdqtool.preparation.accuracy_goal": ("AccuracyGoal",),
     "qdqtool.preparation.cached_ranges": ("CachedRanges",),
     "qdqtool.ranges.file": ("read_ranges",),
     "qdqtool.ranges.merge": ("merge_ranges",),

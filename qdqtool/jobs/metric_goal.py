@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 
 from qdqtool.graph.model import Model
-from qdqtool.jobs.accuracy_goal import AccuracyGoal, Reached, worst_db
-from qdqtool.jobs.goal_report import MetricGoal, Settled, curve_of, goal_report
-from qdqtool.jobs.metric_missed import Best, metric_missed, refuse_chance, refuse_coarse
-from qdqtool.jobs.metric_states import Choosing, Trial, Trials, first_that, metric_of
+from qdqtool.jobs.goal_trials import Reached, Trial, Trials, metric_of
 from qdqtool.jobs.quantize_attempt import Attempt, Attempts
+from qdqtool.preparation.accuracy_goal import AccuracyGoal, worst_db
+from qdqtool.preparation.goal_report import MetricGoal, Settled, curve_of, goal_report
 from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.preparation.metric_missed import Best, metric_missed, refuse_chance, refuse_coarse
+from qdqtool.preparation.metric_states import Choosing, first_that
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.search import CURVE_STEP_DB, Step
 

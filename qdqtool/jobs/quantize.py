@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from qdqtool.checking.metric_measurement import MetricMeasurement
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
@@ -14,12 +15,10 @@ from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
-from qdqtool.jobs.accuracy_goal import AccuracyGoal, Reached
-from qdqtool.jobs.metric_data import require_labels
+from qdqtool.jobs.goal_trials import Reached
 from qdqtool.jobs.quantize_attempt import Attempts
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_goal import reach_goal
-from qdqtool.jobs.quantize_metric import MetricMeasurement
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
 from qdqtool.jobs.quantize_steps import QuantizeSteps
 from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
@@ -29,8 +28,10 @@ from qdqtool.planning.high_precision import ready_for
 from qdqtool.planning.planner import index_to_plan
 from qdqtool.planning.planners import PlanData
 from qdqtool.planning.recipe import Recipe
+from qdqtool.preparation.accuracy_goal import AccuracyGoal
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
+from qdqtool.preparation.metric_data import require_labels
 from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
 from qdqtool.running.loadable import require_loadable
 from qdqtool.task_metrics.request import MetricRequest, load_metric

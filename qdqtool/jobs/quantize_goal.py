@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.model import Model
-from qdqtool.jobs.accuracy_goal import AccuracyGoal, Reached, worst_db
-from qdqtool.jobs.goal_report import Settled, curve_of, goal_report
+from qdqtool.jobs.goal_trials import Reached
 from qdqtool.jobs.metric_goal import reach_metric_goal
 from qdqtool.jobs.quantize_attempt import Attempt, Attempts
+from qdqtool.preparation.accuracy_goal import AccuracyGoal, worst_db
+from qdqtool.preparation.goal_report import Settled, curve_of, goal_report
 from qdqtool.preparation.layer_search import LayerRuns, nodes_of
 from qdqtool.sensitivity.output_noise import WORST_DB
 from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step

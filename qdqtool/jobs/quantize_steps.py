@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from qdqtool.checking.metric_measurement import MetricMeasurement
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
@@ -12,7 +13,6 @@ from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.insertion.split_qkv import separate_projections
-from qdqtool.jobs.quantize_metric import MetricMeasurement
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.high_precision import HighPrecisionReport, known_magnitudes, lower
 from qdqtool.planning.recipe import Recipe

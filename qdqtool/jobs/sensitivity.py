@@ -14,8 +14,6 @@ from qdqtool.graph.io.output import check_output
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
-from qdqtool.jobs.layer_metric import measure_layers
-from qdqtool.jobs.metric_data import require_labels
 from qdqtool.jobs.sensitivity_report import NodeEffect, OutputEffect, SensitivityReport
 from qdqtool.planning.existing_pairs import settle_model
 from qdqtool.planning.high_precision import ready_for
@@ -24,7 +22,9 @@ from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
+from qdqtool.preparation.layer_metric import measure_layers
 from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.preparation.metric_data import require_labels
 from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
 from qdqtool.sensitivity.effects import Effect, effects_of, noise_shares
 from qdqtool.sensitivity.masked_runs import Errors

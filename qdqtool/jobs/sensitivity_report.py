@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from qdqtool.planning.calibration_used import CalibrationUsed
+from qdqtool.preparation.layer_metric import LayerMetric, MetricEffect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,56 +23,6 @@ class OutputEffect:
     sqnr_db: float | None
     cosine: float | None
     finite: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerMetric:
-    """The task metric of one layer.
-
-    Attributes:
-        alone: Its value with only this layer quantized.
-        without: Its value with only this layer in float.
-    """
-
-    alone: float
-    without: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricEffect:
-    """The task metric of the float model and of the quantized one.
-
-    Attributes:
-        name: The metric, or the name of a function of the user.
-        output: The output that was measured; None where a function of the user got all of them.
-        unit: Unit of the values; may be empty.
-        loss_unit: Unit of the loss; may be empty.
-        samples: Number of samples that the models were measured on: the choosing part of the data.
-        predictions: Number of predictions on them; of samples where a function of the user measures.
-        float_value: Value of the float model.
-        value: Value with all layers quantized.
-        loss: Loss of the latter against the former.
-        chance: Why the float model is no better than guessing, in words; None where it is, or nobody can tell.
-        layer_samples: Number of samples that each layer was measured on, from the first.
-        layer_predictions: Number of predictions on these.
-        layer_float_value: Value of the float model on these.
-        layer_value: Value with all layers quantized on these.
-    """
-
-    name: str
-    output: str | None
-    unit: str
-    loss_unit: str
-    samples: int
-    predictions: int
-    float_value: float
-    value: float
-    loss: float
-    chance: str | None
-    layer_samples: int
-    layer_predictions: int
-    layer_float_value: float
-    layer_value: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,6 +62,14 @@ class Case:
     needs: str = "onnxruntime"
 
 
+LIKENESS = """
+known = {}
+
+def likeness(outputs, labels):
+    first = known.setdefault(len(outputs), outputs)  # the float model's, which is measured first
+    return -sum(float(abs(a["logits"] - b["logits"]).max()) for a, b in zip(first, outputs, strict=True))
+"""
+
 DATA = {"DATA": "data.npz", "RANGES": "ranges.json"}
 CASES = {
     "no calibration data": Case(
@@ -81,6 +89,21 @@ CASES = {
         "quantize float.onnx --quantize-mode int8-weight-only --min-sqnr 30 -o q2.onnx",
         "`--calib-data DATA`, also where weights",
         fills=DATA,
+    ),
+    "a loss without a metric": Case(
+        "quantize float.onnx --calib-data test.npz --max-metric-loss 50 -o q2.onnx",
+        "give `--metric NAME` as well",
+        fills={"NAME": "top-1"},
+    ),
+    "a loss that the samples cannot show": Case(
+        "quantize float.onnx --calib-data test.npz --metric top-1 --max-metric-loss 1 -o q2.onnx",
+        "{} of that part can{}; or `--max-metric-loss {}`",
+    ),
+    "a loss that no model keeps": Case(
+        "quantize float.onnx --calib-data data.npz --metric metric.py:likeness --max-metric-loss 1e-9 -o q2.onnx",
+        "`{}`; or {}",
+        code=1,
+        writes={"metric.py": LIKENESS},
     ),
     "no output": Case(f"quantize float.onnx {' '.join(RANDOM)}", "`-o OUT.onnx`; or `--list-matches`"),
     "open dimensions": Case(

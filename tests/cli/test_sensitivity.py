@@ -159,7 +159,7 @@ def test_nothing_is_written(qdqtool, tmp_path: Path):
         ((*SENSITIVITY, "--nodes-to-exclude", "*"), "nothing is left to quantize"),
         ((*SENSITIVITY, "--quantize-mode", "int9"), "int9"),
         ((*SENSITIVITY, "--random-calibration"), "exclude each other"),
-        ((*QUANTIZE, "--pareto", "c.json", "-o", "q.onnx"), "--pareto goes with --min-sqnr only"),
+        ((*QUANTIZE, "--pareto", "c.json", "-o", "q.onnx"), "--pareto goes with --min-sqnr or --max-metric-loss only"),
         ((*QUANTIZE, "--min-sqnr", "nan", "-o", "q.onnx"), "--min-sqnr nan is no accuracy"),
         ((*QUANTIZE, "--min-sqnr", "inf", "-o", "q.onnx"), "--min-sqnr inf is no accuracy"),
         ((*QUANTIZE, "--min-sqnr", "much", "-o", "q.onnx"), "much"),

@@ -12,9 +12,9 @@ from support.layered import MAX, chain, nodes_with_pairs, rows
 
 from qdqtool.data.request import RandomData
 from qdqtool.errors import GateError, UsageError
-from qdqtool.jobs.accuracy_goal import AccuracyGoal
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.preparation.accuracy_goal import AccuracyGoal
 
 COUNT, DEPTH = 60, 7
 
@@ -76,7 +76,7 @@ def test_the_written_model_keeps_the_limit_with_fewer_layers_in_float_the_larger
         assert report.accuracy.metric.loss == pytest.approx(lost(stock, tmp_path / "q.onnx"))
         left = () if report.goal is None else report.goal.left
         counts.append(len(left))
-        assert len(nodes_with_pairs(tmp_path / "q.onnx")) == DEPTH - len(left)
+        assert len(nodes_with_pairs(onnx.load(tmp_path / "q.onnx"))) == DEPTH - len(left)
         if report.goal is not None:
             told = report.goal.metric
             assert told is not None

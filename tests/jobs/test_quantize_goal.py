@@ -17,7 +17,6 @@ from support.small import make_model
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.data.split import split_samples
 from qdqtool.errors import GateError, UsageError
-from qdqtool.jobs.accuracy_goal import AccuracyGoal
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
@@ -26,6 +25,7 @@ from qdqtool.planning.existing import Existing
 from qdqtool.planning.placement import Selection
 from qdqtool.planning.recipe import Preparation, Recipe
 from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.preparation.accuracy_goal import AccuracyGoal
 
 COUNT = 12
 NETWORKS = {

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from qdqtool.jobs.sensitivity_report import MetricEffect, NodeEffect, SensitivityReport
+from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
+from qdqtool.preparation.layer_metric import MetricEffect
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.wording import plural

@@ -3,7 +3,7 @@
 import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.jobs.goal_report import FloatLayer, GoalReport
+from qdqtool.preparation.goal_report import FloatLayer, GoalReport
 from qdqtool.report.text._goal import SHOWN, print_goal
 
 

@@ -10,9 +10,9 @@ from support.layered import MAX, Planned, chain, outputs, planned, rows, save
 
 from qdqtool.data.request import RandomData
 from qdqtool.errors import UsageError
-from qdqtool.jobs import layer_metric
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 from qdqtool.plan import Placement
+from qdqtool.preparation import layer_metric
 
 DEPTH = 4
 

@@ -1,4 +1,4 @@
-"""The states of a search that a task metric judges: in the session of the search, and as models of their own."""
+"""The states of a search by noise, as a task metric judges them on samples that may choose."""
 
 from __future__ import annotations
 
@@ -6,57 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from qdqtool.jobs.accuracy_goal import AccuracyGoal, worst_db
-from qdqtool.jobs.quantize_attempt import Attempt, Attempts
-from qdqtool.preparation.layer_search import nodes_of
+from qdqtool.preparation.accuracy_goal import AccuracyGoal
 from qdqtool.sensitivity.effects import float_setting
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step
 from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.measure import Score
-from qdqtool.task_metrics.result import MetricResult
-
-
-def metric_of(attempt: Attempt) -> MetricResult:
-    """Return the task metric of a model that was measured."""
-    accuracy = attempt.measured.accuracy
-    assert accuracy is not None
-    assert accuracy.metric is not None
-    return accuracy.metric
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A model, and what it keeps on the samples that measure."""
-
-    attempt: Attempt
-    step: Step
-    worst_db: float | None
-    loss: float
-
-
-@dataclass(slots=True)
-class Trials:
-    """Makes the models of states, each once, and measures them on the samples that measure."""
-
-    attempts: Attempts
-    first: Attempt
-    goal: AccuracyGoal
-    made: dict[tuple[Unit, ...], Trial] = field(default_factory=dict)
-
-    def at(self, step: Step) -> Trial:
-        """Return the model of a state; errors as :meth:`~qdqtool.jobs.quantize_attempt.Attempts.leaving`."""
-        if step.units not in self.made:
-            attempt = self.attempts.leaving(nodes_of(step.units), self.first) if step.units else self.first
-            loss = metric_of(attempt).loss
-            assert loss is not None
-            self.made[step.units] = Trial(attempt, step, worst_db(attempt.measured.accuracy), loss)
-        return self.made[step.units]
-
-    def keeps(self, step: Step) -> bool:
-        """Return whether the model of a state keeps the goal."""
-        trial = self.at(step)
-        return self.goal.is_kept(trial.worst_db, trial.loss)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from qdqtool.errors import GateError, UsageError
-from qdqtool.jobs.accuracy_goal import AccuracyGoal
+from qdqtool.preparation.accuracy_goal import AccuracyGoal
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.preparation.plan_inputs import PlanInputs
 from qdqtool.sensitivity.metric_runs import MetricRuns

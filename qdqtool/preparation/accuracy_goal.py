@@ -8,8 +8,6 @@ from pathlib import Path
 
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.errors import UsageError
-from qdqtool.jobs.goal_report import CurvePoint, GoalReport
-from qdqtool.jobs.quantize_attempt import Attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,21 +62,6 @@ class AccuracyGoal:
                 f"--max-metric-loss is {self.max_metric_loss:g}; it must be a number above 0: no number of samples "
                 "shows that nothing is lost"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A model that keeps the goal.
-
-    Attributes:
-        attempt: The model.
-        report: How it was found; None where every layer is quantized.
-        curve: The states that the search came by.
-    """
-
-    attempt: Attempt
-    report: GoalReport | None = None
-    curve: tuple[CurvePoint, ...] = ()
 
 
 def worst_db(accuracy: Accuracy | None) -> float | None:
