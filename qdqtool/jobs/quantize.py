@@ -17,6 +17,7 @@ from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.goal_trials import Reached
 from qdqtool.jobs.quantize_attempt import Attempts
+from qdqtool.jobs.quantize_blame import blame_of
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_goal import reach_goal
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
@@ -168,6 +169,7 @@ def quantize_model(
         existing=settled.existing.value if settled.existing is not None else None,
         curve_file=str(options.curve_file) if options.curve_file else None,
         goal=reached.report,
+        blame=None if reached.report is not None else blame_of(attempt, attempts, ready),
     )
 
 

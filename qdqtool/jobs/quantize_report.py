@@ -7,6 +7,7 @@ from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
+from qdqtool.jobs.blame_report import BlameReport
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
@@ -75,6 +76,8 @@ class QuantizeReport:
         curve_file: The file of the curve of accuracy against quantized share, if any.
         goal: The layers that stay in float for an accuracy that was asked for; None where none was, or every layer can
             be quantized for it.
+        blame: The layers that make most of the noise at the worst output; None where nothing was measured: without
+            data, with random data, where no output has noise, and where layers were left in float for a goal.
     """
 
     model: str
@@ -102,3 +105,4 @@ class QuantizeReport:
     inlined: tuple[InlinedFunction, ...] = ()
     curve_file: str | None = None
     goal: GoalReport | None = None
+    blame: BlameReport | None = None

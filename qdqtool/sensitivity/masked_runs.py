@@ -3,19 +3,20 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from qdqtool.data import Sample
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.ort_cpu import Profile
 from qdqtool.running.own_evaluator import Runner, open_session
 from qdqtool.running.own_support import plan_split
-from qdqtool.sensitivity.masked_model import MaskedModel, Setting
+from qdqtool.sensitivity.masked_model import Setting
 from qdqtool.sensitivity.output_noise import OutputNoise, noise_of
 
 Outputs = Mapping[str, Array]
@@ -38,6 +39,24 @@ class Measured:
     noise: OutputNoise
 
 
+class Switches(Protocol):
+    """A model whose pairs can be switched by inputs that it has besides its own."""
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        ...
+
+    @property
+    def all_float(self) -> Setting:
+        """The setting with every pair switched off; its keys are the numbers of the pairs."""
+        ...
+
+    def feeds(self, setting: Setting) -> dict[str, Array]:
+        """Return the arrays of the inputs that switch pairs, for the pairs that are not as in the plan."""
+        ...
+
+
 class MaskedRuns:
     """One session of a masked model, with the samples that it runs. A context manager.
 
@@ -58,7 +77,7 @@ class MaskedRuns:
         ModelError: ONNX Runtime refuses the model.
     """
 
-    def __init__(self, masked: MaskedModel, samples: Sequence[Mapping[str, Array]]) -> None:
+    def __init__(self, masked: Switches, samples: Sequence[Mapping[str, Array]]) -> None:
         self.samples = samples
         self.runs = 0
         self._masked = masked

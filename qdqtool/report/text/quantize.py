@@ -11,6 +11,7 @@ from qdqtool.planning import modes
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._accuracy import print_accuracy
+from qdqtool.report.text._blame import print_blame
 from qdqtool.report.text._calibration import (
     SHOWN,
     print_chosen,
@@ -38,6 +39,8 @@ def render(report: QuantizeReport, console: Console) -> None:
         console.print("nothing was left to quantize: the model is written as it is")
     else:
         print_accuracy(report.accuracy, console, "model as given" if report.existing == "keep" else "float model")
+    if report.blame is not None:
+        print_blame(report.blame, console)
     if report.goal is not None:
         print_goal(report.goal, console)
     else:
@@ -83,7 +86,7 @@ def _print_way_to_better(report: QuantizeReport, console: Console) -> None:
     words = ["qdqtool", "sensitivity", report.model, "--calib-data", data]
     told = escape(" ".join(shlex.quote(word) for word in words))
     console.print(
-        f"which layers cost that: `{told}`, with the same options; `--min-sqnr DB` leaves the fewest in float",
+        f"what each layer costs: `{told}`, with the same options; `--min-sqnr DB` leaves the fewest in float",
         soft_wrap=True,
     )
 

@@ -75,13 +75,16 @@ def test_no_float_output_is_said():
     assert "  no output has float values to compare\n" in text_of()
 
 
-def test_the_worst_tensors_are_named_with_their_scope():
+def test_the_worst_tensors_are_named_on_request_with_their_scope():
     worst = (
         TensorAccuracy(tensor=HOSTILE, graph="", kind="weight", sqnr_db=8.04),
         TensorAccuracy(tensor="t", graph="then", kind="activation", sqnr_db=9.96),
     )
 
-    assert text_of(output(), worst=worst).splitlines()[2:] == [
+    found = Accuracy(samples=4, outputs=(output(),), worst=worst, held_back=True)
+
+    assert len(printed(print_accuracy, found).splitlines()) == 2
+    assert printed(print_accuracy, found, verbose=True).splitlines()[2:] == [
         "largest errors of a pair on its own tensor, which need not reach the outputs",
         f"  weight     {ESCAPED}: 8.0 dB",
         "  activation t in then: 10.0 dB",

@@ -1,0 +1,70 @@
+"""The layers that make most of the noise at the worst output, for a terminal."""
+
+import shlex
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from qdqtool.jobs.blame_report import BlamedLayer, BlameReport
+from qdqtool.report.terminal import escape
+from qdqtool.wording import plural
+
+
+def print_blame(blame: BlameReport, console: Console) -> None:
+    """Print the layers with their shares, and the options that leave them in float; else that none stands out."""
+    if blame.problem:
+        console.print(Text(f"layers NOT measured: {escape(blame.problem)}", "yellow"))
+        return
+    if not blame.layers:
+        console.print(_nothing(blame))
+        return
+    output, samples = escape(blame.output), plural(blame.samples, "sample")
+    console.print(Text.assemble(("layers", "bold"), f" that make most of the noise at {output}, on {samples}"))
+    _print_table(blame.layers, console)
+    for layer in blame.layers:
+        if layer.dominant:
+            console.print(_dominant(layer, blame))
+    if blame.rest_share > blame.layers[-1].noise_share:
+        runs = plural(blame.runs, "run")
+        console.print(f"of the other layers none makes more than {blame.rest_share:.0%} ({runs} of a sample)")
+    options = [f"--nodes-to-exclude {shlex.quote(word)}" for layer in blame.layers for word in layer.exclude]
+    whom = "it" if len(blame.layers) == 1 else "them"
+    console.print(f"to leave {whom} in float: `{escape(' '.join(options))}`", soft_wrap=True)
+
+
+def _print_table(layers: tuple[BlamedLayer, ...], console: Console) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("  layer", overflow="fold")
+    table.add_column("operator")
+    for title in ("noise", "alone dB"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for layer in layers:
+        more = f" (+{len(layer.nodes) - 1})" if len(layer.nodes) > 1 else ""
+        scope = f" in {escape(layer.graph)}" if layer.graph else ""
+        name, operator = Text(f"  {escape(layer.node)}{more}{scope}"), Text(escape(layer.op_type))
+        table.add_row(name, operator, f"{layer.noise_share:.1%}", _decibels(layer.alone_db))
+    console.print(table)
+
+
+def _dominant(layer: BlamedLayer, blame: BlameReport) -> str:
+    return (
+        f"{escape(layer.node)} makes more noise than all other layers together: {escape(blame.output)} has "
+        f"{_with_unit(blame.whole_db)} with it quantized and {_with_unit(layer.without_db)} with it in float; it "
+        f"has {layer.macs_share:.2%} of the multiply-accumulates and {layer.weights_share:.2%} of the weights"
+    )
+
+
+def _nothing(blame: BlameReport) -> str:
+    where = f"of the noise at {escape(blame.output)}"
+    if blame.rest_share <= 0.5:
+        return f"no layer stands out: none makes more than {blame.rest_share:.0%} {where}"
+    return f"no layer was found that makes most {where} within {plural(blame.runs, 'run')} of a sample"
+
+
+def _decibels(value: float | None) -> str:
+    return "no noise" if value is None else f"{value:.1f}"
+
+
+def _with_unit(value: float | None) -> str:
+    return _decibels(value) + ("" if value is None else " dB")
