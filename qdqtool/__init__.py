@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
     from qdqtool.jobs.calibrate_report import CalibrateReport
     from qdqtool.jobs.check import check_model
+    from qdqtool.jobs.check_blame import BlameRequest
     from qdqtool.jobs.convert_ranges import ConvertReport, convert_ranges
     from qdqtool.jobs.diff import diff_models
     from qdqtool.jobs.fix import FixRequest, fix_models
@@ -84,6 +85,7 @@ _HOMES = {
     "qdqtool.jobs.calibrate": ("calibrate", "calibrate_to_file"),
     "qdqtool.jobs.calibrate_report": ("CalibrateReport",),
     "qdqtool.jobs.check": ("check_model",),
+    "qdqtool.jobs.check_blame": ("BlameRequest",),
     "qdqtool.jobs.convert_ranges": ("ConvertReport", "convert_ranges"),
     "qdqtool.jobs.diff": ("diff_models",),
     "qdqtool.jobs.fix": ("FixRequest", "fix_models"),
@@ -120,6 +122,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AccuracyGoal",
+    "BlameRequest",
     "BuildOptions",
     "CachedRanges",
     "CalibrateReport",

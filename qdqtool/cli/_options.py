@@ -215,10 +215,20 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
 @contextlib.contextmanager
 def sample_progress() -> Iterator[Callable[[int, int], None]]:
     """A function that takes the samples done and their total, and shows them on stderr if that is a terminal."""
+    with layer_progress() as (samples, _):
+        yield samples
+
+
+@contextlib.contextmanager
+def layer_progress() -> Iterator[tuple[Callable[[int, int], None], Callable[[int, int], None]]]:
+    """Two such functions: for samples, and for settings of layers, whose bar is there from the first one on."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=is_quiet() or not console.is_interactive) as bar:
-        task = bar.add_task("samples", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        samples, layers = bar.add_task("samples", total=None), bar.add_task("layers", total=None, visible=False)
+        yield (
+            lambda done, total: bar.update(samples, completed=done, total=total),
+            lambda done, total: bar.update(layers, completed=done, total=total, visible=True),
+        )

@@ -8,9 +8,9 @@ from qdqtool.cli._options import (
     OutputPath,
     constant_data_option,
     emit,
+    layer_progress,
     model_argument,
     output_format_option,
-    sample_progress,
     samples_option,
     shapes_option,
     values_option,
@@ -30,7 +30,7 @@ LAYOUT = Layout(
             "max_weight_steps",
             "max_metric_loss",
         ),
-        "Report": REPORT,
+        "Report": ("blame", *REPORT),
     },
     examples=(
         "qdqtool check model.int8.onnx --baseline model.onnx --data images.npz",
@@ -115,6 +115,11 @@ LAYOUT = Layout(
     show_default=True,
     help="Outputs as ONNX means them, or as ONNX Runtime computes them with its default optimizations.",
 )
+@click.option(
+    "--blame",
+    is_flag=True,
+    help="Name the layers that cost the worst output most, also where every gate holds.",
+)
 @output_format_option()
 @verbosity_options()
 @click.pass_context
@@ -134,6 +139,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     save_outputs: Path | None,
     metric: str | None,
     profile: str,
+    blame: bool,
     output_format: str,
     **limits: float | None,
 ) -> None:
@@ -143,7 +149,8 @@ def command(  # noqa: PLR0913 -- one argument for each option
     ONNX Runtime CPU reference, and must agree in every bit. Every DQ must undo the Q before it, every scale must fit
     the values that its Q reads, and no output may have NaN or infinities. With --baseline, outputs, activations and
     packed weights are compared with the float model, and no output may be lost; with --outputs, what another machine
-    made of the same --data is compared with the reference.
+    made of the same --data is compared with the reference. Where an output misses a gate, the layers that cost it most
+    are named, with the options that leave them in float.
 
     Exit code 1 when a gate is missed; `qdqtool explain check` explains each of them.
     """
@@ -152,6 +159,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     from qdqtool.data.input_shapes import parse_numbers, parse_shapes
     from qdqtool.data.request import DataRequest
     from qdqtool.jobs.check import check_model
+    from qdqtool.jobs.check_blame import BlameRequest
     from qdqtool.running.ort_cpu import Profile
 
     options = CheckOptions(
@@ -165,7 +173,8 @@ def command(  # noqa: PLR0913 -- one argument for each option
         input_shapes=parse_shapes(input_shapes, "--input-shapes"),
         input_values=parse_numbers(input_values, "--input-values"),
     )
-    with sample_progress() as progress:
-        report = check_model(model, baseline=baseline, data=request, options=options, progress=progress)
+    with layer_progress() as (progress, tick):
+        asked = BlameRequest(always=blame, tick=tick)
+        report = check_model(model, baseline=baseline, data=request, options=options, progress=progress, blame=asked)
     emit(report, output_format, "check", passed=report.passed)
     context.exit(0 if report.passed else 1)

@@ -9,9 +9,9 @@ from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, m
 from qdqtool.cli._options import (
     OutputPath,
     emit,
+    layer_progress,
     model_argument,
     output_format_option,
-    sample_progress,
     verbosity_options,
 )
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
@@ -59,6 +59,6 @@ def command(*, model: Path, output: Path | None, metric: str | None, output_form
     from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 
     options = SensitivityOptions(recipe=make_recipe(values), metric=metric, output=output)
-    with sample_progress() as progress:
-        report = measure_sensitivity(model, make_data(values), options, progress)
+    with layer_progress() as (progress, tick):
+        report = measure_sensitivity(model, make_data(values), options, progress, tick)
     emit(report, output_format, "sensitivity")

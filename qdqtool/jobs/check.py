@@ -22,6 +22,7 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.output import check_output
 from qdqtool.graph.model import Model
 from qdqtool.insertion.split_qkv import separate_like
+from qdqtool.jobs.check_blame import BlameRequest, with_blame
 from qdqtool.jobs.check_values import with_values
 from qdqtool.preparation.preparation_metadata import prepared_like
 from qdqtool.running.ort_cpu import reference
@@ -36,6 +37,7 @@ def check_model(
     data: DataRequest | str | Path | None = None,
     options: CheckOptions | None = None,
     progress: Progress | None = None,
+    blame: BlameRequest | None = None,
 ) -> CheckReport:
     """Check the numbers of a model.
 
@@ -49,6 +51,7 @@ def check_model(
         data: A data file, or what to feed in full; default seeded random inputs.
         options: Limits, and what else to do with the outputs.
         progress: Told of every sample.
+        blame: When layers are named; default where a gate on the outputs is missed.
 
     Raises:
         UsageError: Data or saved outputs do not fit the model, the model fails while it runs, or options lack what they
@@ -60,6 +63,8 @@ def check_model(
     options = options or CheckOptions()
     request = data if isinstance(data, DataRequest) else DataRequest(path=Path(data) if data is not None else None)
     metric = load_metric(options.metric) if options.metric is not None else None
+    if blame is not None and blame.always and baseline is None:
+        raise UsageError("--blame compares with a baseline", hint="give `--baseline FLOAT.onnx`")
     options.require_sense(metric, has_baseline=baseline is not None, has_data=request.path is not None)
     if options.save_outputs is not None:
         check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs))
@@ -79,7 +84,8 @@ def check_model(
         used = replace(used, path=f"{used.path}+qdqtool")
     report = verdict(job, used, feeds.description)
     pairing = Pairing() if paired is None else paired.report
-    return replace(report, warnings=(*_of_pairing(pairing), *report.warnings))
+    report = replace(report, warnings=(*_of_pairing(pairing), *report.warnings))
+    return with_blame(report, index, compared, feeds, blame or BlameRequest())
 
 
 def _of_pairing(pairing: Pairing) -> Iterator[str]:

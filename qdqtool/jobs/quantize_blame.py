@@ -9,10 +9,10 @@ from qdqtool.checking.accuracy import Accuracy
 from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
-from qdqtool.jobs.blame_report import BlameReport, blamed_layers, finite_db
 from qdqtool.jobs.quantize_attempt import Attempt, Attempts
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.sensitivity.blame import HALF, Extent, Probe, find_blame
+from qdqtool.sensitivity.blame_report import BlameReport, blamed_layers, finite_db
 
 FAIR_DB = 30.0
 """Where an output keeps less than this, layers are named; else only one that makes more noise than all others."""

@@ -7,13 +7,13 @@ from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
-from qdqtool.jobs.blame_report import BlameReport
 from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.planning.placement import SkippedNode
 from qdqtool.preparation.goal_report import GoalReport
 from qdqtool.preparation.prepare import PreparationReport
+from qdqtool.sensitivity.blame_report import BlameReport
 from qdqtool.transforms.inline_functions import InlinedFunction
 
 

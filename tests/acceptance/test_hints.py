@@ -82,6 +82,9 @@ CASES = {
     "a goal that no model keeps": Case(
         "quantize float.onnx --calib-data data.npz --min-sqnr 200 -o q2.onnx", "`--min-sqnr {}`; or {}", code=1
     ),
+    "blame without a baseline": Case(
+        "check float.onnx --blame", "give `--baseline FLOAT.onnx`", fills={"FLOAT.onnx": "float.onnx"}
+    ),
     "a goal that is no number": Case(
         "quantize float.onnx --calib-data data.npz --min-sqnr nan -o q2.onnx", "`--min-sqnr 30`, in dB"
     ),

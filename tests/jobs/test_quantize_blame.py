@@ -14,9 +14,9 @@ from support.small import make_model
 
 from qdqtool.__main__ import main
 from qdqtool.data.request import RandomData
-from qdqtool.jobs.blame_report import BlameReport
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.planning.placement import Selection
+from qdqtool.sensitivity.blame_report import BlameReport
 
 LAYERS = 6
 

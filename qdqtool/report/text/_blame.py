@@ -6,9 +6,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from qdqtool.jobs.blame_report import BlamedLayer, BlameReport
 from qdqtool.report.terminal import escape
+from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.sensitivity.blame_report import BlamedLayer, BlameReport
 from qdqtool.wording import plural
+
+SHOWN = 5
 
 
 def print_blame(blame: BlameReport, console: Console) -> None:
@@ -31,6 +34,24 @@ def print_blame(blame: BlameReport, console: Console) -> None:
     options = [f"--nodes-to-exclude {shlex.quote(word)}" for layer in blame.layers for word in layer.exclude]
     whom = "it" if len(blame.layers) == 1 else "them"
     console.print(f"to leave {whom} in float: `{escape(' '.join(options))}`", soft_wrap=True)
+
+
+FAR_DB = 10.0
+"""With all pairs off an output is so much nearer to the baseline than with all on; else pairs are not the cause."""
+
+
+def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
+    """Print the layers whose pairs cost the output most, what could not be switched, and what pairs do not explain."""
+    print_blame(blame, console)
+    if blame.float_db is not None and (blame.whole_db is None or blame.float_db < blame.whole_db + FAR_DB):
+        console.print(
+            f"with every pair off that can be switched, {escape(blame.output)} has {blame.float_db:.1f} dB against the "
+            "baseline: other differences between the two models matter as well",
+            style="yellow",
+        )
+    for left in blame.left_out[: limit(console, SHOWN)]:
+        console.print(f"always on  {escape(left)}")
+    print_rest(len(blame.left_out), SHOWN, console)
 
 
 def _print_table(layers: tuple[BlamedLayer, ...], console: Console) -> None:

@@ -7,7 +7,9 @@ from rich.text import Text
 
 from qdqtool.checking.report import BoundaryResult, CheckReport, OutputResult
 from qdqtool.data.input_shapes import spell_shape
+from qdqtool.jobs.check_blame import BlamedReport
 from qdqtool.report.terminal import escape, make_table
+from qdqtool.report.text._blame import print_pairs_blamed
 from qdqtool.report.text._calibration import print_repeated
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.task_metrics.result import MetricResult
@@ -28,6 +30,9 @@ def render(report: CheckReport, console: Console) -> None:
         _print_metric(report.metric, console)
     if report.boundaries:
         _print_boundaries(report.boundaries, console)
+    if isinstance(report, BlamedReport):
+        console.print()
+        print_pairs_blamed(report.blame, console)
     _print_notes(report, console)
     _print_verdict(report, console)
 

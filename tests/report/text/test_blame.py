@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.jobs.blame_report import BlamedLayer, BlameReport
 from qdqtool.report.text._blame import print_blame
+from qdqtool.sensitivity.blame_report import BlamedLayer, BlameReport
 
 LAYER = BlamedLayer(
     node="conv",
