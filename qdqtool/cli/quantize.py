@@ -11,10 +11,10 @@ from qdqtool.cli._options import (
     OutputPath,
     emit,
     external_data_option,
+    layer_progress,
     model_argument,
     output_format_option,
     output_option,
-    sample_progress,
     verbosity_options,
     weights_option,
 )
@@ -143,8 +143,8 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
         goal=_goal(values),
         curve_file=values["pareto"],
     )
-    with sample_progress() as progress:
-        report = quantize.quantize_model(model, data, output, options, progress)
+    with layer_progress() as (progress, tick):
+        report = quantize.quantize_model(model, data, output, options, progress, tick)
     emit(report, output_format, "quantize")
 
 

@@ -83,6 +83,7 @@ def quantize_model(
     output: str | Path,
     options: QuantizeOptions | None = None,
     progress: Progress | None = None,
+    tick: Progress | None = None,
 ) -> QuantizeReport:
     """Quantize a float model and write the result, which passes ``validate`` for its target.
 
@@ -96,6 +97,7 @@ def quantize_model(
         output: The ``.onnx`` file to write.
         options: What is quantized and how it is stored; default int8 for TensorRT.
         progress: Told of every calibration sample.
+        tick: Told of every run of a sample while layers are measured for a goal, and how many there are at most.
 
     Raises:
         ModelError: The model cannot be read, or the reference loads it and not the result.
@@ -134,6 +136,7 @@ def quantize_model(
             data=_plan_data(inputs, options, progress),
             runs=runs,
             way_out=way_out(settled.existing),
+            tick=tick,
         )
         attempt = attempts.first()
         reached = Reached(attempt) if options.goal is None else reach_goal(attempts, attempt, ready, options.goal)

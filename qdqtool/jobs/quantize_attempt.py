@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from qdqtool import ops
 from qdqtool.checking.gptq_metadata import rounding_note
+from qdqtool.data.feeds import Progress
 from qdqtool.findings import Finding
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
@@ -58,6 +59,7 @@ class Attempts:
         data: The data for plans.
         runs: Runs the float model.
         way_out: What the user can do about faults that ``given`` has already.
+        tick: Told of every run of a sample while layers are measured, and how many there are at most.
     """
 
     given: Model
@@ -66,6 +68,7 @@ class Attempts:
     data: PlanData
     runs: FloatRuns
     way_out: str
+    tick: Progress | None = None
 
     def first(self) -> Attempt:
         """Quantize as the recipe says.

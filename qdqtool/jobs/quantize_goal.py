@@ -60,7 +60,9 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyG
         return Reached(first)
     made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing)
     with made as layers, layers.kept_in(goal.sensitivity_file):
-        search = layers.search()
+        search, tick = layers.search(), attempts.tick
+        if tick is not None:
+            layers.runs.watch(lambda done: tick(min(done, search.limit), search.limit))
         if enough or reached is None:
             search.go_on(goal_db)
             return Reached(first, curve=curve_of(search))

@@ -1,6 +1,6 @@
 """Run a masked model on samples, and compare its outputs with those of the float model."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -87,12 +87,17 @@ class MaskedRuns:
         self._all_names = main.output_names()
         self._session = _opened(index)
         self._expected: dict[int, Outputs] = {}
+        self._tick: Callable[[int], None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
+
+    def watch(self, tick: Callable[[int], None]) -> None:
+        """Call ``tick`` in front of every run of a sample from now on, with the number of runs so far."""
+        self._tick = tick
 
     @property
     def all_outputs(self) -> Sequence[str]:
@@ -162,6 +167,8 @@ class MaskedRuns:
             yield self.expected(number), self._run(fed, number)
 
     def _run(self, fed: Mapping[str, Array], number: int) -> Outputs:
+        if self._tick is not None:
+            self._tick(self.runs)
         self.runs += 1
         return self._session.run({**self.samples[number], **fed}, self._names)
 

@@ -15,6 +15,7 @@ from support.small import make_model
 from qdqtool.__main__ import main
 from qdqtool.data.request import RandomData
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.jobs.quantize_goal import AccuracyGoal
 from qdqtool.planning.placement import Selection
 from qdqtool.sensitivity.blame_report import BlameReport
 
@@ -108,3 +109,15 @@ def test_what_the_text_says_to_paste_works(tmp_path: Path, capsys: pytest.Captur
         for name in ("q.onnx", "f.onnx")
     )
     assert after > before + 3
+
+
+def test_a_search_for_a_goal_tells_of_every_run(tmp_path: Path):
+    save(tmp_path, chain(5), rows())
+    told: list[tuple[int, int]] = []
+    options = QuantizeOptions(recipe=MAX, goal=AccuracyGoal(min_sqnr_db=32))
+    report = quantize_model(
+        tmp_path / "m.onnx", tmp_path / "d.npz", tmp_path / "q.onnx", options, None, lambda *done: told.append(done)
+    )
+    assert report.goal is not None
+    (most,) = {most for _, most in told}
+    assert [done for done, _ in told] == [min(done, most) for done in range(report.goal.runs)]
