@@ -91,7 +91,12 @@ def _noise(reference: Array, found: Array) -> tuple[float, float]:
     if not (np.isfinite(a).all() and np.isfinite(x).all()):
         finite = np.isfinite(a)
         if not np.isfinite(x[finite]).all():
-            return float(a[finite] @ a[finite]), float("inf")
+            return _power(a[finite]), float("inf")
         a, x = a[finite], x[finite]
-    difference = a - x
-    return float(a @ a), float(difference @ difference)
+    return _power(a), _power(a - x)
+
+
+def _power(array: Array) -> float:
+    # The sum of NumPy, and not BLAS: that one divides its work by the threads of the machine, so its last bits differ
+    # between machines, and its threads wait for each other where the machine is busy.
+    return float(np.square(array).sum())
