@@ -32,7 +32,7 @@ LAYOUT = Layout(
         "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
         "Data": (*DATA, "validation_data", "calibration_cache", "force", "input_shapes", "input_values"),
         "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
-        "Accuracy": ("min_sqnr", "metric", "max_metric_loss", "sensitivity", "pareto"),
+        "Accuracy": ("min_sqnr", "metric", "max_metric_loss", "fallback", "sensitivity", "pareto"),
         "How": HOW,
         "Report": REPORT,
     },
@@ -98,6 +98,12 @@ LAYOUT = Layout(
     help="--metric: it loses at most that against the float model, on held-back samples; layers stay in float for it.",
 )
 @click.option(
+    "--fallback",
+    metavar="FORMAT",
+    help="With a limit: layers that leave the format of the mode get this one, int8 or fp8, and float only where that "
+    "does not do.",
+)
+@click.option(
     "--pareto",
     type=OutputPath(),
     metavar="FILE.json",
@@ -124,7 +130,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     from qdqtool.insertion.pair_edits import WeightStorage
     from qdqtool.jobs import matches, quantize
 
-    recipe = _with_high_precision(make_recipe(values), values)
+    recipe = replace(_with_high_precision(make_recipe(values), values), fallback=values.pop("fallback"))
     validation = _validation(values)
     if list_matches:
         emit(matches.list_matches(model, recipe), output_format, "matches")

@@ -12,11 +12,11 @@ from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
-from qdqtool.planning.calibration_used import used_ranges
 from qdqtool.planning.existing_pairs import settle_model
 from qdqtool.planning.proposal import NEVER_RUN
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.calibration import calibrate_model, runs_for
+from qdqtool.preparation.calibration_used import used_ranges
 from qdqtool.ranges.calibration_run import CalibrationScope
 from qdqtool.ranges.file import encode_ranges
 from qdqtool.ranges.shard import Shard

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from qdqtool.jobs.quantize_attempt import Attempt, Attempts
 from qdqtool.preparation.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.preparation.goal_report import CurvePoint, GoalReport
-from qdqtool.preparation.layer_search import nodes_of
 from qdqtool.sensitivity.search import Step
 from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.result import MetricResult
@@ -53,16 +52,16 @@ class Trials:
     attempts: Attempts
     first: Attempt
     goal: AccuracyGoal
-    made: dict[tuple[Unit, ...], Trial] = field(default_factory=dict)
+    made: dict[tuple[tuple[Unit, ...], tuple[Unit, ...]], Trial] = field(default_factory=dict)
 
     def at(self, step: Step) -> Trial:
         """Return the model of a state; errors as :meth:`~qdqtool.jobs.quantize_attempt.Attempts.leaving`."""
-        if step.units not in self.made:
-            attempt = self.attempts.leaving(nodes_of(step.units), self.first) if step.units else self.first
+        if step.raised not in self.made:
+            attempt = self.attempts.leaving(step, self.first) if step.share else self.first
             loss = metric_of(attempt).loss
             assert loss is not None
-            self.made[step.units] = Trial(attempt, step, worst_db(attempt.measured.accuracy), loss)
-        return self.made[step.units]
+            self.made[step.raised] = Trial(attempt, step, worst_db(attempt.measured.accuracy), loss)
+        return self.made[step.raised]
 
     def keeps(self, step: Step) -> bool:
         """Return whether the model of a state keeps the goal."""

@@ -13,7 +13,7 @@ from qdqtool.graph.model import Model
 from qdqtool.jobs.goal_trials import Reached, Trial, Trials, metric_of
 from qdqtool.jobs.quantize_attempt import Attempt, Attempts
 from qdqtool.preparation.accuracy_goal import AccuracyGoal, worst_db
-from qdqtool.preparation.goal_report import MetricGoal, Settled, curve_of, goal_report
+from qdqtool.preparation.goal_report import MetricGoal, Settled, curve_of, goal_report, told_levels
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.preparation.metric_missed import Best, metric_missed, refuse_chance, refuse_coarse
 from qdqtool.preparation.metric_states import Choosing, first_that
@@ -43,7 +43,8 @@ def reach_metric_goal(attempts: Attempts, first: Attempt, ready: Model, goal: Ac
     trials = Trials(attempts, first, goal)
     measured = metric_of(first)
     refuse_chance(measured.name, measured.baseline_chance)
-    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing)
+    finer = attempts.finer(first)
+    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing, finer=finer)
     with made as layers, layers.kept_in(goal.sensitivity_file):
         runs = MetricRuns.of(measurement.metric, layers.masked, layers.runs, inputs.choosing)
         choosing = Choosing(layers.search(), runs, goal, runs.score_float())
@@ -55,7 +56,7 @@ def reach_metric_goal(attempts: Attempts, first: Attempt, ready: Model, goal: Ac
         if goal.whole_curve:
             choosing.search.go_on(-math.inf)
         curve = curve_of(choosing.search)
-        if not found.step.units:
+        if not found.step.share:
             return Reached(first, curve=curve)
         without = worst_db(first.measured.accuracy)
         settled = Settled(found.step, without, found.worst_db, _told(goal, found, trials, choosing))
@@ -91,7 +92,7 @@ def _best(trials: Trials, choosing: Choosing) -> Best:
     states = choosing.search.frontier()
     known = [
         Best(
-            floats=len(step.units),
+            levels=told_levels(step, choosing.search),
             worst_db=min(step.worst_db, math.inf if trial.worst_db is None else trial.worst_db),
             loss=max(choosing.loss(step), trial.loss),
         )
@@ -115,5 +116,5 @@ def _told(goal: AccuracyGoal, found: Trial, trials: Trials, choosing: Choosing) 
         predictions=measured.predictions,
         choosing_loss=choosing.loss(found.step),
         choosing_predictions=choosing.reference.predictions,
-        models=len({(), *trials.made}),
+        models=len({((), ()), *trials.made}),
     )

@@ -66,6 +66,13 @@ class QuantizeOptions:
     goal: AccuracyGoal | None = None
     curve_file: Path | None = None
 
+    def __post_init__(self) -> None:
+        if self.recipe.fallback is not None and self.goal is None:
+            raise UsageError(
+                "--fallback goes with --min-sqnr or --max-metric-loss: without a goal no layer leaves the quantized format",
+                hint="`--min-sqnr 30`, in dB",
+            )
+
     @property
     def extras(self) -> ExtraFiles:
         """What is written besides the model."""

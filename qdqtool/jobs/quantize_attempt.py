@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from qdqtool import ops
 from qdqtool.checking.gptq_metadata import rounding_note
 from qdqtool.data.feeds import Progress
+from qdqtool.errors import UsageError
 from qdqtool.findings import Finding
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.io.metadata import with_metadata
 from qdqtool.graph.model import Model
-from qdqtool.graph.scope import display
 from qdqtool.jobs.quantize_accuracy import Measured, measure_cost
+from qdqtool.jobs.quantize_levels import bits_of, ids_of, joined, with_levels, without
 from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
 from qdqtool.jobs.validate import require_valid
-from qdqtool.plan import QuantPlan, Slot, UseRef
+from qdqtool.plan import QuantPlan
 from qdqtool.planning.existing import Existing
 from qdqtool.planning.existing_pairs import notes_beside
 from qdqtool.planning.high_precision import high_precision_note
-from qdqtool.planning.placement import FOR_ACCURACY, SkippedNode
+from qdqtool.planning.placement import NodeId
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.data_metadata import data_note
+from qdqtool.preparation.layer_search import finer_plan, nodes_of
 from qdqtool.preparation.plan_inputs import PlanInputs
 from qdqtool.preparation.preparation_metadata import preparation_note
 from qdqtool.running.float_runs import FloatRuns
+from qdqtool.sensitivity.fallback import FinerPlan
+from qdqtool.sensitivity.search import Step
+from qdqtool.sensitivity.units import readers_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +52,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attempts:
-    """Makes attempts that differ in the layers that stay in float.
+    """Makes attempts that differ in the formats of layers.
 
     Attributes:
         given: The model as the user gave it.
@@ -79,21 +81,44 @@ class Attempts:
         """
         return self._finish(planner_for(self.steps.recipe, self.data).plan(self.index), self.steps)
 
-    def leaving(self, nodes: Iterable[NodeView], first: Attempt) -> Attempt:
-        """Quantize with some nodes in float; errors as :meth:`first`.
+    def leaving(self, step: Step, first: Attempt) -> Attempt:
+        """Quantize with some layers in float and others in the fallback format; errors as :meth:`first`.
 
         Args:
-            nodes: Nodes of the model that plans are made for.
+            step: The layers, of the model that plans are made for.
             first: The attempt without that.
         """
-        left = frozenset((node.scope.path, node.key) for node in nodes)
-        recipe = self.steps.recipe
-        if not recipe.mode.needs_ranges:
+        left, finer = ids_of(nodes_of(step.units)), ids_of(nodes_of(step.fallback))
+        if not self.steps.recipe.mode.needs_ranges:
             # Codes that were chosen with data are not chosen anew.
-            return self._finish(_without(first.planned, self.index, left), self.steps)
-        recipe = _with_float(recipe, left)
+            kept = without(first.planned, self.index, left, finer)
+            return self._finish(joined(kept, self._in_fallback(finer), self.index) if finer else kept, self.steps)
+        recipe = with_levels(self.steps.recipe, left, finer)
         planned = planner_for(recipe, self.data).plan(self.index)
         return self._finish(planned, replace(self.steps, recipe=recipe))
+
+    def finer(self, first: Attempt) -> FinerPlan | None:
+        """Return the plan of all quantized layers in the fallback format; None where the recipe has none.
+
+        Args:
+            first: The attempt in the format of the mode.
+        """
+        recipe = self.steps.recipe
+        if recipe.fallback is None:
+            return None
+        try:
+            plan = self._in_fallback(
+                ids_of(node for each in first.planned.plan for node in readers_of(each, self.index))
+            ).plan
+        except UsageError:
+            # No layer takes it: all that leave the format of the mode go to float.
+            plan = QuantPlan(())
+        return finer_plan(recipe.fallback, plan, bits_of(recipe, first.planned.plan, self.index))
+
+    def _in_fallback(self, nodes: frozenset[NodeId]) -> Planned:
+        """Return the plan of these nodes alone, in the fallback format."""
+        recipe = with_levels(self.steps.recipe, ids_of(self.index.view.nodes()) - nodes, nodes)
+        return planner_for(recipe, self.data).plan(self.index)
 
     def _finish(self, planned: Planned, steps: QuantizeSteps) -> Attempt:
         made = steps.carry_out(planned.plan, steps.inputs.ranges)
@@ -117,32 +142,3 @@ def _with_notes(made: Quantized, planned: Planned, inputs: PlanInputs, recipe: R
     return with_metadata(
         made.model, notes if recipe.existing is not Existing.KEEP else notes_beside(prepared.model, notes)
     )
-
-
-def _with_float(recipe: Recipe, left: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]) -> Recipe:
-    return replace(recipe, selection=replace(recipe.selection, float_nodes=left))
-
-
-def _without(planned: Planned, index: ModelIndex, left: frozenset[tuple[tuple[str, ...], tuple[str, ...]]]) -> Planned:
-    """Return a plan of weights without the pairs that only these nodes read."""
-    nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
-
-    def is_left(use: UseRef) -> bool:
-        # A weight may reach its product through a Transpose.
-        return any((node.scope.path, node.key) in left for node in ops.computing_nodes(nodes[use.scope, use.node]))
-
-    slots = ((placement, _kept(placement.slot, is_left)) for placement in planned.plan)
-    plan = QuantPlan(tuple(replace(placement, slot=slot) for placement, slot in slots if slot is not None))
-    skipped = tuple(
-        SkippedNode(node.label, node.op_type, display(node.scope.path), FOR_ACCURACY)
-        for node in index.view.nodes()
-        if (node.scope.path, node.key) in left
-    )
-    return replace(planned, plan=plan, skipped=planned.skipped + skipped)
-
-
-def _kept(slot: Slot, is_left: Callable[[UseRef], bool]) -> Slot | None:
-    if slot.uses is None:
-        return slot
-    uses = tuple(use for use in slot.uses if not is_left(use))
-    return replace(slot, uses=uses) if uses else None

@@ -16,8 +16,8 @@ from qdqtool.jobs.goal_trials import Reached
 from qdqtool.jobs.metric_goal import reach_metric_goal
 from qdqtool.jobs.quantize_attempt import Attempt, Attempts
 from qdqtool.preparation.accuracy_goal import AccuracyGoal, worst_db
-from qdqtool.preparation.goal_report import Settled, curve_of, goal_report
-from qdqtool.preparation.layer_search import LayerRuns, nodes_of
+from qdqtool.preparation.goal_report import Settled, curve_of, goal_report, told_levels
+from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.sensitivity.output_noise import WORST_DB
 from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step
 
@@ -58,7 +58,8 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyG
     enough = reached is None or reached >= goal_db
     if enough and not goal.whole_curve:
         return Reached(first)
-    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing)
+    finer = attempts.finer(first)
+    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing, finer=finer)
     with made as layers, layers.kept_in(goal.sensitivity_file):
         search, tick = layers.search(), attempts.tick
         if tick is not None:
@@ -91,7 +92,7 @@ class _Trials:
     kept: list[float]
 
     def of(self, step: Step) -> _Found:
-        attempt = self.attempts.leaving(nodes_of(step.units), self.first)
+        attempt = self.attempts.leaving(step, self.first)
         worst = worst_db(attempt.measured.accuracy)
         self.kept.append(math.inf if worst is None else worst)
         return _Found(attempt, step, worst)
@@ -122,7 +123,7 @@ def _measured(trials: _Trials, search: FloatSearch, layers: LayerRuns) -> _Found
     Ranges of few samples clip values of others, which the samples of the search do not show.
     """
     search.reach(BEYOND_DB)
-    states = [step for step in search.frontier() if step.units]
+    states = [step for step in search.frontier() if step.share]
     best = trials.of(states[-1]) if states else None
     if best is None or not trials.keeps:
         raise _missed(layers, search, trials)
@@ -144,8 +145,8 @@ def _missed(layers: LayerRuns, search: FloatSearch, trials: _Trials) -> GateErro
     hint = "more calibration data, or another quantize mode"
     return GateError(
         f"no quantized model was found whose outputs all keep {trials.goal_db:.4g} dB: {_told(trials.kept[0])} with "
-        f"every layer quantized; the search came to {_told(best.worst_db)} with {len(best.units)} of "
-        f"{len(layers.units)} layers in float on its own samples, and to {_told(max(trials.kept))} on those that "
+        f"every layer quantized; the search came to {_told(best.worst_db)} with "
+        f"{told_levels(best, search)} on its own samples, and to {_told(max(trials.kept))} on those that "
         f"measure. The {kind} limit it: {_told(weights)} with weights alone quantized, {_told(activations)} with "
         "activations alone",
         hint=hint if lower is None else f"`--min-sqnr {math.floor(lower)}`; or {hint}",

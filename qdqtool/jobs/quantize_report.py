@@ -7,10 +7,10 @@ from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
-from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.planning.placement import SkippedNode
+from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.preparation.goal_report import GoalReport
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.sensitivity.blame_report import BlameReport

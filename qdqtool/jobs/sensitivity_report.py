@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from qdqtool.planning.calibration_used import CalibrationUsed
+from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.preparation.layer_metric import LayerMetric, MetricEffect
 
 

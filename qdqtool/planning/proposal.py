@@ -11,7 +11,16 @@ from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.planning import modes
 from qdqtool.planning.existing import Existing
 from qdqtool.planning.existing_pairs import only_float_layers
-from qdqtool.planning.placement import Proposal, ProposedSlot, SkippedNode, WeightGoal, propose, propose_weights
+from qdqtool.planning.placement import (
+    FOR_ACCURACY,
+    IN_FALLBACK,
+    Proposal,
+    ProposedSlot,
+    SkippedNode,
+    WeightGoal,
+    propose,
+    propose_weights,
+)
 from qdqtool.planning.recipe import Recipe
 
 NEVER_RUN = (
@@ -37,6 +46,21 @@ def propose_for(index: ModelIndex, recipe: Recipe) -> Proposal:
 
 
 def _propose(index: ModelIndex, recipe: Recipe) -> Proposal:
+    """Propose the pairs of a model, those of layers in the fallback format included."""
+    proposal, chosen = _propose_mode(index, recipe), recipe.selection.fallback_nodes
+    if not chosen:
+        return proposal
+    order = {(node.scope.path, node.key): number for number, node in enumerate(index.view.nodes())}
+    finer = _propose_mode(index, recipe.in_fallback(frozenset(order) - chosen))
+    slots = (*proposal.slots, *(replace(slot, reason=f"{slot.reason}, {IN_FALLBACK.text}") for slot in finer.slots))
+    skipped = (*proposal.skipped, *(node for node in finer.skipped if node.reason is not FOR_ACCURACY))
+    return Proposal(
+        tuple(sorted(slots, key=lambda slot: min(order[use.scope, use.node] for use in slot.uses))),
+        tuple(node for node in skipped if node.reason is not IN_FALLBACK),
+    )
+
+
+def _propose_mode(index: ModelIndex, recipe: Recipe) -> Proposal:
     mode, target = recipe.mode, targets.get(recipe.target)
     if not mode.needs_ranges:
         goal = WeightGoal(mode, mode.block_size(recipe.block_size))

@@ -1,7 +1,7 @@
 """The options of quantization: what is quantized, and how the float model is prepared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from qdqtool import targets
@@ -10,7 +10,7 @@ from qdqtool.graph.model import Model
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.planning import modes
 from qdqtool.planning.existing import Existing
-from qdqtool.planning.placement import Selection
+from qdqtool.planning.placement import NodeId, Selection
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.planning.target_fit import require_mode
 from qdqtool.ranges import calibrators
@@ -56,6 +56,8 @@ class Recipe:
         preparation: How the float model is prepared.
         high_precision: The type of float nodes in the written model.
         existing: What becomes of Q/DQ nodes that the model has already.
+        fallback: Name of the format of the layers that a search takes out of the mode's format
+            (:data:`qdqtool.planning.modes.FALLBACKS`); None where they become float.
     """
 
     quantize_mode: str = modes.DEFAULT
@@ -69,12 +71,15 @@ class Recipe:
     preparation: Preparation = field(default_factory=Preparation)
     high_precision: HighPrecision = HighPrecision.FP32
     existing: Existing = Existing.REFUSE
+    fallback: str | None = None
 
     def __post_init__(self) -> None:
         self.mode.block_size(self.block_size)
         calibrators.get(self.method)
         calibrators.check_percentile(self.method, self.percentile)
         require_mode(self.quantize_mode, self.target)
+        if self.fallback is not None:
+            require_mode(modes.fallback(self.quantize_mode, self.fallback), self.target)
 
     def require_ranges(self, problem: str, hint: str | None = None) -> None:
         """Raise unless the mode needs ranges of activations.
@@ -96,6 +101,13 @@ class Recipe:
     def parameters(self) -> dict[str, float]:
         """Return the parameters of the method, as a ranges file stores them."""
         return {"percentile": self.percentile or calibrators.PERCENTILE} if self.method == "percentile" else {}
+
+    def in_fallback(self, others: frozenset[NodeId]) -> "Recipe":
+        """Return the recipe that plans layers in the fallback format, and leaves other nodes alone."""
+        assert self.fallback is not None
+        mode = modes.fallback(self.quantize_mode, self.fallback)
+        selection = replace(self.selection, float_nodes=others, fallback_nodes=frozenset())
+        return replace(self, quantize_mode=mode, block_size=None, fallback=None, selection=selection)
 
     @property
     def mode(self) -> modes.Mode:

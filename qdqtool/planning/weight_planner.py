@@ -77,16 +77,22 @@ class WeightPlanner:
 
         Weights that are stored as float in front of a Q have no chosen codes: the Q rounds them to the nearest.
         """
-        if self.data is None or not self.stored or not self.recipe.mode.search:
+        if self.data is None or not self.stored:
             return {}
 
-        entries = {entry.slot: entry for entry in slots}
+        entries = {entry.slot: entry for entry in slots if self._is_searched(entry.scheme)}
+        if not entries:
+            return {}
 
         def derive(slot: Slot, weights: Array) -> DerivedScales:
             return self._derive(entries[slot], weights, index)
 
         schemes = {slot: entry.scheme for slot, entry in entries.items()}
         return DataRounding(index, self.data, derive, self.progress).of(schemes)
+
+    def _is_searched(self, scheme: QuantScheme) -> bool:
+        """Return whether scales have the least error. The mode says so, of its own format and not of the fallback."""
+        return self.recipe.mode.search and scheme.format == self.recipe.mode.weight_format
 
     def _derive(self, entry: ProposedSlot, weights: Array | None, index: ModelIndex) -> DerivedScales:
         value = index.value(entry.slot)
@@ -104,7 +110,7 @@ class WeightPlanner:
     def _scales(self, weights: Array, scheme: QuantScheme, elem_type: int) -> DerivedScales:
         taken = scheme.format.name in targets.get(self.recipe.target).negative_scale_types
         rule = replace(rule_for(elem_type, self.recipe.high_precision), either_sign=self.stored and taken)
-        if self.recipe.mode.search:
+        if self._is_searched(scheme):
             params, amax = search.least_error(weights, scheme, rule)
             return DerivedScales(as_stored(params, elem_type), amax, rule)
         if not np.isfinite(weights).all():

@@ -8,9 +8,9 @@ from qdqtool.data.request import FileData, open_feeds
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.digest import model_digest
 from qdqtool.graph.model import Model
-from qdqtool.planning.calibration_used import CalibrationUsed, used_ranges
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.calibration import Calibrated
+from qdqtool.preparation.calibration_used import CalibrationUsed, used_ranges
 from qdqtool.preparation.prepare import prepare_as_recorded
 from qdqtool.ranges.stored import read_stored
 from qdqtool.ranges.types import CalibrationRecord

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 
 from qdqtool.graph.io.metadata import CALIBRATION_KEY, Notes
-from qdqtool.planning.calibration_used import NEAREST, CalibrationUsed
 from qdqtool.preparation.bias_correction import BIAS_CORRECTION
+from qdqtool.preparation.calibration_used import NEAREST, CalibrationUsed
 from qdqtool.preparation.prepare import Prepared
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qdqtool.preparation.layer_search import LayerRuns, nodes_of
 from qdqtool.sensitivity.search import FloatSearch, Step
+from qdqtool.sensitivity.units import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatLayer:
-    """A layer that stays in float.
+    """A layer that stays in float, or has the fallback format.
 
     Attributes:
         node: The node that gives it its name.
         op_type: Its operator.
-        nodes: All nodes that stay in float with it.
-        share: Its share of the cost of all layers.
+        nodes: All nodes that stay in float with it, or have the fallback format.
+        share: What it costs there, as a share of the cost of all layers in float.
     """
 
     node: str
@@ -35,12 +37,16 @@ class CurvePoint:
         quantized_share: The share of the cost that is quantized.
         worst_sqnr_db: SQNR of the worst output on the samples of the search; None where no output has noise.
         nodes: Labels of the nodes in float.
+        layers_in_fallback: How many layers have the fallback format.
+        fallback_nodes: Labels of their nodes.
     """
 
     layers_in_float: int
     quantized_share: float
     worst_sqnr_db: float | None
     nodes: tuple[str, ...]
+    layers_in_fallback: int = 0
+    fallback_nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +91,9 @@ class GoalReport:
         runs: Runs of one sample that it took.
         curve: The states that it came by.
         metric: The task metric; None without a limit of it.
+        fallback: The fallback format; None where none was asked for.
+        finer: The layers that have it.
+        finer_share: Their share of the cost: what they cost in that format.
     """
 
     min_sqnr_db: float | None
@@ -97,6 +106,9 @@ class GoalReport:
     runs: int
     curve: tuple[CurvePoint, ...]
     metric: MetricGoal | None = None
+    fallback: str | None = None
+    finer: tuple[FloatLayer, ...] = ()
+    finer_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,27 +141,41 @@ def goal_report(
         curve: The states that the search came by.
     """
     shares = dict(zip(search.units, search.shares, strict=True))
-    left = tuple(
-        FloatLayer(
-            node=unit.leader.label,
-            op_type=unit.leader.op_type,
-            nodes=tuple(node.label for node in unit.nodes),
-            share=round(shares[unit], 4),
-        )
-        for unit in settled.step.units
-    )
+    finer = search.fallback.shares if search.fallback is not None else {}
+    step = settled.step
     return GoalReport(
         min_sqnr_db=min_sqnr_db,
         layers=len(search.units),
-        left=left,
-        float_share=round(settled.step.share, 4),
+        left=_layers(step.units, shares),
+        float_share=round(math.fsum(shares[unit] for unit in step.units), 4),
         worst_without_db=settled.worst_without_db,
         worst_db=settled.worst_db,
         samples=len(layers.runs.samples),
         runs=layers.runs.runs,
         curve=curve,
         metric=settled.metric,
+        fallback=search.fallback.name if search.fallback is not None else None,
+        finer=_layers(step.fallback, finer),
+        finer_share=round(math.fsum(finer[unit] for unit in step.fallback), 4),
     )
+
+
+def _layers(units: Sequence[Unit], shares: Mapping[Unit, float]) -> tuple[FloatLayer, ...]:
+    return tuple(
+        FloatLayer(
+            node=unit.leader.label,
+            op_type=unit.leader.op_type,
+            nodes=tuple(node.label for node in unit.nodes),
+            share=round(shares[unit], 4),
+        )
+        for unit in units
+    )
+
+
+def told_levels(step: Step, search: FloatSearch) -> str:
+    """Return in words how many layers left the quantized format in a state of a search."""
+    finer = f" and {len(step.fallback)} in {search.fallback.name}" if search.fallback is not None else ""
+    return f"{len(step.units)} of {len(search.units)} layers in float{finer}"
 
 
 def curve_of(search: FloatSearch) -> tuple[CurvePoint, ...]:
@@ -163,6 +189,8 @@ def curve_of(search: FloatSearch) -> tuple[CurvePoint, ...]:
             quantized_share=round(1 - step.share, 4),
             worst_sqnr_db=None if step.worst_db == math.inf else round(step.worst_db, 2),
             nodes=tuple(node.label for node in nodes_of(step.units)),
+            layers_in_fallback=len(step.fallback),
+            fallback_nodes=tuple(node.label for node in nodes_of(step.fallback)),
         )
         for step in search.frontier()
     )

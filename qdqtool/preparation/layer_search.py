@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,8 +22,9 @@ from qdqtool.preparation.bias_correction import switched_biases
 from qdqtool.preparation.prepare import Prepared
 from qdqtool.ranges.checkpoint import Interrupted
 from qdqtool.running.ort_cpu import reference
-from qdqtool.sensitivity.costs import costs_of, shares
-from qdqtool.sensitivity.masked_model import MaskedModel, Setting, mask_model
+from qdqtool.sensitivity.costs import FormatBits, costs_of, shares
+from qdqtool.sensitivity.fallback import Fallback, FinerPlan, fallback_of
+from qdqtool.sensitivity.masked_model import MaskedModel, Setting, mask_model, with_alternatives
 from qdqtool.sensitivity.masked_runs import MaskedRuns
 from qdqtool.sensitivity.noise_file import NoiseCache, read_noise, write_noise
 from qdqtool.sensitivity.search import FloatSearch
@@ -55,6 +56,7 @@ class LayerRuns:
         ready: The float model.
         plan: The pairs.
         cache: What was measured so far.
+        fallback: The format between that of the plan and float; None where there is none.
     """
 
     units: tuple[Unit, ...]
@@ -65,9 +67,18 @@ class LayerRuns:
     ready: Model
     plan: QuantPlan
     cache: NoiseCache = field(default_factory=dict)
+    fallback: Fallback | None = None
 
     @classmethod
-    def of(cls, ready: Model, plan: QuantPlan, prepared: Prepared, feeds: Feeds, count: int = SAMPLES) -> Self:
+    def of(
+        cls,
+        ready: Model,
+        plan: QuantPlan,
+        prepared: Prepared,
+        feeds: Feeds,
+        count: int = SAMPLES,
+        finer: FinerPlan | None = None,
+    ) -> Self:
         """Make the model and open the session.
 
         Args:
@@ -76,6 +87,7 @@ class LayerRuns:
             prepared: The same model, with the means that correct its biases.
             feeds: Samples that may choose something.
             count: How many of them are run.
+            finer: A plan for the same model in a fallback format; None for none.
 
         Raises:
             CapabilityError: ONNX Runtime is not installed, or cannot run the model.
@@ -85,8 +97,13 @@ class LayerRuns:
         divided = by_reader(plan, index)
         biases = switched_biases(ModelIndex.of(prepared.model), divided, prepared.means)
         masked, units = mask_model(ready, divided, biases), units_of(divided, index)
+        costs, fallback = costs_of(units, index), None
+        if finer is not None:
+            finer = replace(finer, plan=by_reader(finer.plan, index))
+            fallback = fallback_of(divided, finer, units, costs, index)
+            masked = with_alternatives(masked, fallback.placements)
         runs = MaskedRuns(masked, [dict(sample) for sample in feeds.first(count)])
-        return cls(units, shares(costs_of(units, index)), masked, runs, len(feeds), ready, plan)
+        return cls(units, shares(costs), masked, runs, len(feeds), ready, plan, fallback=fallback)
 
     def __enter__(self) -> Self:
         return self
@@ -98,9 +115,12 @@ class LayerRuns:
 
     def search(self) -> FloatSearch:
         """Return a search for the layers that stay in float."""
-        limit = max(RUNS_PER_SAMPLE * self.samples, LEAST_RUNS * len(self.units))
+        taking = len(self.fallback.shares) if self.fallback is not None else 0
+        limit = max(RUNS_PER_SAMPLE * self.samples, LEAST_RUNS * (len(self.units) + taking))
         few = min(FEW, len(self.runs.samples))
-        return FloatSearch(self.units, self.shares, self.masked, self.runs, few, limit, cache=self.cache)
+        return FloatSearch(
+            self.units, self.shares, self.masked, self.runs, few, limit, cache=self.cache, fallback=self.fallback
+        )
 
     @contextmanager
     def kept_in(self, path: Path | None) -> Iterator[None]:
@@ -141,9 +161,7 @@ class LayerRuns:
         found = hashlib.sha256()
         for word in (__version__, reference(self.ready).version, model_digest(self.ready)):
             found.update(f"{word}\n".encode())
-        for placement in self.plan:
-            found.update(encode_plan(QuantPlan((placement,))))
-            found.update(placement.codes or b"")
+        found.update(_plan_digest(self.plan))
         for sample in self.runs.samples:
             found.update(sample_digest(sample))
         return found.hexdigest()
@@ -158,6 +176,22 @@ class LayerRuns:
         """Return the setting with the pairs of weights, or those of activations, switched off."""
         sites = enumerate(self.masked.sites)
         return {number: None for number, site in sites if (site.constant is not None) is constants}
+
+
+def finer_plan(name: str, plan: QuantPlan, bits: FormatBits) -> FinerPlan:
+    """Return a plan in a fallback format, with a digest that tells it from any other.
+
+    Args:
+        name: The format.
+        plan: The pairs.
+        bits: Bits of numbers in each format.
+    """
+    return FinerPlan(name=name, digest=hashlib.sha256(_plan_digest(plan)).hexdigest()[:16], plan=plan, bits=bits)
+
+
+def _plan_digest(plan: QuantPlan) -> bytes:
+    """Return bytes that are equal for equal plans only."""
+    return b"".join(encode_plan(QuantPlan((placement,))) + (placement.codes or b"") for placement in plan)
 
 
 def nodes_of(units: Sequence[Unit]) -> tuple[NodeView, ...]:

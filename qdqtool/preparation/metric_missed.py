@@ -22,12 +22,12 @@ class Best:
     """The model that loses least of those that no limit chose.
 
     Attributes:
-        floats: How many layers are in float.
+        levels: How many layers left the quantized format, in words.
         worst_db: SQNR of its worst output, the lower one of choosing and of measuring samples.
         loss: Loss of its metric, the larger one of both.
     """
 
-    floats: int
+    levels: str
     worst_db: float
     loss: float
 
@@ -101,7 +101,7 @@ def metric_missed(goal: AccuracyGoal, best: Best, layers: LayerRuns, runs: Metri
     kept = _kept(goal, best)
     return GateError(
         f"no quantized model was found that keeps a loss of {measure.name} of at most {limit:g}{unit}{both}: the best "
-        f"one loses {best.loss:.3g}{unit}{noise}, with {best.floats} of {len(layers.units)} layers in float. "
+        f"one loses {best.loss:.3g}{unit}{noise}, with {best.levels}. "
         f"The {kind} limit it: a loss of {weights:.3g}{unit} with weights alone quantized, "
         f"{activations:.3g}{unit} with activations alone",
         hint=hint if kept is None else f"`{kept}`; or {hint}",

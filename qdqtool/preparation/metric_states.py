@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from qdqtool.preparation.accuracy_goal import AccuracyGoal
-from qdqtool.sensitivity.effects import float_setting
+from qdqtool.preparation.goal_report import told_levels
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step
 from qdqtool.sensitivity.units import Unit
@@ -22,14 +22,14 @@ class Choosing:
     runs: MetricRuns
     goal: AccuracyGoal
     reference: Score
-    _losses: dict[tuple[Unit, ...], float] = field(default_factory=dict)
+    _losses: dict[tuple[tuple[Unit, ...], tuple[Unit, ...]], float] = field(default_factory=dict)
 
     def loss(self, step: Step) -> float:
         """Return what the metric loses in a state."""
-        if step.units not in self._losses:
-            score = self.runs.score(float_setting(step.units), f"the model with {len(step.units)} layers in float")
-            self._losses[step.units] = self.runs.measure.loss(score.value, self.reference.value)
-        return self._losses[step.units]
+        if step.raised not in self._losses:
+            score = self.runs.score(self.search.setting(step), f"the model with {told_levels(step, self.search)}")
+            self._losses[step.raised] = self.runs.measure.loss(score.value, self.reference.value)
+        return self._losses[step.raised]
 
     def keeps(self, step: Step) -> bool:
         """Return whether a state keeps the goal."""

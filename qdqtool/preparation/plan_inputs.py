@@ -11,13 +11,13 @@ from qdqtool.data.split import Split, split_samples, undivided
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 from qdqtool.planning import modes
-from qdqtool.planning.calibration_used import CalibrationUsed, data_of_weights, used_ranges
 from qdqtool.planning.given_ranges import GivenRanges, given_ranges
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.recipe import Recipe, with_fixed_inputs
 from qdqtool.planning.target_fit import taken_modes
 from qdqtool.preparation.cached_ranges import CachedRanges, ranges_from_cache
 from qdqtool.preparation.calibration import Calibrated, calibrate_model, prepared_for
+from qdqtool.preparation.calibration_used import CalibrationUsed, data_of_weights, used_ranges
 from qdqtool.preparation.prepare import Prepared
 from qdqtool.preparation.validation_data import ValidationData, open_validation
 from qdqtool.ranges import encodings

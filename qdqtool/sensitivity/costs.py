@@ -1,4 +1,4 @@
-"""What it costs to compute a unit in float: multiply-accumulates and bytes of weights, counted from shapes."""
+"""What it costs to compute a unit in float or in the fallback format: multiply-accumulates and weights, from shapes."""
 
 import math
 from collections.abc import Sequence
@@ -24,6 +24,23 @@ class Cost:
     weights: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatBits:
+    """The bits of a number in each format that a unit may have.
+
+    Attributes:
+        quantized: In the format of the plan.
+        fallback: In the fallback format.
+        unquantized: In float.
+        activations: Whether activations are quantized as well, so that two formats side by side take a change of types.
+    """
+
+    quantized: int
+    fallback: int
+    unquantized: int
+    activations: bool
+
+
 def costs_of(units: Sequence[Unit], index: ModelIndex) -> tuple[Cost, ...]:
     """Return the cost of each unit."""
     return tuple(_unit_cost(unit, index) for unit in units)
@@ -37,6 +54,19 @@ def shares(costs: Sequence[Cost]) -> tuple[float, ...]:
     even = [1 / len(costs)] * len(costs)
     macs, weights = _shares([cost.macs for cost in costs]), _shares([cost.weights for cost in costs])
     return tuple(sum(each) / 3 for each in zip(macs, weights, even, strict=True))
+
+
+def fallback_shares(costs: Sequence[Cost], bits: FormatBits) -> tuple[float, ...]:
+    """Return what each unit costs in the fallback format, where :func:`shares` says what it costs in float.
+
+    Its multiply-accumulates and weights cost as much of the step to float as it has more bits, one at least. The third
+    share, for the change of types, is that of a float unit where activations are quantized, and 0 where they are float.
+    """
+    more = max(bits.fallback - bits.quantized, 1)
+    part = more / max(bits.unquantized - bits.quantized, more + 1)
+    changes = 1 / len(costs) if bits.activations and costs else 0.0
+    macs, weights = _shares([cost.macs for cost in costs]), _shares([cost.weights for cost in costs])
+    return tuple((part * (mac + weight) + changes) / 3 for mac, weight in zip(macs, weights, strict=True))
 
 
 def _shares(sizes: Sequence[int]) -> Sequence[float]:

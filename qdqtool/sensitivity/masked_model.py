@@ -5,12 +5,15 @@ is an input too: so another scale needs no other session. A constant becomes an 
 or as quantize and dequantize leave it. A bias that is corrected after quantizing is an input as well, since its
 correction comes and goes with its weight.
 
+A pair may have an alternative: a pair of another format in its place. An activation then goes through two switches, one
+after the other, and one of them at most is on. A constant is only fed other values.
+
 With all switches off the model computes what the float model computes, bit for bit; with all on, what the quantized one
 does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
@@ -26,11 +29,12 @@ from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath
 from qdqtool.insertion.apply_plan import PlacedPairs, place_pairs
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
-from qdqtool.plan import Placement, QuantPlan
+from qdqtool.plan import Placement, QuantPlan, Slot
 from qdqtool.running.fake_quantize import rounded
 
 Setting = Mapping[int, Placement | None]
-"""For some sites, by number: another placement of the same slot and format than that of the plan, or None for float."""
+"""For some sites, by number: another placement of the same slot than that of the plan, or None for float. Its format is
+that of the plan or, of an activation, that of the alternative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +68,7 @@ class Site:
         mask: Name of the input that switches an activation; empty for a constant.
         scale: Name of the input that takes the scale of an activation; empty where its scale cannot change.
         weight: Name of the input that takes a constant; empty for an activation.
+        read: Scope and name of the tensor that the readers of an activation read; empty names for a constant.
     """
 
     placement: Placement
@@ -71,6 +76,7 @@ class Site:
     mask: str = ""
     scale: str = ""
     weight: str = ""
+    read: tuple[ScopePath, str] = ((), "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,11 +87,13 @@ class MaskedModel:
         model: The model; besides its own inputs it has those of :meth:`feeds`.
         sites: The pairs, in the order of the plan.
         biases: The biases that change with a weight, by the name of their input.
+        alternatives: The second switch of activations that have one, by the number of the site.
     """
 
     model: Model
     sites: tuple[Site, ...]
     biases: Mapping[str, SwitchedBias] = field(default_factory=dict)
+    alternatives: Mapping[int, Site] = field(default_factory=dict)
     _made: dict[tuple[str, Placement], Array] = field(default_factory=dict)
 
     @property
@@ -105,11 +113,11 @@ class MaskedModel:
             if site.constant is not None:
                 fed[site.weight] = self._weight(site, chosen)
                 continue
-            fed[site.mask] = np.array(chosen is not None)
-            if site.scale:
-                # asarray: arithmetic on an array without axes gives a scalar, which ONNX Runtime refuses.
-                stored = site.placement.params.scale.dtype
-                fed[site.scale] = np.asarray((chosen or site.placement).params.scale, stored)
+            other = self.alternatives.get(number)
+            second = other is not None and chosen is not None and _has_format_of(chosen, other.placement)
+            fed |= _switch(site, None if second else chosen)
+            if other is not None:
+                fed |= _switch(other, chosen if second else None)
         for name, bias in self.biases.items():
             fed[name] = self._bias(name, bias, setting.get(bias.site, self.sites[bias.site].placement))
         return fed
@@ -146,6 +154,39 @@ def mask_model(source: Model, plan: QuantPlan, biases: Sequence[SwitchedBias] = 
     """
     placed = place_pairs(source, plan)
     return _Masker(ModelIndex.of(source), placed, plan).masked(biases)
+
+
+def with_alternatives(masked: MaskedModel, others: Mapping[int, Placement]) -> MaskedModel:
+    """Return the model with a second switch behind that of some activations.
+
+    Args:
+        masked: The model; its activations have no second switch yet.
+        others: A placement in another format for some sites, by number. Those of constants need nothing in the model.
+
+    Raises:
+        ModelError: The opset has to be raised for the other format, and an operator cannot be converted.
+    """
+    switched = {number: place for number, place in others.items() if masked.sites[number].mask}
+    if not switched:
+        return masked
+    reads = {number: masked.sites[number].read for number in switched}
+    plan = QuantPlan(tuple(replace(place, slot=Slot(*reads[number])) for number, place in switched.items()))
+    placed = place_pairs(masked.model, plan)
+    second = _Masker(ModelIndex.of(masked.model), placed, plan).masked([])
+    return replace(masked, model=second.model, alternatives=dict(zip(switched, second.sites, strict=True)), _made={})
+
+
+def _switch(site: Site, chosen: Placement | None) -> dict[str, Array]:
+    """Return the arrays for the switch of an activation: on with a pair, off with None."""
+    fed: dict[str, Array] = {site.mask: np.array(chosen is not None)}
+    if site.scale:
+        # asarray: arithmetic on an array without axes gives a scalar, which ONNX Runtime refuses.
+        fed[site.scale] = np.asarray((chosen or site.placement).params.scale, site.placement.params.scale.dtype)
+    return fed
+
+
+def _has_format_of(one: Placement, other: Placement) -> bool:
+    return one.params.scheme.format == other.params.scheme.format
 
 
 class _Masker:
@@ -193,7 +234,7 @@ class _Masker:
         inputs = (mask, switched, quantizer.input_name(0))
         node = self._namer.node(f"{value.name}_Where")
         self._edits.append(AddNode(scope, "Where", inputs, (value.name,), node))
-        return Site(placement, mask=mask, scale=self._scale_input(placement, pair, quantizer))
+        return Site(placement, mask=mask, scale=self._scale_input(placement, pair, quantizer), read=(scope, value.name))
 
     def _scale_input(self, placement: Placement, pair: NodeView, quantizer: NodeView) -> str:
         """Make the scale of a pair an input; return an empty name where it stays, since it has codes of its own."""

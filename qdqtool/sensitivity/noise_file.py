@@ -3,6 +3,7 @@
 The file names what it was measured on by a digest. Reading is strict: a file of another model, plan or data is refused.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,11 +14,12 @@ from qdqtool.graph.io.output import write_output
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.sensitivity.output_noise import OutputNoise
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MAX_BYTES = 1 << 28
 
 NoiseCache = dict[str, OutputNoise]
-"""What was measured, by what was switched: ``alone 3`` for layer 3 alone quantized, ``float 1 3`` for two in float."""
+"""What was measured, by what was switched: ``alone 3`` for layer 3 alone quantized, ``float 1 3`` for two in float. A
+fallback format stands behind, with the layers that are in it: ``alone 3 int8-0c5f``, ``float 1 3 int8-0c5f 2 4``."""
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -33,14 +35,15 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     entries: dict[str, _Entry]
 
 
-def alone_key(layer: int) -> str:
-    """Return the key of the noise with one layer alone quantized."""
-    return f"alone {layer}"
+def alone_key(layer: int, fallback: str = "") -> str:
+    """Return the key of the noise with one layer alone quantized, in the fallback format if one is named."""
+    return " ".join(["alone", str(layer), *filter(None, [fallback])])
 
 
-def float_key(layers: list[int]) -> str:
-    """Return the key of the noise with some layers in float; ``float`` of none."""
-    return " ".join(["float", *(str(layer) for layer in sorted(layers))])
+def float_key(layers: Sequence[int], fallback: str = "", finer: Sequence[int] = ()) -> str:
+    """Return the key of the noise with some layers in float, ``float`` of none, and others in the fallback format."""
+    behind = [fallback, *map(str, sorted(finer))] if finer else []
+    return " ".join(["float", *map(str, sorted(layers)), *behind])
 
 
 def write_noise(path: Path, measured_on: str, layers: list[str], outputs: list[str], cache: NoiseCache) -> None:

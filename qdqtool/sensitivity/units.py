@@ -70,7 +70,7 @@ def units_of(plan: QuantPlan, index: ModelIndex) -> tuple[Unit, ...]:
         plan: A plan from :func:`by_reader`.
         index: Of the model that it was made for.
     """
-    readers = [_readers(placement, index) for placement in plan]
+    readers = [readers_of(placement, index) for placement in plan]
     groups = _Groups()
     for nodes in readers:
         groups.join(nodes)
@@ -87,7 +87,7 @@ def units_of(plan: QuantPlan, index: ModelIndex) -> tuple[Unit, ...]:
     return tuple(Unit(tuple(nodes), tuple(sites[root])) for root, nodes in members.items())
 
 
-def _readers(placement: Placement, index: ModelIndex) -> list[NodeView]:
+def readers_of(placement: Placement, index: ModelIndex) -> list[NodeView]:
     """Return the nodes that compute with a dequantized tensor; the node that makes it where it is an output only."""
     value = index.value(placement.slot)
     wanted = placement.slot.uses

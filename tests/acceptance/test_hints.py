@@ -85,6 +85,14 @@ CASES = {
     "blame without a baseline": Case(
         "check float.onnx --blame", "give `--baseline FLOAT.onnx`", fills={"FLOAT.onnx": "float.onnx"}
     ),
+    "float16 as a fallback": Case(
+        "quantize float.onnx --calib-data data.npz --min-sqnr 10 --fallback fp16 -o q2.onnx",
+        "`--high-precision-dtype fp16` makes float16",
+        leaves=("--fallback", "fp16"),
+    ),
+    "a fallback without a goal": Case(
+        "quantize float.onnx --calib-data data.npz --fallback fp8 -o q2.onnx", "`--min-sqnr 30`, in dB"
+    ),
     "a goal that is no number": Case(
         "quantize float.onnx --calib-data data.npz --min-sqnr nan -o q2.onnx", "`--min-sqnr 30`, in dB"
     ),

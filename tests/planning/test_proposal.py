@@ -114,3 +114,41 @@ def test_a_model_without_any_product_has_nothing_in_every_mode():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     for mode in ("int8", "int4"):
         assert proposed(model, quantize_mode=mode) == Proposal((), ())
+
+
+def in_two_formats(mode: str, fallback: str, *names: str, **more: object) -> Proposal:
+    """Products by the names of their outputs, those that are named in the fallback format."""
+    selection = Selection(fallback_nodes=frozenset(((), (name,)) for name in names), **more)
+    return proposed(layers(quantized=False), quantize_mode=mode, fallback=fallback, selection=selection)
+
+
+@pytest.mark.parametrize(
+    ("mode", "fallback", "formats"),
+    [
+        ("int8", "fp8", {"x": "int8", "w": "int8", "a": "float8e4m3fn", "v": "float8e4m3fn"}),
+        ("fp8", "int8", {"x": "float8e4m3fn", "w": "float8e4m3fn", "a": "int8", "v": "int8"}),
+        ("int4", "int8", {"w": "int4", "v": "int8"}),
+        ("nvfp4", "fp8", {"w": "float4e2m1", "v": "float8e4m3fn"}),
+    ],
+)
+def test_nodes_in_the_fallback_format_have_it_on_every_operand_and_say_why(mode, fallback, formats):
+    found = in_two_formats(mode, fallback, "b")
+    assert {each.slot.tensor: each.scheme.format.name for each in found.slots} == formats
+    assert [each.slot.tensor for each in found.slots] == list(formats)
+    finer = {each.slot.tensor for each in found.slots if "in the fallback format for the accuracy" in each.reason}
+    assert finer == {tensor for tensor in formats if tensor in "av"}
+    assert str(next(each for each in found.slots if each.slot.tensor == "v").scheme.granularity) == "per-axis 1"
+    assert [node.node for node in found.skipped if node.reason.code in ("accuracy", "fallback")] == []
+
+
+def test_nodes_in_float_stay_there_beside_those_in_the_fallback_format():
+    found = in_two_formats("int8", "fp8", "b", float_nodes=frozenset({((), ("a",))}))
+    assert {each.slot.tensor: each.scheme.format.name for each in found.slots} == dict.fromkeys("av", "float8e4m3fn")
+    assert [node.reason.code for node in found.skipped] == ["accuracy", "few-channels"]
+
+
+def test_every_layer_may_have_the_fallback_format_and_none_is_what_the_mode_proposes():
+    both, alone = in_two_formats("int8", "fp8", "a", "b"), proposed(layers(quantized=False), quantize_mode="fp8")
+    assert [(each.slot, each.scheme) for each in both.slots] == [(each.slot, each.scheme) for each in alone.slots]
+    assert both.skipped == alone.skipped
+    assert in_two_formats("int8", "fp8") == proposed(layers(quantized=False))

@@ -11,7 +11,7 @@ from support.small import make_model
 
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
-from qdqtool.sensitivity.costs import Cost, costs_of, shares
+from qdqtool.sensitivity.costs import Cost, FormatBits, costs_of, fallback_shares, shares
 from qdqtool.sensitivity.units import Unit
 
 
@@ -144,3 +144,24 @@ def test_shares_are_means_of_three_and_add_up_to_one(costs):
         assert share == pytest.approx(float(sum(parts) / 3), rel=1e-12)
         assert share > 0
     assert sum(found) == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("bits", "part"),
+    [
+        ((4, 8, 32), Fraction(4, 28)),
+        ((4, 8, 16), Fraction(4, 12)),
+        ((8, 8, 32), Fraction(1, 24)),
+        ((16, 8, 16), Fraction(1, 2)),
+    ],
+)
+@pytest.mark.parametrize("activations", [False, True])
+def test_the_fallback_costs_the_part_of_its_additional_bits_and_a_change_of_types(bits, part, activations):
+    costs = [Cost(30, 8), Cost(70, 0), Cost(100, 8)]
+    quantized, fallback, unquantized = bits
+    named = FormatBits(quantized=quantized, fallback=fallback, unquantized=unquantized, activations=activations)
+    found = fallback_shares(costs, named)
+    sizes = [(Fraction(each.macs, 200), Fraction(each.weights, 16)) for each in costs]
+    change = Fraction(1, 3) if activations else Fraction(0)
+    assert found == pytest.approx([float((part * (macs + weights) + change) / 3) for macs, weights in sizes])
+    assert all(0 < finer < whole for finer, whole in zip(found, shares(costs), strict=True))

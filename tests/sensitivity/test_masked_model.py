@@ -29,7 +29,7 @@ from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.preparation.bias_correction import Means, correct_biases, switched_biases
 from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
-from qdqtool.sensitivity.masked_model import MaskedModel, Setting, SwitchedBias, mask_model
+from qdqtool.sensitivity.masked_model import MaskedModel, Setting, SwitchedBias, mask_model, with_alternatives
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -524,6 +524,60 @@ def test_another_placement_of_a_weight_is_the_plan_with_it_bias_included(name):
                     found = session.run({**case.feeds, **masked.feeds(setting)})
                     plan = [*case.plan[:number], setting.get(number, placement), *case.plan[number + 1 :]]
                     require_equal(found, quantized(case, plan))
+
+
+def in_another_format(placement: Placement, number_format: str) -> Placement:
+    """The pair with twice the scale in another format."""
+    params = placement.params
+    scheme = replace(params.scheme, format=formats.get(number_format))
+    return replace(placement, params=replace(params, scheme=scheme, scale=params.scale * params.scale.dtype.type(2)))
+
+
+@pytest.mark.parametrize("number_format", ["float8e4m3fn", "int16"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "convolutions",
+        "products",
+        "graph output",
+        "then branch",
+        "loop",
+        "shared weight",
+        "opset 11 is raised",
+        "float16",
+    ],
+)
+def test_pairs_of_two_formats_side_by_side_are_the_plan_with_both(name, number_format):
+    case = CASES[name]()
+    others = {number: in_another_format(each, number_format) for number, each in enumerate(case.plan)}
+    masked = with_alternatives(masked_of(case), others)
+    rng, count = np.random.default_rng(len(name)), len(case.plan)
+    levels = [
+        [0] * count,
+        [1] * count,
+        [2] * count,
+        *([2 * (at == one) for at in range(count)] for one in range(count)),
+    ]
+    levels += [rng.integers(0, 3, count).tolist() for _ in range(4)]
+    with open_session(masked.model, plan_split(ModelIndex.of(masked.model))) as session:
+        for chosen in levels:
+            pairs = [[None, case.plan[at], others[at]][level] for at, level in enumerate(chosen)]
+            found = session.run({**case.feeds, **masked.feeds(dict(enumerate(pairs)))})
+            require_equal(found, quantized(case, [each for each in pairs if each is not None]))
+
+
+def test_the_second_format_changes_the_outputs():
+    """Else the test above would compare nothing."""
+    case = products()
+    one = quantized(case, case.plan)
+    other = quantized(case, [in_another_format(each, "float8e4m3fn") for each in case.plan])
+    assert not np.array_equal(one["y"], other["y"])
+
+
+def test_another_format_of_constants_alone_leaves_the_model_as_it_is():
+    masked = masked_of(products())
+    constants = {at: site.placement for at, site in enumerate(masked.sites) if site.constant is not None}
+    assert with_alternatives(masked, constants) is masked
 
 
 def test_other_codes_are_the_plan_with_them():

@@ -33,6 +33,14 @@ def test_reading_gives_the_same_bits(tmp_path: Path) -> None:
         assert found[key].signal.shape == noise.signal.shape
 
 
+def test_keys_tell_every_state_of_every_format_apart() -> None:
+    assert alone_key(3, "int8-0c") == "alone 3 int8-0c"
+    assert float_key([3, 1], "int8-0c", [4, 2]) == "float 1 3 int8-0c 2 4"
+    assert float_key([1], "int8-0c") == float_key([1]) == "float 1"
+    states = [([1, 2], []), ([1], [2]), ([], [1, 2]), ([2], [1]), ([], [])]
+    assert len({float_key(left, "fp8-0c", finer) for left, finer in states}) == len(states)
+
+
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     write_noise(path, "abc", ["a"], ["x", "y"], _cache())

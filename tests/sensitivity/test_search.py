@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain as chained
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +11,9 @@ import pytest
 from sensitivity.test_units import attention, residual, turned_weights
 from support.layered import Planned, chain, dividing, outputs, planned, rows, save, sqnr
 
-from qdqtool.plan import QuantPlan
+from qdqtool.plan import Placement, QuantPlan
 from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.sensitivity.fallback import Fallback
 from qdqtool.sensitivity.output_noise import WORST_DB, OutputNoise
 from qdqtool.sensitivity.search import CURVE_STEP_DB, MOST_IN_FLOAT, TRIED, FloatSearch, Step
 from qdqtool.sensitivity.units import Unit, by_reader
@@ -277,3 +278,116 @@ def test_a_dynamic_quotient_is_kept_finite(tmp_path: Path):
         assert {unit.leader.label for unit in found.units} == {"first", "second"}
         assert found.worst_db >= 30
         assert layers.worst_db({}) == -math.inf
+
+
+FINER: Placement = object()  # type: ignore[assignment]
+"""Stands for a pair in the fallback format: the pretended runs ask for no more."""
+
+
+class TwoFormats(Pretended):
+    """As :class:`Pretended`; a site in the fallback format makes a part of its noise."""
+
+    def __init__(self, noises: Sequence[float], parts: Sequence[float]) -> None:
+        super().__init__([[noise] for noise in noises])
+        self._parts = parts
+
+    def noise(self, setting: Mapping[int, object], numbers: Sequence[int] | None = None) -> OutputNoise:
+        finer = {number: FINER for number, chosen in setting.items() if chosen is FINER}
+        found = super().noise(dict.fromkeys(setting), numbers)  # type: ignore[arg-type]
+        return OutputNoise(found.signal, found.noise + sum(self._noises[at][0] * self._parts[at] for at in finer))
+
+
+def with_fallback(runs: TwoFormats, shares: Sequence[float], costs: Mapping[int, float]) -> FloatSearch:
+    """A search in which the units with a cost take the fallback format."""
+    units = [Unit((), (number,)) for number in range(len(shares))]
+    fallback = Fallback("fine", "0c", dict.fromkeys(costs, FINER), {units[at]: cost for at, cost in costs.items()})
+    return FloatSearch(units, shares, runs, runs, 1, 10**6, fallback=fallback)  # type: ignore[arg-type]
+
+
+def levels_of(made: FloatSearch, step: Step) -> tuple[int, ...]:
+    return tuple(2 if unit in step.units else 1 if unit in step.fallback else 0 for unit in made.units)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_three_levels_reach_goals_at_about_the_least_cost(seed: int):
+    """Brute force over every level of every unit; noise adds up. The sixth unit does not take the fallback format."""
+    random = np.random.default_rng(seed)
+    noises, parts = np.exp(random.normal(-8, 2, 6)), random.uniform(0.001, 0.2, 6)
+    shares = random.dirichlet(np.ones(6))
+    costs = {at: float(shares[at] * random.uniform(0.05, 0.4)) for at in range(5)}
+    each = [[(noises[at], 0.0), (noises[at] * parts[at], costs.get(at)), (0.0, shares[at])] for at in range(6)]
+
+    def sqnr(levels: Sequence[int]) -> float:
+        noise = math.fsum(each[at][level][0] for at, level in enumerate(levels))
+        return -10 * math.log10(noise) if noise else math.inf
+
+    def price(levels: Sequence[int]) -> float:
+        return math.fsum(each[at][level][1] or 0.0 for at, level in enumerate(levels))
+
+    legal = [levels for levels in product(range(3), repeat=6) if levels[5] != 1]
+    for more in (1.0, 5.0, 12.0, 25.0):
+        goal = sqnr([0] * 6) + more
+        made = with_fallback(TwoFormats(noises, parts), shares, costs)
+        found = made.reach(goal)
+        levels = levels_of(made, found)
+        assert levels[5] != 1
+        assert found.worst_db == pytest.approx(sqnr(levels))
+        assert found.shortfall_db == 0
+        assert found.share == pytest.approx(price(levels))
+        least = min(price(other) for other in legal if sqnr(other) >= goal)
+        assert least <= found.share + 1e-12
+        assert found.share <= 1.6 * least
+        for at, level in enumerate(levels):
+            cheaper = [other for other in range(level) if not (at == 5 and other == 1)]
+            assert all(sqnr([*levels[:at], other, *levels[at + 1 :]]) < goal for other in cheaper), "each is needed"
+
+
+def test_a_unit_goes_on_to_float_where_the_fallback_does_not_do():
+    made = with_fallback(TwoFormats([1e-2, 1e-6], [0.5, 0.5]), [0.5, 0.5], {0: 0.1, 1: 0.1})
+    assert levels_of(made, made.reach(22.0)) == (1, 0)
+    assert levels_of(made, made.reach(40.0)) == (2, 0)
+    assert [levels_of(made, step) for step in made.steps][-1] == (2, 0)
+
+
+def test_a_fallback_that_makes_more_noise_is_never_taken():
+    made = with_fallback(TwoFormats([1e-2, 1e-3], [1.5, 4.0]), [0.5, 0.5], {0: 0.1, 1: 0.1})
+    assert levels_of(made, made.reach(25.0)) == (2, 0)
+    assert levels_of(made, made.reach(35.0)) == (2, 2)
+
+
+def test_the_curve_has_states_with_the_fallback_and_not_the_float_model():
+    made = with_fallback(TwoFormats([1e-2, 1e-3], [0.01, 0.01]), [0.5, 0.5], {0: 0.1, 1: 0.1})
+    made.reach(300.0)
+    frontier = made.frontier()
+    assert all(len(step.units) < 2 for step in frontier)
+    assert any(step.fallback for step in frontier)
+    assert [step.share for step in frontier] == sorted(step.share for step in frontier)
+
+
+def test_without_units_that_take_it_a_fallback_changes_nothing():
+    noises, shares = [1e-2, 1e-3, 1e-4], [0.5, 0.3, 0.2]
+    plain, made = (
+        pretended([[each] for each in noises], shares)[1],
+        with_fallback(TwoFormats(noises, [1] * 3), shares, {}),
+    )
+    one, other = plain.reach(31.0), made.reach(31.0)
+    assert [one.share, one.worst_db, len(one.units)] == [other.share, other.worst_db, len(other.units)]
+    assert plain.spent == made.spent
+
+
+class Cancelling(Pretended):
+    """Errors of all units partly cancel out: with a few of them in float there is more noise."""
+
+    def noise(self, setting: Mapping[int, None], numbers: Sequence[int] | None = None) -> OutputNoise:
+        found, on = super().noise(setting, numbers), len(self._noises) - len(setting)
+        return OutputNoise(found.signal, found.noise * (0.1 if on == len(self._noises) else 1.0))
+
+
+@pytest.mark.parametrize("count", [2, 5, 12, 40])
+def test_a_search_goes_on_where_no_few_units_are_better_in_float(count: int):
+    runs = Cancelling([[1e-3]] * count)
+    units = [Unit((), (number,)) for number in range(count)]
+    made = FloatSearch(units, [1 / count] * count, runs, runs, 1, 10**6)  # type: ignore[arg-type]
+    found = made.reach(-10 * math.log10(count * 1e-4) + 3)
+    assert found.shortfall_db == 0
+    assert len(found.units) >= 0.9 * count

@@ -76,6 +76,8 @@ SCENES: Mapping[str, str] = {
     "quantize_fp16": "quantize net.onnx --calib-data samples.npz --high-precision-dtype fp16 -o out.onnx",
     "quantize_keep": "quantize no_skip.onnx --calib-data samples.npz --existing keep -o out.onnx",
     "quantize_goal": "quantize net.onnx --calib-data samples.npz --min-sqnr 45 --pareto curve.json -o out.onnx",
+    "quantize_goal_fallback": "quantize net.onnx --calib-data samples.npz --quantize-mode fp8 --min-sqnr 40 "
+    "--fallback int8 -o out.onnx",
     "quantize_goal_missed": "quantize net.onnx --calib-data samples.npz --min-sqnr 200 -o out.onnx",
     "quantize_goal_without_data": "quantize linear.onnx --quantize-mode int4 --min-sqnr 30 -o out.onnx",
     "quantize_list_matches": "quantize net.onnx --nodes-to-exclude block* --nodes-to-exclude mean* --list-matches",

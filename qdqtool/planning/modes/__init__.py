@@ -7,12 +7,15 @@ Every signed number format is a mode too, under its own name: the same format fo
 
 import functools
 
-from qdqtool.errors import ArgumentError
+from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.planning import modes as _package
 from qdqtool.planning.modes._mode import Mode as Mode
 from qdqtool.registry import load_unit, suggestion, unit_names
 
 DEFAULT = "int8"
+
+FALLBACKS = ("int8", "fp8")
+"""Formats for layers that a search takes out of the format of a mode."""
 
 
 @functools.cache
@@ -60,6 +63,27 @@ def of_few_bits() -> tuple[str, ...]:
     """Return the modes with float activations and plain scales, those with the fewest bits first."""
     plain = (name for name in in_order() if not get(name).needs_ranges and get(name).scale_format is None)
     return tuple(sorted(plain, key=lambda name: get(name).weight_format.bits))
+
+
+def fallback(name: str, number_format: str) -> str:
+    """Return the mode that plans single layers in another format, beside a mode.
+
+    Args:
+        name: Id of the mode of the other layers: activations stay float in both modes, or in none.
+        number_format: One of :data:`FALLBACKS`.
+
+    Raises:
+        ArgumentError: It is none of them.
+        UsageError: It is the format of the mode itself.
+    """
+    if number_format not in FALLBACKS:
+        hint = "`--high-precision-dtype fp16` makes float16 of the layers that stay in float"
+        legal = f"fallback '{number_format}' is unknown; legal: {', '.join(FALLBACKS)}"
+        raise ArgumentError(legal, hint=hint if number_format == "fp16" else None)
+    found = number_format if get(name).needs_ranges else f"{number_format}-weight-only"
+    if get(found).weights == get(name).weights:
+        raise UsageError(f"fallback '{number_format}' is the format of quantize mode '{name}' itself")
+    return found
 
 
 def with_weights(number_format: str) -> str | None:

@@ -11,6 +11,7 @@ Code = Literal[
     "different-shapes",
     "divisor",
     "excluded",
+    "fallback",
     "few-channels",
     "float-operator",
     "function-argument",
@@ -67,3 +68,6 @@ def on_request(code: Code, text: str) -> Reason:
 
 FOR_ACCURACY = Reason("accuracy", "left in float for the accuracy that was asked for")
 """Why a search leaves a node in float."""
+
+IN_FALLBACK = Reason("fallback", "in the fallback format for the accuracy that was asked for")
+"""Why a search takes a node out of the format of the mode."""

@@ -10,8 +10,11 @@ from qdqtool import ops
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.view import GraphView, NodeView
 from qdqtool.graph.scope import ScopePath
-from qdqtool.planning.placement.reason import FOR_ACCURACY, Reason
+from qdqtool.planning.placement.reason import FOR_ACCURACY, IN_FALLBACK, Reason
 from qdqtool.registry import suggestion
+
+NodeId = tuple[ScopePath, tuple[str, ...]]
+"""A node: its scope and the names of its outputs."""
 
 COMPARED = 200
 """The number of names of a model with which a misspelt pattern is compared in full."""
@@ -44,14 +47,16 @@ class Selection:
         op_types_to_quantize: Only operators that match; empty for all. An operator that stays float because it gains
             nothing is quantized when it is named here in full.
         op_types_to_exclude: Not these.
-        float_nodes: Nodes that a search leaves in float for the accuracy, by scope and output names.
+        float_nodes: Nodes that a search leaves in float for the accuracy.
+        fallback_nodes: Nodes that a search gives the fallback format of the recipe.
     """
 
     nodes_to_quantize: tuple[str, ...] = ()
     nodes_to_exclude: tuple[str, ...] = ()
     op_types_to_quantize: tuple[str, ...] = ()
     op_types_to_exclude: tuple[str, ...] = ()
-    float_nodes: frozenset[tuple[ScopePath, tuple[str, ...]]] = frozenset()
+    float_nodes: frozenset[NodeId] = frozenset()
+    fallback_nodes: frozenset[NodeId] = frozenset()
 
     def matches(self, view: GraphView) -> tuple[PatternMatch, ...]:
         """Return what each pattern matches in a model.
@@ -69,8 +74,9 @@ class Selection:
 
     def refusal(self, node: NodeView) -> Reason | None:
         """Return why ``node`` is not quantized; None where it may be."""
-        if (node.scope.path, node.key) in self.float_nodes:
-            return FOR_ACCURACY
+        searched = (node.scope.path, node.key)
+        if searched in self.float_nodes or searched in self.fallback_nodes:
+            return FOR_ACCURACY if searched in self.float_nodes else IN_FALLBACK
         excluding = _first(self.nodes_to_exclude, _names(node))
         if excluding is not None:
             return Reason("excluded", f"excluded by --nodes-to-exclude '{excluding}'")

@@ -56,7 +56,9 @@ def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -
 
 def _counts(decision: Decision) -> bool:
     """Return whether a layer is quantized or left out by name: leaving large layers out quantizes no tiny one."""
-    return decision.code in {"accuracy", "excluded"} if isinstance(decision, Reason) else decision is not None
+    return (
+        decision.code in {"accuracy", "excluded", "fallback"} if isinstance(decision, Reason) else decision is not None
+    )
 
 
 def _channels(node: NodeView, context: PlacementContext) -> tuple[int, int] | None:

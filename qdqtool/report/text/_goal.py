@@ -1,4 +1,4 @@
-"""The layers that stay in float for an accuracy that was asked for, for a terminal."""
+"""The layers that leave the quantized format for an accuracy that was asked for, for a terminal."""
 
 import math
 
@@ -13,7 +13,7 @@ SHOWN = 8
 
 
 def print_goal(goal: GoalReport, console: Console) -> None:
-    """Print how the goal was reached, and the layers in float, the one with the largest share of the cost first."""
+    """Print how the goal was reached, and the layers that leave the quantized format, the most costly first."""
     before = "keeps no noise" if goal.worst_without_db is None else f"keeps {goal.worst_without_db:.1f} dB"
     if goal.worst_without_db is not None and math.isinf(goal.worst_without_db):
         before = "is NaN or infinite somewhere"
@@ -21,17 +21,20 @@ def print_goal(goal: GoalReport, console: Console) -> None:
     if goal.metric is not None:
         limits.append(_loss(goal.metric.max_loss, goal.metric) + f" of {escape(goal.metric.name)}")
         before += f", and {escape(goal.metric.name)} loses {_loss(goal.metric.loss_without, goal.metric)}"
+    finer = "" if goal.fallback is None else f" and {len(goal.finer)} in {goal.fallback}"
     console.print(
-        f"{len(goal.left)} of {goal.layers} layers left in float for {' and '.join(limits)}, {goal.float_share:.1%} "
-        f"of the cost; with all quantized the worst output {before}",
+        f"{len(goal.left)} of {goal.layers} layers left in float{finer} for {' and '.join(limits)}, "
+        f"{goal.float_share + goal.finer_share:.1%} of the cost; with all quantized the worst output {before}",
         style="bold",
     )
     if goal.metric is not None:
         _print_metric(goal.metric, console)
-    for layer in sorted(goal.left, key=lambda each: -each.share)[: limit(console, SHOWN)]:
+    levels = [*((layer, "float") for layer in goal.left), *((layer, goal.fallback) for layer in goal.finer)]
+    for layer, level in sorted(levels, key=lambda each: -each[0].share)[: limit(console, SHOWN)]:
         more = f" (+{len(layer.nodes) - 1})" if len(layer.nodes) > 1 else ""
-        console.print(f"  {escape(layer.op_type)} {escape(layer.node)}{more}: {layer.share:.1%}")
-    print_rest(len(goal.left), SHOWN, console)
+        where = "" if goal.fallback is None else f"{level}, "
+        console.print(f"  {escape(layer.op_type)} {escape(layer.node)}{more}: {where}{layer.share:.1%}")
+    print_rest(len(levels), SHOWN, console)
 
 
 def _print_metric(metric: MetricGoal, console: Console) -> None:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning import modes
-from qdqtool.planning.calibration_used import CalibrationUsed
+from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._accuracy import print_accuracy
 from qdqtool.report.text._blame import print_blame

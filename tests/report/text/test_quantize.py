@@ -8,8 +8,8 @@ from qdqtool.findings import Finding
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.planning.calibration_used import CalibrationUsed
 from qdqtool.planning.degenerate import DegenerateTensor
+from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.ranges.method_choice import MethodTrial
 from qdqtool.report.text.quantize import render
 

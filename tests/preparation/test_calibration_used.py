@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from qdqtool.data import DataDescription
-from qdqtool.planning.calibration_used import CalibrationUsed, data_of_weights, used_ranges
 from qdqtool.planning.recipe import Recipe
+from qdqtool.preparation.calibration_used import CalibrationUsed, data_of_weights, used_ranges
 from qdqtool.ranges.method_choice import encode_choice
 from qdqtool.ranges.types import CalibrationRecord
 

@@ -1,0 +1,28 @@
+"""What the outputs of a state lack of a goal: SQNR from the noise of the outputs, as a search compares it."""
+
+import numpy as np
+
+from qdqtool.numerics.dtypes import Array
+from qdqtool.sensitivity.output_noise import WORST_DB, OutputNoise
+
+
+def shortfall(sqnr: Array, goal_db: float) -> float:
+    """Return the sum over outputs of what they lack of the goal, in dB."""
+    return float(np.maximum(goal_db - sqnr, 0.0).sum())
+
+
+def heard_sqnr(noise: OutputNoise) -> Array:
+    """Return the SQNR of the outputs that are not zero everywhere; one that is not finite has the least there is."""
+    return np.asarray(np.maximum(noise.sqnr_db()[noise.signal.sum(axis=0) > 0], -WORST_DB))
+
+
+def noise_power(noise: OutputNoise) -> Array:
+    """Return the noise of each output over all samples, that of one that is not finite as :func:`heard_sqnr` has it."""
+    return np.asarray(np.minimum(noise.noise.sum(axis=0), noise.signal.sum(axis=0) * 10 ** (WORST_DB / 10)))
+
+
+def sqnr_of(signal: Array, noise: Array) -> Array:
+    """Return the SQNR of the outputs that are not zero everywhere, in dB, from the power of signal and noise."""
+    heard = signal > 0
+    with np.errstate(divide="ignore"):
+        return np.asarray(10 * np.log10(signal[heard] / noise[heard]))
