@@ -13,7 +13,9 @@ from onnx import TensorProto
 from support.layered import AS_IT_IS, MAX, chain, outputs, rows, save, sqnr
 from support.paths import ROOT
 
+from qdqtool.engine.options import BuildOptions
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_goal import AccuracyGoal
@@ -149,6 +151,19 @@ def test_a_layer_whose_input_has_outliers_takes_fp8_beside_int8(tmp_path: Path):
     assert kept(tmp_path, "q.onnx") >= low + 6
     assert levels(report) == {"m1": "fp8"}
     assert formats(tmp_path / "q.onnx") == {"m0": ("int8", "int8"), "m1": ("fp8", "fp8"), "m2": ("int8", "int8")}
+
+
+@pytest.mark.builder
+@pytest.mark.parametrize("mode", RECIPES)
+def test_tensorrt_for_rtx_runs_layers_of_both_formats_as_planned(folder: Path, mode: str):
+    recipe = RECIPES[mode]
+    low = worst(quantized(folder, recipe, None, "all.onnx"))
+    count = len(levels(quantized(folder, recipe, low + 4)))
+    options = BuildOptions(compute_capabilities=("8.9",), timeout=300)
+    report = build_engine(folder / "q.onnx", folder / "engine", backend="tensorrt-rtx", options=options)
+    assert report.achieved == report.planned
+    assert sorted(report.planned.values()) == sorted([count, 5 - count])
+    assert len(report.planned) == 2
 
 
 def test_layers_that_stay_in_the_mode_keep_the_codes_that_data_chose(folder: Path):
