@@ -23,6 +23,7 @@ import onnxruntime
 from benchmarks.comparison import subjects
 from benchmarks.comparison.quality import Referee
 from benchmarks.comparison.subjects import Subject, Workshop
+from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.data.input_shapes import parse_shapes
 from qdqtool.data.request import FileData, open_feeds
@@ -31,7 +32,6 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning.recipe import Recipe
-from qdqtool.preparation.accuracy_goal import AccuracyGoal
 
 RAISED_DB = 5.0
 NAMES = (

@@ -11,6 +11,7 @@ from qdqtool.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from qdqtool import errors, interop
+    from qdqtool.attempts.accuracy_goal import AccuracyGoal
     from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
     from qdqtool.checking.report import CheckReport
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from qdqtool.planning.placement.selection import Selection
     from qdqtool.planning.recipe import Preparation, Recipe
     from qdqtool.planning.scale_type import HighPrecision
-    from qdqtool.preparation.accuracy_goal import AccuracyGoal
     from qdqtool.preparation.cached_ranges import CachedRanges
     from qdqtool.ranges.file import read_ranges
     from qdqtool.ranges.merge import merge_ranges
@@ -107,7 +107,7 @@ _HOMES = {
     "qdqtool.planning.placement.selection": ("Selection",),
     "qdqtool.planning.recipe": ("Preparation", "Recipe"),
     "qdqtool.planning.scale_type": ("HighPrecision",),
-    "qdqtool.preparation.accuracy_goal": ("AccuracyGoal",),
+    "qdqtool.attempts.accuracy_goal": ("AccuracyGoal",),
     "qdqtool.preparation.cached_ranges": ("CachedRanges",),
     "qdqtool.ranges.file": ("read_ranges",),
     "qdqtool.ranges.merge": ("merge_ranges",),

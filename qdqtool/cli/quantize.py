@@ -21,9 +21,9 @@ from qdqtool.cli._options import (
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 if TYPE_CHECKING:
+    from qdqtool.attempts.accuracy_goal import AccuracyGoal
     from qdqtool.data.request import FileData, RandomData
     from qdqtool.planning.recipe import Recipe
-    from qdqtool.preparation.accuracy_goal import AccuracyGoal
     from qdqtool.preparation.cached_ranges import CachedRanges
 
 
@@ -155,8 +155,8 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
 
 
 def _goal(values: dict[str, Any]) -> "AccuracyGoal | None":
+    from qdqtool.attempts.accuracy_goal import AccuracyGoal
     from qdqtool.errors import UsageError
-    from qdqtool.preparation.accuracy_goal import AccuracyGoal
 
     min_sqnr, max_loss = values["min_sqnr"], values["max_metric_loss"]
     curve, measured = values["pareto"], values["sensitivity"]

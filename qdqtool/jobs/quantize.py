@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from qdqtool.attempts.accuracy_goal import AccuracyGoal
+from qdqtool.attempts.attempt import Attempts
+from qdqtool.attempts.blame import blame_of
+from qdqtool.attempts.goal_trials import Reached
+from qdqtool.attempts.sqnr_goal import reach_goal
+from qdqtool.attempts.steps import QuantizeSteps
 from qdqtool.checking.metric_measurement import MetricMeasurement
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
@@ -15,13 +21,8 @@ from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
-from qdqtool.jobs.goal_trials import Reached
-from qdqtool.jobs.quantize_attempt import Attempts
-from qdqtool.jobs.quantize_blame import blame_of
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
-from qdqtool.jobs.quantize_goal import reach_goal
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
-from qdqtool.jobs.quantize_steps import QuantizeSteps
 from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
 from qdqtool.planning.degenerate import with_measured
 from qdqtool.planning.existing_pairs import settle_model, way_out
@@ -29,7 +30,6 @@ from qdqtool.planning.high_precision import ready_for
 from qdqtool.planning.planner import index_to_plan
 from qdqtool.planning.planners import PlanData
 from qdqtool.planning.recipe import Recipe
-from qdqtool.preparation.accuracy_goal import AccuracyGoal
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
 from qdqtool.preparation.metric_data import require_labels
@@ -69,7 +69,7 @@ class QuantizeOptions:
     def __post_init__(self) -> None:
         if self.recipe.fallback is not None and self.goal is None:
             raise UsageError(
-                "--fallback goes with --min-sqnr or --max-metric-loss: without a goal no layer leaves the quantized format",
+                "--fallback goes with --min-sqnr or --max-metric-loss: without a limit no layer leaves its format",
                 hint="`--min-sqnr 30`, in dB",
             )
 

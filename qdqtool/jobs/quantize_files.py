@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from qdqtool.attempts.goal_report import CurvePoint
 from qdqtool.data.request import RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.output import check_outputs, write_output
@@ -15,7 +16,6 @@ from qdqtool.graph.model import Model
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.plan_write import encode_plan
 from qdqtool.preparation.cached_ranges import CachedRanges
-from qdqtool.preparation.goal_report import CurvePoint
 from qdqtool.preparation.plan_inputs import PlanSource
 from qdqtool.ranges.file import encode_ranges
 from qdqtool.ranges.types import Ranges

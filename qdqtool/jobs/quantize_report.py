@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from qdqtool.attempts.goal_report import GoalReport
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
 from qdqtool.graph.io.save import Sizes
@@ -11,7 +12,6 @@ from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.planning.placement import SkippedNode
 from qdqtool.preparation.calibration_used import CalibrationUsed
-from qdqtool.preparation.goal_report import GoalReport
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.sensitivity.blame_report import BlameReport
 from qdqtool.transforms.inline_functions import InlinedFunction

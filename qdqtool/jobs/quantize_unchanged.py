@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from qdqtool.attempts.validity import require_valid
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
-from qdqtool.jobs.validate import require_valid
 from qdqtool.planning.existing import Existing
 from qdqtool.planning.existing_pairs import Settled, way_out
 from qdqtool.planning.placement import Proposal

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from jobs.test_quantize_blame import uneven_inside
+from attempts.test_blame import uneven_inside
 from support.layered import MAX, chain, rows, save
 from support.printed import printed
 

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from support.paths import ROOT
 
+from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.data.request import FileData
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
-from qdqtool.preparation.accuracy_goal import AccuracyGoal
 from qdqtool.ranges.checkpoint import Interrupted
 from qdqtool.sensitivity.masked_runs import MaskedRuns
 

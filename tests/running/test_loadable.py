@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 from support.qdq import pair_model
 from support.small import conv_model, make_model
 
+from qdqtool.attempts import attempt
 from qdqtool.data.request import RandomData
 from qdqtool.errors import ModelError, QdqError
 from qdqtool.graph.model import Model
@@ -20,7 +21,6 @@ from qdqtool.insertion import strip as strip_module
 from qdqtool.jobs import insert as insert_job
 from qdqtool.jobs import normalize as normalize_job
 from qdqtool.jobs import quantize as quantize_job
-from qdqtool.jobs import quantize_attempt
 from qdqtool.jobs import strip as strip_job
 from qdqtool.jobs.fix import FixRequest, fix_models
 from qdqtool.linting.policy import Policy
@@ -85,7 +85,7 @@ def test_without_onnxruntime_nothing_is_checked(monkeypatch: pytest.MonkeyPatch)
 
 
 def quantize(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantize_attempt, "with_metadata", lambda model, _: broken(model))
+    monkeypatch.setattr(attempt, "with_metadata", lambda model, _: broken(model))
     quantize_job.quantize_model(folder / "m.onnx", RandomData(samples=2), folder / "out.onnx")
 
 

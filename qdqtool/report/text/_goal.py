@@ -4,7 +4,7 @@ import math
 
 from rich.console import Console
 
-from qdqtool.preparation.goal_report import GoalReport, MetricGoal
+from qdqtool.attempts.goal_report import GoalReport, MetricGoal
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.wording import plural

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.preparation.goal_report import FloatLayer, GoalReport
+from qdqtool.attempts.goal_report import FloatLayer, GoalReport
 from qdqtool.report.text._goal import SHOWN, print_goal
 
 

@@ -13,9 +13,9 @@ from support.layered import MAX, chain, outputs, rows, save, sqnr
 from support.small import make_model
 
 from qdqtool.__main__ import main
+from qdqtool.attempts.sqnr_goal import AccuracyGoal
 from qdqtool.data.request import RandomData
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.jobs.quantize_goal import AccuracyGoal
 from qdqtool.planning.placement import Selection
 from qdqtool.sensitivity.blame_report import BlameReport
 

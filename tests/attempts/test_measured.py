@@ -12,12 +12,12 @@ from onnx import helper
 from support.paths import ROOT
 from support.small import make_model
 
+from qdqtool.attempts import steps
 from qdqtool.data.measuring_data import NOT_RECORDED, SAME_DATA, TOO_FEW
 from qdqtool.data.request import FileData
 from qdqtool.data.split import split_samples
 from qdqtool.errors import ModelError, UsageError
 from qdqtool.insertion import apply_plan
-from qdqtool.jobs import quantize_steps
 from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
 from qdqtool.jobs.merge import merge_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
@@ -147,7 +147,7 @@ def carried(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
         done.append(arguments[1])
         return apply_plan.apply_plan(*arguments)
 
-    monkeypatch.setattr(quantize_steps, "apply_plan", recorded)
+    monkeypatch.setattr(steps, "apply_plan", recorded)
     return done
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from qdqtool.attempts.attempt import Attempt, Attempts
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
-from qdqtool.jobs.quantize_attempt import Attempt, Attempts
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.sensitivity.blame import HALF, Extent, Probe, find_blame
 from qdqtool.sensitivity.blame_report import BlameReport, blamed_layers, finite_db

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from qdqtool.attempts.accuracy_goal import AccuracyGoal, worst_db
+from qdqtool.attempts.attempt import Attempt, Attempts
+from qdqtool.attempts.goal_report import Settled, curve_of, goal_report, told_levels
+from qdqtool.attempts.goal_trials import Reached
+from qdqtool.attempts.metric_goal import reach_metric_goal
 from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.model import Model
-from qdqtool.jobs.goal_trials import Reached
-from qdqtool.jobs.metric_goal import reach_metric_goal
-from qdqtool.jobs.quantize_attempt import Attempt, Attempts
-from qdqtool.preparation.accuracy_goal import AccuracyGoal, worst_db
-from qdqtool.preparation.goal_report import Settled, curve_of, goal_report, told_levels
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.sensitivity.output_noise import WORST_DB
 from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 
+from qdqtool.attempts.accuracy_goal import AccuracyGoal, worst_db
+from qdqtool.attempts.attempt import Attempt, Attempts
+from qdqtool.attempts.goal_report import MetricGoal, Settled, curve_of, goal_report, told_levels
+from qdqtool.attempts.goal_trials import Reached, Trial, Trials, metric_of
+from qdqtool.attempts.metric_missed import Best, metric_missed, refuse_chance, refuse_coarse
+from qdqtool.attempts.metric_states import Choosing, first_that
 from qdqtool.graph.model import Model
-from qdqtool.jobs.goal_trials import Reached, Trial, Trials, metric_of
-from qdqtool.jobs.quantize_attempt import Attempt, Attempts
-from qdqtool.preparation.accuracy_goal import AccuracyGoal, worst_db
-from qdqtool.preparation.goal_report import MetricGoal, Settled, curve_of, goal_report, told_levels
 from qdqtool.preparation.layer_search import LayerRuns
-from qdqtool.preparation.metric_missed import Best, metric_missed, refuse_chance, refuse_coarse
-from qdqtool.preparation.metric_states import Choosing, first_that
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.search import CURVE_STEP_DB, Step
 

@@ -13,14 +13,14 @@ from onnx import TensorProto
 from support.layered import AS_IT_IS, MAX, chain, outputs, rows, save, sqnr
 from support.paths import ROOT
 
+from qdqtool.attempts.sqnr_goal import AccuracyGoal
 from qdqtool.engine.options import BuildOptions
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.jobs.quantize_goal import AccuracyGoal
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.jobs.sensitivity import measure_sensitivity
+from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.sensitivity.masked_runs import MaskedRuns
@@ -230,7 +230,7 @@ def test_without_a_layer_that_takes_it_the_fallback_is_reported_and_float_is_use
 
 
 def test_a_fallback_without_a_goal_is_refused(folder: Path):
-    with pytest.raises(UsageError, match="--fallback goes with --min-sqnr only"):
+    with pytest.raises(UsageError, match="--fallback goes with --min-sqnr or --max-metric-loss"):
         QuantizeOptions(recipe=INT4)
     with pytest.raises(ArgumentError, match="fallback 'int2' is unknown"):
         replace(INT4, fallback="int2")
@@ -250,7 +250,7 @@ def test_a_file_of_measurements_serves_every_fallback(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(MaskedRuns, "_run", counted)
     source, data = MODEL / "model.onnx", MODEL / "calibration.npz"
-    measure_sensitivity(source, data, recipe, output=measured)
+    measure_sensitivity(source, data, SensitivityOptions(recipe=recipe, output=measured))
 
     def found(fallback: str | None, name: str, kept_in: Path | None) -> tuple[bytes, int]:
         runs[0] = 0

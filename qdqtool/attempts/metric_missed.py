@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.errors import GateError, UsageError
-from qdqtool.preparation.accuracy_goal import AccuracyGoal
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.preparation.plan_inputs import PlanInputs
 from qdqtool.sensitivity.metric_runs import MetricRuns

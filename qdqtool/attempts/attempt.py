@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from qdqtool.attempts.levels import bits_of, ids_of, joined, with_levels, without
+from qdqtool.attempts.measured import Measured, measure_cost
+from qdqtool.attempts.steps import Quantized, QuantizeSteps
+from qdqtool.attempts.validity import require_valid
 from qdqtool.checking.gptq_metadata import rounding_note
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import UsageError
@@ -11,10 +15,6 @@ from qdqtool.findings import Finding
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.metadata import with_metadata
 from qdqtool.graph.model import Model
-from qdqtool.jobs.quantize_accuracy import Measured, measure_cost
-from qdqtool.jobs.quantize_levels import bits_of, ids_of, joined, with_levels, without
-from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
-from qdqtool.jobs.validate import require_valid
 from qdqtool.plan import QuantPlan
 from qdqtool.planning.existing import Existing
 from qdqtool.planning.existing_pairs import notes_beside

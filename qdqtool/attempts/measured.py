@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from qdqtool.attempts.steps import Quantized, QuantizeSteps
 from qdqtool.checking.accuracy import Accuracy, Candidate, measure_accuracy
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
-from qdqtool.jobs.quantize_steps import Quantized, QuantizeSteps
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.scale_type import HighPrecision

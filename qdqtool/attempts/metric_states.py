@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from qdqtool.preparation.accuracy_goal import AccuracyGoal
-from qdqtool.preparation.goal_report import told_levels
+from qdqtool.attempts.accuracy_goal import AccuracyGoal
+from qdqtool.attempts.goal_report import told_levels
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step
 from qdqtool.sensitivity.units import Unit

@@ -10,11 +10,11 @@ import onnxruntime
 import pytest
 from support.layered import MAX, chain, nodes_with_pairs, rows
 
+from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.data.request import RandomData
 from qdqtool.errors import GateError, UsageError
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.preparation.accuracy_goal import AccuracyGoal
 
 COUNT, DEPTH = 60, 7
 

@@ -14,6 +14,7 @@ from sensitivity.test_units import attention, branches, residual, stored, tiny, 
 from support.layered import AS_IT_IS, MAX, chain, dividing, nodes_with_pairs, outputs, rows, save, sqnr
 from support.small import make_model
 
+from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.data.split import split_samples
 from qdqtool.errors import GateError, UsageError
@@ -25,7 +26,6 @@ from qdqtool.planning.existing import Existing
 from qdqtool.planning.placement import Selection
 from qdqtool.planning.recipe import Preparation, Recipe
 from qdqtool.planning.scale_type import HighPrecision
-from qdqtool.preparation.accuracy_goal import AccuracyGoal
 
 COUNT = 12
 NETWORKS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from qdqtool.jobs.quantize_attempt import Attempt, Attempts
-from qdqtool.preparation.accuracy_goal import AccuracyGoal, worst_db
-from qdqtool.preparation.goal_report import CurvePoint, GoalReport
+from qdqtool.attempts.accuracy_goal import AccuracyGoal, worst_db
+from qdqtool.attempts.attempt import Attempt, Attempts
+from qdqtool.attempts.goal_report import CurvePoint, GoalReport
 from qdqtool.sensitivity.search import Step
 from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.result import MetricResult
@@ -55,7 +55,7 @@ class Trials:
     made: dict[tuple[tuple[Unit, ...], tuple[Unit, ...]], Trial] = field(default_factory=dict)
 
     def at(self, step: Step) -> Trial:
-        """Return the model of a state; errors as :meth:`~qdqtool.jobs.quantize_attempt.Attempts.leaving`."""
+        """Return the model of a state; errors as :meth:`~qdqtool.attempts.attempt.Attempts.leaving`."""
         if step.raised not in self.made:
             attempt = self.attempts.leaving(step, self.first) if step.share else self.first
             loss = metric_of(attempt).loss
