@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from qdqtool.jobs.normalize import normalize_model
     from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
     from qdqtool.jobs.quantize_report import QuantizeReport
+    from qdqtool.jobs.reduce import reduce_model
     from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
     from qdqtool.jobs.sensitivity_report import SensitivityReport
     from qdqtool.jobs.strip import StripReport, strip_model
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
     from qdqtool.ranges.merge import merge_ranges
     from qdqtool.ranges.shard import Shard
     from qdqtool.ranges.types import Ranges
+    from qdqtool.reduction.options import ReduceOptions
+    from qdqtool.reduction.report import ReduceReport
     from qdqtool.repair.report import FixReport, NormalizeReport
     from qdqtool.running.ort_cpu import Profile
 
@@ -97,6 +100,7 @@ _HOMES = {
     "qdqtool.jobs.quantize": ("QuantizeOptions", "quantize_model"),
     "qdqtool.jobs.quantize_report": ("QuantizeReport",),
     "qdqtool.jobs.sensitivity": ("SensitivityOptions", "measure_sensitivity"),
+    "qdqtool.jobs.reduce": ("reduce_model",),
     "qdqtool.jobs.sensitivity_report": ("SensitivityReport",),
     "qdqtool.jobs.strip": ("StripReport", "strip_model"),
     "qdqtool.jobs.validate": ("validate_model",),
@@ -113,6 +117,8 @@ _HOMES = {
     "qdqtool.ranges.merge": ("merge_ranges",),
     "qdqtool.ranges.shard": ("Shard",),
     "qdqtool.ranges.types": ("Ranges",),
+    "qdqtool.reduction.options": ("ReduceOptions",),
+    "qdqtool.reduction.report": ("ReduceReport",),
     "qdqtool.repair.report": ("FixReport", "NormalizeReport"),
     "qdqtool.running.ort_cpu": ("Profile",),
 }
@@ -157,6 +163,8 @@ __all__ = [
     "RandomData",
     "Ranges",
     "Recipe",
+    "ReduceOptions",
+    "ReduceReport",
     "ScaleRule",
     "Selection",
     "SensitivityOptions",
@@ -190,6 +198,7 @@ __all__ = [
     "quantize",
     "quantize_model",
     "read_ranges",
+    "reduce_model",
     "scale_from_range",
     "scale_from_tensor",
     "strip_model",

@@ -115,6 +115,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_EDITS, ("onnx", "onnx_graphsurgeon")),
     **dict.fromkeys(_RUNS, ("onnx", "onnx_graphsurgeon", "onnxruntime")),
     "check": ("onnx", "onnxruntime"),
+    "reduce": ("onnx",),
     "build --backend tensorrt-rtx": ("onnx", "tensorrt_rtx"),
     "build --backend tensorrt": ("onnx", "tensorrt"),
 }

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,7 +72,13 @@ def likeness(outputs, labels):
 """
 
 DATA = {"DATA": "data.npz", "RANGES": "ranges.json"}
+HAS_CONV = "import sys, onnx; sys.exit(any(n.op_type == 'Conv' for n in onnx.load(sys.argv[1]).graph.node))"
 CASES = {
+    "a command without a place for the model": Case(
+        f"reduce float.onnx --fails '{sys.executable} has_conv.py' -o small.onnx",
+        "write {} for the path of the model: `--fails {}`",
+        writes={"has_conv.py": HAS_CONV},
+    ),
     "no calibration data": Case(
         "quantize float.onnx -o q2.onnx", "`--calib-data DATA` or `--calibration-cache RANGES`; or", fills=DATA
     ),

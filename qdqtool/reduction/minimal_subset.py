@@ -1,0 +1,71 @@
+"""Delta debugging: find a small subset of items that still fails, in few tests."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+_GROWTH = 4
+"""The likeliest items are tried in groups that grow by this factor. A larger one takes fewer tests for an item far
+away, and more for one that is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance(Generic[Item]):
+    """What is known of the items of a search.
+
+    Attributes:
+        arrange: Orders the items that are left, given those that are needed, the likeliest first.
+        finish: Given the needed items and the rest, makes the needed ones fail in another way than by leaving the rest
+            out, and returns whether that worked. It is asked once, when two items are needed.
+    """
+
+    arrange: Callable[[list[Item], list[Item]], list[Item]]
+    finish: Callable[[list[Item], list[Item]], bool]
+
+
+def minimal_subset(
+    items: Sequence[Item], fails: Callable[[list[Item]], bool], guidance: Guidance[Item] | None = None
+) -> list[Item]:
+    """Return a subset of items that fails; ``fails`` was true of it, or it is all of the items.
+
+    Where every superset of a failing set fails too, no item can be left out of the result, and a result of ``k`` out of
+    ``n`` items takes about ``k log2(n)`` tests. This is the search for the last item of the shortest failing prefix, as
+    QuickXplain does it (Junker 2004), once for each item of the result. Where failures are not monotone, the result
+    fails all the same, and may be larger than need be.
+
+    Args:
+        items: All items, of which it is known that they fail together.
+        fails: Whether a subset fails.
+        guidance: Where to look first; without it, at halves in the given order.
+    """
+    needed: list[Item] = []
+    rest = list(items)
+    while rest:
+        if fails(needed) or (len(needed) == 2 and guidance is not None and guidance.finish(needed, rest)):
+            return needed
+        is_guided = guidance is not None and bool(needed)
+        if guidance is not None and is_guided:
+            rest = guidance.arrange(needed, rest)
+        count = _shortest(needed, rest, fails, grows=is_guided)
+        needed = [*needed, rest[count - 1]]
+        rest = rest[: count - 1]
+    return needed
+
+
+def _shortest(needed: list[Item], rest: list[Item], fails: Callable[[list[Item]], bool], *, grows: bool) -> int:
+    """Return how many items of ``rest`` fail with ``needed``, when one fewer passes; all of them are known to fail."""
+    passing, failing = 0, len(rest)
+    while grows and (count := _GROWTH * passing + 1) < failing:
+        if fails([*needed, *rest[:count]]):
+            failing = count
+            break
+        passing = count
+    while failing - passing > 1:
+        middle = (passing + failing) // 2
+        if fails([*needed, *rest[:middle]]):
+            failing = middle
+        else:
+            passing = middle
+    return failing
