@@ -1,7 +1,7 @@
 """How few nodes `reduce` and Polygraphy's `debug reduce` leave of failing models, and in how many runs.
 
     python benchmarks/reduce.py
-    python benchmarks/reduce.py --polygraphy /path/to/bin/polygraphy --markdown
+    python benchmarks/reduce.py --polygraphy /path/to/bin/polygraphy --json results.json
 
 Twenty failures are planted into random networks, five of them crashes. Both tools get the same model and the same
 command, which counts its runs. Without --polygraphy only `reduce` runs.

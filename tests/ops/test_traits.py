@@ -357,6 +357,8 @@ NAMED_ELSEWHERE = {
     "insertion/fused_qkv": "how exporters cut a projection in three",
     "insertion/strip_edits": "writes such a node",
     "planning/placement/weight_only": "a table of embeddings",
+    "reduction/reducer": "writes such a node",
+    "reduction/steps/bodies": "writes such a node",
     "repair/forms/_dynamic": "one form",
     "repair/forms/dynamic_product": "one form",
     "repair/forms/gather_block_quantized": "one form, and writes such a node",

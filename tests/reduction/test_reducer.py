@@ -131,6 +131,17 @@ def test_weights_become_zeros_and_shapes_small_where_their_values_do_not_matter(
     assert [dim.dim_value for dim in best.proto.graph.input[0].type.tensor_type.shape.dim] == [1, 1]
 
 
+def test_a_scale_becomes_one_and_no_zero(tmp_path: Path):
+    model = network(
+        [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+         helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])],
+        ["y"], {"s": np.float32(0.02), "z": np.int8(3)},
+    )  # fmt: skip
+    best, _ = reduced(model, failing_with("QuantizeLinear"), tmp_path)
+    values = {tensor.name: numpy_helper.to_array(tensor).item() for tensor in best.proto.graph.initializer}
+    assert values["s"] == 1.0
+
+
 def test_weights_stay_where_their_values_matter(tmp_path: Path):
     weight = np.ones((4, 6), np.float32)
     weight[2, 3] = np.nan
