@@ -267,7 +267,10 @@ def refuse_wrong_use(failure: Failure, command: Command) -> None:
         UsageError: It ended with exit code 2.
     """
     if isinstance(command, OwnCommand) and (failure.kind, failure.detail) == (Kind.EXIT, "2"):
-        raise UsageError(f"`qdqtool {command.name}` does not run: {failure.message.removeprefix('error: ')}")
+        raise UsageError(
+            f"`qdqtool {command.name}` does not run: {failure.message.removeprefix('error: ')}",
+            hint=f"options of {command.name} follow behind --; --input-shapes of reduce itself fixes dynamic inputs",
+        )
 
 
 def _missed(gates: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
