@@ -87,10 +87,15 @@ def _subjects(folder: Path, networks: Path | None) -> Iterator[Subject]:
         if name in subjects.names():
             yield subjects.prepare(name, Workshop(folder, quick=False))
     for name in NETWORKS if networks is not None else ():
-        paths = [networks / f"{name}.{part}" for part in ("torchscript.onnx", "calib.npz", "test.npz")]
-        with np.load(paths[1]) as stored:
-            samples = len(stored[stored.files[0]])
-        yield Subject(name, *paths, samples)
+        yield from_zoo(networks, name)
+
+
+def from_zoo(folder: Path, name: str) -> Subject:
+    """A network of the zoo, as ``benchmarks/zoo.py`` left it in a folder."""
+    paths = [folder / f"{name}.{part}" for part in ("torchscript.onnx", "calib.npz", "test.npz")]
+    with np.load(paths[1]) as stored:
+        samples = len(stored[stored.files[0]])
+    return Subject(name, *paths, samples)
 
 
 def row(subject: Subject, scratch: Path) -> list[str]:
@@ -98,13 +103,13 @@ def row(subject: Subject, scratch: Path) -> list[str]:
     referee, plain = Referee(subject), _plain_seconds(subject)
     model = scratch / "quantized.onnx"
     default = _quantized(subject, model, None)
-    before = _worst(default.report.accuracy), referee.judge(model).worst
+    before = worst(default.report.accuracy), referee.judge(model).worst
     goal = before[0] + RAISED_DB
     try:
         found = _quantized(subject, model, AccuracyGoal(min_sqnr_db=goal))
     except GateError as error:
         return [subject.name, "", _pair(before), f"{goal:.1f}", error.message, *[""] * 4]
-    reached, after = found.report.goal, (_worst(found.report.accuracy), referee.judge(model).worst)
+    reached, after = found.report.goal, (worst(found.report.accuracy), referee.judge(model).worst)
     assert reached is not None
     return [
         subject.name,
@@ -138,7 +143,8 @@ def _plain_seconds(subject: Subject) -> float:
     return time.perf_counter() - start
 
 
-def _worst(accuracy: Accuracy | None) -> float:
+def worst(accuracy: Accuracy | None) -> float:
+    """SQNR of the worst output, dB."""
     assert accuracy is not None
     return min((each.sqnr_db for each in accuracy.outputs if each.sqnr_db is not None), default=math.inf)
 

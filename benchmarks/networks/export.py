@@ -51,10 +51,7 @@ def write(network: Network, folder: Path) -> None:
 
 
 def _export(network: Network, exporter: str, sample: Sample, path: Path) -> None:
-    torch.manual_seed(SEED)
-    module = network.make().eval()
-    _wake(module)
-    warm(module, network.sample)
+    module = module_of(network)
     given = {name: torch.from_numpy(array) for name, array in sample.items()}
     options: dict[str, Any] = {"input_names": list(given), "opset_version": OPSETS[exporter]}
     if exporter == DYNAMO:
@@ -65,6 +62,15 @@ def _export(network: Network, exporter: str, sample: Sample, path: Path) -> None
     else:
         options |= {"dynamo": False, "dynamic_axes": network.dynamic}
     torch.onnx.export(module, tuple(given.values()), str(path), **options)
+
+
+def module_of(network: Network) -> nn.Module:
+    """Return the module of a network, with random weights from a seed and statistics of its data."""
+    torch.manual_seed(SEED)
+    module: nn.Module = network.make().eval()
+    _wake(module)
+    warm(module, network.sample)
+    return module
 
 
 def _wake(module: nn.Module) -> list[str]:
