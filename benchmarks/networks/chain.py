@@ -134,9 +134,10 @@ class Chain:
         if failure:
             return Exported(failed=failure)
         try:
-            sqnr = outputs.worst(reference, outputs.of(quantized, self._test))
+            found = outputs.of(quantized, self._test)
+            error = outputs.difference_error(reference, found, outputs.of(ours, self._test))
             done = len(coverage.quantized(quantized) & coverage.quantized(ours))
-            return Exported(sqnr_db=sqnr, nodes=done)
+            return Exported(sqnr_db=outputs.worst(reference, found), nodes=done, error_db=error)
         except Exception as error:  # noqa: BLE001 - what it writes may not even load
             return Exported(failed=f"{type(error).__name__}: {error}"[:200])
 

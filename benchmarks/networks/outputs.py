@@ -37,14 +37,39 @@ def of(model: Path, data: Path) -> Outputs:
 
 def worst(expected: Outputs, found: Outputs) -> float:
     """Return the SQNR of the worst float output, dB, by position; infinite where nothing differs."""
-    pairs = zip(expected.values(), found.values(), strict=True)
-    return min((_sqnr(*pair) for pair in pairs if pair[0][0].dtype.kind == "f"), default=np.inf)
+    return _worst(*_powers(expected, found))
 
 
-def _sqnr(expected: Sequence[Array], found: Sequence[Array]) -> float:
-    signal, noise = 0.0, 0.0
-    for wanted, got in zip(expected, found, strict=True):
-        exact = wanted.astype(np.float64)
-        signal += float(np.square(exact).sum())
-        noise += float(np.square(exact - got).sum())
-    return float("inf") if noise == 0 else float(10 * np.log10(signal / noise)) if signal else float("-inf")
+def difference_error(expected: Outputs, one: Outputs, other: Outputs) -> float:
+    """Return the standard error of the difference between two models' :func:`worst`, dB, by the jackknife.
+
+    With few samples the difference may be the chance of these: ``sqrt((n - 1) / n * sum((x_i - mean(x))**2))``, ``x_i``
+    being the difference on all samples but one. It is infinite for a single sample.
+    """
+    (signal, first), (_, second) = _powers(expected, one), _powers(expected, other)
+    count = len(signal)
+    rest = [np.arange(count) != index for index in range(count)]
+    found = np.array([_worst(signal[kept], first[kept]) - _worst(signal[kept], second[kept]) for kept in rest])
+    if count < 2 or not np.isfinite(found).all():
+        return float("inf")
+    return float(np.sqrt((count - 1) / count * np.square(found - found.mean()).sum()))
+
+
+def _powers(expected: Outputs, found: Outputs) -> tuple[Array, Array]:
+    """Return signal and noise of each float output on each sample, both of shape [samples, outputs]."""
+    pairs = [pair for pair in zip(expected.values(), found.values(), strict=True) if pair[0][0].dtype.kind == "f"]
+    signal = [[float(np.square(each.astype(np.float64)).sum()) for each in wanted] for wanted, _ in pairs]
+    noise = [
+        [float(np.square(each.astype(np.float64) - other).sum()) for each, other in zip(*pair, strict=True)]
+        for pair in pairs
+    ]
+    return np.array(signal).T, np.array(noise).T
+
+
+def _worst(signal: Array, noise: Array) -> float:
+    if not signal.size:
+        return float("inf")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = 10 * np.log10(signal.sum(axis=0) / noise.sum(axis=0))
+    found = np.where(noise.sum(axis=0) == 0, np.inf, np.where(signal.sum(axis=0) == 0, -np.inf, found))
+    return float(found.min())

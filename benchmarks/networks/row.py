@@ -66,6 +66,7 @@ class Exported:
         sqnr_db: The same.
         failed: Why there is none.
         nodes: Of another quantizer: how many of the nodes with heavy arithmetic that ours quantizes it does too.
+        error_db: Of another quantizer: standard error of the difference between its SQNR and ours.
     """
 
     pairs: int = 0
@@ -74,6 +75,7 @@ class Exported:
     sqnr_db: float | None = None
     failed: str = ""
     nodes: int = 0
+    error_db: float | None = None
 
 
 @dataclass(slots=True)

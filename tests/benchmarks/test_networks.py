@@ -59,6 +59,10 @@ def test_a_good_row_breaks_no_promise():
             "net: int8 has 9.0 dB, ONNX Runtime 11.0 on the same nodes",
         ),
         (with_int8(sqnr_db=29.4), "net: int8 has 29.4 dB, ONNX Runtime 30.0 on the same nodes"),
+        (
+            replace(with_int8(sqnr_db=28.9), ort=Exported(sqnr_db=30.0, nodes=4, error_db=0.5)),
+            "net: int8 has 28.9 dB, ONNX Runtime 30.0 on the same nodes",
+        ),
         (replace(ROW, others={"dynamo": Exported(failed="quantize: no")}), "net, dynamo: quantize: no"),
     ],
 )
@@ -72,6 +76,7 @@ def test_every_broken_promise_is_told(row, problem):
         replace(with_int8(refusal="no kernel"), float_refusal="no kernel"),
         with_int8(achieved=3, fallbacks=[Left("Conv", "its kernel needs 16 channels", 1)]),
         with_int8(sqnr_db=29.6),
+        replace(with_int8(sqnr_db=29.1), ort=Exported(sqnr_db=30.0, nodes=4, error_db=0.5)),
         replace(with_int8(sqnr_db=20.0), ort=Exported(sqnr_db=30.0, nodes=3)),
         replace(with_int8(sqnr_db=70.0), ort=Exported(sqnr_db=90.0, nodes=4)),
         replace(with_int8(sqnr_db=20.0), ort=Exported(failed="it does not know Einsum")),
@@ -110,6 +115,24 @@ def test_outputs_are_compared_by_the_worst_of_them(tmp_path):
     assert {name: len(each) for name, each in first.items()} == {"y": 3, "z": 3}
     assert outputs.worst(first, first) == float("inf")
     assert outputs.worst(first, second) == pytest.approx(40, abs=0.01)
+
+
+def test_a_difference_has_the_standard_error_of_the_jackknife():
+    random = np.random.default_rng(0)
+    exact = {"y": list(random.normal(size=(6, 5)).astype(np.float32))}
+    one, other = ({"y": [each + scale * random.normal(size=5) for each in exact["y"]]} for scale in (0.1, 0.2))
+
+    def without(index):
+        kept = [number for number in range(6) if number != index]
+        parts = ({"y": [model["y"][number] for number in kept]} for model in (exact, one, other))
+        expected, first, second = parts
+        return outputs.worst(expected, first) - outputs.worst(expected, second)
+
+    found = [without(index) for index in range(6)]
+    assert outputs.difference_error(exact, one, other) == pytest.approx(np.sqrt(5 * np.var(found)))
+    assert outputs.difference_error(exact, one, one) == 0
+    single = ({"y": model["y"][:1]} for model in (exact, one, other))
+    assert outputs.difference_error(*single) == float("inf")
 
 
 def test_samples_are_complete_and_the_same_for_a_seed():
