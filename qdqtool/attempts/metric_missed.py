@@ -10,6 +10,7 @@ from qdqtool.errors import GateError, UsageError
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.preparation.plan_inputs import PlanInputs
 from qdqtool.sensitivity.metric_runs import MetricRuns
+from qdqtool.sensitivity.output_noise import WORST_DB
 from qdqtool.task_metrics.measure import Measure, Score
 from qdqtool.wording import plural
 
@@ -111,7 +112,7 @@ def metric_missed(goal: AccuracyGoal, best: Best, layers: LayerRuns, runs: Metri
 def _kept(goal: AccuracyGoal, best: Best) -> str | None:
     """Return the options of a goal that the best model keeps; None where it keeps none."""
     assert goal.max_metric_loss is not None
-    if not math.isfinite(best.loss) or (goal.min_sqnr_db is not None and not math.isfinite(best.worst_db)):
+    if not math.isfinite(best.loss) or best.worst_db <= -WORST_DB:
         return None
     loss = goal.max_metric_loss if best.loss <= goal.max_metric_loss else _upwards(best.loss)
     options = f"--max-metric-loss {loss:g}"

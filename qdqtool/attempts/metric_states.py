@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.attempts.goal_report import told_levels
 from qdqtool.sensitivity.metric_runs import MetricRuns
+from qdqtool.sensitivity.output_noise import WORST_DB
 from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step
 from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.measure import Score
@@ -33,8 +34,10 @@ class Choosing:
 
     def keeps(self, step: Step) -> bool:
         """Return whether a state keeps the goal."""
+        # A search gives outputs that are not finite a finite figure.
+        worst_db = step.worst_db if step.worst_db > -WORST_DB else -math.inf
         # Noise is known; the metric takes a run of every sample.
-        return self.goal.is_kept(step.worst_db, -math.inf) and self.goal.is_kept(step.worst_db, self.loss(step))
+        return self.goal.is_kept(worst_db, -math.inf) and self.goal.is_kept(worst_db, self.loss(step))
 
     def cheapest(self, above_db: float) -> Step | None:
         """Return the cheapest state of at least that SQNR that keeps the goal; the search goes on as far as needed."""

@@ -2,19 +2,25 @@
 
 import json
 import re
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from support.layered import MAX, chain, nodes_with_pairs, rows
+from onnx import TensorProto
+from support.layered import AS_IT_IS, MAX, chain, nodes_with_pairs, outputs, rows
 
+from qdqtool.attempts import metric_goal
 from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.data.request import RandomData
 from qdqtool.errors import GateError, UsageError
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.planning.placement import Selection
+from qdqtool.planning.recipe import Recipe
 
 COUNT, DEPTH = 60, 7
 
@@ -207,3 +213,79 @@ def test_the_curve_goes_on_beyond_the_limit(stock: Path, tmp_path: Path) -> None
     assert len(report.goal.left) in at
     assert at[0] == 0
     assert max(at) >= len(report.goal.left)
+
+
+def save_labelled(folder: Path, model: onnx.ModelProto, shape: tuple[int, int], counts: dict[str, int]) -> None:
+    """Write a model with data whose labels are what it says itself, as ONNX Runtime runs it without optimizations."""
+    onnx.save(model, folder / "m.onnx")
+    for seed, (name, count) in enumerate(counts.items(), 5):
+        samples = rows(shape, count, seed)
+        labels = [y.argmax(axis=-1) for (y,) in outputs(model, samples)]
+        np.savez(folder / f"{name}.npz", x=np.stack([each["x"] for each in samples]), labels=np.stack(labels))
+
+
+def lost_as_written(folder: Path, model: Path, data: str) -> float:
+    """The percentage points that a model loses in ONNX Runtime without optimizations."""
+    known = np.load(folder / f"{data}.npz")
+    found = np.stack([y.argmax(axis=-1) for (y,) in outputs(model, [{"x": x} for x in known["x"]])])
+    return 100 * float(np.mean(found != known["labels"]))
+
+
+def weight_types(model: Path) -> Counter[str]:
+    """How many weights are stored in each type, read from the file."""
+    proto = onnx.load(model)
+    stored = {tensor.name: tensor.data_type for tensor in proto.graph.initializer}
+    read = (node.input[0] for node in proto.graph.node if node.op_type == "DequantizeLinear")
+    products = (node.input[1] for node in proto.graph.node if node.op_type == "MatMul")
+    types = [stored[name] for name in (*read, *products) if name in stored]
+    return Counter(TensorProto.DataType.Name(each) for each in types)
+
+
+@pytest.mark.parametrize("limit", [3.0, 10.0])
+def test_a_limit_puts_layers_into_the_fallback_and_the_written_model_keeps_it(limit: float, tmp_path: Path) -> None:
+    save_labelled(tmp_path, chain(5, width=64, uneven=6.0), (4, 64), {"d": 40, "v": 50})
+    recipe = Recipe(quantize_mode="int4", fallback="int8", preparation=AS_IT_IS)
+    report = quantized(tmp_path, tmp_path / "q.onnx", AccuracyGoal(max_metric_loss=limit), recipe=recipe)
+    assert report.goal is not None
+    told, left, finer = report.goal.metric, len(report.goal.left), len(report.goal.finer)
+    assert told is not None
+    assert finer > 0
+    assert weight_types(tmp_path / "q.onnx") == Counter({"INT4": 5 - left - finer, "INT8": finer, "FLOAT": left})
+    assert told.loss == pytest.approx(lost_as_written(tmp_path, tmp_path / "q.onnx", "v"))
+    # With data of its own to measure on, all calibration data chooses, and the ranges are those of the written model.
+    assert told.choosing_loss == pytest.approx(lost_as_written(tmp_path, tmp_path / "q.onnx", "d"))
+    assert max(told.loss, told.choosing_loss) <= limit < told.loss_without
+
+
+def test_after_five_models_the_measuring_samples_choose_the_cheapest_of_all_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metric loses nothing on the samples that choose, so the noise of the first five models is too much."""
+    depth, limit, most = 10, 8.0, 70
+    save_labelled(tmp_path, chain(depth, uneven=60), (4, 16), {"d": most, "v": 50})
+    # Of the states that the search comes by, none is passed over unmeasured.
+    monkeypatch.setattr(metric_goal, "CURVE_STEP_DB", 1e-6)
+
+    def harsh(found: list[dict[str, np.ndarray]], labels: list[np.ndarray | None]) -> float:
+        if len(found) == most:
+            return 0.0
+        wrong = [each["y"].argmax(axis=-1) != label for each, label in zip(found, labels, strict=True)]
+        return -100 * float(np.mean(wrong))
+
+    goal = AccuracyGoal(max_metric_loss=limit, whole_curve=True)
+    report = quantized(tmp_path, tmp_path / "q.onnx", goal, harsh)
+    assert report.goal is not None
+    assert report.goal.metric is not None
+    losses = []
+    for point in report.goal.curve:
+        options = replace(MAX, selection=Selection(nodes_to_exclude=point.nodes))
+        quantized(tmp_path, tmp_path / "state.onnx", None, None, recipe=options)
+        losses.append(lost_as_written(tmp_path, tmp_path / "state.onnx", "v"))
+    keep = [loss <= limit for loss in losses]
+    cheapest = keep.index(True)
+    assert keep == [False] * cheapest + [True] * (len(keep) - cheapest)
+    assert metric_goal.TRIALS < cheapest < len(keep) - 1
+    assert {layer.node for layer in report.goal.left} == set(report.goal.curve[cheapest].nodes) - {""}
+    assert report.goal.metric.loss == pytest.approx(losses[cheapest])
+    # Five one after another, the last one, and those of the bisection.
+    assert metric_goal.TRIALS + 3 <= report.goal.metric.models < len(keep)
