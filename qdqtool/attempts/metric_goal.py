@@ -13,10 +13,12 @@ from qdqtool.attempts.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.attempts.attempt import Attempt, Attempts
 from qdqtool.attempts.goal_report import MetricGoal, Settled, curve_of, goal_report, told_levels
 from qdqtool.attempts.goal_trials import Reached, Trial, Trials, metric_of
-from qdqtool.attempts.metric_missed import Best, metric_missed, refuse_chance, refuse_coarse
+from qdqtool.attempts.metric_missed import Best, metric_missed, refuse_chance
 from qdqtool.attempts.metric_states import Choosing, first_that
 from qdqtool.graph.model import Model
 from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.preparation.metric_data import CHOOSE, MEASURE, Part, refuse_coarse
+from qdqtool.preparation.plan_inputs import PlanInputs
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.search import CURVE_STEP_DB, Step
 
@@ -49,7 +51,9 @@ def reach_metric_goal(attempts: Attempts, first: Attempt, ready: Model, goal: Ac
         runs = MetricRuns.of(measurement.metric, layers.masked, layers.runs, inputs.choosing)
         choosing = Choosing(layers.search(), runs, goal, runs.score_float())
         refuse_chance(measured.name, choosing.reference.chance)
-        refuse_coarse(goal, runs.measure, inputs, (choosing.reference.predictions, measured.predictions))
+        assert goal.max_metric_loss is not None
+        parts = _parts(inputs, choosing.reference.predictions, measured.predictions)
+        refuse_coarse(goal.max_metric_loss, runs.measure, parts)
         found = _searched(trials, choosing)
         if found is None:
             raise metric_missed(goal, _best(trials, choosing), layers, runs, choosing.reference)
@@ -61,6 +65,17 @@ def reach_metric_goal(attempts: Attempts, first: Attempt, ready: Model, goal: Ac
         without = worst_db(first.measured.accuracy)
         settled = Settled(found.step, without, found.worst_db, _told(goal, found, trials, choosing))
         return Reached(found.attempt, goal_report(choosing.search, settled, goal.min_sqnr_db, layers, curve), curve)
+
+
+def _parts(inputs: PlanInputs, choosing: int, measuring: int) -> tuple[Part, Part]:
+    """Return the parts of the data with their numbers of predictions."""
+    assert inputs.choosing is not None
+    assert inputs.measuring is not None
+    held = inputs.measuring.held_back
+    return (
+        Part(CHOOSE, len(inputs.choosing), choosing),
+        Part(MEASURE, len(inputs.measuring.feeds), measuring, held_back=held),
+    )
 
 
 def _searched(trials: Trials, choosing: Choosing) -> Trial | None:

@@ -1,4 +1,4 @@
-"""Refuse a limit of a task metric that the samples cannot show, and say why one was missed."""
+"""Refuse a float model whose task metric has nothing to lose, and say why a limit was missed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.errors import GateError, UsageError
 from qdqtool.preparation.layer_search import LayerRuns
-from qdqtool.preparation.plan_inputs import PlanInputs
+from qdqtool.preparation.metric_data import upwards
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.output_noise import WORST_DB
-from qdqtool.task_metrics.measure import Measure, Score
-from qdqtool.wording import plural
-
-DIGITS = 3
-"""Digits of a limit in a hint."""
+from qdqtool.task_metrics.measure import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,38 +40,6 @@ def refuse_chance(name: str, chance: str | None) -> None:
             f"--max-metric-loss shows nothing: {name} of the float model is at chance: {chance}",
             hint="give the labels of these samples, or more samples",
         )
-
-
-def refuse_coarse(goal: AccuracyGoal, measure: Measure, inputs: PlanInputs, predictions: tuple[int, int]) -> None:
-    """Refuse a limit below the loss that one prediction makes.
-
-    Args:
-        goal: The goal, with a limit of the metric.
-        measure: The metric.
-        inputs: The samples.
-        predictions: Number of predictions on the choosing samples, and on those that measure.
-
-    Raises:
-        UsageError: The samples cannot show such a loss.
-    """
-    assert inputs.choosing is not None
-    assert inputs.measuring is not None
-    assert goal.max_metric_loss is not None
-    count, what = predictions[0], "samples that choose"
-    samples = len(inputs.choosing)
-    if predictions[1] < predictions[0]:
-        count, what, samples = predictions[1], "samples that measure", len(inputs.measuring.feeds)
-    one = measure.resolution(count)
-    if one is None or one <= goal.max_metric_loss:
-        return
-    needed = math.ceil(count * one / goal.max_metric_loss)
-    more = math.ceil(samples * needed / count)
-    whole = "" if not inputs.measuring.held_back else ", a fifth of the data where they are held back"
-    raise UsageError(
-        f"--max-metric-loss {goal.max_metric_loss:g}: one of the {plural(count, 'prediction')} on the {what} is "
-        f"{one:.3g} {measure.loss_unit}, so that they cannot show such a loss",
-        hint=f"{plural(more, 'sample')} of that part can{whole}; or `--max-metric-loss {_upwards(one)}`",
-    )
 
 
 def metric_missed(goal: AccuracyGoal, best: Best, layers: LayerRuns, runs: MetricRuns, reference: Score) -> GateError:
@@ -114,14 +78,8 @@ def _kept(goal: AccuracyGoal, best: Best) -> str | None:
     assert goal.max_metric_loss is not None
     if not math.isfinite(best.loss) or best.worst_db <= -WORST_DB:
         return None
-    loss = goal.max_metric_loss if best.loss <= goal.max_metric_loss else _upwards(best.loss)
+    loss = goal.max_metric_loss if best.loss <= goal.max_metric_loss else upwards(best.loss)
     options = f"--max-metric-loss {loss:g}"
     if goal.min_sqnr_db is None or best.worst_db >= goal.min_sqnr_db:
         return options
     return f"--min-sqnr {math.floor(best.worst_db)} {options}"
-
-
-def _upwards(value: float) -> float:
-    """Return a positive number rounded up to :data:`DIGITS` digits."""
-    step = 10.0 ** (math.floor(math.log10(value)) + 1 - DIGITS)
-    return round(math.ceil(value / step) * step, 12)

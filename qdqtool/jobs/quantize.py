@@ -32,7 +32,7 @@ from qdqtool.planning.planners import PlanData
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
-from qdqtool.preparation.metric_data import require_labels
+from qdqtool.preparation.metric_data import require_labels, require_predictions, require_samples
 from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
 from qdqtool.running.loadable import require_loadable
 from qdqtool.task_metrics.request import MetricRequest, load_metric
@@ -116,6 +116,9 @@ def quantize_model(
     """
     options, output = options or QuantizeOptions(), Path(output)
     metric = _metric(options)
+    sources = PlanSources(data, options.validation_data, options.ranges_file)
+    if metric is not None and options.goal is None:
+        require_samples(sources)
     given = spilled(model if isinstance(model, Model) else load_model(model))
     if options.ranges_file is not None:
         options.recipe.require_ranges("there are no ranges to write")
@@ -126,9 +129,10 @@ def quantize_model(
     if left is not None and options.ranges_file is None and options.plan_file is None:
         return write_unchanged(settled, left, output, options.external_data)
     with runs_for(options.recipe) as runs:
-        sources = PlanSources(data, options.validation_data, options.ranges_file)
         if metric is not None:
             require_labels(metric.metric, source, sources, options.recipe)
+        if metric is not None and options.goal is not None and options.goal.max_metric_loss is not None:
+            require_predictions(metric.metric, source, sources, options.recipe, options.goal.max_metric_loss)
         inputs = gather_inputs(source, sources, options.recipe, runs, progress)
         if options.ranges_file is not None and inputs.ranges is None:
             raise UsageError(

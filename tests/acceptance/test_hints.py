@@ -113,6 +113,11 @@ CASES = {
         "give `--metric NAME` as well",
         fills={"NAME": "top-1"},
     ),
+    "a metric without samples": Case(
+        "quantize float.onnx --quantize-mode int8-weight-only --metric top-1 -o q2.onnx",
+        "`--calib-data DATA`, with the array 'labels' if",
+        fills={"DATA": "test.npz"},
+    ),
     "a loss that the samples cannot show": Case(
         "quantize float.onnx --calib-data test.npz --metric top-1 --max-metric-loss 1 -o q2.onnx",
         "{} of that part can{}; or `--max-metric-loss {}`",

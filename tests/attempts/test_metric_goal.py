@@ -192,12 +192,25 @@ def test_goals_that_make_no_sense_are_refused_before_anything_is_read(
         quantize_model("none.onnx", None, "q.onnx", QuantizeOptions(goal=goal, metric=metric))
 
 
-def test_labels_are_missed_before_anything_is_calibrated(stock: Path, tmp_path: Path) -> None:
+def test_what_the_data_lacks_for_a_metric_is_told_before_anything_is_calibrated(stock: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.load(stock / "v.npz")["x"])
 
     def never(_: int, __: int) -> None:
         raise AssertionError
 
+    with pytest.raises(UsageError, match="'none' is no output; the outputs are y"):
+        quantize_model(
+            stock / "m.onnx",
+            stock / "d.npz",
+            tmp_path / "q.onnx",
+            QuantizeOptions(recipe=MAX, metric="top-1:none"),
+            never,
+        )
+    coarse = QuantizeOptions(
+        recipe=MAX, metric="top-1", goal=AccuracyGoal(max_metric_loss=0.2), validation_data=stock / "v.npz"
+    )
+    with pytest.raises(UsageError, match=r"one of the 200 predictions on the samples that measure is 0\.5"):
+        quantize_model(stock / "m.onnx", stock / "d.npz", tmp_path / "q.onnx", coarse, never)
     for data, validation in ((stock / "d.npz", tmp_path / "x.npz"), (tmp_path / "x.npz", None), (RandomData(), None)):
         options = QuantizeOptions(recipe=MAX, metric="top-1", validation_data=validation)
         with pytest.raises(UsageError, match="no right answers to measure by"):
