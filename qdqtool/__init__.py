@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from qdqtool.data.feeds import Progress
     from qdqtool.data.request import DataRequest, FileData, RandomData
     from qdqtool.diff.report import DiffReport
+    from qdqtool.engine.engine_map import EngineMap
     from qdqtool.engine.options import BuildOptions
     from qdqtool.engine.precision_gate import PrecisionGate
     from qdqtool.engine.profiles import ShapeOptions
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from qdqtool.jobs.fix import FixRequest, fix_models
     from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_encodings, insert_plan
     from qdqtool.jobs.inspect import inspect_model
+    from qdqtool.jobs.inspect_engine import inspect_engine
     from qdqtool.jobs.inspect_report import InspectReport
     from qdqtool.jobs.merge import MergeReport, merge_to_file
     from qdqtool.jobs.normalize import normalize_model
@@ -73,6 +75,7 @@ _HOMES = {
     "qdqtool.data.feeds": ("Progress",),
     "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
     "qdqtool.diff.report": ("DiffReport",),
+    "qdqtool.engine.engine_map": ("EngineMap",),
     "qdqtool.engine.options": ("BuildOptions",),
     "qdqtool.engine.precision_gate": ("PrecisionGate",),
     "qdqtool.engine.profiles": ("ShapeOptions",),
@@ -94,6 +97,7 @@ _HOMES = {
     "qdqtool.jobs.fix": ("FixRequest", "fix_models"),
     "qdqtool.jobs.insert": ("InsertOptions", "InsertReport", "insert_encodings", "insert_plan"),
     "qdqtool.jobs.inspect": ("inspect_model",),
+    "qdqtool.jobs.inspect_engine": ("inspect_engine",),
     "qdqtool.jobs.inspect_report": ("InspectReport",),
     "qdqtool.jobs.merge": ("MergeReport", "merge_to_file"),
     "qdqtool.jobs.normalize": ("normalize_model",),
@@ -137,6 +141,7 @@ __all__ = [
     "ConvertReport",
     "DataRequest",
     "DiffReport",
+    "EngineMap",
     "EngineReport",
     "Existing",
     "ExternalData",
@@ -188,6 +193,7 @@ __all__ = [
     "fix_models",
     "insert_encodings",
     "insert_plan",
+    "inspect_engine",
     "inspect_model",
     "interop",
     "load_model",

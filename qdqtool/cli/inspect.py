@@ -1,10 +1,11 @@
-"""``qdqtool inspect``: what is quantized in a model and what is not."""
+"""``qdqtool inspect``: what is quantized in a model and what is not, or the kernels of an engine."""
 
 from pathlib import Path
 
 import click
 
 from qdqtool.cli._options import emit, model_argument, output_format_option
+from qdqtool.errors import UsageError
 
 
 @click.command(short_help="Show what is quantized in a model and what is not.")
@@ -16,7 +17,19 @@ def command(*, model: Path, tensors: bool, output_format: str) -> None:
 
     Prints the Q/DQ inventory by type and granularity with scale ranges, the coverage of quantizable operators, sizes
     and opsets. Weights are not read: a file of external data need not be there.
+
+    MODEL may also be an engine that build wrote, or its manifest: prints the kernels of the engine with their types
+    and bytes, and the conversions between floats and codes that they prove.
     """
+    from qdqtool.engine.stored_map import has_manifest
+
+    if has_manifest(model):
+        from qdqtool.jobs.inspect_engine import inspect_engine
+
+        if tensors:
+            raise UsageError("--tensors is for models: an engine keeps no list of them", hint="leave the option out")
+        emit(inspect_engine(model), output_format, "engine_map")
+        return
     from qdqtool.jobs.inspect import inspect_model
 
     emit(inspect_model(model, tensors=tensors), output_format, "inspect")

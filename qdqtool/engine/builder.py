@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
+from qdqtool.engine.kernels import Kernel
 from qdqtool.errors import GateError
 from qdqtool.graph.model import Model
 
@@ -51,29 +52,6 @@ class EngineRequest:
     measured_values: tuple[InputProfile, ...] = ()
     timeout: float = 1800.0
     verbose_log: Path | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kernel:
-    """One kernel of an engine, as the layer dump describes it.
-
-    Attributes:
-        name: The builder's name for it.
-        layer_type: The builder's class of kernels: ``correlation``, ``gemm``, ``runtime_fusion``, ``kgen``, ….
-        inputs: Types of the tensors that it reads, named as ONNX names them.
-        constants: Types of the constant matrices that it reads; scales, biases and factors are left out.
-        outputs: Types of the tensors that it writes.
-        tactic: The builder's name for the implementation, if it gives one.
-        nodes: The ONNX nodes that it came from, each with its call path, as the parser spells them.
-    """
-
-    name: str
-    layer_type: str
-    inputs: tuple[str, ...] = ()
-    constants: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    tactic: str = ""
-    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,16 +183,3 @@ class EngineBuilder(Protocol):
 
     def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
         """Compare the planned and the actual type of each quantized node."""
-
-
-def as_json(kernel: Kernel) -> dict[str, Any]:
-    """A kernel with the key names of the builder's own layer information."""
-    return {
-        "Name": kernel.name,
-        "LayerType": kernel.layer_type,
-        "Inputs": [{"Datatype": kind} for kind in kernel.inputs],
-        "Constants": [{"Datatype": kind} for kind in kernel.constants],
-        "Outputs": [{"Datatype": kind} for kind in kernel.outputs],
-        "TacticName": kernel.tactic,
-        "Metadata": list(kernel.nodes),
-    }

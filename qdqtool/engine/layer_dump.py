@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qdqtool.engine.builder import Kernel
+from qdqtool.engine.kernels import Kernel, KernelTensor
 
 # The lookahead keeps apart a record and a line of a node name that happens to begin with "Name: ".
 _RECORD_START = re.compile(r"^Name: (?=.*, LayerType: )", re.MULTILINE)
@@ -47,7 +47,7 @@ TRT_TYPES: Mapping[str, str] = {
     "int64": "int64",
 }
 """ONNX's name of a type by TensorRT's name in lower case. The dump writes Float and Half, parser messages FP32."""
-_FLOATS = frozenset({"float32", "float16", "bfloat16"})
+_TENSOR_NAME = "{ Name: "
 # The inspector of TensorRT 10 gives the type only inside words: "Thirty-two wide channel Int8", "Row major linear
 # FP32 format".
 _FORMAT_WORDS = re.compile(r"\b(INT8|FP8|INT4|FP4|FP16|BF16|FP32|INT32|INT64|BOOL|UINT8)\b", re.IGNORECASE)
@@ -83,9 +83,9 @@ def _kernels(records: list[str]) -> Iterator[Kernel]:
         yield Kernel(
             name=name,
             layer_type=layer_type,
-            inputs=tuple(kind for kind, _ in _tensors(inputs)),
-            constants=tuple(kind for kind, dims in _tensors(constants) if _is_operand(kind, dims)),
-            outputs=tuple(kind for kind, _ in _tensors(outputs)),
+            inputs=tuple(_tensors(inputs)),
+            constants=tuple(_tensors(constants)),
+            outputs=tuple(_tensors(outputs)),
             tactic=tactic,
             nodes=_nodes(metadata.rstrip(" ")),
         )
@@ -101,16 +101,18 @@ def _fields(record: str) -> list[str] | None:
     return [*found, record]
 
 
-def _tensors(text: str) -> Iterator[tuple[str, list[int]]]:
+def _tensors(text: str) -> Iterator[KernelTensor]:
+    end = 0
     for tensor in _TENSOR.finditer(text):
-        dims = [int(dim) for dim in tensor["dims"].split(",") if dim.strip("-")]
-        yield onnx_type(tensor["type"]), dims
+        # What stands between two tensors is the format of the first and the name of the second.
+        name = text[end : tensor.start()].partition(_TENSOR_NAME)[2].removesuffix(", ")
+        shape = tuple(_extent(int(dim)) for dim in tensor["dims"].split(",") if dim.strip("-"))
+        yield KernelTensor(name, onnx_type(tensor["type"]), shape)
+        end = tensor.end()
 
 
-def _is_operand(kind: str, dims: list[int]) -> bool:
-    # A float constant with fewer than two extents above 1 is a scale, a bias, or the alpha and beta of a gemm: measured
-    # [1], [1,16,1,1] and [1,32]. Only the others are multiplied as weights.
-    return len(dims) >= 2 and (kind not in _FLOATS or sum(dim != 1 for dim in dims) >= 2)
+def _extent(dim: int) -> int | None:
+    return dim if dim >= 0 else None
 
 
 def _nodes(metadata: str) -> tuple[str, ...]:
@@ -122,24 +124,31 @@ def _from_json(layer: dict[str, Any]) -> Kernel:
     # TensorRT 10 lists the weight of a convolution apart, as {"Type": "Int8", "Count": 2304}; TensorRT 11 and RTX
     # list constants.
     weights = layer.get("Weights")
-    constants = [entry for entry in layer.get("Constants") or [] if len(entry.get("Dimensions") or []) >= 2]
+    kind = weights.get("Type") if isinstance(weights, dict) else None
     return Kernel(
         name=str(layer.get("Name", "")),
         layer_type=str(layer.get("LayerType", "")),
-        inputs=_json_types(layer.get("Inputs")),
+        inputs=_json_tensors(layer.get("Inputs")),
         constants=(
-            *_json_types(constants),
-            *([onnx_type(str(weights["Type"]))] if isinstance(weights, dict) and "Type" in weights else []),
+            *(tensor for tensor in _json_tensors(layer.get("Constants")) if tensor.shape is not None),
+            *([KernelTensor("", onnx_type(str(kind)), None)] if kind is not None else []),
         ),
-        outputs=_json_types(layer.get("Outputs")),
+        outputs=_json_tensors(layer.get("Outputs")),
         tactic=str(layer.get("TacticName", "")),
         nodes=_nodes(str(layer.get("Metadata", ""))),
     )
 
 
-def _json_types(tensors: Any) -> tuple[str, ...]:
+def _json_tensors(tensors: Any) -> tuple[KernelTensor, ...]:
     entries = [entry for entry in tensors if isinstance(entry, dict)] if isinstance(tensors, list) else []
-    return tuple(_json_type(entry) for entry in entries)
+    return tuple(KernelTensor(str(entry.get("Name", "")), _json_type(entry), _json_shape(entry)) for entry in entries)
+
+
+def _json_shape(entry: dict[str, Any]) -> tuple[int | None, ...] | None:
+    dims = entry.get("Dimensions")
+    if not isinstance(dims, list) or not all(isinstance(dim, int) for dim in dims):
+        return None
+    return tuple(_extent(dim) for dim in dims)
 
 
 def _json_type(entry: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The manifest beside an engine: its inputs, tools, target GPUs, and the precision that the Q/DQ nodes achieved."""
+"""The manifest beside an engine: inputs, tools, target GPUs, kernels, and the precision of the quantized nodes."""
 
 import hashlib
 import importlib.metadata
@@ -13,12 +13,13 @@ from qdqtool.graph.model import Model
 from qdqtool.version import __version__
 
 SCHEMA_VERSION = 1
+SUFFIX = ".manifest.json"
 _CHUNK = 1 << 22
 
 
 def manifest_path(engine: Path) -> Path:
     """Return the path ``ENGINE.manifest.json``."""
-    return engine.with_name(f"{engine.name}.manifest.json")
+    return engine.with_name(f"{engine.name}{SUFFIX}")
 
 
 def fingerprint(path: Path) -> dict[str, Any]:

@@ -6,17 +6,15 @@ dump shows the result of the product before the epilogue that turns it into code
 
 import re
 
-from qdqtool.engine.builder import Built, Kernel, NodePrecision
+from qdqtool.engine.builder import Built, NodePrecision
 from qdqtool.engine.child import plain_name
+from qdqtool.engine.kernels import FLOATS, Kernel, is_quantized
 from qdqtool.engine.planned_types import WEIGHT_ONLY, PlannedNode
 from qdqtool.graph.index.view import NodeView, Scope
 from qdqtool.graph.scope import display
 from qdqtool.numerics.granularity import Blocked
 
 UNKNOWN = "unknown"
-_FLOATS = ("float32", "float16", "bfloat16")
-# A fused attention kernel also reads a Bool mask, and fused kernels read int32 or int64 indices.
-_NEVER_MULTIPLIED = ("bool", "int32", "int64")
 _MATH = re.compile(r"correlation|gemm|conv|fusion|attention|mha|matmul|matrix|fullyconnected", re.IGNORECASE)
 # The fused attention kernel of RTX 1.7.1 is called _gemm_mha_v2 but has layer type kgen, as pointwise kernels have.
 _MATH_NAME = re.compile(r"^_gemm|mha", re.IGNORECASE)
@@ -43,7 +41,7 @@ def engine_name(node: NodeView) -> str:
 
 
 def _line(entry: PlannedNode, built: Built) -> NodePrecision:
-    kernel = _find(entry.node, built.kernels)
+    kernel = product_kernel(entry.node, built.kernels)
     actual = computes_in(kernel) if kernel is not None else UNKNOWN
     planned = entry.planned
     reason = None if actual == planned else _reason(entry, kernel, built)
@@ -58,17 +56,29 @@ def _line(entry: PlannedNode, built: Built) -> NodePrecision:
     )
 
 
-def _find(node: NodeView, kernels: tuple[Kernel, ...]) -> Kernel | None:
+def product_kernel(node: NodeView, kernels: tuple[Kernel, ...]) -> Kernel | None:
+    """Return the kernel that multiplies for a node; None where no kernel names it."""
     # One node names several kernels: a MatMul with per-axis scales has a gemm kernel and a __myl_Mul kernel for the
     # scales. The kernel that multiplies is the one that counts.
-    named = [kernel for kernel in kernels if any(_is_node(entry, node) for entry in kernel.nodes)]
-    math = [kernel for kernel in named if _is_math(kernel)]
+    named = [kernel for kernel in kernels if names_node(kernel, node)]
+    math = [kernel for kernel in named if is_product(kernel)]
     own = [kernel for kernel in math if engine_name(node) in kernel.name]
     return next(iter([*own, *math, *named]), None)
 
 
-def _is_math(kernel: Kernel) -> bool:
+def is_product(kernel: Kernel) -> bool:
+    """Whether the kind of a kernel, or its name, says that it multiplies matrices or convolves."""
     return bool(_MATH.search(kernel.layer_type) or _MATH_NAME.search(kernel.name))
+
+
+def multiplies(kernel: Kernel) -> bool:
+    """Whether a kernel multiplies matrices or convolves, alone or among the steps of a generated kernel."""
+    return is_product(kernel) or _PRODUCT.search(kernel.name) is not None
+
+
+def names_node(kernel: Kernel, node: NodeView) -> bool:
+    """Whether a kernel came, in whole or in part, from a node."""
+    return any(_is_node(entry, node) for entry in kernel.nodes)
 
 
 def _is_node(entry: str, node: NodeView) -> bool:
@@ -101,15 +111,15 @@ def computes_in(kernel: Kernel) -> str:
 
     A kernel that reads one packed constant, unpacks it itself and multiplies floats is ``…-weight-only``.
     """
-    low = [kind for kind in (*kernel.inputs, *kernel.constants) if _is_quantized(kind)]
-    if not _is_math(kernel):
+    low = [kind for kind in (*kernel.input_types, *kernel.weight_types) if is_quantized(kind)]
+    if not is_product(kernel):
         return _fused_quantized_type(kernel) or _float_type(kernel)
     if low.count("float4e2m1") >= 2:
         # The float8e4m3fn tensors beside two fp4 operands are their block scales.
         low = ["float4e2m1", "float4e2m1"]
     if len(low) >= 2 and not _dequantizes_first(kernel):
         return " x ".join(dict.fromkeys(low))
-    packed = [kind for kind in kernel.constants if _is_quantized(kind)]
+    packed = [kind for kind in kernel.weight_types if is_quantized(kind)]
     if packed and len(low) == 1:
         return packed[0] + WEIGHT_ONLY
     return _float_type(kernel)
@@ -123,14 +133,10 @@ def _fused_quantized_type(kernel: Kernel) -> str | None:
     front of the product (Corr) is the end of the Q, and no Cast and Mul of a DQ stand before.
     """
     steps = _PRODUCT.findall(kernel.name)
-    packed = {kind for kind in kernel.constants if _is_quantized(kind)}
+    packed = {kind for kind in kernel.weight_types if is_quantized(kind)}
     if len(steps) != 1 or len(packed) != 1 or "CastMul" in steps[0] or not steps[0].endswith("Cast"):
         return None
     return packed.pop()
-
-
-def _is_quantized(kind: str) -> bool:
-    return kind not in _FLOATS and kind not in _NEVER_MULTIPLIED
 
 
 def _dequantizes_first(kernel: Kernel) -> bool:
@@ -141,7 +147,7 @@ def _dequantizes_first(kernel: Kernel) -> bool:
 
 
 def _float_type(kernel: Kernel) -> str:
-    kinds = [kind for kind in (*kernel.inputs, *kernel.outputs) if kind in _FLOATS]
+    kinds = [kind for kind in (*kernel.input_types, *kernel.output_types) if kind in FLOATS]
     return kinds[0] if kinds else UNKNOWN
 
 
@@ -191,6 +197,6 @@ def _fault_of_the_kernel(entry: PlannedNode, kernel: Kernel) -> str:
     # Both operands are quantized here; if they had one format, the kernel would run as planned.
     if computes_in(kernel) in entry.formats:
         return f"both operands are brought to {computes_in(kernel)} before an {computes_in(kernel)} kernel"
-    if _is_math(kernel) and any(map(_is_quantized, (*kernel.inputs, *kernel.constants))):
+    if is_product(kernel) and any(map(is_quantized, (*kernel.input_types, *kernel.weight_types))):
         return "the kernel reads quantized data but dequantizes it before it multiplies"
     return "the builder chose a float kernel"

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.engine.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
+from qdqtool.engine.conversions import Conversions
+from qdqtool.engine.engine_map import MappedKernel
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.linting.report import Summary
 from qdqtool.transforms.specialize import Specialized
@@ -30,6 +32,8 @@ class EngineReport:
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
         achieved: How many of these nodes run in that type.
         nodes: Every quantized node.
+        kernels: The kernels in the order in which they run; empty without evidence.
+        conversions: The conversions between floats and codes; None where the evidence cannot prove any.
         gates: Precision gates that were asked for.
         warnings: Messages of the builder that matter to the user.
         findings: Numbers of findings that ``validate`` has for this backend; None when it was skipped.
@@ -53,6 +57,8 @@ class EngineReport:
     planned: dict[str, int]
     achieved: dict[str, int]
     nodes: tuple[NodePrecision, ...]
+    kernels: tuple[MappedKernel, ...]
+    conversions: Conversions | None
     gates: tuple[GateResult, ...]
     warnings: tuple[str, ...]
     findings: Summary | None

@@ -12,9 +12,9 @@ from qdqtool.engine.builder import (
     EngineRequest,
     Evidence,
     InputProfile,
-    Kernel,
     NodePrecision,
 )
+from qdqtool.engine.kernels import Kernel
 from qdqtool.engine.layer_dump import read_dump, read_inspector
 from qdqtool.engine.parser_errors import builder_refusals, parser_refusals
 from qdqtool.engine.planned_types import planned_nodes, quantized_types

@@ -17,8 +17,10 @@ from qdqtool.engine.builder import (
     EngineRequest,
     NodePrecision,
     Refusal,
-    as_json,
 )
+from qdqtool.engine.conversions import find_conversions
+from qdqtool.engine.engine_map import map_kernels
+from qdqtool.engine.kernels import as_json
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
 from qdqtool.engine.refusal import explain
@@ -127,6 +129,8 @@ class _Job:
             planned=planned_counts(nodes),
             achieved=achieved_counts(nodes),
             nodes=nodes,
+            kernels=map_kernels(built.kernels),
+            conversions=find_conversions(ready.model, built),
             gates=gates,
             warnings=built.warnings,
             findings=findings,
@@ -168,6 +172,8 @@ def _write_manifest(model: Model, report: EngineReport, engine: Path) -> None:
         "planned": report.planned,
         "achieved": report.achieved,
         "fallbacks": _fallbacks(report.nodes),
+        "kernels": [asdict(kernel) for kernel in report.kernels],
+        "conversions": asdict(report.conversions) if report.conversions is not None else None,
         "gates": [asdict(gate) for gate in report.gates],
         "warnings": report.warnings,
     }

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qdqtool.engine.builder import Kernel
+from qdqtool.engine.kernels import Kernel, KernelTensor
 from qdqtool.engine.layer_dump import onnx_type, read_dump, read_inspector
 
 DATA = Path(__file__).parent / "data"
@@ -33,19 +33,20 @@ def test_every_line_of_a_real_dump_is_read(name):
 
 def test_an_int8_conv_reads_int8_data_and_an_int8_constant():
     kernel = by_name(read_dump(dump("mixed_axes")), "b.Conv")
-    assert (kernel.layer_type, kernel.inputs, kernel.constants) == ("correlation", ("int8",), ("int8",))
-    assert kernel.outputs == ("float32",)
+    assert (kernel.layer_type, kernel.input_types, kernel.weight_types) == ("correlation", ("int8",), ("int8",))
+    assert kernel.output_types == ("float32",)
     assert kernel.nodes == ("b.Conv", "r_d.DequantizeLinear", "w2_d.DequantizeLinear")
 
 
 def test_a_conv_that_fell_back_reads_floats():
     kernel = by_name(read_dump(dump("mixed_axes")), "a.Conv")
-    assert set(kernel.inputs) == {"float32"}
+    assert set(kernel.input_types) == {"float32"}
 
 
 def test_scales_and_biases_are_no_constants_of_a_kernel():
     kernel = by_name(read_dump(dump("matmul_axis_k")), "__myl_CastMulCast")
-    assert kernel.constants == ("int8",)
+    assert kernel.weight_types == ("int8",)
+    assert len(kernel.constants) > 1
 
 
 def test_nodes_of_a_branch_carry_their_call_path():
@@ -85,6 +86,14 @@ def tensors(listed: Tensors) -> str:
     return f"[ {inner}]" if inner else "[]"
 
 
+def read(listed: Tensors) -> tuple[KernelTensor, ...]:
+    """What the reader makes of them."""
+    return tuple(
+        KernelTensor(f"t{number}", TYPES[kind], tuple(None if dim == -1 else dim for dim in dims))
+        for number, (kind, dims) in enumerate(listed)
+    )
+
+
 words = st.text("abNFc_. []{}|:(),", max_size=12)
 listed = st.lists(
     st.tuples(st.sampled_from(sorted(TYPES)), st.lists(st.sampled_from([-1, 1, 1, 2, 16]), max_size=4)), max_size=3
@@ -107,17 +116,12 @@ def records(draw):
         f"Name: {name}, LayerType: {layer_type}, Inputs: {tensors(inputs)}{given_constants},"
         f" Outputs: {tensors(outputs)}, TacticName: {tactic}, StreamId: 0, Metadata: {metadata}"
     )
-    multiplied = [
-        TYPES[kind]
-        for kind, dims in constants or []
-        if len(dims) >= 2 and (kind not in FLOATS or len([dim for dim in dims if dim != 1]) >= 2)
-    ]
     return text, Kernel(
         name=name,
         layer_type=layer_type,
-        inputs=tuple(TYPES[kind] for kind, _ in inputs),
-        constants=tuple(multiplied),
-        outputs=tuple(TYPES[kind] for kind, _ in outputs),
+        inputs=read(inputs),
+        constants=read(constants or []),
+        outputs=read(outputs),
         tactic=tactic,
         nodes=tuple(nodes),
     )
@@ -142,7 +146,7 @@ def test_a_line_without_one_of_its_fields_is_left_out(missing):
 def test_fields_between_dimensions_and_type(between, found):
     tensor = f"{{ Name: x, Dimensions: [8,64], {between}Datatype: Int8, Format: f }}"
     line = f"Name: a, LayerType: gemm, Inputs: [ {tensor}], Outputs: [], TacticName: t, StreamId: 0, Metadata: "
-    assert read_dump(line)[0].inputs == ("int8",) * found
+    assert read_dump(line)[0].input_types == ("int8",) * found
 
 
 @pytest.mark.parametrize("text", ["", "Layers:", "Layers:\nName: x, LayerType: gemm", "\0" * 99, "Name: " * 50])
@@ -153,7 +157,7 @@ def test_what_is_no_dump_has_no_kernels(text):
 def test_names_that_look_like_fields_do_not_break_the_other_lines():
     evil = "x, Inputs: [ { Name: y, Dimensions: [1,2], Datatype: Int8, Format: z }], Metadata: [ONNX Layer: b.Conv]"
     text = dump("mixed_axes").replace("Name: x, Dimensions", f"Name: {evil}, Dimensions")
-    assert by_name(read_dump(text), "b.Conv").inputs == ("int8",)
+    assert by_name(read_dump(text), "b.Conv").input_types == ("int8",)
 
 
 def test_reading_takes_time_in_proportion_to_the_text():
@@ -198,13 +202,21 @@ INSPECTOR_11 = {
 
 def test_inspector_json_of_version_10():
     (kernel,) = read_inspector(json.dumps(INSPECTOR_10))
-    assert (kernel.inputs, kernel.constants, kernel.outputs) == (("int8",), ("int8",), ("float32",))
+    assert (kernel.input_types, kernel.weight_types, kernel.output_types) == (("int8",), ("int8",), ("float32",))
     assert kernel.nodes == ("conv1", "relu1")
 
 
 def test_inspector_json_of_version_11():
     (kernel,) = read_inspector(json.dumps(INSPECTOR_11))
-    assert (kernel.inputs, kernel.constants, kernel.outputs) == (("float8e4m3fn",), ("float8e4m3fn",), ("float16",))
+    assert (kernel.input_types, kernel.weight_types, kernel.output_types) == (
+        ("float8e4m3fn",),
+        ("float8e4m3fn",),
+        ("float16",),
+    )
+
+
+def unsized(*kinds: str) -> tuple[KernelTensor, ...]:
+    return tuple(KernelTensor("", kind, None) for kind in kinds)
 
 
 WEIGHTS = {"Dimensions": [64, 32], "Datatype": "FP8"}
@@ -219,23 +231,30 @@ WEIGHTS = {"Dimensions": [64, 32], "Datatype": "FP8"}
             {"Name": "n", "LayerType": "gemm", "TacticName": "t", "Metadata": "[ONNX Layer: a]\x1fno[ONNX Layer: b]"},
             Kernel(name="n", layer_type="gemm", tactic="t", nodes=("a",)),
         ),
-        ({"Constants": [{"Dimensions": [64], "Datatype": "FP8"}, {}]}, Kernel(name="", layer_type="")),
+        (
+            {"Constants": [{"Dimensions": [64, -1], "Datatype": "FP8"}, {}]},
+            Kernel(name="", layer_type="", constants=(KernelTensor("", "float8e4m3fn", (64, None)),)),
+        ),
         (
             {"Constants": [WEIGHTS], "Weights": {"Type": "Half", "Count": 4}},
-            Kernel(name="", layer_type="", constants=("float8e4m3fn", "float16")),
+            Kernel(
+                name="",
+                layer_type="",
+                constants=(KernelTensor("", "float8e4m3fn", (64, 32)), KernelTensor("", "float16", None)),
+            ),
         ),
         ({"Weights": {"Count": 4}}, Kernel(name="", layer_type="")),
         (
             {"Inputs": [{"DataType": "BF16"}, "odd", {}], "Outputs": [{"Format/Datatype": "Channel major BOOL"}]},
-            Kernel(name="", layer_type="", inputs=("bfloat16", "unknown"), outputs=("bool",)),
+            Kernel(name="", layer_type="", inputs=unsized("bfloat16", "unknown"), outputs=unsized("bool")),
         ),
         (
             {"Inputs": [{"Format/Datatype": "FP32x"}, {"Format/Datatype": "wide int4, FP16"}]},
-            Kernel(name="", layer_type="", inputs=("unknown", "int4")),
+            Kernel(name="", layer_type="", inputs=unsized("unknown", "int4")),
         ),
         (
             {"Inputs": [{"Datatype": "Int8", "DataType": "Half", "Format/Datatype": "FP32"}]},
-            Kernel(name="", layer_type="", inputs=("int8",)),
+            Kernel(name="", layer_type="", inputs=unsized("int8")),
         ),
     ],
 )

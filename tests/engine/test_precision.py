@@ -16,9 +16,10 @@ from support.engine_models import (
     mixed_axes,
     save,
 )
+from support.kernels import typed_kernel
 
 from qdqtool.engine.backends.tensorrt_rtx import BUILDER
-from qdqtool.engine.builder import Built, EngineRequest, Kernel
+from qdqtool.engine.builder import Built, EngineRequest
 from qdqtool.engine.layer_dump import read_dump
 from qdqtool.engine.planned_types import planned_nodes
 from qdqtool.engine.precision import compare, computes_in, engine_name
@@ -194,7 +195,7 @@ def test_a_fallback_is_explained_by_what_is_wrong_in_the_model(case):
     make, reason = FAULTS[case]
     model = make()
     name = model.graph.node[-1].name
-    found = of_kernels(model, Kernel(name=f"{name}_myl0", layer_type="gemm", nodes=(name,), **FLOAT_KERNEL))
+    found = of_kernels(model, typed_kernel(name=f"{name}_myl0", layer_type="gemm", nodes=(name,), **FLOAT_KERNEL))
     assert (found.actual, found.reason) == ("float32", reason)
 
 
@@ -208,26 +209,28 @@ def test_nothing_is_said_where_no_kernel_or_no_evidence_is_there(case):
 
 
 def test_a_node_that_runs_as_planned_needs_no_reason():
-    found = of_kernels(conv(), Kernel(name="y.Conv_myl0", layer_type="correlation", nodes=("y.Conv",), **INT8_KERNEL))
+    found = of_kernels(
+        conv(), typed_kernel(name="y.Conv_myl0", layer_type="correlation", nodes=("y.Conv",), **INT8_KERNEL)
+    )
     assert (found.name, found.op_type, found.graph) == ("y.Conv", "Conv", "")
     assert (found.planned, found.actual, found.kernel, found.reason) == ("int8", "int8", "y.Conv_myl0", None)
 
 
 def test_two_formats_may_be_brought_to_one():
     model = matmul(kind=INT4, axis=0, block=64)
-    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
+    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
     assert (found.planned, found.actual) == ("int8 x int4", "int8")
     assert found.reason == "both operands are brought to int8 before an int8 kernel"
     as_planned = {"inputs": ("int8",), "constants": ("int4",)}
-    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **as_planned))
+    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **as_planned))
     assert (found.actual, found.reason) == ("int8 x int4", None)
-    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **FLOAT_KERNEL))
+    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **FLOAT_KERNEL))
     assert (found.actual, found.reason) == ("float32", "the builder chose a float kernel")
 
 
 def test_a_type_that_nobody_planned_is_not_explained_by_two_formats():
     kinds = {"inputs": ("float8e4m3fn",), "constants": ("float8e4m3fn",)}
-    found = of_kernels(conv(), Kernel(name="k", layer_type="gemm", nodes=("y.Conv",), **kinds))
+    found = of_kernels(conv(), typed_kernel(name="k", layer_type="gemm", nodes=("y.Conv",), **kinds))
     assert found.reason == "the kernel reads quantized data but dequantizes it before it multiplies"
 
 
@@ -241,7 +244,7 @@ def test_a_type_that_nobody_planned_is_not_explained_by_two_formats():
     ],
 )
 def test_a_kernel_that_dequantizes_itself_is_told_from_a_float_one(layer_type, inputs, constants, reads):
-    kernel = Kernel(name="k", layer_type=layer_type, nodes=("y.Conv",), inputs=inputs, constants=constants)
+    kernel = typed_kernel(name="k", layer_type=layer_type, nodes=("y.Conv",), inputs=inputs, constants=constants)
     reason = of_kernels(conv(), kernel).reason
     assert reason == (
         "the kernel reads quantized data but dequantizes it before it multiplies"
@@ -278,7 +281,7 @@ ROW = ("float32", "float16", "bfloat16", "bool", "int32", "int64")
 )
 def test_the_type_that_a_kernel_multiplies(inputs, constants, outputs, computed):
     types = {"inputs": inputs, "constants": constants, "outputs": outputs}
-    assert computes_in(Kernel(name="k", layer_type="gemm", **types)) == computed
+    assert computes_in(typed_kernel(name="k", layer_type="gemm", **types)) == computed
 
 
 @pytest.mark.parametrize(
@@ -295,7 +298,7 @@ def test_the_type_that_a_kernel_multiplies(inputs, constants, outputs, computed)
     ],
 )
 def test_kernels_that_multiply_by_their_kind_or_name(name, layer_type, multiplies):
-    kernel = Kernel(name=name, layer_type=layer_type, **INT8_KERNEL)
+    kernel = typed_kernel(name=name, layer_type=layer_type, **INT8_KERNEL)
     assert computes_in(kernel) == ("int8" if multiplies else "float32")
 
 
@@ -312,7 +315,7 @@ def test_kernels_that_multiply_by_their_kind_or_name(name, layer_type, multiplie
     ],
 )
 def test_a_fused_kernel_that_dequantizes_before_its_product_computes_in_float(name, layer_type, computed):
-    assert computes_in(Kernel(name=name, layer_type=layer_type, **INT8_KERNEL)) == computed
+    assert computes_in(typed_kernel(name=name, layer_type=layer_type, **INT8_KERNEL)) == computed
 
 
 @pytest.mark.parametrize(
@@ -335,20 +338,20 @@ def test_a_fused_kernel_that_dequantizes_before_its_product_computes_in_float(na
 )
 def test_a_generated_kernel_that_quantizes_its_activation_computes_in_the_type_of_its_weight(name, constants, computed):
     types = {"inputs": ("float32",), "constants": constants, "outputs": ("float32",)}
-    assert computes_in(Kernel(name=name, layer_type="kgen", **types)) == computed
+    assert computes_in(typed_kernel(name=name, layer_type="kgen", **types)) == computed
 
 
 def test_a_fused_kernel_with_one_packed_constant_is_weight_only_though_it_dequantizes():
     types = {"inputs": ("float32",), "constants": ("int8",), "outputs": ("float32",)}
-    kernel = Kernel(name="__myl_CastMulCastFc_0", layer_type="runtime_fusion", **types)
+    kernel = typed_kernel(name="__myl_CastMulCastFc_0", layer_type="runtime_fusion", **types)
     assert computes_in(kernel) == "int8-weight-only"
 
 
 def test_of_several_kernels_that_name_a_node_its_own_product_counts():
-    scale = Kernel(name="__myl_Mul_y.Conv", layer_type="kgen", nodes=("y.Conv",), **FLOAT_KERNEL)
-    other = Kernel(name="z.Conv_myl0", layer_type="correlation", nodes=("z.Conv", "y.Conv"), **FLOAT_KERNEL)
-    own = Kernel(name="y.Conv_myl0", layer_type="correlation", nodes=("r.Relu", "y.Conv"), **INT8_KERNEL)
-    foreign = Kernel(name="y.Conv_else", layer_type="correlation", nodes=("y.Conv2",), **FLOAT_KERNEL)
+    scale = typed_kernel(name="__myl_Mul_y.Conv", layer_type="kgen", nodes=("y.Conv",), **FLOAT_KERNEL)
+    other = typed_kernel(name="z.Conv_myl0", layer_type="correlation", nodes=("z.Conv", "y.Conv"), **FLOAT_KERNEL)
+    own = typed_kernel(name="y.Conv_myl0", layer_type="correlation", nodes=("r.Relu", "y.Conv"), **INT8_KERNEL)
+    foreign = typed_kernel(name="y.Conv_else", layer_type="correlation", nodes=("y.Conv2",), **FLOAT_KERNEL)
     assert of_kernels(conv(), foreign, scale, other, own).kernel == "y.Conv_myl0"
     assert of_kernels(conv(), foreign, scale, other).kernel == "z.Conv_myl0"
     assert of_kernels(conv(), foreign, scale).kernel == "__myl_Mul_y.Conv"
@@ -369,7 +372,7 @@ def test_of_several_kernels_that_name_a_node_its_own_product_counts():
     ],
 )
 def test_a_node_of_a_local_function_is_named_with_its_call(entry, found):
-    kernel = Kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL)
+    kernel = typed_kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL)
     assert of_kernels(in_a_function(), kernel).actual == ("int8" if found else "unknown")
 
 
@@ -388,9 +391,9 @@ def around(model, op_type, name, *bodies, outputs=("out",)):
 def test_a_node_of_a_branch_is_named_with_its_branch(name, spelled):
     model = around(matmul(), "If", name, "then_branch", "else_branch")
     entry = f"y.MatMul | in side (then_branch) | {spelled} (If)"
-    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL))
+    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL))
     assert found.actual == "int8"
-    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
+    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
     assert found.actual == "unknown"
 
 
@@ -400,13 +403,13 @@ def test_a_branch_in_a_branch_is_named_from_the_inside_out():
     inner.graph.output[0].name = inner.graph.node[0].output[0] = "mid"
     outer = around(inner, "If", "b", "else_branch", "then_branch")
     entry = "y.MatMul | in side (then_branch) | a (If) | in side (else_branch) | b (If)"
-    found = of_kernels(outer, Kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL))
+    found = of_kernels(outer, typed_kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL))
     assert found.actual == "int8"
 
 
 def test_a_node_of_a_loop_has_its_own_name_alone():
     model = around(matmul(), "Loop", "loop", "body")
-    found = of_kernels(model, Kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
+    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
     assert found.actual == "int8"
 
 

@@ -1,0 +1,122 @@
+"""The kernels of an engine and the tensors that they read and write, as a layer dump describes them."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+FLOATS = frozenset({"float32", "float16", "bfloat16"})
+_NEVER_CODES = FLOATS | {"bool", "int32", "int64"}
+_BITS = {
+    "float32": 32,
+    "float16": 16,
+    "bfloat16": 16,
+    "float8e4m3fn": 8,
+    "float8e8m0": 8,
+    "float4e2m1": 4,
+    "int4": 4,
+    "int8": 8,
+    "uint8": 8,
+    "bool": 8,
+    "int32": 32,
+    "int64": 64,
+}
+# TensorRT for RTX 1.7.1 ends the tactic of a generated kernel with a hash. For any other it prints __myelin_CASK_STUB:
+# the kernel is chosen on the GPU at first use.
+_GENERATED = re.compile(r"_0x[0-9a-f]{32}$")
+
+
+def is_quantized(kind: str) -> bool:
+    """Whether a type holds codes. A fused attention kernel also reads a bool mask, and fused kernels read indices."""
+    return kind not in _NEVER_CODES
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTensor:
+    """One tensor that a kernel reads or writes.
+
+    Attributes:
+        name: The builder's name for it; graph inputs and outputs keep the name that they have in the model.
+        type: Its type, named as ONNX names it.
+        shape: Its extents; None for an extent that is dynamic. None where the builder does not say it.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int | None, ...] | None
+
+    @property
+    def bytes(self) -> int | None:
+        """Elements times the size of the type, without padding; None where an extent or the type is not known."""
+        bits = _BITS.get(self.type)
+        if bits is None or self.shape is None:
+            return None
+        extents = [extent for extent in self.shape if extent is not None]
+        return (math.prod(extents) * bits + 7) // 8 if len(extents) == len(self.shape) else None
+
+    @property
+    def is_operand(self) -> bool:
+        """Whether a constant like this is multiplied as a weight.
+
+        A float constant with fewer than two extents above 1 is a scale, a bias, or the alpha and beta of a gemm:
+        measured [1], [1,16,1,1] and [1,32].
+        """
+        if self.shape is None:
+            return True
+        return len(self.shape) >= 2 and (self.type not in FLOATS or sum(dim != 1 for dim in self.shape) >= 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One kernel of an engine, as the layer dump describes it.
+
+    Attributes:
+        name: The builder's name for it.
+        layer_type: The builder's class of kernels: ``correlation``, ``gemm``, ``runtime_fusion``, ``kgen``, ….
+        inputs: The tensors that it reads.
+        constants: The constants that it reads: weights, scales, biases and factors.
+        outputs: The tensors that it writes.
+        tactic: The builder's name for the implementation, if it gives one.
+        nodes: The ONNX nodes that it came from, each with its call path, as the parser spells them.
+    """
+
+    name: str
+    layer_type: str
+    inputs: tuple[KernelTensor, ...] = ()
+    constants: tuple[KernelTensor, ...] = ()
+    outputs: tuple[KernelTensor, ...] = ()
+    tactic: str = ""
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def input_types(self) -> tuple[str, ...]:
+        """Types of the tensors that it reads."""
+        return tuple(tensor.type for tensor in self.inputs)
+
+    @property
+    def weight_types(self) -> tuple[str, ...]:
+        """Types of the constants that it multiplies; scales, biases and factors are left out."""
+        return tuple(tensor.type for tensor in self.constants if tensor.is_operand)
+
+    @property
+    def output_types(self) -> tuple[str, ...]:
+        """Types of the tensors that it writes."""
+        return tuple(tensor.type for tensor in self.outputs)
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the builder made it for this model. Any other is a stub: the GPU chooses it at first use."""
+        return _GENERATED.search(self.tactic) is not None
+
+
+def as_json(kernel: Kernel) -> dict[str, Any]:
+    """A kernel with the key names of the builder's own layer information."""
+    return {
+        "Name": kernel.name,
+        "LayerType": kernel.layer_type,
+        "Inputs": [{"Datatype": kind} for kind in kernel.input_types],
+        "Constants": [{"Datatype": kind} for kind in kernel.weight_types],
+        "Outputs": [{"Datatype": kind} for kind in kernel.output_types],
+        "TacticName": kernel.tactic,
+        "Metadata": list(kernel.nodes),
+    }

@@ -1,0 +1,20 @@
+"""The inspect job for engines: the kernels of an engine, from the manifest beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from qdqtool.engine.engine_map import EngineMap
+from qdqtool.engine.stored_map import read_map
+
+
+def inspect_engine(engine: str | Path) -> EngineMap:
+    """Return the kernels of an engine and its conversions between floats and codes.
+
+    Args:
+        engine: An engine that ``build`` wrote, with its manifest beside it; or the manifest alone.
+
+    Raises:
+        ModelError: The manifest cannot be read, has no map, or is of another engine than the one beside it.
+    """
+    return read_map(Path(engine))

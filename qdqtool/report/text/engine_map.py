@@ -1,0 +1,112 @@
+"""The map of an engine for a terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
+from qdqtool.engine.engine_map import EngineMap, MappedKernel
+from qdqtool.engine.kernels import KernelTensor
+from qdqtool.report.table import FittedTable
+from qdqtool.report.terminal import escape, human_bytes, make_table
+from qdqtool.report.text._rest import limit, lists_all, print_rest
+from qdqtool.wording import plural
+
+SHOWN = 40
+SHOWN_NODES = 2
+"""Nodes of one kernel that are named."""
+
+_KINDS = {
+    "quantize": "quantizes",
+    "dequantize": "dequantizes",
+    "quantize-dequantize": "quantizes and dequantizes between floats",
+    "float-operands": "multiplies floats",
+}
+
+
+def render(report: EngineMap, console: Console) -> None:
+    """Print what the engine is, its kernels in order, the proven conversions, and those that the GPU decides."""
+    _head(report, console)
+    console.print()
+    if not report.kernels:
+        console.print("the builder gave no layer information: nothing is known of the kernels")
+        return
+    console.print(_table(report.kernels[: limit(console, SHOWN)], console))
+    print_rest(len(report.kernels), SHOWN, console)
+    console.print()
+    if report.conversions is None:
+        console.print("conversions between floats and codes are read from an ahead-of-time layer dump only")
+        return
+    _conversions(report.conversions, console)
+
+
+def _head(report: EngineMap, console: Console) -> None:
+    targets = f"compute capability {', '.join(report.targets)}" if report.targets else "for the GPU that built it"
+    console.print(Text(escape(report.engine), "bold"))
+    console.print(f"  {human_bytes(report.bytes)}, built from {escape(report.model)}")
+    console.print(f"  {escape(report.backend)} {escape(report.version)}; {escape(targets)}")
+    for kind, planned in report.planned.items():
+        noun = "node runs" if planned == 1 else "nodes run"
+        achieved = report.achieved.get(kind, 0)
+        console.print(f"  {achieved} of {planned} planned {escape(kind)} {noun} in {escape(kind)} kernels")
+    console.print(f"  {plural(len(report.kernels), 'kernel')}, types from: {report.evidence}")
+
+
+def _table(kernels: Sequence[MappedKernel], console: Console) -> FittedTable:
+    table = make_table("kernel", "ONNX nodes", "reads", "constants", "writes", "bytes by type", optional=("constants",))
+    for kernel in kernels:
+        table.add_row(
+            escape(kernel.name),
+            _nodes(kernel.nodes, console),
+            _types(kernel.inputs),
+            _types(kernel.constants),
+            _types(kernel.outputs),
+            _bytes(kernel.bytes),
+        )
+    return table
+
+
+def _nodes(nodes: Sequence[str], console: Console) -> str:
+    shown = nodes if lists_all(console) else nodes[:SHOWN_NODES]
+    rest = [f"… ({len(nodes)} in all)"] if len(shown) < len(nodes) else []
+    return ", ".join([*map(escape, shown), *rest])
+
+
+def _types(tensors: Sequence[KernelTensor]) -> str:
+    return ", ".join(dict.fromkeys(escape(tensor.type) for tensor in tensors))
+
+
+def _bytes(sizes: dict[str, int] | None) -> str:
+    if sizes is None:
+        return "not known"
+    return ", ".join(f"{escape(kind)} {human_bytes(size)}" for kind, size in sizes.items())
+
+
+def _conversions(found: Conversions, console: Console) -> None:
+    console.print(Text(f"{plural(len(found.proven), 'conversion')} proven", "bold"))
+    _print_some([_proven(entry) for entry in found.proven], console)
+    if found.unknown:
+        text = f"{plural(len(found.unknown), 'float tensor')} unknown"
+        console.print(Text.assemble((text, "bold"), ", not counted: at first use, the GPU decides whether they exist"))
+        _print_some(list(_unknown(found.unknown)), console)
+
+
+def _print_some(lines: Sequence[Text], console: Console) -> None:
+    for line in lines[: limit(console, SHOWN)]:
+        console.print(line)
+    print_rest(len(lines), SHOWN, console)
+
+
+def _proven(entry: Conversion) -> Text:
+    types = f"{', '.join(map(escape, entry.from_types))} -> {', '.join(map(escape, entry.to_types))}"
+    node = f" for {escape(entry.node)}" if entry.node is not None else ""
+    causes = ", ".join(map(escape, entry.qdq))
+    return Text.assemble("  ", (escape(entry.kernel), "bold"), f" {_KINDS[entry.kind]}{node}: {types}, from {causes}")
+
+
+def _unknown(entries: Sequence[UnknownConversion]) -> Iterator[Text]:
+    for entry in entries:
+        size = f", {human_bytes(entry.bytes)}" if entry.bytes is not None else ""
+        writer = escape(entry.written_by) if entry.written_by is not None else "an unknown kernel"
+        yield Text(f"  {writer} -> {escape(entry.read_by)}: {escape(entry.type)}{size}")

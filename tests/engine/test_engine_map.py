@@ -1,0 +1,45 @@
+"""The map of kernels, against the text of dumps that RTX 1.7.1 printed for sample models quantized to int8."""
+
+import re
+from pathlib import Path
+
+import pytest
+from support.kernels import tensors
+
+from qdqtool.engine.engine_map import map_kernels
+from qdqtool.engine.kernels import Kernel, KernelTensor
+from qdqtool.engine.layer_dump import read_dump
+
+DATA = Path(__file__).parent / "data"
+SIZES = {"Float": ("float32", 4), "Int8": ("int8", 1)}
+TENSOR = re.compile(r"\{ Name: ([^,]*), Dimensions: \[([\d,]*)\].*?Datatype: (\w+),")
+
+
+@pytest.mark.parametrize("name", ["digits_cnn", "digits_depthwise", "digits_transformer"])
+def test_a_map_has_every_tensor_of_the_dump_in_its_order(name):
+    text = (DATA / f"{name}.txt").read_text(encoding="utf-8")
+    lines = text.partition("\n\nI/O Tensors:")[0].splitlines()[1:]
+    kernels = map_kernels(read_dump(text))
+    assert len(kernels) == len(lines)
+    for kernel, line in zip(kernels, lines, strict=True):
+        assert line.startswith(f"Name: {kernel.name}, LayerType: {kernel.layer_type}, ")
+        assert kernel.generated is ("__myelin_CASK_STUB" not in line)
+        assert list(kernel.nodes) == re.findall(r"\[ONNX Layer: ([^\]]*)\]", line)
+        expected = TENSOR.findall(line)
+        found = [*kernel.inputs, *kernel.constants, *kernel.outputs]
+        assert [(tensor.name, ",".join(map(str, tensor.shape))) for tensor in found] == [each[:2] for each in expected]
+        sizes: dict[str, int] = {}
+        for _, dims, kind in expected:
+            count = 1
+            for dim in dims.split(","):
+                count *= int(dim)
+            sizes[SIZES[kind][0]] = sizes.get(SIZES[kind][0], 0) + count * SIZES[kind][1]
+        assert kernel.bytes == sizes
+
+
+def test_bytes_are_unknown_where_one_extent_is():
+    known, open_shape = tensors("int8"), (KernelTensor("o", "float32", (None, 4)),)
+    (kernel,) = map_kernels([Kernel(name="k", layer_type="gemm", inputs=known, outputs=open_shape)])
+    assert kernel.bytes is None
+    (kernel,) = map_kernels([Kernel(name="k", layer_type="gemm", inputs=known)])
+    assert kernel.bytes == {"int8": 256}

@@ -1,0 +1,72 @@
+"""The kernels of engines of the sample models: what build keeps, and what inspect reads."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from support.paths import ROOT
+
+import qdqtool
+from qdqtool.cli import command
+from qdqtool.report import json as json_report
+
+DATA = ROOT / "tests" / "engine" / "data"
+SAMPLES = ("digits_cnn", "digits_depthwise", "digits_transformer")
+pytestmark = pytest.mark.builder
+
+
+@pytest.fixture(scope="module", params=SAMPLES)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """A sample quantized to int8 and built: its name, the engine, the layer file and the report."""
+    pytest.importorskip("tensorrt_rtx")
+    folder, sample = tmp_path_factory.mktemp(request.param), ROOT / "sample_models" / request.param
+    model, engine, layers = folder / "int8.onnx", folder / "e.engine", folder / "layers.json"
+    qdqtool.quantize_model(sample / "model.onnx", sample / "calibration.npz", model)
+    report = qdqtool.build_engine(
+        model, engine, backend="tensorrt-rtx", options=qdqtool.BuildOptions(layer_info=layers, timeout=120)
+    )
+    return request.param, engine, layers, report
+
+
+def test_the_builder_prints_what_it_printed_before(built):
+    """Where this fails with a new release: look at the difference, then store the new dump in tests/engine/data."""
+    name, _, layers, _ = built
+    assert json.loads(layers.read_text())["Dump"] == (DATA / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_build_and_inspect_say_the_same(built):
+    _, engine, _, report = built
+    found = qdqtool.inspect_engine(engine)
+    assert (found.kernels, found.conversions) == (report.kernels, report.conversions)
+    assert (found.bytes, found.version) == (report.bytes, report.version)
+    encoded = json.loads(json_report.render(report))
+    assert {"proven", "unknown"} == set(encoded["conversions"])
+    assert {"name", "nodes", "inputs", "constants", "outputs", "bytes"} <= set(encoded["kernels"][0])
+
+
+def test_the_engine_input_is_quantized_where_its_pair_is_the_first_node(built):
+    name, engine, _, _ = built
+    conversions = qdqtool.inspect_engine(engine).conversions
+    proven = [(entry.kind, entry.qdq) for entry in conversions.proven]
+    assert proven == ([] if name == "digits_transformer" else [("quantize", ("image_QuantizeLinear",))])
+
+
+def test_every_unknown_tensor_leaves_a_stub(built):
+    _, engine, _, _ = built
+    found = qdqtool.inspect_engine(engine)
+    by_name = {kernel.name: kernel for kernel in found.kernels}
+    assert found.conversions.unknown
+    for entry in found.conversions.unknown:
+        writer, reader = by_name[entry.written_by], by_name[entry.read_by]
+        assert not writer.generated
+        assert reader.generated
+        assert entry.tensor in {tensor.name for tensor in writer.outputs} & {tensor.name for tensor in reader.inputs}
+
+
+def test_the_command_takes_the_engine_or_its_manifest(built):
+    _, engine, _, _ = built
+    for path in (engine, Path(f"{engine}.manifest.json")):
+        result = CliRunner().invoke(command, ["inspect", str(path)])
+        assert result.exit_code == 0, result.output
+        assert "kernels, types from: aot-dump" in result.output
