@@ -84,6 +84,8 @@ ERRORS = 2.0
 
 EXPLAINED: Mapping[str, str] = {
     "experts_einsum": "it leaves the Einsum in float, which ours quantizes",
+    "dla34": "a few samples have most of the noise, and our ranges clip their outliers; the median of 96 other samples "
+    "keeps 18.7 dB, and ONNX Runtime's 15.9",
 }
 """Why ONNX Runtime is ahead, by network."""
 
