@@ -1,6 +1,6 @@
 """The map of an engine for a terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -10,12 +10,10 @@ from qdqtool.engine.engine_map import EngineMap, MappedKernel
 from qdqtool.engine.kernels import KernelTensor
 from qdqtool.report.table import FittedTable
 from qdqtool.report.terminal import escape, human_bytes, make_table
-from qdqtool.report.text._rest import limit, lists_all, print_rest
 from qdqtool.wording import plural
 
-SHOWN = 40
 SHOWN_NODES = 2
-"""Nodes of one kernel that are named."""
+"""Nodes of one kernel that are named; JSON has them all."""
 
 _KINDS = {
     "quantize": "quantizes",
@@ -32,8 +30,7 @@ def render(report: EngineMap, console: Console) -> None:
     if not report.kernels:
         console.print("the builder gave no layer information: nothing is known of the kernels")
         return
-    console.print(_table(report.kernels[: limit(console, SHOWN)], console))
-    print_rest(len(report.kernels), SHOWN, console)
+    console.print(_table(report.kernels))
     console.print()
     if report.conversions is None:
         console.print("conversions between floats and codes are read from an ahead-of-time layer dump only")
@@ -53,12 +50,12 @@ def _head(report: EngineMap, console: Console) -> None:
     console.print(f"  {plural(len(report.kernels), 'kernel')}, types from: {report.evidence}")
 
 
-def _table(kernels: Sequence[MappedKernel], console: Console) -> FittedTable:
+def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
     table = make_table("kernel", "ONNX nodes", "reads", "constants", "writes", "bytes by type", optional=("constants",))
     for kernel in kernels:
         table.add_row(
             escape(kernel.name),
-            _nodes(kernel.nodes, console),
+            _nodes(kernel.nodes),
             _types(kernel.inputs),
             _types(kernel.constants),
             _types(kernel.outputs),
@@ -67,10 +64,9 @@ def _table(kernels: Sequence[MappedKernel], console: Console) -> FittedTable:
     return table
 
 
-def _nodes(nodes: Sequence[str], console: Console) -> str:
-    shown = nodes if lists_all(console) else nodes[:SHOWN_NODES]
-    rest = [f"… ({len(nodes)} in all)"] if len(shown) < len(nodes) else []
-    return ", ".join([*map(escape, shown), *rest])
+def _nodes(nodes: Sequence[str]) -> str:
+    rest = [f"… ({len(nodes)} in all)"] if len(nodes) > SHOWN_NODES else []
+    return ", ".join([*map(escape, nodes[:SHOWN_NODES]), *rest])
 
 
 def _types(tensors: Sequence[KernelTensor]) -> str:
@@ -85,17 +81,13 @@ def _bytes(sizes: dict[str, int] | None) -> str:
 
 def _conversions(found: Conversions, console: Console) -> None:
     console.print(Text(f"{plural(len(found.proven), 'conversion')} proven", "bold"))
-    _print_some([_proven(entry) for entry in found.proven], console)
+    for entry in found.proven:
+        console.print(_proven(entry))
     if found.unknown:
         text = f"{plural(len(found.unknown), 'float tensor')} unknown"
         console.print(Text.assemble((text, "bold"), ", not counted: at first use, the GPU decides whether they exist"))
-        _print_some(list(_unknown(found.unknown)), console)
-
-
-def _print_some(lines: Sequence[Text], console: Console) -> None:
-    for line in lines[: limit(console, SHOWN)]:
-        console.print(line)
-    print_rest(len(lines), SHOWN, console)
+        for each in found.unknown:
+            console.print(_unknown(each))
 
 
 def _proven(entry: Conversion) -> Text:
@@ -105,8 +97,7 @@ def _proven(entry: Conversion) -> Text:
     return Text.assemble("  ", (escape(entry.kernel), "bold"), f" {_KINDS[entry.kind]}{node}: {types}, from {causes}")
 
 
-def _unknown(entries: Sequence[UnknownConversion]) -> Iterator[Text]:
-    for entry in entries:
-        size = f", {human_bytes(entry.bytes)}" if entry.bytes is not None else ""
-        writer = escape(entry.written_by) if entry.written_by is not None else "an unknown kernel"
-        yield Text(f"  {writer} -> {escape(entry.read_by)}: {escape(entry.type)}{size}")
+def _unknown(entry: UnknownConversion) -> Text:
+    size = f", {human_bytes(entry.bytes)}" if entry.bytes is not None else ""
+    writer = escape(entry.written_by) if entry.written_by is not None else "an unknown kernel"
+    return Text(f"  {writer} -> {escape(entry.read_by)}: {escape(entry.type)}{size}")
