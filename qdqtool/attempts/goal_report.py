@@ -55,6 +55,7 @@ class MetricGoal:
 
     Attributes:
         name: The metric, or the name of a function of the user.
+        output: The output that it reads; None for a function of the user, which gets all of them.
         loss_unit: Unit of the losses; may be empty.
         max_loss: The limit.
         loss_without: Loss with every layer quantized, on the samples that measure.
@@ -66,6 +67,7 @@ class MetricGoal:
     """
 
     name: str
+    output: str | None
     loss_unit: str
     max_loss: float
     loss_without: float

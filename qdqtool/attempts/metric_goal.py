@@ -124,6 +124,7 @@ def _told(goal: AccuracyGoal, found: Trial, trials: Trials, choosing: Choosing) 
     assert without is not None
     return MetricGoal(
         name=measure.name,
+        output=measure.output,
         loss_unit=measure.loss_unit,
         max_loss=goal.max_metric_loss,
         loss_without=without,

@@ -65,8 +65,8 @@ def metric_missed(goal: AccuracyGoal, best: Best, layers: LayerRuns, runs: Metri
     hint = "more calibration data, or another quantize mode"
     kept = _kept(goal, best)
     return GateError(
-        f"no quantized model was found that keeps a loss of {measure.name} of at most {limit:g}{unit}{both}: the best "
-        f"one loses {best.loss:.3g}{unit}{noise}, with {best.levels}. "
+        f"no quantized model was found that keeps a loss of {measure.name} of at most {limit:g}{unit}{both}: with "
+        f"{best.levels} it loses {best.loss:.3g}{unit}{noise}. "
         f"The {kind} limit it: a loss of {weights:.3g}{unit} with weights alone quantized, "
         f"{activations:.3g}{unit} with activations alone",
         hint=hint if kept is None else f"`{kept}`; or {hint}",

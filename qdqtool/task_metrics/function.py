@@ -99,7 +99,8 @@ class FunctionTally:
             raise self._refusal(_told(found))
         if not math.isfinite(found):
             raise self._refusal(f"{float(found):g}")
-        return float(found)
+        # A negative zero, as that of a negated mean, is shown as 0.
+        return float(found) + 0.0
 
     def _refusal(self, found: str) -> UsageError:
         function = self.measure.function

@@ -61,6 +61,10 @@ def test_every_real_number_is_a_value(value: object) -> None:
     assert (score.value, score.chance) == (float(value), None)
 
 
+def test_a_negative_zero_is_shown_as_zero() -> None:
+    assert str(returning(-0.0).score().value) == "0.0"
+
+
 @pytest.mark.parametrize(
     ("value", "told"),
     [

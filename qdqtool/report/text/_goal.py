@@ -38,9 +38,10 @@ def print_goal(goal: GoalReport, console: Console) -> None:
 
 
 def _print_metric(metric: MetricGoal, console: Console) -> None:
+    what = "samples" if metric.output is None else "predictions"
     console.print(
         f"  {escape(metric.name)} loses {_loss(metric.choosing_loss, metric)} on the {metric.choosing_predictions} "
-        f"predictions that chose them, {_loss(metric.loss, metric)} on the {metric.predictions} that measure; "
+        f"{what} that chose them, {_loss(metric.loss, metric)} on the {metric.predictions} that measure; "
         f"{plural(metric.models, 'model')} measured"
     )
 

@@ -61,6 +61,7 @@ OURS = {
     "RefusedBy": {"alternative", "reason", "target"},
     "RefusedFix": {"code"},
     "SensitivityReport": {"mode", "target"},
+    "StepDone": {"name"},
     "TargetReport": {"target"},
     "TensorInfo": {"kind", "type"},
     "WorstOutput": {"gate"},
