@@ -46,7 +46,9 @@ class Callable:
 
 
 @pytest.mark.parametrize(
-    ("function", "name"), [(max, "max"), (Callable(), "Callable"), (functools.partial(max, 1), "partial")], ids=str
+    ("function", "name"),
+    [(max, "max"), (Callable(), "Callable"), (functools.partial(max, 1), "partial")],
+    ids=["builtin", "callable", "partial"],
 )
 def test_a_callable_without_source_has_a_name_and_no_line(function: object, name: str) -> None:
     found = UserFunction.of(function)

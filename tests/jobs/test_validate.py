@@ -11,13 +11,13 @@ from support.generated_plan import write_generated_plan
 
 import qdqtool
 from qdqtool import rules, targets
-from qdqtool.errors import ArgumentError, GateError, ModelError
+from qdqtool.errors import ArgumentError, ModelError
 from qdqtool.findings import Finding
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.insert import InsertOptions, insert_plan
-from qdqtool.jobs.validate import require_valid, validate_files, validate_model, validate_models
+from qdqtool.jobs.validate import validate_files, validate_model, validate_models
 from qdqtool.linting.policy import Policy
 from qdqtool.report import json as json_report
 
@@ -342,20 +342,3 @@ def test_the_parser_is_asked_about_many_files_and_rules_are_not_repeated(float_m
 def test_the_parser_reads_files_only():
     with pytest.raises(ArgumentError, match="save the model first"):
         validate_model(parse(CLEAN), ["tensorrt-rtx"], parser=True)
-
-
-@pytest.mark.parametrize("lossy", [set(), {("", "x")}, {("body", "r")}])
-def test_an_unfillable_range_is_refused_unless_its_tensor_is_known_to_be_lost(lossy: set[tuple[str, str]]):
-    model = Model(rules.get("QN504").INVALID[0].model())
-
-    with pytest.raises(GateError, match="QN504"):
-        require_valid(model, model, "tensorrt", lossy)
-    assert "QN504" in {each.code for each in require_valid(model, model, "tensorrt", {*lossy, ("", "r")})}
-
-
-def test_a_tensor_that_is_known_to_be_lost_may_have_no_other_error():
-    model = Model(rules.get("QP101").INVALID[0].model())
-    tensors = {("", name) for node in model.proto.graph.node for name in (*node.input, *node.output)}
-
-    with pytest.raises(GateError, match="QP101"):
-        require_valid(model, model, "tensorrt", tensors)
