@@ -12,6 +12,7 @@ from qdqtool.version import __version__ as __version__
 if TYPE_CHECKING:
     from qdqtool import errors, interop
     from qdqtool.attempts.accuracy_goal import AccuracyGoal
+    from qdqtool.builders.shape_values import ShapeValues
     from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
     from qdqtool.checking.report import CheckReport
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from qdqtool.engine.precision_gate import PrecisionGate
     from qdqtool.engine.profiles import ShapeOptions
     from qdqtool.engine.report import EngineReport
-    from qdqtool.engine.shape_values import ShapeValues
     from qdqtool.findings import Finding
     from qdqtool.graph.io.load import load_model
     from qdqtool.graph.io.save import ExternalData
@@ -79,7 +79,7 @@ _HOMES = {
     "qdqtool.engine.options": ("BuildOptions",),
     "qdqtool.engine.precision_gate": ("PrecisionGate",),
     "qdqtool.engine.profiles": ("ShapeOptions",),
-    "qdqtool.engine.shape_values": ("ShapeValues",),
+    "qdqtool.builders.shape_values": ("ShapeValues",),
     "qdqtool.engine.report": ("EngineReport",),
     "qdqtool.findings": ("Finding",),
     "qdqtool.graph.io.load": ("load_model",),

@@ -19,9 +19,9 @@ from qdqtool.cli._options import (
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 if TYPE_CHECKING:
+    from qdqtool.builders.shape_values import ShapeValues
     from qdqtool.engine.options import BuildOptions
     from qdqtool.engine.profiles import ShapeOptions
-    from qdqtool.engine.shape_values import ShapeValues
 
 
 LAYOUT = Layout(
@@ -110,7 +110,7 @@ def command(
     dynamic dimension needs one. --input-shapes writes shapes into the model and folds what that decides, as does
     --input-values with an input such as a sampling rate.
     """
-    from qdqtool.engine.builder import BuildRefusedError
+    from qdqtool.builders.builder import BuildRefusedError
     from qdqtool.engine.report import refused_report
     from qdqtool.jobs.build import build_engine
     from qdqtool.report.failure import Failure, tell
@@ -138,8 +138,8 @@ def _options(  # noqa: PLR0913 -- one argument for each option
     input_values: tuple[str, ...],
     **shapes: tuple[str, ...],
 ) -> "BuildOptions":
+    from qdqtool.builders.compute_capabilities import parse
     from qdqtool.data.input_shapes import parse_numbers
-    from qdqtool.engine.compute_capabilities import parse
     from qdqtool.engine.options import BuildOptions
     from qdqtool.engine.precision_gate import parse_gate
 
@@ -168,8 +168,8 @@ def _shapes(**words: tuple[str, ...]) -> "ShapeOptions":
 
 
 def _values(**words: tuple[str, ...]) -> "ShapeValues":
+    from qdqtool.builders.shape_values import ShapeValues
     from qdqtool.data.input_shapes import parse_values
-    from qdqtool.engine.shape_values import ShapeValues
 
     found = {key: parse_values(given, f"--{key.replace('_', '-')}") for key, given in words.items()}
     return ShapeValues(min=found["min_shape_values"], opt=found["opt_shape_values"], max=found["max_shape_values"])

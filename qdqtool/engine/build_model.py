@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from qdqtool.builders.builder import InputProfile
+from qdqtool.builders.shape_values import measure_values, resolve_values
 from qdqtool.data import Feeds, input_specs, load_feeds, stored_specs
-from qdqtool.engine.builder import InputProfile
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import check_shapes, resolve_profiles
-from qdqtool.engine.shape_values import measure_values, resolve_values
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model

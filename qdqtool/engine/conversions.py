@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from qdqtool.engine.builder import Built
-from qdqtool.engine.kernels import FLOATS, Kernel, KernelTensor, is_quantized
-from qdqtool.engine.planned_types import PlannedNode, planned_nodes
-from qdqtool.engine.precision import computes_in, is_product, multiplies, names_node, product_kernel
+from qdqtool.builders.builder import Built
+from qdqtool.builders.kernels import FLOATS, Kernel, KernelTensor, is_quantized
+from qdqtool.builders.planned_types import PlannedNode, planned_nodes
+from qdqtool.builders.precision import computes_in, is_product, multiplies, names_node, product_kernel
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.model import Model

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qdqtool.engine.builder import Evidence
+from qdqtool.builders.builder import Evidence
+from qdqtool.builders.kernels import Kernel, KernelTensor
 from qdqtool.engine.conversions import Conversions
-from qdqtool.engine.kernels import Kernel, KernelTensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from qdqtool.builders.shape_values import ShapeValues
 from qdqtool.engine.precision_gate import PrecisionGate
 from qdqtool.engine.profiles import ShapeOptions
-from qdqtool.engine.shape_values import ShapeValues
 from qdqtool.errors import UsageError
 
 DEFAULT_TIMEOUT = 1800.0

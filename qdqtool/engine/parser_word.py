@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from qdqtool.engine import backends
-from qdqtool.engine.builder import EngineBuilder
-from qdqtool.engine.parser_errors import explained, parser_refusal
-from qdqtool.engine.parser_process import Parsed, ParserProcess
+from qdqtool.builders import backends
+from qdqtool.builders.builder import EngineBuilder
+from qdqtool.builders.parser_errors import explained, parser_refusal
+from qdqtool.builders.parser_process import Parsed, ParserProcess
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model

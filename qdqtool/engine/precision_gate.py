@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qdqtool.engine.builder import NodePrecision
+from qdqtool.builders.builder import NodePrecision
 from qdqtool.errors import UsageError
 
 _SYNTAX = re.compile(r"(?P<type>[a-z0-9-]+)\s*>=\s*(?P<percent>\d+(?:\.\d+)?)\s*%")

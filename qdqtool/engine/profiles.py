@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from qdqtool.builders.builder import InputProfile
 from qdqtool.data.example_shapes import example_option
 from qdqtool.data.input_shapes import Shapes, spell_shape
-from qdqtool.engine.builder import InputProfile
 from qdqtool.errors import ModelError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model

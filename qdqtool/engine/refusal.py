@@ -3,10 +3,10 @@
 import shlex
 from dataclasses import replace
 
+from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError, EngineBuilder, EngineRequest
 from qdqtool.data import input_specs
 from qdqtool.data.input_shapes import spell_shapes
 from qdqtool.engine.build_model import stored
-from qdqtool.engine.builder import BuilderFailedError, BuildRefusedError, EngineBuilder, EngineRequest
 from qdqtool.errors import QdqError
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.engine.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
+from qdqtool.builders.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
 from qdqtool.engine.conversions import Conversions
 from qdqtool.engine.engine_map import MappedKernel
 from qdqtool.engine.precision_gate import GateResult

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from qdqtool.engine.builder import Evidence
+from qdqtool.builders.builder import Evidence
 from qdqtool.engine.conversions import Conversions
 from qdqtool.engine.engine_map import EngineMap, MappedKernel
 from qdqtool.engine.manifest import SUFFIX, fingerprint, manifest_path

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from qdqtool.engine import backends, manifest
-from qdqtool.engine.build_model import ModelToBuild, model_to_build
-from qdqtool.engine.builder import (
+from qdqtool.builders import backends
+from qdqtool.builders.builder import (
     BuildRefusedError,
     Built,
     EngineBuilder,
@@ -18,9 +17,11 @@ from qdqtool.engine.builder import (
     NodePrecision,
     Refusal,
 )
+from qdqtool.builders.kernels import as_json
+from qdqtool.engine import manifest
+from qdqtool.engine.build_model import ModelToBuild, model_to_build
 from qdqtool.engine.conversions import find_conversions
 from qdqtool.engine.engine_map import map_kernels
-from qdqtool.engine.kernels import as_json
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
 from qdqtool.engine.refusal import explain

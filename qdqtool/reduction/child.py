@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from qdqtool.engine.process import PACKAGE_ROOT
+from qdqtool.builders.process import PACKAGE_ROOT
 from qdqtool.errors import CapabilityError
 
 _MOST_BYTES = 1 << 24

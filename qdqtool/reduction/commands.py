@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 import onnx
 
-from qdqtool.engine.process import signal_name
+from qdqtool.builders.process import signal_name
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.load import load_model
 from qdqtool.reduction.baseline import BaselineCuts

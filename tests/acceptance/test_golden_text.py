@@ -18,8 +18,8 @@ from support.scene_files import FILES, provide
 from support.scenes import NEED_BUILDER, SCENES
 
 from qdqtool import __main__ as entry
+from qdqtool.builders import backends
 from qdqtool.cli import command
-from qdqtool.engine import backends
 from qdqtool.jobs import doctor
 from qdqtool.running import ort_cpu
 

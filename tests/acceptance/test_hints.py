@@ -308,7 +308,7 @@ ELSEWHERE = {
     "`pip ": "test_what_is_to_be_installed_exists",
     "builds without one": "needs TensorRT without a GPU",
     "leave the option out, or use `--backend tensorrt-rtx`": "needs TensorRT",
-    "`qdqtool doctor` says": "tests/engine/test_parser_word.py has no parser",
+    "`qdqtool doctor` says": "tests/builders/test_parser_word.py has no parser",
     "`--verbose-log FILE` keeps its log": "the hint of a builder that crashes has it too",
     "`--existing keep`, or another source": "tests/planning/test_existing_pairs.py refuses to replace",
     "a fault of qdqtool": "no model is known that gives it",

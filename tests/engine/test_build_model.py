@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 from support.engine_models import Net, conv, matmul, refused, save
 
+from qdqtool.builders.builder import BuildRefusedError, InputProfile
 from qdqtool.data import input_specs, load_feeds
 from qdqtool.engine.build_model import measure, model_to_build
-from qdqtool.engine.builder import BuildRefusedError, InputProfile
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import ShapeOptions
 from qdqtool.errors import UsageError

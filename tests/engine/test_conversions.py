@@ -9,15 +9,15 @@ import pytest
 from support.engine_models import IMAGE, ROWS, Net, conv, mixed_axes, save
 from support.kernels import tensors
 
-from qdqtool.engine.backends.tensorrt_rtx import BUILDER
-from qdqtool.engine.builder import Built, EngineRequest
+from qdqtool.builders.backends.tensorrt_rtx import BUILDER
+from qdqtool.builders.builder import Built, EngineRequest
+from qdqtool.builders.kernels import Kernel
+from qdqtool.builders.layer_dump import read_dump
 from qdqtool.engine.conversions import Conversions, find_conversions
-from qdqtool.engine.kernels import Kernel
-from qdqtool.engine.layer_dump import read_dump
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "builders" / "data"
 HASH = "_0x" + "0" * 32
 STUB = "__myelin_CASK_STUB"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from support.kernels import tensors
 
+from qdqtool.builders.kernels import Kernel, KernelTensor
+from qdqtool.builders.layer_dump import read_dump
 from qdqtool.engine.engine_map import map_kernels
-from qdqtool.engine.kernels import Kernel, KernelTensor
-from qdqtool.engine.layer_dump import read_dump
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "builders" / "data"
 SIZES = {"Float": ("float32", 4), "Int8": ("int8", 1)}
 TENSOR = re.compile(r"\{ Name: ([^,]*), Dimensions: \[([\d,]*)\].*?Datatype: (\w+),")
 

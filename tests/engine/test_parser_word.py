@@ -8,9 +8,10 @@ import onnx.parser
 import pytest
 from support.paths import ROOT
 
-from qdqtool.engine import backends, parser_word
-from qdqtool.engine.backends.tensorrt_rtx import BUILDER as RTX
-from qdqtool.engine.parser_process import Parsed
+from qdqtool.builders import backends
+from qdqtool.builders.backends.tensorrt_rtx import BUILDER as RTX
+from qdqtool.builders.parser_process import Parsed
+from qdqtool.engine import parser_word
 from qdqtool.engine.parser_word import asked_about
 from qdqtool.errors import CapabilityError
 from qdqtool.linting.parser_word import ParserWord

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdqtool.engine.builder import NodePrecision
+from qdqtool.builders.builder import NodePrecision
 from qdqtool.engine.precision_gate import (
     GateResult,
     PrecisionGate,

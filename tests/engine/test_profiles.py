@@ -3,8 +3,8 @@
 import pytest
 from onnx import TensorProto, helper
 
+from qdqtool.builders.builder import InputProfile
 from qdqtool.data.input_shapes import parse_shapes
-from qdqtool.engine.builder import InputProfile
 from qdqtool.engine.profiles import ShapeOptions, resolve_profiles
 from qdqtool.errors import ModelError, UsageError
 

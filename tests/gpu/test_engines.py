@@ -14,9 +14,9 @@ from support.cuda import CudaError, Driver, Runner
 from support.engine_models import conv, matmul, save
 from support.paths import ROOT
 
+from qdqtool.builders import backends
 from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
-from qdqtool.engine import backends
 from qdqtool.engine.options import BuildOptions
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model

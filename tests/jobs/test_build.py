@@ -11,7 +11,7 @@ from support.generated_plan import write_generated_plan
 from support.qdq import text_model
 
 import qdqtool
-from qdqtool.engine.builder import BuilderFailedError, BuildRefusedError
+from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import PrecisionGate, gate_result, parse_gate
 from qdqtool.engine.profiles import ShapeOptions

@@ -34,7 +34,8 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "repair": ["qdqtool/repair"],
     "diff": ["qdqtool/diff"],
     "engine-precision": [
-        f"qdqtool/engine/{name}.py" for name in ("precision", "planned_types", "layer_dump", "precision_gate")
+        "qdqtool/engine/precision_gate.py",
+        *(f"qdqtool/builders/{name}.py" for name in ("precision", "planned_types", "layer_dump")),
     ],
     "graph-index": ["qdqtool/graph/index"],
     "transforms": ["qdqtool/transforms"],

@@ -348,8 +348,8 @@ def apart(x: Array, axis: ChannelLayout | None) -> float:
 
 NAMED_ELSEWHERE = {
     "data/example_shapes": "which dimensions a model computes",
-    "engine/precision": "a fact of ConvTranspose",
-    "engine/shape_values": "where a value is a shape",
+    "builders/precision": "a fact of ConvTranspose",
+    "builders/shape_values": "where a value is a shape",
     "graph/index/folders": "what operators make of constants",
     "graph/index/weight_folders": "what operators make of stored weights",
     "graph/index/inference": "what onnx's data propagation follows",

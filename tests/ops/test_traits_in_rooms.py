@@ -13,9 +13,9 @@ from support.onnx_cases import IR_VERSION, OPSET, Array, OnnxCase, floats, node_
 from support.placed import proposal
 
 from qdqtool import ops, targets
+from qdqtool.builders.planned_types import planned_nodes
 from qdqtool.data import input_specs
 from qdqtool.data.noise import random_feeds
-from qdqtool.engine.planned_types import planned_nodes
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.ops.support.fused_relu import absorbs_relu

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.builders.builder import InputProfile, NodePrecision
 from qdqtool.data.input_shapes import spell_shape, spell_values
-from qdqtool.engine.builder import InputProfile, NodePrecision
 from qdqtool.engine.report import EngineReport
 from qdqtool.report.table import FittedTable
 from qdqtool.report.terminal import escape, human_bytes, make_table

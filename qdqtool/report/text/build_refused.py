@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.engine.builder import Refusal
+from qdqtool.builders.builder import Refusal
 from qdqtool.engine.report import RefusedReport
 from qdqtool.report.terminal import escape
 

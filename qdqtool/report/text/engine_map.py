@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.builders.kernels import KernelTensor
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
 from qdqtool.engine.engine_map import EngineMap, MappedKernel
-from qdqtool.engine.kernels import KernelTensor
 from qdqtool.report.table import FittedTable
 from qdqtool.report.terminal import escape, human_bytes, make_table
 from qdqtool.wording import plural

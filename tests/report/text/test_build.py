@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
-from qdqtool.engine.builder import InputProfile, NodePrecision
+from qdqtool.builders.builder import InputProfile, NodePrecision
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.engine.report import EngineReport
 from qdqtool.linting.report import Summary

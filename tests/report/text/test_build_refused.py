@@ -2,7 +2,7 @@
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.engine.builder import Refusal, Stage
+from qdqtool.builders.builder import Refusal, Stage
 from qdqtool.engine.report import RefusedReport
 from qdqtool.report.text.build_refused import render
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from qdqtool.engine.kernels import Kernel
+from qdqtool.builders.kernels import Kernel
 from qdqtool.errors import GateError
 from qdqtool.graph.model import Model
 

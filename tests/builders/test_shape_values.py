@@ -10,9 +10,9 @@ import pytest
 from onnx import TensorProto, helper
 from support.command import qdqtool
 
+from qdqtool.builders.builder import InputProfile
+from qdqtool.builders.shape_values import ShapeValues, measure_values, missing_values, resolve_values, used_values
 from qdqtool.data import input_specs, load_feeds
-from qdqtool.engine.builder import InputProfile
-from qdqtool.engine.shape_values import ShapeValues, measure_values, missing_values, resolve_values, used_values
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.load import load_model
 

@@ -5,8 +5,8 @@ import importlib.util
 from dataclasses import dataclass
 
 from qdqtool import targets
-from qdqtool.engine import compute_capabilities, process
-from qdqtool.engine.builder import (
+from qdqtool.builders import compute_capabilities, process
+from qdqtool.builders.builder import (
     BuildRefusedError,
     Built,
     EngineRequest,
@@ -14,13 +14,13 @@ from qdqtool.engine.builder import (
     InputProfile,
     NodePrecision,
 )
-from qdqtool.engine.kernels import Kernel
-from qdqtool.engine.layer_dump import read_dump, read_inspector
-from qdqtool.engine.parser_errors import builder_refusals, parser_refusals
-from qdqtool.engine.planned_types import planned_nodes, quantized_types
-from qdqtool.engine.precision import compare
-from qdqtool.engine.process import Outcome
-from qdqtool.engine.shape_values import missing_values, used_values
+from qdqtool.builders.kernels import Kernel
+from qdqtool.builders.layer_dump import read_dump, read_inspector
+from qdqtool.builders.parser_errors import builder_refusals, parser_refusals
+from qdqtool.builders.planned_types import planned_nodes, quantized_types
+from qdqtool.builders.precision import compare
+from qdqtool.builders.process import Outcome
+from qdqtool.builders.shape_values import missing_values, used_values
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
 from qdqtool.graph.model import Model
 
@@ -35,7 +35,7 @@ _KEPT_WARNINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorRT:
-    """One TensorRT product as an :class:`~qdqtool.engine.builder.EngineBuilder`.
+    """One TensorRT product as an :class:`~qdqtool.builders.builder.EngineBuilder`.
 
     Attributes:
         id: Public id of the backend.

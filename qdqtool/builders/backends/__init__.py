@@ -3,8 +3,8 @@
 The file name (``-`` for ``_``) is the public id, ``BUILDER`` the value.
 """
 
-from qdqtool.engine import backends as _package
-from qdqtool.engine.builder import EngineBuilder
+from qdqtool.builders import backends as _package
+from qdqtool.builders.builder import EngineBuilder
 from qdqtool.errors import ArgumentError
 from qdqtool.registry import load_unit, suggestion, unit_names
 

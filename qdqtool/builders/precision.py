@@ -6,10 +6,10 @@ dump shows the result of the product before the epilogue that turns it into code
 
 import re
 
-from qdqtool.engine.builder import Built, NodePrecision
-from qdqtool.engine.child import plain_name
-from qdqtool.engine.kernels import FLOATS, Kernel, is_quantized
-from qdqtool.engine.planned_types import WEIGHT_ONLY, PlannedNode
+from qdqtool.builders.builder import Built, NodePrecision
+from qdqtool.builders.child import plain_name
+from qdqtool.builders.kernels import FLOATS, Kernel, is_quantized
+from qdqtool.builders.planned_types import WEIGHT_ONLY, PlannedNode
 from qdqtool.graph.index.view import NodeView, Scope
 from qdqtool.graph.scope import display
 from qdqtool.numerics.granularity import Blocked

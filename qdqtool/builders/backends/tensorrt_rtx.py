@@ -1,6 +1,6 @@
 """TensorRT for RTX, which builds for named GPUs on any machine; the GPU compiles the kernels at the first run."""
 
-from qdqtool.engine.tensorrt_builder import TensorRT
+from qdqtool.builders.tensorrt_builder import TensorRT
 
 BUILDER = TensorRT(
     id="tensorrt-rtx",

@@ -5,9 +5,9 @@ import importlib.metadata
 import pytest
 from support.engine_models import FP4, FP8, INT8, matmul
 
-from qdqtool.engine import compute_capabilities
-from qdqtool.engine.backends.tensorrt import BUILDER as TENSORRT
-from qdqtool.engine.backends.tensorrt_rtx import BUILDER as RTX
+from qdqtool.builders import compute_capabilities
+from qdqtool.builders.backends.tensorrt import BUILDER as TENSORRT
+from qdqtool.builders.backends.tensorrt_rtx import BUILDER as RTX
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
 

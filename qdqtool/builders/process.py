@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qdqtool.engine.builder import BuilderFailedError, EngineRequest
+from qdqtool.builders.builder import BuilderFailedError, EngineRequest
 from qdqtool.graph.io.output import write_output
 from qdqtool.scratch import ScratchFolder
 
-_CHILD = "qdqtool.engine.child"
+_CHILD = "qdqtool.builders.child"
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from qdqtool.engine.process import PACKAGE_ROOT, signal_name
+from qdqtool.builders.process import PACKAGE_ROOT, signal_name
 
-_CHILD = "qdqtool.engine.parser_child"
+_CHILD = "qdqtool.builders.parser_child"
 
 
 @dataclass(frozen=True, slots=True)

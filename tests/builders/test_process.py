@@ -10,10 +10,10 @@ import pytest
 from onnx import TensorProto
 from support.engine_models import Net, conv, crashing, matmul, recursive, refused, save
 
-from qdqtool.engine import process
-from qdqtool.engine.backends.tensorrt import BUILDER as TENSORRT
-from qdqtool.engine.backends.tensorrt_rtx import BUILDER as RTX
-from qdqtool.engine.builder import BuilderFailedError, BuildRefusedError, EngineRequest, InputProfile
+from qdqtool.builders import process
+from qdqtool.builders.backends.tensorrt import BUILDER as TENSORRT
+from qdqtool.builders.backends.tensorrt_rtx import BUILDER as RTX
+from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError, EngineRequest, InputProfile
 from qdqtool.errors import CapabilityError, OutputError
 from qdqtool.graph.io.load import load_model
 
@@ -154,7 +154,7 @@ def test_the_child_goes_when_its_parent_is_killed(tmp_path):
     (tmp_path / "request.json").write_text('{"module": "tensorrt"}')
     code = f"""
 import pathlib, sys, time
-from qdqtool.engine import process
+from qdqtool.builders import process
 with process._child(pathlib.Path({str(tmp_path)!r})) as child:
     print(child.pid, flush=True)
     time.sleep(600)

@@ -3,7 +3,7 @@
 import pytest
 from support.kernels import typed_kernel
 
-from qdqtool.engine.kernels import Kernel, KernelTensor, as_json, is_quantized
+from qdqtool.builders.kernels import Kernel, KernelTensor, as_json, is_quantized
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qdqtool.engine.operator_hints import hint_for
+from qdqtool.builders.operator_hints import hint_for
 from qdqtool.repair import forms
 
 NORMALIZE = "`qdqtool normalize MODEL -o OUT` writes it as QuantizeLinear and DequantizeLinear"

@@ -1,6 +1,6 @@
 """TensorRT, which builds on the GPU of this machine and for that GPU."""
 
-from qdqtool.engine.tensorrt_builder import TensorRT
+from qdqtool.builders.tensorrt_builder import TensorRT
 
 BUILDER = TensorRT(
     id="tensorrt",

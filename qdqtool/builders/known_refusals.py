@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 BY_OPERATOR = "by operator"
-"""In place of a hint: it depends on the operator (:mod:`qdqtool.engine.operator_hints`)."""
+"""In place of a hint: it depends on the operator (:mod:`qdqtool.builders.operator_hints`)."""
 
 
 @dataclass(frozen=True, slots=True)

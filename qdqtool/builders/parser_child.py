@@ -1,7 +1,7 @@
 """The child process that only parses models: it reads a request and writes answers, one line of JSON each.
 
-Run as ``python -m qdqtool.engine.parser_child MODULE``. The first line that it writes has the version of the module, or
-why it cannot be loaded. A request has the ``model`` and the ``seconds`` to look for further refused nodes. What is
+Run as ``python -m qdqtool.builders.parser_child MODULE``. The first line that it writes has the version of the module,
+or why it cannot be loaded. A request has the ``model`` and the ``seconds`` to look for further refused nodes. What is
 known is written at once, since the parser may crash at any time: ``errors`` of the first parse, then ``further`` ones;
 the last line of an answer has ``done``. The process ends with its standard input.
 """
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from qdqtool.engine.parsing import errors_of, new_network, survey
+from qdqtool.builders.parsing import errors_of, new_network, survey
 
 
 def main(module: str) -> None:

@@ -1,6 +1,6 @@
 """The child process that runs TensorRT: read a request, parse, build, and record every stage.
 
-Run as ``python -m qdqtool.engine.child FOLDER``. The folder has ``request.json``; this module writes
+Run as ``python -m qdqtool.builders.child FOLDER``. The folder has ``request.json``; this module writes
 ``result.json`` after every stage, so that the parent knows the last stage after a crash. It also writes ``log.jsonl``
 with the library's log, and ``layers.txt`` with the layer dump. It imports the standard library, TensorRT, and the
 module that both children share.
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from qdqtool.engine.parsing import errors_of, new_network, survey
+from qdqtool.builders.parsing import errors_of, new_network, survey
 
 # The search for further refused nodes ends here, so that the refusal itself is reported soon.
 _SURVEY_SECONDS = 20.0

@@ -18,11 +18,11 @@ from support.engine_models import (
 )
 from support.kernels import typed_kernel
 
-from qdqtool.engine.backends.tensorrt_rtx import BUILDER
-from qdqtool.engine.builder import Built, EngineRequest
-from qdqtool.engine.layer_dump import read_dump
-from qdqtool.engine.planned_types import planned_nodes
-from qdqtool.engine.precision import compare, computes_in, engine_name
+from qdqtool.builders.backends.tensorrt_rtx import BUILDER
+from qdqtool.builders.builder import Built, EngineRequest
+from qdqtool.builders.layer_dump import read_dump
+from qdqtool.builders.planned_types import planned_nodes
+from qdqtool.builders.precision import compare, computes_in, engine_name
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.model import Model
 

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.engine_models import FP8, IMAGE, INT4, INT8, ROWS, Net, branches, conv, in_a_function, matmul
 
-from qdqtool.engine.planned_types import PlannedNode, planned_nodes, quantized_types
+from qdqtool.builders.planned_types import PlannedNode, planned_nodes, quantized_types
 from qdqtool.graph.model import Model
 
 KINDS = ("float", "int8", "float constant", "int8 constant", "int4 constant")

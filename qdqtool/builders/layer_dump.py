@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qdqtool.engine.kernels import Kernel, KernelTensor
+from qdqtool.builders.kernels import Kernel, KernelTensor
 
 # The lookahead keeps apart a record and a line of a node name that happens to begin with "Name: ".
 _RECORD_START = re.compile(r"^Name: (?=.*, LayerType: )", re.MULTILINE)

@@ -1,15 +1,15 @@
 """Translate TensorRT's error messages: strip the noise, explain known refusals in plain words, and say how to fix them.
 
-A message that :mod:`qdqtool.engine.known_refusals` does not have is passed on as it is, without the noise.
+A message that :mod:`qdqtool.builders.known_refusals` does not have is passed on as it is, without the noise.
 """
 
 import re
 from typing import Any
 
-from qdqtool.engine.builder import Refusal
-from qdqtool.engine.known_refusals import BY_OPERATOR, KNOWN
-from qdqtool.engine.layer_dump import TRT_TYPES, onnx_type
-from qdqtool.engine.operator_hints import hint_for
+from qdqtool.builders.builder import Refusal
+from qdqtool.builders.known_refusals import BY_OPERATOR, KNOWN
+from qdqtool.builders.layer_dump import TRT_TYPES, onnx_type
+from qdqtool.builders.operator_hints import hint_for
 
 # On a machine without a GPU, TensorRT appends "[checkMacros.cpp::catchCudaError...] cudaError 35 ..." to messages.
 _NOISE_LINE = re.compile(r"\[?checkMacros|cudaError \d+|CUDA driver version|^\s*$")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qdqtool.engine.parser_errors import builder_refusals, parser_refusal, parser_refusals, strip_noise, translate
+from qdqtool.builders.parser_errors import builder_refusals, parser_refusal, parser_refusals, strip_noise, translate
 
 CUDA = (
     "\n[checkMacros.cpp::catchCudaError::250] Error Code 1: Cuda Runtime (In catchCudaError at "

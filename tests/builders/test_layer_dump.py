@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qdqtool.engine.kernels import Kernel, KernelTensor
-from qdqtool.engine.layer_dump import onnx_type, read_dump, read_inspector
+from qdqtool.builders.kernels import Kernel, KernelTensor
+from qdqtool.builders.layer_dump import onnx_type, read_dump, read_inspector
 
 DATA = Path(__file__).parent / "data"
 

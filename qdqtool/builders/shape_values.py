@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import TensorProto
 
+from qdqtool.builders.builder import InputProfile
 from qdqtool.data import Feeds
 from qdqtool.data.input_shapes import Shapes, spell_shapes
-from qdqtool.engine.builder import InputProfile
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.paths import ROOT
 
-from qdqtool.engine.parser_process import ParserProcess
+from qdqtool.builders.parser_process import ParserProcess
 
 
 @pytest.fixture

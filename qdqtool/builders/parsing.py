@@ -31,7 +31,7 @@ def survey(trt: Any, builder: Any, log: Any, path: Path, first: dict[str, Any], 
         first: The error that ended the first parse.
         seconds: When to stop looking.
     """
-    from qdqtool.engine.refused_nodes import further_refusals
+    from qdqtool.builders.refused_nodes import further_refusals
 
     def parse(model: bytes, source: str) -> dict[str, Any] | None:
         # A name of its own, since the parser does not keep the network alive.
