@@ -1,12 +1,13 @@
 """What ``quantize --min-sqnr`` finds: the default model, a goal 5 dB above it, and what is left in float for that.
 
-    python benchmarks/accuracy_goal.py --folder work [--networks zoo/networks] [--only yunet_n_dynamic]
+    python benchmarks/accuracy_goal.py --folder work [--networks NETWORKS] [--only yunet_n_dynamic]
 
 Each model is quantized to int8 with default options, and once more with a goal of its held-back accuracy and 5 dB. Both
 are measured on test data that neither saw. Times are ratios to one plain run of all calibration samples in an ONNX
-Runtime session with default options, in the same process run. The sample models and the real models of
-``QDQTOOL_REAL_MODELS`` have data of their own (``benchmarks/peers.py``); ``--networks`` names a folder of the zoo, of
-which six networks are taken. Prints a table in Markdown.
+Runtime session with default options, and to ``qdqtool calibrate`` with default options, in the same process. The sample
+models and the real models of ``QDQTOOL_REAL_MODELS`` have data of their own (``benchmarks/peers.py``); 128 samples
+calibrate the real ones. ``--networks`` names a folder, made by ``python -m benchmarks.networks.export NETWORKS
+--samples 128``, of which six networks are taken. Prints a table in Markdown.
 """
 
 import argparse
@@ -29,11 +30,13 @@ from qdqtool.data.input_shapes import parse_shapes
 from qdqtool.data.request import FileData, open_feeds
 from qdqtool.errors import GateError
 from qdqtool.graph.io.load import load_model
+from qdqtool.jobs.calibrate import calibrate
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning.recipe import Recipe
 
 RAISED_DB = 5.0
+SAMPLES = 128
 NAMES = (
     "yunet_n_dynamic",
     "face_slim_320",
@@ -53,7 +56,7 @@ TITLES = (
     "in float",
     "of the cost",
     "held back, test dB",
-    "search ÷ plain run",
+    "search ÷ plain run, ÷ calibrate",
     "runs",
 )
 
@@ -85,13 +88,13 @@ def main() -> None:
 def _subjects(folder: Path, networks: Path | None) -> Iterator[Subject]:
     for name in NAMES:
         if name in subjects.names():
-            yield subjects.prepare(name, Workshop(folder, quick=False))
+            yield subjects.prepare(name, Workshop(folder, quick=False, samples=SAMPLES))
     for name in NETWORKS if networks is not None else ():
         yield from_zoo(networks, name)
 
 
 def from_zoo(folder: Path, name: str) -> Subject:
-    """A network of the zoo, as ``benchmarks/zoo.py`` left it in a folder."""
+    """A network of the zoo, as ``benchmarks/networks/export.py`` left it in a folder."""
     paths = [folder / f"{name}.{part}" for part in ("torchscript.onnx", "calib.npz", "test.npz")]
     with np.load(paths[1]) as stored:
         samples = len(stored[stored.files[0]])
@@ -100,7 +103,7 @@ def from_zoo(folder: Path, name: str) -> Subject:
 
 def row(subject: Subject, scratch: Path) -> list[str]:
     """Measure one model."""
-    referee, plain = Referee(subject), _plain_seconds(subject)
+    referee, plain, calibration = Referee(subject), _plain_seconds(subject), _calibration_seconds(subject)
     model = scratch / "quantized.onnx"
     default = _quantized(subject, model, None)
     before = worst(default.report.accuracy), referee.judge(model).worst
@@ -119,14 +122,18 @@ def row(subject: Subject, scratch: Path) -> list[str]:
         str(len(reached.left)),
         f"{reached.float_share:.0%}",
         _pair(after),
-        f"{(found.seconds - default.seconds) / plain:.0f}",
+        f"{(found.seconds - default.seconds) / plain:.0f}, {(found.seconds - default.seconds) / calibration:.0f}",
         str(reached.runs),
     ]
 
 
-def _quantized(subject: Subject, output: Path, goal: AccuracyGoal | None) -> Timed:
+def _recipe(subject: Subject) -> Recipe:
     shapes = parse_shapes(subject.input_shapes.split(), "--input-shapes") if subject.input_shapes else {}
-    options = QuantizeOptions(recipe=Recipe(input_shapes=shapes), goal=goal)
+    return Recipe(input_shapes=shapes)
+
+
+def _quantized(subject: Subject, output: Path, goal: AccuracyGoal | None) -> Timed:
+    options = QuantizeOptions(recipe=_recipe(subject), goal=goal)
     start = time.perf_counter()
     report = quantize_model(subject.path, subject.calibration, output, options)
     return Timed(report, time.perf_counter() - start)
@@ -140,6 +147,12 @@ def _plain_seconds(subject: Subject) -> float:
     start = time.perf_counter()
     for sample in samples:
         session.run(None, sample)
+    return time.perf_counter() - start
+
+
+def _calibration_seconds(subject: Subject) -> float:
+    start = time.perf_counter()
+    calibrate(subject.path, FileData(path=subject.calibration, samples=subject.samples), _recipe(subject))
     return time.perf_counter() - start
 
 

@@ -53,10 +53,12 @@ class Workshop:
     Attributes:
         folder: For generated files.
         quick: Few samples.
+        samples: Calibration samples of the real models, unless quick.
     """
 
     folder: Path
     quick: bool
+    samples: int = 32
 
     def arrays(self, name: str, make: Callable[[], dict[str, Array]]) -> Path:
         """The ``.npz`` of that name, made unless it is there."""
@@ -138,7 +140,7 @@ def _trained(name: str, metric: str, model: str = "model") -> Callable[[Workshop
 
 def _real(path: Path, workshop: Workshop) -> Subject:
     known = real_models.known(path)
-    samples = 8 if workshop.quick else 32
+    samples = 8 if workshop.quick else workshop.samples
     return Subject(
         path.stem,
         path,

@@ -1,14 +1,17 @@
 """Writes networks as ONNX files with samples. Runs where torch, torchvision, timm and transformers are installed.
 
-    python -m benchmarks.networks.export FOLDER [NAME ...]
+    python -m benchmarks.networks.export FOLDER [--samples 128] [NAME ...]
 
 For each network and exporter ``FOLDER/NAME.EXPORTER.onnx``, and for each network ``NAME.calib.npz`` and
-``NAME.test.npz``. What cannot be written leaves ``NAME.EXPORTER.failed`` with the message. Nothing is downloaded.
+``NAME.test.npz``. ``--samples`` is the number of calibration samples, in place of that of the catalogue. What cannot
+be written leaves ``NAME.EXPORTER.failed`` with the message. Nothing is downloaded.
 """
 
+import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +28,18 @@ OPSETS = {"torchscript": 17, "dynamo": 20}
 
 def main(words: Sequence[str]) -> None:
     """Write the networks that are named, or all."""
-    folder = Path(words[0])
-    folder.mkdir(parents=True, exist_ok=True)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--samples", type=int)
+    arguments = parser.parse_intermixed_args(words)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
-    for network in catalogue.networks(words[1:]):
-        write(network, folder)
+    for network in catalogue.networks(arguments.names):
+        write(
+            network if arguments.samples is None else replace(network, calibrated_on=arguments.samples),
+            arguments.folder,
+        )
 
 
 def write(network: Network, folder: Path) -> None:

@@ -29,7 +29,7 @@ from qdqtool.preparation.plan_inputs import PlanInputs
 from qdqtool.preparation.preparation_metadata import preparation_note
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.sensitivity.fallback import FinerPlan
-from qdqtool.sensitivity.search import Step
+from qdqtool.sensitivity.step import Step
 from qdqtool.sensitivity.units import readers_of
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qdqtool.preparation.layer_search import LayerRuns, nodes_of
-from qdqtool.sensitivity.search import FloatSearch, Step
+from qdqtool.sensitivity.search import FloatSearch
+from qdqtool.sensitivity.step import Step
 from qdqtool.sensitivity.units import Unit
 
 

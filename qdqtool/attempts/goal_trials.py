@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from qdqtool.attempts.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.attempts.attempt import Attempt, Attempts
 from qdqtool.attempts.goal_report import CurvePoint, GoalReport
-from qdqtool.sensitivity.search import Step
+from qdqtool.sensitivity.step import Step
 from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.result import MetricResult
 

@@ -20,7 +20,8 @@ from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.preparation.metric_data import CHOOSE, MEASURE, Part, refuse_coarse
 from qdqtool.preparation.plan_inputs import PlanInputs
 from qdqtool.sensitivity.metric_runs import MetricRuns
-from qdqtool.sensitivity.search import CURVE_STEP_DB, Step
+from qdqtool.sensitivity.search import CURVE_STEP_DB
+from qdqtool.sensitivity.step import Step
 
 TRIALS = 5
 """Models that are made of what the choosing samples found, before samples that measure choose among all states."""

@@ -10,7 +10,8 @@ from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.attempts.goal_report import told_levels
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.output_noise import WORST_DB
-from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step
+from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch
+from qdqtool.sensitivity.step import Step
 from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.measure import Score
 

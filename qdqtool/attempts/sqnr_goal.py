@@ -17,9 +17,10 @@ from qdqtool.attempts.goal_trials import Reached
 from qdqtool.attempts.metric_goal import reach_metric_goal
 from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.model import Model
-from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.preparation.layer_search import LayerRuns, searched_samples
 from qdqtool.sensitivity.output_noise import WORST_DB
-from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step
+from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch
+from qdqtool.sensitivity.step import Step
 
 ROUNDS = 5
 """How often the goal of the search is raised, where held-back samples keep less than those of the search."""
@@ -59,7 +60,8 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyG
     if enough and not goal.whole_curve:
         return Reached(first)
     finer = attempts.finer(first)
-    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing, finer=finer)
+    count = searched_samples(len(inputs.choosing))
+    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing, count, finer)
     with made as layers, layers.kept_in(goal.sensitivity_file):
         search, tick = layers.search(), attempts.tick
         if tick is not None:

@@ -2,11 +2,11 @@
 
 A unit that leaves it goes to float, or to the fallback format where it takes one.
 
-Greedy: the noise that each unit makes alone is measured once. Noise powers at the outputs about add up, so the share of
-a unit in their sum predicts what it takes away. (Measured on a detector: the differences that each unit makes among the
-others predict far worse, since they also change how errors of other units round.) The few units with the best
-prediction for their cost are then tried exactly, and the best of these is taken. Where the goal is reached, units that
-are not needed any more get a cheaper level again.
+The noise that each unit makes alone is measured once, and predicts the noise of any set of units (``prediction.py``).
+Far from the goal, the units that are expected to reach it together, at the least cost, are tried exactly. Near it, or
+where that leads to no better state, the few units with the best prediction for their cost are tried alone and together,
+and the best of these is taken. Where the goal is reached, units that are not needed any
+more get a cheaper level again: first those that are expected not to be needed, then one after the other.
 """
 
 import math
@@ -24,44 +24,20 @@ from qdqtool.sensitivity.masked_runs import MaskedRuns
 from qdqtool.sensitivity.moves import Move, moved, sets_to_try
 from qdqtool.sensitivity.noise_file import NoiseCache, alone_key, float_key
 from qdqtool.sensitivity.output_noise import OutputNoise
-from qdqtool.sensitivity.shortfall import heard_sqnr, noise_power, shortfall, sqnr_of
+from qdqtool.sensitivity.prediction import Powers, Prediction
+from qdqtool.sensitivity.shortfall import heard_sqnr, noise_power, shortfall
+from qdqtool.sensitivity.step import Step, best_step
 from qdqtool.sensitivity.units import Unit
 
 TRIED = 4
 """How many units are tried at each step, alone and together."""
 
-EFFICIENT = 0.5
-"""Smallest part of the best gain for its cost with which a larger step is taken."""
-
-LEAST_LEFT = 0.05
-"""Smallest share of the noise that a unit is predicted to leave: a difference may promise to leave none."""
-
 CURVE_STEP_DB, MOST_IN_FLOAT = 3.0, 0.5
 """A curve goes on in steps of so many dB, up to this share of the cost in float."""
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A state of the search.
-
-    Attributes:
-        units: The units that are in float.
-        share: The share of the cost of all units that is spent on those in float and in the fallback format, 0 to 1.
-        worst_db: SQNR of the worst output on the samples of the search, in dB; infinite where no output has noise.
-        shortfall_db: The sum over outputs of what they lack of the goal, in dB; 0 where the goal is reached.
-        fallback: The units that are in the fallback format.
-    """
-
-    units: tuple[Unit, ...]
-    share: float
-    worst_db: float
-    shortfall_db: float
-    fallback: tuple[Unit, ...] = ()
-
-    @property
-    def raised(self) -> tuple[tuple[Unit, ...], tuple[Unit, ...]]:
-        """The units in float and those in the fallback format: what tells states of one search apart."""
-        return self.units, self.fallback
+LEAST_LEAP_DB, MOST_LEAP_DB = 3.5, 15.0
+"""Where the worst output lacks so many dB of the goal, many units change at once. Predictions are good for some dB.
+Small steps find the cheapest units, and give a curve its points."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,13 +85,16 @@ class FloatSearch:
         state = self._state(chosen, goal_db)
         if not self.steps:
             self.steps.append(state)
+        was_far = goal_db - state.worst_db > LEAST_LEAP_DB
         while state.shortfall_db > 0 and self.spent < self.limit:
             following = self._next(state, goal_db)
             if following is None:
                 break
             state = following
             self.steps.append(state)
-        return self._pruned(state, goal_db) if state.shortfall_db == 0 else state
+        if state.shortfall_db > 0:
+            return state
+        return self._noted(self._refined(state, goal_db) if was_far else self._pruned(state, goal_db))
 
     def go_on(self, goal_db: float) -> None:
         """Search for higher and higher goals, until half of the cost is spent or the limit of runs is reached.
@@ -194,7 +173,7 @@ class FloatSearch:
             units=tuple(self.units[number] for number in left),
             share=share,
             worst_db=float(sqnr.min(initial=np.inf)),
-            shortfall_db=shortfall(sqnr, goal_db),
+            shortfall_db=float(shortfall(sqnr, goal_db)),
             fallback=tuple(self.units[number] for number in finer),
         )
 
@@ -219,45 +198,40 @@ class FloatSearch:
         ]
 
     def _next(self, state: Step, goal_db: float) -> Step | None:
-        """Return the best of the states with a higher level for some units; None where none is better."""
+        """Return a better state with a higher level for some units; None where none is better.
+
+        Far from the goal, the units that are expected to reach it together are tried first. Where that is no better,
+        and near the goal, few units are tried at a time.
+        """
         levels = self._levels(state)
-        order = self._ordered(self._moves(levels), state, goal_db)
-        for number, sets in enumerate(sets_to_try(order, TRIED)):
+        moves, lacking_db = self._moves(levels), goal_db - state.worst_db
+        is_far = LEAST_LEAP_DB < lacking_db < MOST_LEAP_DB
+        together = self._prediction(levels, goal_db).up(moves) if is_far else []
+        if together:
+            tried = self._state(moved(levels, together), goal_db)
+            if tried.shortfall_db < state.shortfall_db:
+                return tried
+        for number, sets in enumerate(sets_to_try(self._ordered(moves, state, goal_db), TRIED)):
             if number and self.spent >= self.limit:
                 break
-            tried = [self._state(moved(levels, moves), goal_db) for moves in sets]
-            better = [each for each in tried if each.shortfall_db < state.shortfall_db]
+            several = [self._state(moved(levels, each), goal_db) for each in sets]
+            better = [each for each in several if each.shortfall_db < state.shortfall_db]
             if better:
-                return _best(state, better)
+                return best_step(state, better)
         return None
+
+    def _prediction(self, levels: Levels, goal_db: float) -> Prediction:
+        powers = Powers(self._alone_power, lambda move: self._cost(move.number, move.level))
+        return Prediction(levels, self._noise(levels), powers, goal_db)
 
     def _ordered(self, moves: Sequence[Move], state: Step, goal_db: float) -> list[Move]:
         """Return the moves with the best predicted gain for their cost first: one for each unit, then the others."""
-        levels = self._levels(state)
-        gains = dict(zip(moves, self._predicted_gains(moves, state, goal_db), strict=True))
-
-        def efficiency(move: Move) -> float:
-            return gains[move] / (self._cost(move.number, move.level) - self._cost(move.number, levels[move.number]))
-
-        order = sorted(moves, key=lambda move: -efficiency(move))
+        efficiencies = self._prediction(self._levels(state), goal_db).efficiencies(moves)
+        order = [moves[number] for number in np.argsort(-efficiencies, kind="stable")]
         firsts = {move.number: move for move in reversed(order)}
         return [move for move in order if firsts[move.number] is move] + [
             move for move in order if firsts[move.number] is not move
         ]
-
-    def _predicted_gains(self, moves: Sequence[Move], state: Step, goal_db: float) -> list[float]:
-        """Return by how much the shortfall is expected to fall with each of these moves."""
-        levels = self._levels(state)
-        now = [self._alone_power(Move(number, level)) for number, level in enumerate(levels)]
-        current, whole = self._noise(levels), np.sum(now, axis=0)
-        noise, signal = noise_power(current), current.signal.sum(axis=0)
-        gains = []
-        for move in moves:
-            saved = now[move.number] - self._alone_power(move)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                fallen = np.minimum(np.nan_to_num(saved / whole, nan=0.0), 1 - LEAST_LEFT)
-            gains.append(state.shortfall_db - shortfall(sqnr_of(signal, noise * (1 - fallen)), goal_db))
-        return gains
 
     def _alone_power(self, move: Move) -> Array:
         """Return the noise that a unit makes alone at a level, by output."""
@@ -275,24 +249,64 @@ class FloatSearch:
             key = alone_key(move.number, self.fallback.key)
         return noise_power(self._measured(key, setting, self.few))
 
+    def _refined(self, state: Step, goal_db: float) -> Step:
+        """Give what many units at once have reached the cheapest levels with which the goal is still kept."""
+        while (fewer := self._lowered(state, goal_db)) is not None:
+            state = fewer
+        state = self._pruned(state, goal_db)
+        while (cheaper := self._exchanged(state, goal_db)) is not state:
+            state = self._pruned(cheaper, goal_db)
+        return state
+
     def _pruned(self, state: Step, goal_db: float) -> Step:
         """Give units the cheapest level with which the goal is still kept, the most costly first."""
         while (fewer := self._pruned_once(state, goal_db)) is not state:
             state = fewer
+        return state
+
+    def _noted(self, state: Step) -> Step:
         if self._levels(self.steps[-1]) != self._levels(state):
             self.steps.append(state)
         return state
 
-    def _pruned_once(self, state: Step, goal_db: float) -> Step:
+    def _lowered(self, state: Step, goal_db: float) -> Step | None:
+        """Return a state with a lower level for units that are expected not to be needed; None where there is none."""
         levels = self._levels(state)
+        moves = self._moves_down(levels)
+        together = self._prediction(levels, goal_db).down(moves) if moves else []
+        while together and self.spent < self.limit:
+            fewer = self._state(moved(levels, together), goal_db)
+            if fewer.shortfall_db == 0:
+                return fewer
+            together = together[: len(together) // 2]
+        return None
+
+    def _exchanged(self, state: Step, goal_db: float) -> Step:
+        """Return a cheaper state in which a unit stands in for one or two others; the same where there is none."""
+        levels = self._levels(state)
+        down = self._moves_down(levels)
+        sets = self._prediction(levels, goal_db).exchanges(down, self._moves(levels)) if down else []
+        for moves in sets[:TRIED]:
+            if self.spent >= self.limit:
+                break
+            cheaper = self._state(moved(levels, moves), goal_db)
+            if cheaper.shortfall_db == 0:
+                return cheaper
+        return state
+
+    def _moves_down(self, levels: Levels) -> list[Move]:
+        """Return what lowers the level of a single unit, the most costly first."""
         # First from float to the fallback: that saves most of the cost, and leaves room for more of it elsewhere.
-        moves = [
+        return [
             Move(number, lower)
             for lower in (Level.FALLBACK, Level.QUANTIZED)
             for number in sorted(range(len(levels)), key=lambda number: -self._cost(number, levels[number]))
             if lower < levels[number] and self._takes(number, lower)
         ]
-        for move in moves:
+
+    def _pruned_once(self, state: Step, goal_db: float) -> Step:
+        levels = self._levels(state)
+        for move in self._moves_down(levels):
             if self.spent >= self.limit:
                 break
             now = self._levels(state)
@@ -302,13 +316,3 @@ class FloatSearch:
             if fewer.shortfall_db == 0:
                 state = fewer
         return state
-
-
-def _best(state: Step, better: Sequence[Step]) -> Step:
-    """Return the largest step of those that gain nearly as much for their cost as the best one."""
-
-    def efficiency(each: Step) -> float:
-        return (state.shortfall_db - each.shortfall_db) / (each.share - state.share)
-
-    enough = EFFICIENT * max(map(efficiency, better))
-    return min((each for each in better if efficiency(each) >= enough), key=lambda each: each.shortfall_db)

@@ -6,9 +6,9 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.sensitivity.output_noise import WORST_DB, OutputNoise
 
 
-def shortfall(sqnr: Array, goal_db: float) -> float:
-    """Return the sum over outputs of what they lack of the goal, in dB."""
-    return float(np.maximum(goal_db - sqnr, 0.0).sum())
+def shortfall(sqnr: Array, goal_db: float) -> Array:
+    """Return the sum over outputs, the last axis, of what they lack of the goal, in dB."""
+    return np.asarray(np.maximum(goal_db - sqnr, 0.0).sum(axis=-1))
 
 
 def heard_sqnr(noise: OutputNoise) -> Array:
@@ -19,10 +19,3 @@ def heard_sqnr(noise: OutputNoise) -> Array:
 def noise_power(noise: OutputNoise) -> Array:
     """Return the noise of each output over all samples, that of one that is not finite as :func:`heard_sqnr` has it."""
     return np.asarray(np.minimum(noise.noise.sum(axis=0), noise.signal.sum(axis=0) * 10 ** (WORST_DB / 10)))
-
-
-def sqnr_of(signal: Array, noise: Array) -> Array:
-    """Return the SQNR of the outputs that are not zero everywhere, in dB, from the power of signal and noise."""
-    heard = signal > 0
-    with np.errstate(divide="ignore"):
-        return np.asarray(10 * np.log10(signal[heard] / noise[heard]))

@@ -7,7 +7,7 @@ import pytest
 from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.attempts.goal_trials import Trials
 from qdqtool.checking.accuracy import Accuracy, OutputAccuracy
-from qdqtool.sensitivity.search import Step
+from qdqtool.sensitivity.step import Step
 from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.result import MetricResult
 

@@ -12,7 +12,8 @@ from qdqtool.attempts.metric_states import Choosing, first_that
 from qdqtool.plan import Placement
 from qdqtool.sensitivity.fallback import Fallback
 from qdqtool.sensitivity.output_noise import WORST_DB, OutputNoise
-from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch, Step
+from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch
+from qdqtool.sensitivity.step import Step
 from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.measure import Score
 

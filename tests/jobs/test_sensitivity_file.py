@@ -11,6 +11,7 @@ from qdqtool.data.request import FileData
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
+from qdqtool.preparation.layer_search import MOST_SAMPLES
 from qdqtool.ranges.checkpoint import Interrupted
 from qdqtool.sensitivity.masked_runs import MaskedRuns
 
@@ -33,7 +34,7 @@ def _count_runs(monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None) -> 
     count, run = [0], MaskedRuns._run
 
     def counted(self: MaskedRuns, fed: object, number: int) -> object:
-        if len(self.samples) == 8:
+        if len(self.samples) == MOST_SAMPLES:
             count[0] += 1
             if count[0] == stop_at:
                 raise KeyboardInterrupt
@@ -51,7 +52,7 @@ def test_what_sensitivity_measured_is_not_measured_again(tmp_path: Path, monkeyp
     alone = _quantized(tmp_path / "a.onnx")
     without, runs[0] = runs[0], 0
     assert _quantized(tmp_path / "b.onnx", measured) == alone
-    # Each layer alone on 4 samples, and the state with all quantized on 8, were there.
+    # Each layer alone on 4 samples was there.
     assert 0 < runs[0] <= without - 4 * len(report.nodes)
     runs[0] = 0
     assert _quantized(tmp_path / "c.onnx", measured) == alone

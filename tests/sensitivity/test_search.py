@@ -15,7 +15,8 @@ from qdqtool.plan import Placement, QuantPlan
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.sensitivity.fallback import Fallback
 from qdqtool.sensitivity.output_noise import WORST_DB, OutputNoise
-from qdqtool.sensitivity.search import CURVE_STEP_DB, MOST_IN_FLOAT, TRIED, FloatSearch, Step
+from qdqtool.sensitivity.search import CURVE_STEP_DB, MOST_IN_FLOAT, TRIED, FloatSearch
+from qdqtool.sensitivity.step import Step
 from qdqtool.sensitivity.units import Unit, by_reader
 
 Subset = frozenset[Unit]
