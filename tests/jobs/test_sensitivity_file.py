@@ -62,7 +62,7 @@ def test_what_sensitivity_measured_is_not_measured_again(tmp_path: Path, monkeyp
 def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = tmp_path / "s.json"
     with monkeypatch.context() as patch:
-        _count_runs(patch, stop_at=70)
+        _count_runs(patch, stop_at=150)
         with pytest.raises(Interrupted, match=r"kept in .*s.json: the same command goes on from there"):
             _quantized(tmp_path / "a.onnx", measured)
     assert not (tmp_path / "a.onnx").exists()

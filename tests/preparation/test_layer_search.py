@@ -20,8 +20,8 @@ def test_the_limit_grows_with_the_samples_or_with_the_layers(tmp_path: Path, dep
     with planned(tmp_path) as made, LayerRuns.of(made.ready, made.plan, made.prepared, made.choosing) as layers:
         search = layers.search()
         assert search.limit == limit
-        assert len(layers.runs.samples) == min(SAMPLES, layers.samples)
-        assert search.few == min(FEW, layers.samples)
+        assert len(layers.runs.samples) == min(SAMPLES, len(layers.feeds))
+        assert search.few == min(FEW, len(layers.feeds))
         assert sum(layers.shares) == pytest.approx(1)
 
 
