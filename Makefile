@@ -5,6 +5,7 @@
 #   make mutants     small faults are put into the package; those that no test notices are shown
 #   make zoo    80 architectures from torch to engine in every mode; writes docs/networks.md
 #   make foreign  what other tools quantize and export, from their file to an engine; writes docs/foreign.md
+#   make bindings fetches NVIDIA's Python bindings (8 MB) for tests/builders/test_product.py, which skips what needs them
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
 PYTHON ?= python3
 VENV   ?= .venv
@@ -17,7 +18,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench properties mutants corpus peers zoo foreign gpu-test clean
+.PHONY: setup demo test lint format check bench bindings properties mutants corpus peers zoo foreign gpu-test clean
 
 setup: $(READY)
 
@@ -58,6 +59,11 @@ properties: $(READY)
 mutants: $(READY)
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m mutation $(ONLY) $(if $(CHANGED),--changed $(CHANGED)) $(ARGS)
 
+# ARGS=--write-stubs: the type stubs in tests/support/tensorrt_api/stubs anew
+bindings: $(READY)
+	mkdir -p .bindings
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.tensorrt_api.wheels .bindings $(ARGS)
+
 # ARGS=--nodes: ONNX's node tests alone; see benchmarks/corpus.py
 corpus: $(READY)
 	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files)
@@ -86,4 +92,4 @@ gpu-test: $(READY)
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign .bindings

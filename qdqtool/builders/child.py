@@ -14,9 +14,14 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from qdqtool.builders.parsing import errors_of, new_network, survey
+from qdqtool.builders.product import AheadOfTimeProduct, Product
+
+if TYPE_CHECKING:
+    import tensorrt
+    import tensorrt_rtx
 
 # The search for further refused nodes ends here, so that the refusal itself is reported soon.
 _SURVEY_SECONDS = 20.0
@@ -40,16 +45,17 @@ def main(folder: Path) -> None:
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     result = _Result(folder / "result.json")
     try:
-        trt = importlib.import_module(request["module"])
+        trt = cast(Product, importlib.import_module(request["module"]))
     except (ImportError, OSError) as error:
         result.put(problem="import", message=str(error))
         return
     with (folder / "log.jsonl").open("w", encoding="utf-8") as file:
-        log = _make_log(trt, file, keep_all=request["verbose"])
+        dump = _LayerDump()
+        log = _make_log(trt, file, dump, keep_all=request["verbose"])
         build = _Build(trt, log, request, result)
         engine = build.run()
         if engine is not None:
-            layers = build.inspect(engine) if request["inspect"] else log.layers
+            layers = build.inspect(engine) if request["inspect"] else dump.text
             (folder / "layers.txt").write_text(layers, encoding="utf-8")
             result.put(stage="done")
 
@@ -80,18 +86,24 @@ class _Result:
         partial.replace(self._path)
 
 
-def _make_log(trt: Any, file: Any, *, keep_all: bool) -> Any:
+class _LayerDump:
+    """The last layer dump that the log had; empty without one."""
+
+    text = ""
+
+
+def _make_log(trt: Product, file: TextIO, dump: _LayerDump, *, keep_all: bool) -> "tensorrt.ILogger":
+    logger = trt.ILogger
+
     # A Python subclass of ILogger must call ILogger.__init__ itself: pybind11 refuses an object whose base was not
     # initialized.
-    class Log(trt.ILogger):  # type: ignore[misc]  # the module is only known when it runs
-        layers = ""
-
+    class Log(logger):  # type: ignore[misc, valid-type]  # the module is only known when it runs
         def __init__(self) -> None:
-            trt.ILogger.__init__(self)
+            logger.__init__(self)
 
-        def log(self, severity: Any, message: str) -> None:
+        def log(self, severity: "tensorrt.ILogger.Severity", message: str) -> None:
             if message.startswith(_LAYER_DUMP):
-                self.layers = message
+                dump.text = message
             if keep_all or severity.name not in _QUIET:
                 file.write(json.dumps([severity.name, message]) + "\n")
                 # A crash of the library ends the process without flushing Python files.
@@ -103,10 +115,10 @@ def _make_log(trt: Any, file: Any, *, keep_all: bool) -> Any:
 class _Build:
     """One parse and build; :meth:`run` returns the serialized engine, or None when the result says why not."""
 
-    def __init__(self, trt: Any, log: Any, request: dict[str, Any], result: _Result) -> None:
+    def __init__(self, trt: Product, log: "tensorrt.ILogger", request: dict[str, Any], result: _Result) -> None:
         self._trt, self._log, self._request, self._result = trt, log, request, result
 
-    def run(self) -> Any | None:
+    def run(self) -> "tensorrt.IHostMemory | None":
         self._result.put(version=self._trt.__version__)
         try:
             # Without a usable GPU TensorRT (not RTX) cannot make a builder: pybind11 turns the null pointer into a
@@ -123,23 +135,26 @@ class _Build:
         self._result.put(stage="build")
         started = time.perf_counter()
         config = self._configure(builder, network)
-        engine = builder.build_serialized_network(network, config) if config is not None else None
+        # None where the builder refuses, which its signature does not tell.
+        engine: tensorrt.IHostMemory | None = None
+        if config is not None:
+            engine = builder.build_serialized_network(network, config)
         self._result.put(build_seconds=time.perf_counter() - started)
         if engine is None:
             self._result.put(problem="refused")
             return None
         return engine if self._write(engine) else None
 
-    def inspect(self, engine: Any) -> str:
+    def inspect(self, engine: "tensorrt.IHostMemory") -> str:
         self._result.put(stage="inspect")
         # deserialize_cuda_engine returns None where there is no CUDA device (cudaError 35), so only needs_gpu
         # builders inspect.
-        loaded = self._trt.Runtime(self._log).deserialize_cuda_engine(engine)
+        loaded: tensorrt.ICudaEngine | None = self._trt.Runtime(self._log).deserialize_cuda_engine(engine)
         if loaded is None:
             return ""
         return str(loaded.create_engine_inspector().get_engine_information(self._trt.LayerInformationFormat.JSON))
 
-    def _parse(self, builder: Any) -> Any | None:
+    def _parse(self, builder: "tensorrt.Builder") -> "tensorrt.INetworkDefinition | None":
         self._result.put(stage="parse")
         started = time.perf_counter()
         network = new_network(self._trt, builder)
@@ -160,29 +175,33 @@ class _Build:
                 layer.name, layer.metadata = plain_name(layer.name), plain_name(layer.metadata)
         return network
 
-    def _configure(self, builder: Any, network: Any) -> Any | None:
+    def _configure(
+        self, builder: "tensorrt.Builder", network: "tensorrt.INetworkDefinition"
+    ) -> "tensorrt.IBuilderConfig | None":
         config = builder.create_builder_config()
         # With LAYER_NAMES_ONLY and NONE the builder prints no layer dump.
         config.profiling_verbosity = self._trt.ProfilingVerbosity.DETAILED
-        targets = self._request["targets"]
-        if targets:
-            # The number must be set first: with the default of 0, set_compute_capability refuses every index. Without
-            # targets the RTX builder accepts FP8 and FP4 silently, though its default list begins at SM80.
-            config.num_compute_capabilities = len(targets)
-        for index, target in enumerate(targets):
-            member = self._trt.ComputeCapability.__members__.get(target)
-            if member is None or not config.set_compute_capability(member, index):
-                self._result.put(message=f"compute capability {target} is unknown to this version")
-                return None
+        unknown = self._name_gpus(config)
+        if unknown:
+            self._result.put(message=f"compute capability {unknown} is unknown to this version")
+            return None
         profiles = self._request["profiles"] or self._shape_inputs(network)
         return config if not profiles or self._add_profile(builder, network, config) else None
 
-    def _shape_inputs(self, network: Any) -> list[str]:
+    def _name_gpus(self, config: "tensorrt.IBuilderConfig") -> str:
+        """Tell the builder the GPUs to build for; return the first that it does not know, or nothing."""
+        targets: list[str] = self._request["targets"]
+        if not targets:
+            return ""
+        # Only TensorRT for RTX is ever asked for targets: the parent refuses them for any other product.
+        return name_gpus(cast(AheadOfTimeProduct, self._trt), cast("tensorrt_rtx.IBuilderConfig", config), targets)
+
+    def _shape_inputs(self, network: "tensorrt.INetworkDefinition") -> list[str]:
         """The inputs whose values decide shapes; only the parsed network tells which."""
         inputs = (network.get_input(index) for index in range(network.num_inputs))
         return [each.name for each in inputs if each.is_shape_tensor]
 
-    def _knows_values(self, network: Any) -> bool:
+    def _knows_values(self, network: "tensorrt.INetworkDefinition") -> bool:
         found = self._shape_inputs(network)
         self._result.put(shape_inputs=found)
         missing = [name for name in found if name not in self._request["values"]]
@@ -190,7 +209,12 @@ class _Build:
             self._result.put(problem="values", missing=missing)
         return not missing
 
-    def _add_profile(self, builder: Any, network: Any, config: Any) -> bool:
+    def _add_profile(
+        self,
+        builder: "tensorrt.Builder",
+        network: "tensorrt.INetworkDefinition",
+        config: "tensorrt.IBuilderConfig",
+    ) -> bool:
         names = {network.get_input(index).name for index in range(network.num_inputs)}
         profile = builder.create_optimization_profile()
         for entry in self._request["profiles"]:
@@ -205,7 +229,7 @@ class _Build:
             return False
         return True
 
-    def _write(self, engine: Any) -> bool:
+    def _write(self, engine: "tensorrt.IHostMemory") -> bool:
         self._result.put(stage="write")
         try:
             with Path(self._request["engine"]).open("wb") as file:
@@ -216,6 +240,27 @@ class _Build:
             self._result.put(problem="write", message=os.strerror(error.errno or 0))
             return False
         return True
+
+
+def name_gpus(trt: AheadOfTimeProduct, config: "tensorrt_rtx.IBuilderConfig", targets: list[str]) -> str:
+    """Tell the builder of TensorRT for RTX the GPUs to build for.
+
+    Args:
+        trt: The module.
+        config: The configuration of the build.
+        targets: Members of ``ComputeCapability``, one at least.
+
+    Returns:
+        The first that the builder does not know; empty where it knows all.
+    """
+    # The number must be set first: with the default of 0, set_compute_capability refuses every index. Without targets
+    # the RTX builder accepts FP8 and FP4 silently, though its default list begins at SM80.
+    config.num_compute_capabilities = len(targets)
+    known = trt.ComputeCapability.__members__
+    for index, target in enumerate(targets):
+        if target not in known or not config.set_compute_capability(known[target], index):
+            return target
+    return ""
 
 
 if __name__ == "__main__":

@@ -11,9 +11,13 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from qdqtool.builders.parsing import errors_of, new_network, survey
+from qdqtool.builders.product import Product
+
+if TYPE_CHECKING:
+    import tensorrt
 
 
 def main(module: str) -> None:
@@ -22,7 +26,7 @@ def main(module: str) -> None:
     # The libraries print too, and standard output is for answers alone.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     try:
-        trt = importlib.import_module(module)
+        trt = cast(Product, importlib.import_module(module))
         log = _silent(trt)
         # Without a usable GPU TensorRT (not RTX) cannot make a builder: pybind11 turns the null pointer into a
         # TypeError.
@@ -49,14 +53,16 @@ def _say(answers: TextIO, **facts: Any) -> None:
     answers.flush()
 
 
-def _silent(trt: Any) -> Any:
+def _silent(trt: Product) -> "tensorrt.ILogger":
+    logger = trt.ILogger
+
     # A Python subclass of ILogger must call ILogger.__init__ itself: pybind11 refuses an object whose base was not
     # initialized.
-    class Silent(trt.ILogger):  # type: ignore[misc]  # the module is only known when it runs
+    class Silent(logger):  # type: ignore[misc, valid-type]  # the module is only known when it runs
         def __init__(self) -> None:
-            trt.ILogger.__init__(self)
+            logger.__init__(self)
 
-        def log(self, severity: Any, message: str) -> None:
+        def log(self, severity: "tensorrt.ILogger.Severity", message: str) -> None:
             """Keep nothing: the parser hands out its errors itself."""
 
     return Silent()

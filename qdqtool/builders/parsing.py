@@ -4,23 +4,34 @@ It imports the standard library alone, as the child processes do.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from qdqtool.builders.product import Product
+
+if TYPE_CHECKING:
+    import tensorrt
 
 
-def new_network(trt: Any, builder: Any) -> Any:
+def new_network(trt: Product, builder: "tensorrt.Builder") -> "tensorrt.INetworkDefinition":
     """Return an empty strongly typed network."""
     # A strongly typed network takes all types from the model and its Q/DQ. TensorRT 10 needs the flag; TensorRT 11 and
-    # TensorRT for RTX know only such networks and ignore it.
-    typed = trt.NetworkDefinitionCreationFlag.__members__.get("STRONGLY_TYPED")
-    return builder.create_network(0 if typed is None else 1 << int(typed))
+    # TensorRT for RTX know only such networks and ignore it. Its number differs: 1 in TensorRT 10, 0 in 11.
+    return builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
 
 
-def errors_of(parser: Any) -> list[dict[str, Any]]:
+def errors_of(parser: "tensorrt.OnnxParser") -> list[dict[str, Any]]:
     """Return the errors of a parser that refused a model, one at least; ``parser_errors.py`` reads them."""
     return [_error(parser.get_error(index)) for index in range(parser.num_errors)] or [_NO_WORDS]
 
 
-def survey(trt: Any, builder: Any, log: Any, path: Path, first: dict[str, Any], seconds: float) -> list[dict[str, Any]]:
+def survey(
+    trt: Product,
+    builder: "tensorrt.Builder",
+    log: "tensorrt.ILogger",
+    path: Path,
+    first: dict[str, Any],
+    seconds: float,
+) -> list[dict[str, Any]]:
     """Return the errors of further nodes that the parser refuses.
 
     Args:
@@ -45,7 +56,7 @@ def survey(trt: Any, builder: Any, log: Any, path: Path, first: dict[str, Any], 
 _NO_WORDS: dict[str, Any] = {"message": "", "function": "", "node": -1, "name": "", "operator": "", "calls": []}
 
 
-def _error(error: Any) -> dict[str, Any]:
+def _error(error: "tensorrt.ParserError") -> dict[str, Any]:
     return {
         "message": error.desc(),
         "function": error.func(),

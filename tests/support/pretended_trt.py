@@ -5,10 +5,10 @@ import signal
 import sys
 import time
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 
 __version__ = "1.0"
-NetworkDefinitionCreationFlag = SimpleNamespace(__members__=MappingProxyType({}))
+NetworkDefinitionCreationFlag = SimpleNamespace(STRONGLY_TYPED=0)
 ILogger = object
 
 
