@@ -30,13 +30,14 @@ _QUIET = frozenset({"VERBOSE", "INFO"})
 # verbosity DETAILED: LAYER_NAMES_ONLY prints none (TensorRT for RTX 1.7.1).
 _LAYER_DUMP = "Layers:"
 # The dump writes node names as they are, separates the nodes of a kernel by 0x1f, and begins a record after a line
-# break. A control character in a name would therefore split a record.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# break. A control character in a name would therefore split a record. The engine inspector writes names into JSON
+# without escaping them: pytorch/TensorRT repairs its output where the metadata of a layer has quotes.
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
 def plain_name(name: str) -> str:
-    """Return a node name as the engine has it: control characters, which would break the layer dump, become spaces."""
-    return _CONTROL.sub(" ", name)
+    """Return a node name as the engine has it: what would break the layer dump or the inspector's JSON is a space."""
+    return _UNSAFE.sub(" ", name)
 
 
 def main(folder: Path) -> None:
@@ -171,7 +172,7 @@ class _Build:
             return None
         for index in range(network.num_layers):
             layer = network.get_layer(index)
-            if _CONTROL.search(layer.name + layer.metadata):
+            if _UNSAFE.search(layer.name + layer.metadata):
                 layer.name, layer.metadata = plain_name(layer.name), plain_name(layer.metadata)
         return network
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
-_NEVER_CODES = FLOATS | {"bool", "int32", "int64"}
+UNKNOWN = "unknown"
+"""The type of a tensor whose type the builder does not tell."""
+_NEVER_CODES = FLOATS | {"bool", "int32", "int64", UNKNOWN}
 _BITS = {
     "float32": 32,
     "float16": 16,

@@ -1,14 +1,12 @@
-"""Read the kernels of an engine from the builder's layer dump (text) or from the engine inspector (JSON).
+"""Read the kernels of an engine from the layer dump that the builder of TensorRT for RTX prints.
 
-The text has a line for each kernel: ``Name: …, LayerType: …, Inputs: [ {…} ], Constants: [ {…} ], Outputs: [ {…} ],
+It has a line for each kernel: ``Name: …, LayerType: …, Inputs: [ {…} ], Constants: [ {…} ], Outputs: [ {…} ],
 TacticName: …, StreamId: …, Metadata: [ONNX Layer: …]…``. Names of the model are not escaped in
 it. The reader therefore splits at the fixed words and never counts brackets. A line that does not fit is left out.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from qdqtool.builders.kernels import Kernel, KernelTensor
 
@@ -37,6 +35,7 @@ TRT_TYPES: Mapping[str, str] = {
     "bfloat16": "bfloat16",
     "fp8": "float8e4m3fn",
     "fp8_e4m3": "float8e4m3fn",
+    "fp8e4m3": "float8e4m3fn",
     "fp4": "float4e2m1",
     "fp4e2m1": "float4e2m1",
     "e8m0": "float8e8m0",
@@ -45,27 +44,16 @@ TRT_TYPES: Mapping[str, str] = {
     "uint8": "uint8",
     "int32": "int32",
     "int64": "int64",
+    "bool": "bool",
 }
 """ONNX's name of a type by TensorRT's name in lower case. The dump writes Float and Half, parser messages FP32."""
 _TENSOR_NAME = "{ Name: "
-# The inspector of TensorRT 10 gives the type only inside words: "Thirty-two wide channel Int8", "Row major linear
-# FP32 format".
-_FORMAT_WORDS = re.compile(r"\b(INT8|FP8|INT4|FP4|FP16|BF16|FP32|INT32|INT64|BOOL|UINT8)\b", re.IGNORECASE)
 
 
 def read_dump(text: str) -> tuple[Kernel, ...]:
     """Return the kernels in the builder's ``Layers:`` message, in order; empty for any other text."""
     body = text.split(_END, 1)[0]
     return tuple(_kernels(_RECORD_START.split(body)[1:]))
-
-
-def read_inspector(text: str) -> tuple[Kernel, ...]:
-    """Return the kernels in the JSON of the engine inspector of TensorRT 10 or 11; empty for anything else."""
-    try:
-        layers = json.loads(text)["Layers"]
-    except (ValueError, KeyError, TypeError):
-        return ()
-    return tuple(_from_json(layer) for layer in layers if isinstance(layer, dict)) if isinstance(layers, list) else ()
 
 
 def onnx_type(name: str) -> str:
@@ -87,7 +75,7 @@ def _kernels(records: list[str]) -> Iterator[Kernel]:
             constants=tuple(_tensors(constants)),
             outputs=tuple(_tensors(outputs)),
             tactic=tactic,
-            nodes=_nodes(metadata.rstrip(" ")),
+            nodes=named_nodes(metadata.rstrip(" ")),
         )
 
 
@@ -106,55 +94,17 @@ def _tensors(text: str) -> Iterator[KernelTensor]:
     for tensor in _TENSOR.finditer(text):
         # What stands between two tensors is the format of the first and the name of the second.
         name = text[end : tensor.start()].partition(_TENSOR_NAME)[2].removesuffix(", ")
-        shape = tuple(_extent(int(dim)) for dim in tensor["dims"].split(",") if dim.strip("-"))
+        shape = tuple(extent(int(dim)) for dim in tensor["dims"].split(",") if dim.strip("-"))
         yield KernelTensor(name, onnx_type(tensor["type"]), shape)
         end = tensor.end()
 
 
-def _extent(dim: int) -> int | None:
+def extent(dim: int) -> int | None:
+    """Return an extent; None for a dynamic one, which TensorRT writes as -1."""
     return dim if dim >= 0 else None
 
 
-def _nodes(metadata: str) -> tuple[str, ...]:
+def named_nodes(metadata: str) -> tuple[str, ...]:
+    """Return the ONNX nodes in the metadata of a kernel, each with its call path."""
     matches = (_NODE.match(part) for part in _SEPARATOR.split(metadata))
     return tuple(found["node"] for found in matches if found is not None)
-
-
-def _from_json(layer: dict[str, Any]) -> Kernel:
-    # TensorRT 10 lists the weight of a convolution apart, as {"Type": "Int8", "Count": 2304}; TensorRT 11 and RTX
-    # list constants.
-    weights = layer.get("Weights")
-    kind = weights.get("Type") if isinstance(weights, dict) else None
-    return Kernel(
-        name=str(layer.get("Name", "")),
-        layer_type=str(layer.get("LayerType", "")),
-        inputs=_json_tensors(layer.get("Inputs")),
-        constants=(
-            *(tensor for tensor in _json_tensors(layer.get("Constants")) if tensor.shape is not None),
-            *([KernelTensor("", onnx_type(str(kind)), None)] if kind is not None else []),
-        ),
-        outputs=_json_tensors(layer.get("Outputs")),
-        tactic=str(layer.get("TacticName", "")),
-        nodes=_nodes(str(layer.get("Metadata", ""))),
-    )
-
-
-def _json_tensors(tensors: Any) -> tuple[KernelTensor, ...]:
-    entries = [entry for entry in tensors if isinstance(entry, dict)] if isinstance(tensors, list) else []
-    return tuple(KernelTensor(str(entry.get("Name", "")), _json_type(entry), _json_shape(entry)) for entry in entries)
-
-
-def _json_shape(entry: dict[str, Any]) -> tuple[int | None, ...] | None:
-    dims = entry.get("Dimensions")
-    if not isinstance(dims, list) or not all(isinstance(dim, int) for dim in dims):
-        return None
-    return tuple(_extent(dim) for dim in dims)
-
-
-def _json_type(entry: dict[str, Any]) -> str:
-    # TensorRT 11 splits the field "Format/Datatype" of TensorRT 10 in two.
-    for key in ("Datatype", "DataType"):
-        if key in entry:
-            return onnx_type(str(entry[key]))
-    found = _FORMAT_WORDS.search(str(entry.get("Format/Datatype", "")))
-    return onnx_type(found[1]) if found else "unknown"

@@ -8,13 +8,12 @@ import re
 
 from qdqtool.builders.builder import Built, NodePrecision
 from qdqtool.builders.child import plain_name
-from qdqtool.builders.kernels import FLOATS, Kernel, is_quantized
+from qdqtool.builders.kernels import FLOATS, UNKNOWN, Kernel, is_quantized
 from qdqtool.builders.planned_types import WEIGHT_ONLY, PlannedNode
 from qdqtool.graph.index.view import NodeView, Scope
 from qdqtool.graph.scope import display
 from qdqtool.numerics.granularity import Blocked
 
-UNKNOWN = "unknown"
 _MATH = re.compile(r"correlation|gemm|conv|fusion|attention|mha|matmul|matrix|fullyconnected", re.IGNORECASE)
 # The fused attention kernel of RTX 1.7.1 is called _gemm_mha_v2 but has layer type kgen, as pointwise kernels have.
 _MATH_NAME = re.compile(r"^_gemm|mha", re.IGNORECASE)
@@ -109,8 +108,11 @@ def _call_path(scope: Scope) -> tuple[list[str], str | None]:
 def computes_in(kernel: Kernel) -> str:
     """Return the type that a kernel multiplies in: the type of its operands if two are quantized, else a float type.
 
-    A kernel that reads one packed constant, unpacks it itself and multiplies floats is ``…-weight-only``.
+    A kernel that reads one packed constant, unpacks it itself and multiplies floats is ``…-weight-only``. It is
+    ``unknown`` where the builder does not tell the type of an operand.
     """
+    if UNKNOWN in kernel.input_types:
+        return UNKNOWN
     low = [kind for kind in (*kernel.input_types, *kernel.weight_types) if is_quantized(kind)]
     if not is_product(kernel):
         return _fused_quantized_type(kernel) or _float_type(kernel)
@@ -156,6 +158,8 @@ def _reason(entry: PlannedNode, kernel: Kernel | None, built: Built) -> str:
         return "the builder gave no layer information"
     if kernel is None:
         return "no kernel names this node: it was folded away or merged into another one"
+    if UNKNOWN in kernel.input_types:
+        return "TensorRT does not tell the types that its kernel reads, as for dynamic shapes"
     return _fault_of_the_model(entry) or _fault_of_the_kernel(entry, kernel)
 
 

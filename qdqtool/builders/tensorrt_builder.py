@@ -14,8 +14,9 @@ from qdqtool.builders.builder import (
     InputProfile,
     NodePrecision,
 )
+from qdqtool.builders.inspector import UnknownShapeError, read_inspector
 from qdqtool.builders.kernels import Kernel
-from qdqtool.builders.layer_dump import read_dump, read_inspector
+from qdqtool.builders.layer_dump import read_dump
 from qdqtool.builders.parser_errors import builder_refusals, parser_refusals
 from qdqtool.builders.planned_types import planned_nodes, quantized_types
 from qdqtool.builders.precision import compare
@@ -124,13 +125,13 @@ class TensorRT:
         self.require()
         outcome = process.run(self.module, request, inspect=self.needs_gpu, title=self.title)
         self._raise_for(outcome, request)
-        kernels, evidence = self._kernels(outcome.layers)
+        kernels, fault = self._kernels(outcome)
         return Built(
             version=str(outcome.facts["version"]),
-            evidence=evidence,
+            evidence=self._evidence if kernels else "none",
             kernels=kernels,
             layer_dump=outcome.layers,
-            warnings=_warnings(outcome),
+            warnings=(*_warnings(outcome), *fault),
             values=_values(outcome, request),
             parse_seconds=float(outcome.facts["parse_seconds"]),
             build_seconds=float(outcome.facts["build_seconds"]),
@@ -140,11 +141,20 @@ class TensorRT:
         """Compare the planned and the actual type of each quantized node."""
         return compare(planned_nodes(model), built)
 
-    def _kernels(self, layers: str) -> tuple[tuple[Kernel, ...], Evidence]:
-        kernels = read_inspector(layers) if self.needs_gpu else read_dump(layers)
-        if not kernels:
-            return (), "none"
-        return kernels, "inspector" if self.needs_gpu else "aot-dump"
+    @property
+    def _evidence(self) -> Evidence:
+        return "inspector" if self.needs_gpu else "aot-dump"
+
+    def _kernels(self, outcome: Outcome) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
+        """The kernels of the engine, or a warning why they are not known."""
+        if not self.needs_gpu:
+            return read_dump(outcome.layers), ()
+        if not outcome.layers:
+            return (), (f"{self.title} built the engine and did not load it: what its nodes run in is not known",)
+        try:
+            return read_inspector(outcome.layers), ()
+        except UnknownShapeError as error:
+            return (), (_unread(f"{self.title} {outcome.facts['version']}", error),)
 
     def _raise_for(self, outcome: Outcome, request: EngineRequest) -> None:
         facts = outcome.facts
@@ -177,6 +187,13 @@ class TensorRT:
         if errors:
             return BuildRefusedError(self.title, parser_refusals(errors, outcome.facts.get("further", [])), "parse")
         return BuildRefusedError(self.title, builder_refusals(outcome.log, outcome.facts.get("message")), "build")
+
+
+def _unread(product: str, error: UnknownShapeError) -> str:
+    return (
+        f"cannot read the inspector's output of {product}: {error}; the engine was built, what its nodes run in is not "
+        "known, and --export-layer-info FILE keeps the output"
+    )
 
 
 def _values(outcome: Outcome, request: EngineRequest) -> tuple[InputProfile, ...]:

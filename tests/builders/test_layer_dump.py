@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qdqtool.builders.kernels import Kernel, KernelTensor
-from qdqtool.builders.layer_dump import onnx_type, read_dump, read_inspector
+from qdqtool.builders.layer_dump import onnx_type, read_dump
 
 DATA = Path(__file__).parent / "data"
 
@@ -165,108 +165,6 @@ def test_reading_takes_time_in_proportion_to_the_text():
     started = time.perf_counter()
     read_dump("Layers:\n" + "\n".join([line] * 4))
     assert time.perf_counter() - started < 5
-
-
-INSPECTOR_10 = {
-    "Layers": [
-        {
-            "Name": "conv1 + relu1",
-            "LayerType": "CaskConvolution",
-            "Inputs": [{"Name": "q", "Dimensions": [1, 16, 8, 8], "Format/Datatype": "Thirty-two wide channel Int8"}],
-            "Outputs": [{"Name": "o", "Dimensions": [1, 16, 8, 8], "Format/Datatype": "Row major linear FP32 format"}],
-            "Weights": {"Type": "Int8", "Count": 2304},
-            "TacticName": "sm80_xmma_fprop",
-            "Metadata": "[ONNX Layer: conv1]\x1e[ONNX Layer: relu1]",
-        },
-        "Reformatting CopyNode for Input Tensor 0",
-    ],
-    "Bindings": ["x", "y"],
-}
-INSPECTOR_11 = {
-    "Layers": [
-        {
-            "Name": "mm",
-            "LayerType": "gemm",
-            "Inputs": [{"Name": "q", "Dimensions": [8, 64], "Format": "Row major linear", "Datatype": "FP8"}],
-            "Constants": [
-                {"Name": "w", "Dimensions": [64, 32], "Format": "Row major linear", "Datatype": "FP8"},
-                {"Name": "alpha", "Dimensions": [1], "Format": "Row major linear", "Datatype": "Float"},
-            ],
-            "Outputs": [{"Name": "o", "Dimensions": [8, 32], "Format": "Row major linear", "Datatype": "Half"}],
-            "Metadata": "[ONNX Layer: mm]",
-        }
-    ],
-    "I/O Tensors": [],
-}
-
-
-def test_inspector_json_of_version_10():
-    (kernel,) = read_inspector(json.dumps(INSPECTOR_10))
-    assert (kernel.input_types, kernel.weight_types, kernel.output_types) == (("int8",), ("int8",), ("float32",))
-    assert kernel.nodes == ("conv1", "relu1")
-
-
-def test_inspector_json_of_version_11():
-    (kernel,) = read_inspector(json.dumps(INSPECTOR_11))
-    assert (kernel.input_types, kernel.weight_types, kernel.output_types) == (
-        ("float8e4m3fn",),
-        ("float8e4m3fn",),
-        ("float16",),
-    )
-
-
-def unsized(*kinds: str) -> tuple[KernelTensor, ...]:
-    return tuple(KernelTensor("", kind, None) for kind in kinds)
-
-
-WEIGHTS = {"Dimensions": [64, 32], "Datatype": "FP8"}
-
-
-@pytest.mark.parametrize(
-    ("layer", "kernel"),
-    [
-        ({}, Kernel(name="", layer_type="")),
-        ({"Constants": None, "Inputs": None, "Weights": None}, Kernel(name="", layer_type="")),
-        (
-            {"Name": "n", "LayerType": "gemm", "TacticName": "t", "Metadata": "[ONNX Layer: a]\x1fno[ONNX Layer: b]"},
-            Kernel(name="n", layer_type="gemm", tactic="t", nodes=("a",)),
-        ),
-        (
-            {"Constants": [{"Dimensions": [64, -1], "Datatype": "FP8"}, {}]},
-            Kernel(name="", layer_type="", constants=(KernelTensor("", "float8e4m3fn", (64, None)),)),
-        ),
-        (
-            {"Constants": [WEIGHTS], "Weights": {"Type": "Half", "Count": 4}},
-            Kernel(
-                name="",
-                layer_type="",
-                constants=(KernelTensor("", "float8e4m3fn", (64, 32)), KernelTensor("", "float16", None)),
-            ),
-        ),
-        ({"Weights": {"Count": 4}}, Kernel(name="", layer_type="")),
-        (
-            {"Inputs": [{"DataType": "BF16"}, "odd", {}], "Outputs": [{"Format/Datatype": "Channel major BOOL"}]},
-            Kernel(name="", layer_type="", inputs=unsized("bfloat16", "unknown"), outputs=unsized("bool")),
-        ),
-        (
-            {"Inputs": [{"Format/Datatype": "FP32x"}, {"Format/Datatype": "wide int4, FP16"}]},
-            Kernel(name="", layer_type="", inputs=unsized("unknown", "int4")),
-        ),
-        (
-            {"Inputs": [{"Datatype": "Int8", "DataType": "Half", "Format/Datatype": "FP32"}]},
-            Kernel(name="", layer_type="", inputs=unsized("int8")),
-        ),
-    ],
-)
-def test_each_field_of_the_inspector(layer, kernel):
-    assert read_inspector(json.dumps({"Layers": [layer]})) == (kernel,)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", '{"Layers": 3}', '{"Layers": [1, "x"]}', '{"Layers": [{"Inputs": 3}]}']
-)
-def test_odd_inspector_json_is_no_error(text):
-    assert all(not kernel.inputs for kernel in read_inspector(text))
 
 
 @pytest.mark.parametrize(

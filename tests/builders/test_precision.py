@@ -1,5 +1,6 @@
 """Planned against actual types: on stored layer dumps, and with the real builder for every pattern that matters."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from support.kernels import typed_kernel
 
 from qdqtool.builders.backends.tensorrt_rtx import BUILDER
 from qdqtool.builders.builder import Built, EngineRequest
+from qdqtool.builders.inspector import read_inspector
 from qdqtool.builders.layer_dump import read_dump
 from qdqtool.builders.planned_types import planned_nodes
 from qdqtool.builders.precision import compare, computes_in, engine_name
@@ -90,6 +92,14 @@ def test_a_node_in_a_local_function_is_found():
 def test_without_evidence_nothing_is_claimed():
     ((_, actual, reason),) = lines(conv(), None, "none").values()
     assert (actual, reason) == ("unknown", "the builder gave no layer information")
+
+
+def test_operands_of_unknown_type_prove_nothing():
+    sample = (DATA / "inspector" / "10_dynamic_shapes.json").read_text(encoding="utf-8").replace(": conv]", ": y.Conv]")
+    engine = dataclasses.replace(built("", "inspector"), kernels=read_inspector(sample))
+    (found,) = compare(planned_nodes(Model(conv())), engine)
+    assert (found.actual, found.kernel) == ("unknown", "w + w_QuantizeLinear + conv + relu")
+    assert found.reason == "TensorRT does not tell the types that its kernel reads, as for dynamic shapes"
 
 
 def test_a_node_that_no_kernel_names_is_unknown():

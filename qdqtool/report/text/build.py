@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.builders.builder import InputProfile, NodePrecision
+from qdqtool.builders.kernels import UNKNOWN
 from qdqtool.data.input_shapes import spell_shape, spell_values
 from qdqtool.engine.report import EngineReport
 from qdqtool.report.table import FittedTable
@@ -81,7 +82,9 @@ def _precision(report: EngineReport, console: Console) -> None:
         achieved = report.achieved[kind]
         style = "bold green" if achieved == planned else "bold yellow"
         noun = "node runs" if planned == 1 else "nodes run"
-        console.print(Text(f"{achieved} of {planned} planned {kind} {noun} in {kind} kernels", style))
+        unknown = sum(node.planned == kind and node.actual == UNKNOWN for node in report.nodes)
+        doubt = f"; of {unknown} it is not known" if unknown else ""
+        console.print(Text(f"{achieved} of {planned} planned {kind} {noun} in {kind} kernels{doubt}", style))
     console.print(_table(report.nodes))
     _fallbacks([node for node in report.nodes if node.actual != node.planned], console)
     console.print(Text(_EVIDENCE[report.evidence], "dim"))
@@ -119,7 +122,8 @@ def _fallback(group: Sequence[NodePrecision]) -> Text:
 
 def _nothing_quantized(report: EngineReport) -> str:
     """What the verdict adds where all Q/DQ came to nothing, as for compute capability 7.5; empty where they did not."""
-    if not report.nodes or report.evidence == "none" or any(report.achieved.values()):
+    actual = {node.actual for node in report.nodes}
+    if not report.nodes or UNKNOWN in actual or report.evidence == "none" or any(report.achieved.values()):
         return ""
     return f": a FLOAT engine, none of {plural(len(report.nodes), 'planned node')} runs quantized"
 

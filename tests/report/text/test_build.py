@@ -116,6 +116,14 @@ def test_the_verdict_says_where_nothing_runs_quantized():
     assert "FLOAT" not in lines(nodes=(), planned={}, achieved={})[-1]
 
 
+def test_what_is_not_known_is_no_float_engine():
+    unknown = replace(FALLS_BACK, name="c3", actual="unknown")
+    text = lines(nodes=(FALLS_BACK, unknown), planned={"int8": 2}, achieved={"int8": 0})
+
+    assert "0 of 2 planned int8 nodes run in int8 kernels; of 1 it is not known" in text
+    assert "FLOAT" not in text[-1]
+
+
 def test_the_limits_of_the_evidence_are_said():
     assert any("It cannot show" in line for line in lines())
     assert any("nothing is known of the types" in line for line in lines(evidence="none"))
