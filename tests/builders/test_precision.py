@@ -21,6 +21,7 @@ from support.kernels import typed_kernel
 
 from qdqtool.builders.backends.tensorrt_rtx import BUILDER
 from qdqtool.builders.builder import Built, EngineRequest
+from qdqtool.builders.child import plain_name
 from qdqtool.builders.inspector import read_inspector
 from qdqtool.builders.layer_dump import read_dump
 from qdqtool.builders.planned_types import planned_nodes
@@ -92,6 +93,11 @@ def test_a_node_in_a_local_function_is_found():
 def test_without_evidence_nothing_is_claimed():
     ((_, actual, reason),) = lines(conv(), None, "none").values()
     assert (actual, reason) == ("unknown", "the builder gave no layer information")
+
+
+def test_names_keep_what_the_dump_and_the_json_can_hold():
+    assert plain_name('a"b\\c\x1fd\ne') == "a b c d e"
+    assert plain_name("a'b/c (d) [e] | é") == "a'b/c (d) [e] | é"
 
 
 def test_operands_of_unknown_type_prove_nothing():

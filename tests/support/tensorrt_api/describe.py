@@ -24,14 +24,14 @@ Written by `make bindings ARGS=--write-stubs`; do not edit.
 import builtins
 import collections.abc
 import typing
-from typing import Any, ClassVar, SupportsFloat, SupportsInt, overload
+from typing import Any, ClassVar, overload
 
 from typing_extensions import Buffer
 
 __version__: str
 '''
 _WORDS = """
-    None Any Buffer SupportsFloat SupportsInt Sequence Callable Iterator Mapping bool bytes
+    None Any Buffer Sequence Callable Iterator Mapping bool bytes
     dict float int list object str tuple slice type collections abc typing builtins
 """
 _KNOWN = frozenset(_WORDS.split())
@@ -44,9 +44,9 @@ _RENAMED = {
     "List": "list",
     "Tuple": "tuple",
     "typing_extensions.Buffer": "Buffer",
-    "typing.SupportsInt": "SupportsInt",
-    "typing.SupportsFloat": "SupportsFloat",
-    "typing.SupportsIndex": "SupportsInt",
+    "typing.SupportsInt": "int",
+    "typing.SupportsFloat": "float",
+    "typing.SupportsIndex": "int",
     "bool": "builtins.bool",
 }
 _SIGNATURE = re.compile(r"^(?:\d+\. )?\w*\((?P<parameters>.*)\)(?: -> (?P<returned>.+))?$")
@@ -134,6 +134,12 @@ def _class(name: str, value: type, names: _Names, indent: str = "") -> Iterator[
     base = value.__mro__[1].__name__
     yield f"{indent}class {name}{f'({base})' if base in names.classes else ''}:"
     body = [line for member in sorted(vars(value)) for line in _member(member, value, names)]
+    item = next((line for line in body if line.startswith("def __getitem__(")), None)
+    if item is not None and hasattr(value, "__len__") and not hasattr(value, "__iter__"):
+        # Python iterates with integers over what has no __iter__.
+        body.append(
+            f"def __iter__(self) -> collections.abc.Iterator[{item.rpartition(' -> ')[2].removesuffix(': ...')}]: ..."
+        )
     if _is_buffer(value):
         body.append("def __buffer__(self, flags: int, /) -> memoryview: ...")
     yield from (f"{indent}    {line}" for line in body or ["..."])
