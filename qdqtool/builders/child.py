@@ -2,8 +2,8 @@
 
 Run as ``python -m qdqtool.builders.child FOLDER``. The folder has ``request.json``; this module writes
 ``result.json`` after every stage, so that the parent knows the last stage after a crash. It also writes ``log.jsonl``
-with the library's log, and ``layers.txt`` with the layer dump. It imports the standard library, TensorRT, and the
-module that both children share.
+with the library's log, and ``layers.txt`` with the layer dump. It imports the standard library, TensorRT, and
+modules that import no more than these.
 """
 
 import importlib
@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from qdqtool.builders.child_options import lacking_option, set_options, write_cache
 from qdqtool.builders.parsing import errors_of, new_network, survey
 
 # The search for further refused nodes ends here, so that the refusal itself is reported soon.
@@ -88,8 +89,11 @@ def _make_log(trt: Any, file: Any, *, keep_all: bool) -> Any:
 
         def __init__(self) -> None:
             trt.ILogger.__init__(self)
+            self.problems: list[str] = []
 
         def log(self, severity: Any, message: str) -> None:
+            if severity.name not in _QUIET:
+                self.problems.append(message)
             if message.startswith(_LAYER_DUMP):
                 self.layers = message
             if keep_all or severity.name not in _QUIET:
@@ -108,6 +112,10 @@ class _Build:
 
     def run(self) -> Any | None:
         self._result.put(version=self._trt.__version__)
+        lacking = lacking_option(self._trt, self._request["options"])
+        if lacking is not None:
+            self._result.put(problem="lacking", option=lacking[0], message=lacking[1])
+            return None
         try:
             # Without a usable GPU TensorRT (not RTX) cannot make a builder: pybind11 turns the null pointer into a
             # TypeError.
@@ -115,19 +123,19 @@ class _Build:
         except (TypeError, RuntimeError) as error:
             self._result.put(problem="device", message=str(error))
             return None
-        network = self._parse(builder)
-        if network is None:
-            return None
-        if not self._knows_values(network):
+        config = self._configure(builder)
+        network = self._parse(builder) if config is not None else None
+        if network is None or not self._knows_values(network):
             return None
         self._result.put(stage="build")
         started = time.perf_counter()
-        config = self._configure(builder, network)
-        engine = builder.build_serialized_network(network, config) if config is not None else None
+        ready = self._set_targets(config) and self._add_profiles(builder, network, config)
+        engine = builder.build_serialized_network(network, config) if ready else None
         self._result.put(build_seconds=time.perf_counter() - started)
         if engine is None:
             self._result.put(problem="refused")
             return None
+        write_cache(config, self._request["options"])
         return engine if self._write(engine) else None
 
     def inspect(self, engine: Any) -> str:
@@ -160,10 +168,17 @@ class _Build:
                 layer.name, layer.metadata = plain_name(layer.name), plain_name(layer.metadata)
         return network
 
-    def _configure(self, builder: Any, network: Any) -> Any | None:
+    def _configure(self, builder: Any) -> Any | None:
         config = builder.create_builder_config()
         # With LAYER_NAMES_ONLY and NONE the builder prints no layer dump.
         config.profiling_verbosity = self._trt.ProfilingVerbosity.DETAILED
+        refused = set_options(self._trt, config, self._request["options"], self._log)
+        if refused is not None:
+            self._result.put(problem="option", option=refused[0], message=refused[1])
+            return None
+        return config
+
+    def _set_targets(self, config: Any) -> bool:
         targets = self._request["targets"]
         if targets:
             # The number must be set first: with the default of 0, set_compute_capability refuses every index. Without
@@ -173,9 +188,8 @@ class _Build:
             member = self._trt.ComputeCapability.__members__.get(target)
             if member is None or not config.set_compute_capability(member, index):
                 self._result.put(message=f"compute capability {target} is unknown to this version")
-                return None
-        profiles = self._request["profiles"] or self._shape_inputs(network)
-        return config if not profiles or self._add_profile(builder, network, config) else None
+                return False
+        return True
 
     def _shape_inputs(self, network: Any) -> list[str]:
         """The inputs whose values decide shapes; only the parsed network tells which."""
@@ -185,19 +199,24 @@ class _Build:
     def _knows_values(self, network: Any) -> bool:
         found = self._shape_inputs(network)
         self._result.put(shape_inputs=found)
-        missing = [name for name in found if name not in self._request["values"]]
+        missing = [name for name in found for profile in self._request["profiles"] if name not in profile["values"]]
         if missing:
-            self._result.put(problem="values", missing=missing)
+            self._result.put(problem="values", missing=list(dict.fromkeys(missing)))
         return not missing
 
-    def _add_profile(self, builder: Any, network: Any, config: Any) -> bool:
+    def _add_profiles(self, builder: Any, network: Any, config: Any) -> bool:
+        if not self._shape_inputs(network) and not any(profile["shapes"] for profile in self._request["profiles"]):
+            return True
+        return all(self._add_profile(builder, network, config, entry) for entry in self._request["profiles"])
+
+    def _add_profile(self, builder: Any, network: Any, config: Any, wanted: dict[str, Any]) -> bool:
         names = {network.get_input(index).name for index in range(network.num_inputs)}
         profile = builder.create_optimization_profile()
-        for entry in self._request["profiles"]:
+        for entry in wanted["shapes"]:
             if entry["name"] in names:
                 profile.set_shape(entry["name"], entry["min"], entry["opt"], entry["max"])
         for name in self._shape_inputs(network):
-            entry = self._request["values"][name]
+            entry = wanted["values"][name]
             profile.set_shape_input(name, entry["min"], entry["opt"], entry["max"])
         # -1 means that min <= opt <= max does not hold. Shapes that are too small for a layer give only a warning.
         if config.add_optimization_profile(profile) < 0:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from qdqtool.builders.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
 from qdqtool.engine.conversions import Conversions
@@ -27,6 +28,7 @@ class EngineReport:
         specialized: How the model was specialized for fixed shapes; None where it was built as it is.
         profiles: Shapes that it accepts for dynamic inputs.
         shape_values: Values that it accepts for inputs that decide shapes.
+        options: Deployment options that were given, by name.
         seconds: Time in parser and builder.
         bytes: Size of the engine.
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
@@ -52,6 +54,7 @@ class EngineReport:
     specialized: Specialized | None
     profiles: tuple[InputProfile, ...]
     shape_values: tuple[InputProfile, ...]
+    options: dict[str, Any]
     seconds: float
     bytes: int
     planned: dict[str, int]

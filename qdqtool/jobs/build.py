@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from qdqtool.builders import backends
 from qdqtool.builders.builder import (
@@ -14,7 +11,6 @@ from qdqtool.builders.builder import (
     Built,
     EngineBuilder,
     EngineRequest,
-    NodePrecision,
     Refusal,
 )
 from qdqtool.builders.kernels import as_json
@@ -77,6 +73,8 @@ class _Job:
                 profiles=ready.profiles,
                 values=ready.values,
                 measured_values=ready.measured_values,
+                profile_count=len(self._options.profiles()),
+                deployment=self._options.deployment,
                 timeout=self._options.timeout,
                 verbose_log=self._options.verbose_log,
             )
@@ -88,10 +86,19 @@ class _Job:
             self._write_layer_info(built)
             report = self._report(built, request, ready, findings)
             if report.passed:
-                _write_manifest(self._model, report, engine.file)
+                self._write_beside(report, built, engine.file)
                 with output_errors(self._output):
                     engine.publish()
         return report
+
+    def _write_beside(self, report: EngineReport, built: Built, engine: Path) -> None:
+        """Write the manifest, and the timing cache where one was asked for."""
+        if self._manifest is not None:
+            facts = manifest.describe_build(self._model, report, engine, built.timing_cache)
+            write_output(self._manifest, manifest.encode(facts))
+        cache = self._options.deployment.timing_cache_file
+        if cache is not None and built.timing_cache is not None:
+            write_output(cache, built.timing_cache)
 
     def _check_outputs(self) -> None:
         assert self._model.path is not None
@@ -99,8 +106,9 @@ class _Job:
         outputs = [self._output, *([self._manifest] if self._manifest is not None else [])]
         if self._options.calib_data is not None:
             inputs.append(self._options.calib_data)
-        extra = [path for path in (self._options.layer_info, self._options.verbose_log) if path is not None]
-        check_outputs([*outputs, *extra], inputs)
+        options = self._options
+        extra = (options.layer_info, options.verbose_log, options.deployment.timing_cache_file)
+        check_outputs([*outputs, *(path for path in extra if path is not None)], inputs)
 
     def _write_layer_info(self, built: Built) -> None:
         if self._options.layer_info is None:
@@ -125,6 +133,7 @@ class _Job:
             specialized=ready.specialized,
             profiles=request.profiles,
             shape_values=built.values,
+            options=self._options.deployment.given(),
             seconds=round(built.parse_seconds + built.build_seconds, 3),
             bytes=request.engine.stat().st_size,
             planned=planned_counts(nodes),
@@ -154,32 +163,3 @@ def _validate(model: Model, builder: EngineBuilder) -> Summary:
         hint = f"`{command}` shows all that it finds; `--skip-validate` builds all the same"
         raise BuildRefusedError(f"validate for {builder.release}", refusals, "validate", hint=hint)
     return report.summary
-
-
-def _write_manifest(model: Model, report: EngineReport, engine: Path) -> None:
-    if report.manifest is None or report.engine is None:
-        return
-    facts: dict[str, Any] = {
-        "model": manifest.describe_model(model),
-        "engine": {**manifest.fingerprint(engine), "name": Path(report.engine).name},
-        "backend": report.backend,
-        "versions": manifest.describe_tools(report.backend, report.version),
-        "targets": report.targets,
-        "specialized": asdict(report.specialized) if report.specialized is not None else None,
-        "profiles": [asdict(profile) for profile in report.profiles],
-        "shape_values": [asdict(values) for values in report.shape_values],
-        "skipped": report.skipped,
-        "evidence": report.evidence,
-        "planned": report.planned,
-        "achieved": report.achieved,
-        "fallbacks": _fallbacks(report.nodes),
-        "kernels": [asdict(kernel) for kernel in report.kernels],
-        "conversions": asdict(report.conversions) if report.conversions is not None else None,
-        "gates": [asdict(gate) for gate in report.gates],
-        "warnings": report.warnings,
-    }
-    write_output(Path(report.manifest), manifest.encode(facts))
-
-
-def _fallbacks(nodes: Sequence[NodePrecision]) -> list[dict[str, Any]]:
-    return [asdict(node) for node in nodes if node.actual != node.planned]

@@ -1,7 +1,8 @@
 """The build report for a terminal."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -46,10 +47,13 @@ def _head(report: EngineReport, console: Console) -> None:
     console.print(f"  {report.backend} {escape(report.version)}; {targets}")
     if report.specialized is not None:
         console.print(f"  {_specialized(report.specialized)}")
+    several = any(entry.profile for entry in (*report.profiles, *report.shape_values))
     for profile in report.profiles:
-        console.print(f"  {_profile(profile)}")
+        console.print(f"  {_number(profile, several)}{_profile(profile)}")
     for values in report.shape_values:
-        console.print(f"  values of {_profile(values)}")
+        console.print(f"  {_number(values, several)}values of {_profile(values)}")
+    if report.options:
+        console.print(f"  options: {escape(_options(report.options))}")
     if report.findings is not None:
         found = f"{plural(report.findings.warnings, 'warning')}, {plural(report.findings.infos, 'info')}"
         console.print(f"  validate: pass ({found})")
@@ -63,6 +67,18 @@ def _specialized(done: Specialized) -> str:
     shapes = [f"{escape(name)} {spell_shape(shape)}" for name, shape in done.input_shapes.items()]
     values = [f"{escape(name)} = {spell_values(given)}" for name, given in done.input_values.items()]
     return f"specialized for {', '.join(shapes + values)}: {done.nodes_before} nodes became {done.nodes_after}"
+
+
+def _number(entry: InputProfile, several: bool) -> str:
+    return f"profile {entry.profile}: " if several else ""
+
+
+def _options(given: Mapping[str, Any]) -> str:
+    return ", ".join(name if value is True else f"{name} {_value(value)}" for name, value in given.items())
+
+
+def _value(value: Any) -> str:
+    return ",".join(f"{name}:{size}B" for name, size in value.items()) if isinstance(value, dict) else str(value)
 
 
 def _profile(profile: InputProfile) -> str:

@@ -26,6 +26,7 @@ REPORT = EngineReport(
     specialized=None,
     profiles=(),
     shape_values=(),
+    options={},
     seconds=1.25,
     bytes=2_500_000,
     planned={"int8": 2},
@@ -44,6 +45,21 @@ REPORT = EngineReport(
 
 def lines(**changes: object) -> list[str]:
     return printed(render, replace(REPORT, **changes)).splitlines()
+
+
+def test_the_head_numbers_several_profiles_and_names_the_options():
+    shape = (1, 3)
+    head = lines(
+        profiles=(InputProfile("a", shape, shape, shape), InputProfile("a", shape, (4, 3), (8, 3), 1)),
+        shape_values=(InputProfile("n", (1,), (1,), (1,), 1),),
+        options={"mem_pool_size": {"workspace": 1024}, "builder_optimization_level": 5, "refit": True},
+    )
+    assert head[2:6] == [
+        "  profile 0: input a: 1x3",
+        "  profile 1: input a: 1x3 to 8x3, optimized for 4x3",
+        "  profile 1: values of input n: 1",
+        "  options: mem_pool_size workspace:1024B, builder_optimization_level 5, refit",
+    ]
 
 
 def test_the_head_names_backend_targets_and_shapes():
