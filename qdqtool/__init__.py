@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from qdqtool.jobs.sensitivity_report import SensitivityReport
     from qdqtool.jobs.strip import StripReport, strip_model
     from qdqtool.jobs.validate import validate_model
+    from qdqtool.jobs.verify_engine import VerifyReport, verify_engine
     from qdqtool.linting.policy import Policy
     from qdqtool.linting.report import ValidateReport
     from qdqtool.numerics.derive import PowerOfTwo, ScaleRule
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from qdqtool.running.ort_cpu import Profile
 
 _HOMES = {
+    "qdqtool.jobs.verify_engine": ("VerifyReport", "verify_engine"),
     "qdqtool.builders.deployment": ("DeploymentOptions",),
     "qdqtool.checking.options": ("CheckOptions",),
     "qdqtool.checking.limits": ("Gates",),
@@ -183,6 +185,7 @@ __all__ = [
     "Shard",
     "StripReport",
     "ValidateReport",
+    "VerifyReport",
     "WeightStorage",
     "__version__",
     "build_engine",
@@ -213,6 +216,7 @@ __all__ = [
     "scale_from_tensor",
     "strip_model",
     "validate_model",
+    "verify_engine",
 ]
 
 

@@ -10,7 +10,7 @@ from qdqtool.errors import GateError
 from qdqtool.graph.model import Model
 
 Evidence = Literal["aot-dump", "inspector", "none"]
-Stage = Literal["validate", "parse", "build"]
+Stage = Literal["validate", "parse", "build", "locked"]
 
 
 @dataclass(frozen=True, slots=True)

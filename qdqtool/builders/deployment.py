@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from qdqtool.errors import UsageError
 from qdqtool.registry import suggestion
@@ -23,6 +22,9 @@ FLAGS: Mapping[str, str] = {
 }
 """Attributes of :class:`DeploymentOptions` that are members of BuilderFlag. The order is that in which they are set:
 TensorRT takes EXCLUDE_LEAN_RUNTIME only after VERSION_COMPATIBLE."""
+
+OptionValue = bool | int | str | dict[str, int]
+"""The value of a deployment option in reports and manifests: a flag, the level, a file name, or bytes by pool."""
 
 _POOL_SYNTAX = "write it as workspace:1G, with B, K, M or G; without one of them the number counts MiB"
 _UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -80,9 +82,9 @@ class DeploymentOptions:
         """Return the options that are set and are builder flags, with their members of BuilderFlag."""
         return {spelled(name): member for name, member in FLAGS.items() if getattr(self, name)}
 
-    def given(self) -> dict[str, Any]:
+    def given(self) -> dict[str, OptionValue]:
         """Return the options that differ from the defaults by their names; the timing cache by its file name alone."""
-        found: dict[str, Any] = {name: True for name in FLAGS if getattr(self, name)}
+        found: dict[str, OptionValue] = {name: True for name in FLAGS if getattr(self, name)}
         if self.builder_optimization_level is not None:
             found["builder_optimization_level"] = self.builder_optimization_level
         if self.mem_pool_size:

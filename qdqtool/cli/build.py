@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LAYOUT = Layout(
     sections={
-        "Engine": ("output", "backend", "compute_capabilities", "timeout"),
+        "Engine": ("output", "backend", "compute_capabilities", "timeout", "locked", "sign"),
         "Shapes": (*SHAPES, *VALUES, "profile", "calib_data", "input_shapes", "input_values"),
         "Deployment": DEPLOYMENT,
         "Gates": ("require_precision", "skip_validate"),
@@ -81,6 +81,18 @@ LAYOUT = Layout(
     multiple=True,
     metavar="TYPE>=PERCENT%",
     help="Fail, and leave no engine, unless that share of the nodes planned for a type runs in it: int8>=95%.",
+)
+@click.option(
+    "--locked",
+    type=click.Path(path_type=Path),
+    metavar="MANIFEST",
+    help="Build only if model, external data, options, profiles, product and version are those of this manifest.",
+)
+@click.option(
+    "--sign",
+    type=click.Path(path_type=Path),
+    metavar="KEY",
+    help="Sign the manifest with this key of OpenSSH; the signature goes to FILE.manifest.json.sig.",
 )
 @click.option("--export-layer-info", type=OutputPath(), metavar="FILE", help="Write the engine's layers, as JSON.")
 @click.option("--verbose-log", type=OutputPath(), metavar="FILE", help="Write the builder's whole log.")
@@ -135,6 +147,8 @@ def _options(  # noqa: PLR0913 -- one argument for each option
     timeout: float,
     input_shapes: tuple[str, ...],
     input_values: tuple[str, ...],
+    locked: Path | None,
+    sign: Path | None,
     **words: Any,
 ) -> "BuildOptions":
     from qdqtool.builders.compute_capabilities import parse
@@ -154,6 +168,8 @@ def _options(  # noqa: PLR0913 -- one argument for each option
         timeout=timeout,
         skip_validate=skip_validate,
         require_precision=tuple(parse_gate(text) for text in require_precision),
+        locked=locked,
+        sign_key=sign,
         layer_info=export_layer_info,
         verbose_log=verbose_log,
     )

@@ -46,6 +46,8 @@ class BuildOptions:
         timeout: Seconds that parsing and building may take together.
         skip_validate: Build without the validate gate; the report says so.
         require_precision: Gates on the share of nodes that run as planned. A missed one leaves no engine.
+        locked: Manifest that the build has to agree with in model, options and product; None for none.
+        sign_key: Key of OpenSSH that signs the manifest; None for no signature.
         layer_info: File for the layers of the engine; None for no file.
         verbose_log: File for the builder's whole log; None for no file.
     """
@@ -60,6 +62,8 @@ class BuildOptions:
     timeout: float = DEFAULT_TIMEOUT
     skip_validate: bool = False
     require_precision: tuple[PrecisionGate, ...] = ()
+    locked: Path | None = None
+    sign_key: Path | None = None
     layer_info: Path | None = None
     verbose_log: Path | None = None
 

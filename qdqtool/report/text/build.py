@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from qdqtool.builders.builder import InputProfile, NodePrecision
+from qdqtool.builders.deployment import OptionValue
 from qdqtool.data.input_shapes import spell_shape, spell_values
+from qdqtool.engine.locked import Locked
 from qdqtool.engine.report import EngineReport
 from qdqtool.report.table import FittedTable
 from qdqtool.report.terminal import escape, human_bytes, make_table
@@ -73,11 +74,11 @@ def _number(entry: InputProfile, several: bool) -> str:
     return f"profile {entry.profile}: " if several else ""
 
 
-def _options(given: Mapping[str, Any]) -> str:
+def _options(given: Mapping[str, OptionValue]) -> str:
     return ", ".join(name if value is True else f"{name} {_value(value)}" for name, value in given.items())
 
 
-def _value(value: Any) -> str:
+def _value(value: OptionValue) -> str:
     return ",".join(f"{name}:{size}B" for name, size in value.items()) if isinstance(value, dict) else str(value)
 
 
@@ -133,6 +134,14 @@ def _fallback(group: Sequence[NodePrecision]) -> Text:
     )
 
 
+def _locked(found: Locked) -> Text:
+    equal = f"model, options and product are those of {escape(found.manifest)}"
+    if found.same_bytes:
+        return Text(f"locked: {equal}; the engine has the same bytes")
+    kernels = "the kernels are the same" if found.same_kernels else "the kernels are not known"
+    return Text.assemble(f"locked: {equal}; ", ("the engine has OTHER bytes", "bold yellow"), f", {kernels}")
+
+
 def _nothing_quantized(report: EngineReport) -> str:
     """What the verdict adds where all Q/DQ came to nothing, as for compute capability 7.5; empty where they did not."""
     if not report.nodes or report.evidence == "none" or any(report.achieved.values()):
@@ -147,7 +156,10 @@ def _files(report: EngineReport, console: Console) -> None:
         console.print(Text("no engine was written: a gate was missed", "bold red"))
         return
     if report.manifest is not None:
-        console.print(f"manifest in {escape(report.manifest)}")
+        signed = f", signed in {escape(report.signature)}" if report.signature is not None else ""
+        console.print(f"manifest in {escape(report.manifest)}{signed}")
+    if report.locked is not None:
+        console.print(_locked(report.locked))
     console.print(
         Text.assemble(
             "wrote ",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.builders.builder import InputProfile, NodePrecision
+from qdqtool.engine.locked import Locked
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.engine.report import EngineReport
 from qdqtool.linting.report import Summary
@@ -39,6 +40,8 @@ REPORT = EngineReport(
     findings=None,
     skipped=(),
     manifest="e.engine.manifest.json",
+    signature=None,
+    locked=None,
     layer_info=None,
 )
 
@@ -60,6 +63,21 @@ def test_the_head_numbers_several_profiles_and_names_the_options():
         "  profile 1: values of input n: 1",
         "  options: mem_pool_size workspace:1024B, builder_optimization_level 5, refit",
     ]
+
+
+def test_a_locked_build_says_what_is_equal_and_what_is_not():
+    def told(same_bytes: bool, same_kernels: bool | None) -> str:
+        found = Locked(manifest="l.json", same_bytes=same_bytes, same_kernels=same_kernels)
+        (line,) = (line for line in lines(locked=found) if line.startswith("locked: "))
+        return line.removeprefix("locked: model, options and product are those of l.json; ")
+
+    assert told(True, True) == "the engine has the same bytes"
+    assert told(False, True) == "the engine has OTHER bytes, the kernels are the same"
+    assert told(False, None) == "the engine has OTHER bytes, the kernels are not known"
+
+
+def test_a_signature_is_named_beside_the_manifest():
+    assert "manifest in e.engine.manifest.json, signed in e.sig" in lines(signature="e.sig")
 
 
 def test_the_head_names_backend_targets_and_shapes():
