@@ -4,10 +4,11 @@ import re
 
 from qdqtool.builders.deployment import DeploymentOptions
 from qdqtool.builders.process import Outcome
-from qdqtool.errors import CapabilityError, QdqError, UsageError
+from qdqtool.errors import CapabilityError, GateError, QdqError, UsageError
 
-# Both messages are those of TensorRT for RTX 1.7.1 on a machine without a GPU.
+# These messages are those of TensorRT for RTX 1.7.1 on a machine without a GPU.
 _NO_DEVICE = "CHECK(status == CUDA_SUCCESS) failed"
+_NO_ROOM = re.compile(r"within workspace limit|OutOfMemory \(Requested size was (?P<bytes>\d+) bytes")
 _NO_LIBRARY = re.compile(r"Unable to load library: (?P<name>[\w.]*nvinfer_lean[\w.]*)")
 
 
@@ -53,6 +54,14 @@ def _needs_more(title: str, log: str, wanted: DeploymentOptions) -> QdqError | N
         return CapabilityError(
             f"{title} needs a CUDA device to build with {' and '.join(options)}, and finds none",
             hint="build where an NVIDIA GPU is, or leave the option out",
+        )
+    room = _NO_ROOM.search(log)
+    if room is not None and wanted.mem_pool_size:
+        asked = f": it asks for {room['bytes']} bytes" if room["bytes"] else ""
+        given = ", ".join(f"{size} bytes of {pool}" for pool, size in wanted.mem_pool_size.items())
+        return GateError(
+            f"{title} finds no kernels for the model within {given}{asked}",
+            hint="give --mem-pool-size more, or leave it out",
         )
     library = _NO_LIBRARY.search(log)
     if library is not None and wanted.version_compatible:

@@ -19,7 +19,7 @@ from qdqtool.engine.gpus import find_gpus
 from qdqtool.engine.options import BuildOptions, ProfileOptions
 from qdqtool.engine.precision_gate import PrecisionGate, gate_result, parse_gate
 from qdqtool.engine.profiles import ShapeOptions
-from qdqtool.errors import ArgumentError, CapabilityError, ModelError, OutputError, UsageError
+from qdqtool.errors import ArgumentError, CapabilityError, GateError, ModelError, OutputError, UsageError
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
 from qdqtool.jobs.build import build_engine
@@ -399,6 +399,13 @@ def test_what_the_machine_lacks_for_an_option_is_named(tmp_path, options, messag
         pytest.skip("a GPU is here")
     with pytest.raises(CapabilityError, match=message):
         build_with(tmp_path, **options)
+    assert files(tmp_path) == ["m.onnx"]
+
+
+def test_a_pool_that_is_too_small_is_told_and_not_taken_for_a_fault_of_the_model(tmp_path):
+    with pytest.raises(GateError, match="finds no kernels for the model within 1024 bytes of workspace") as caught:
+        build_with(tmp_path, mem_pool_size={"workspace": 1024})
+    assert not isinstance(caught.value, BuildRefusedError)
     assert files(tmp_path) == ["m.onnx"]
 
 
