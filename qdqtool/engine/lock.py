@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from qdqtool.builders.builder import BuildRefusedError, Built, EngineRequest, Refusal
+from qdqtool.builders.builder import BuildRefusedError, Built, EngineRequest, InputProfile, Refusal
 from qdqtool.builders.deployment import OptionValue
 from qdqtool.engine.build_model import ModelToBuild
 from qdqtool.engine.engine_map import map_kernels
@@ -97,8 +97,8 @@ class Lock:
                 has other bytes, and this manifest would stand beside it.
         """
         kernels = map_kernels(built.kernels)
-        wanted = {"shape_values": _plain(self.stored.shape_values), "version": self.stored.version}
-        self._raise_for(wanted, {"shape_values": _plain(built.values), "version": built.version})
+        wanted = {"values of profile": _by_input(self.stored.shape_values), "version": self.stored.version}
+        self._raise_for(wanted, {"values of profile": _by_input(built.values), "version": built.version})
         known = bool(kernels or self.stored.kernels)
         if known and kernels != self.stored.kernels:
             raise BuildLockedError(self.file, [_kernel_difference(self.stored, len(kernels))])
@@ -125,7 +125,7 @@ def _inputs(model: Model, ready: ModelToBuild, request: EngineRequest, options: 
         "external data": {each["name"]: each["sha256"] for each in described["external_data"]},
         "targets": list(request.targets),
         "specialized": _plain(ready.specialized),
-        "profiles": _plain(ready.profiles),
+        "profile": _by_input(ready.profiles),
         "options": _without_names(options.deployment.given()),
         "timing cache": timings,
         "skipped": ["validate"] if options.skip_validate else [],
@@ -139,7 +139,7 @@ def _stored_inputs(stored: StoredManifest) -> dict[str, Any]:
         "external data": {each.name: each.sha256 for each in stored.model.external_data},
         "targets": list(stored.targets),
         "specialized": stored.specialized,
-        "profiles": _plain(stored.profiles),
+        "profile": _by_input(stored.profiles),
         "options": _without_names(stored.options or {}),
         "timing cache": stored.timing_cache.sha256 if stored.timing_cache is not None else None,
         "skipped": list(stored.skipped),
@@ -150,6 +150,14 @@ def _stored_inputs(stored: StoredManifest) -> dict[str, Any]:
 def _without_names(options: dict[str, OptionValue]) -> dict[str, OptionValue]:
     """The options without the name of the timing cache: its content counts."""
     return {name: value if name != "timing_cache_file" else True for name, value in options.items()}
+
+
+def _by_input(profiles: Sequence[InputProfile]) -> dict[str, Any]:
+    """Return smallest, optimal and largest extents or values by the number of the profile and the input."""
+    return {
+        f"{entry.profile} input {entry.name}": {"min": entry.min, "opt": entry.opt, "max": entry.max}
+        for entry in profiles
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -163,15 +171,8 @@ def _differences(wanted: Any, found: Any, path: str) -> Iterator[str]:
         for key in dict.fromkeys((*wanted, *found)):
             place = f"{path} {key}" if path else str(key)
             yield from _differences(wanted.get(key), found.get(key), place)
-    elif _has_entries(wanted) and _has_entries(found):
-        yield from _differences(dict(enumerate(wanted)), dict(enumerate(found)), path)
     elif wanted != found:
         yield f"{path} is {_shown(found)}, in the manifest {_shown(wanted)}"
-
-
-def _has_entries(value: Any) -> bool:
-    """Whether it is a list of objects: each of them is compared with that in its place."""
-    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
 
 
 def _shown(value: Any) -> str:

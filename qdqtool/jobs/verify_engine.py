@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.engine.manifest import manifest_path
+from qdqtool.engine.manifest import SUFFIX, manifest_path
 from qdqtool.engine.stored_manifest import decode_manifest, manifest_bytes
 from qdqtool.engine.verification import (
     EngineCheck,
@@ -42,7 +42,7 @@ def verify_engine(
     """Check an engine against the manifest beside it.
 
     Args:
-        engine: An engine that ``build`` wrote.
+        engine: An engine that ``build`` wrote, or the manifest beside it.
         model: The model that it was built from; None to look for it beside the engine.
         public_key: A file with the public keys of OpenSSH that may have signed the manifest; None to leave the
             signature unchecked.
@@ -52,7 +52,9 @@ def verify_engine(
         CapabilityError: OpenSSH is absent and a signature is to be checked.
         UsageError: ``public_key`` has no public key.
     """
-    path, manifest = Path(engine), manifest_path(Path(engine))
+    given = Path(engine)
+    path = given.with_name(given.name.removesuffix(SUFFIX))
+    manifest = manifest_path(path)
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
     if not manifest.is_file():

@@ -7,7 +7,8 @@ from qdqtool.builders.option_refusals import check_targets, unusable_option
 from qdqtool.builders.process import Outcome
 from qdqtool.errors import CapabilityError, GateError, UsageError
 
-NO_DEVICE = "Error Code 1: Myelin ([myelin_graph.h:1295: attachExceptionMsgToGraph] MyelinCheckException: " + (
+NO_DEVICE = (
+    "Error Code 1: Myelin ([myelin_graph.h:1295: attachExceptionMsgToGraph] MyelinCheckException: "
     "graph_jit.cpp:278: CHECK(status == CUDA_SUCCESS) failed.  In compileGraph at /_src/codeGenerator.cpp:2012)"
 )
 NO_LIBRARY = "Error Code 6: API Usage Error (Unable to load library: libnvinfer_lean.so.1: cannot open shared object)"

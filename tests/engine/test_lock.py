@@ -10,14 +10,17 @@ import onnx
 import pytest
 from support.command import qdqtool
 from support.engine_models import conv, save
+from support.qdq import text_model
 
 from qdqtool.builders.backends.tensorrt_rtx import BUILDER as RTX
 from qdqtool.builders.deployment import DeploymentOptions
+from qdqtool.builders.shape_values import ShapeValues
 from qdqtool.engine.lock import BuildLockedError
 from qdqtool.engine.options import BuildOptions, ProfileOptions
 from qdqtool.engine.precision_gate import PrecisionGate
 from qdqtool.engine.profiles import ShapeOptions
 from qdqtool.errors import ModelError
+from qdqtool.graph.io.save import save_model
 from qdqtool.jobs.build import build_engine
 
 pytestmark = pytest.mark.builder
@@ -87,12 +90,12 @@ CHANGES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "targets": ({"compute_capabilities": ("8.9",)}, ['targets is ["8.9"], in the manifest ["8.6","8.9"]']),
     "the shape of a profile": (
         {"shapes": ShapeOptions(opt=THIRD)},
-        [f"profiles 0 {kind} is [4,16,8,8], in the manifest [1,16,8,8]" for kind in ("min", "opt", "max")],
+        [f"profile 0 input x {kind} is [4,16,8,8], in the manifest [1,16,8,8]" for kind in ("min", "opt", "max")],
     ),
-    "one profile less": ({"further_profiles": ()}, ["profiles 1 is absent, in the manifest {"]),
+    "one profile less": ({"further_profiles": ()}, ["profile 1 input x is absent, in the manifest {"]),
     "a fixed shape": (
         {"shapes": ShapeOptions(fixed=FIRST), "further_profiles": ()},
-        ["specialized is {", "profiles 0 is absent", "profiles 1 is absent"],
+        ["specialized is {", "profile 0 input x is absent", "profile 1 input x is absent"],
     ),
     "an option more": (
         {"deployment": DeploymentOptions(weight_streaming=True, builder_optimization_level=5)},
@@ -117,6 +120,25 @@ def test_other_options_are_listed(here, case):
     found = differences(here, **changes)
     assert len(found) == len(expected)
     assert all(text.startswith(start) for text, start in zip(found, expected, strict=True))
+
+
+def test_other_values_of_inputs_that_decide_shapes_are_listed(tmp_path):
+    model = text_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[1,12] x, int64[2] size) => (float[a,b] y) { y = Reshape (x, size) }"""
+    )
+    save_model(model, tmp_path / "m.onnx")
+    first, other = (
+        BuildOptions(shape_values=ShapeValues(opt={"size": size}), timeout=120) for size in ((3, 4), (2, 6))
+    )
+    build_engine(tmp_path / "m.onnx", tmp_path / "e", backend="tensorrt-rtx", options=first)
+    locked = replace(other, locked=tmp_path / "e.manifest.json")
+    with pytest.raises(BuildLockedError) as caught:
+        build_engine(tmp_path / "m.onnx", tmp_path / "o", backend="tensorrt-rtx", options=locked)
+    assert [refusal.reason for refusal in caught.value.refusals] == [
+        f"values of profile 0 input size {kind} is [2,6], in the manifest [3,4]" for kind in ("min", "opt", "max")
+    ]
+    assert not (tmp_path / "o").exists()
 
 
 def test_another_model_and_other_external_data_are_listed(here):

@@ -69,6 +69,10 @@ def test_nothing_was_changed(here):
     assert results(here) == ALL_PASS
 
 
+def test_the_manifest_stands_for_the_engine(here):
+    assert verify_engine(here / "e.engine.manifest.json") == verify_engine(here / "e.engine")
+
+
 def edit(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
     """An edit of the manifest."""
 
