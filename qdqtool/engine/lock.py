@@ -69,6 +69,8 @@ class Lock:
             BuildLockedError: Something differs.
         """
         wanted, found = _stored_inputs(self.stored), _inputs(model, ready, request, options)
+        # A builder to which timings make no difference reads no timing cache, whatever is in the file.
+        found["timing cache"] = _timings(options) if self.stored.timing_cache is not None else None
         self._raise_for(wanted, found)
 
     def check_product(self, backend: str, version: str | None) -> None:
@@ -118,8 +120,6 @@ class Lock:
 
 def _inputs(model: Model, ready: ModelToBuild, request: EngineRequest, options: BuildOptions) -> dict[str, Any]:
     described = describe_model(model)
-    cache = options.deployment.timing_cache_file
-    timings = fingerprint(cache)["sha256"] if cache is not None and cache.is_file() else None
     return {
         "model": {"sha256": described["sha256"]},
         "external data": {each["name"]: each["sha256"] for each in described["external_data"]},
@@ -127,10 +127,14 @@ def _inputs(model: Model, ready: ModelToBuild, request: EngineRequest, options: 
         "specialized": _plain(ready.specialized),
         "profile": _by_input(ready.profiles),
         "options": _without_names(options.deployment.given()),
-        "timing cache": timings,
         "skipped": ["validate"] if options.skip_validate else [],
         "gates": [str(gate) for gate in options.require_precision],
     }
+
+
+def _timings(options: BuildOptions) -> str | None:
+    cache = options.deployment.timing_cache_file
+    return str(fingerprint(cache)["sha256"]) if cache is not None and cache.is_file() else None
 
 
 def _stored_inputs(stored: StoredManifest) -> dict[str, Any]:

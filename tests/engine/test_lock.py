@@ -1,5 +1,6 @@
 """Locked builds: the same model, options and product build, anything else is listed and leaves nothing."""
 
+import hashlib
 import json
 import shutil
 from dataclasses import replace
@@ -161,6 +162,25 @@ def test_another_version_and_product_are_listed(here):
     assert found.endswith("in the manifest 1.6.1.120")
     edit(here, backend="tensorrt", versions={"tensorrt": "10.16.1.11"})
     assert [text.partition(" is ")[0] for text in differences(here)] == ["backend", "version"]
+
+
+def test_timings_are_compared_where_the_build_had_some(here, tmp_path):
+    timings = tmp_path / "t.cache"
+    timings.write_bytes(b"timings")
+    cached = replace(OPTIONS.deployment, timing_cache_file=timings)
+    build_engine(here / "m.onnx", here / "e.engine", options=replace(OPTIONS, deployment=cached))
+    timings.write_bytes(b"other ones")
+    assert rebuild(here, deployment=cached).locked.same_bytes
+
+    digest = hashlib.sha256(b"timings").hexdigest()
+    edit(here, timing_cache={"name": "t.cache", "bytes": 7, "sha256": digest})
+    (found,) = differences(here, deployment=cached)
+    assert found.startswith("timing cache is ")
+    timings.unlink()
+    assert differences(here, deployment=cached)[0].startswith("timing cache is absent, in the manifest ")
+    timings.write_bytes(b"timings")
+    assert rebuild(here, deployment=cached).locked.same_bytes
+    assert [text.partition(" is ")[0] for text in differences(here)] == ["options timing_cache_file", "timing cache"]
 
 
 def test_other_bytes_with_the_same_kernels_are_told_and_written_elsewhere_only(here):
