@@ -12,6 +12,7 @@ from qdqtool.version import __version__ as __version__
 if TYPE_CHECKING:
     from qdqtool import errors, interop
     from qdqtool.attempts.accuracy_goal import AccuracyGoal
+    from qdqtool.builders.deployment import DeploymentOptions
     from qdqtool.builders.shape_values import ShapeValues
     from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from qdqtool.data.request import DataRequest, FileData, RandomData
     from qdqtool.diff.report import DiffReport
     from qdqtool.engine.engine_map import EngineMap
-    from qdqtool.engine.options import BuildOptions
+    from qdqtool.engine.options import BuildOptions, ProfileOptions
     from qdqtool.engine.precision_gate import PrecisionGate
     from qdqtool.engine.profiles import ShapeOptions
     from qdqtool.engine.report import EngineReport
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from qdqtool.jobs.sensitivity_report import SensitivityReport
     from qdqtool.jobs.strip import StripReport, strip_model
     from qdqtool.jobs.validate import validate_model
+    from qdqtool.jobs.verify_engine import VerifyReport, verify_engine
     from qdqtool.linting.policy import Policy
     from qdqtool.linting.report import ValidateReport
     from qdqtool.numerics.derive import PowerOfTwo, ScaleRule
@@ -69,6 +71,8 @@ if TYPE_CHECKING:
     from qdqtool.running.ort_cpu import Profile
 
 _HOMES = {
+    "qdqtool.jobs.verify_engine": ("VerifyReport", "verify_engine"),
+    "qdqtool.builders.deployment": ("DeploymentOptions",),
     "qdqtool.checking.options": ("CheckOptions",),
     "qdqtool.checking.limits": ("Gates",),
     "qdqtool.checking.report": ("CheckReport",),
@@ -76,7 +80,7 @@ _HOMES = {
     "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
     "qdqtool.diff.report": ("DiffReport",),
     "qdqtool.engine.engine_map": ("EngineMap",),
-    "qdqtool.engine.options": ("BuildOptions",),
+    "qdqtool.engine.options": ("BuildOptions", "ProfileOptions"),
     "qdqtool.engine.precision_gate": ("PrecisionGate",),
     "qdqtool.engine.profiles": ("ShapeOptions",),
     "qdqtool.builders.shape_values": ("ShapeValues",),
@@ -140,6 +144,7 @@ __all__ = [
     "CheckReport",
     "ConvertReport",
     "DataRequest",
+    "DeploymentOptions",
     "DiffReport",
     "EngineMap",
     "EngineReport",
@@ -162,6 +167,7 @@ __all__ = [
     "PrecisionGate",
     "Preparation",
     "Profile",
+    "ProfileOptions",
     "Progress",
     "QuantizeOptions",
     "QuantizeReport",
@@ -179,6 +185,7 @@ __all__ = [
     "Shard",
     "StripReport",
     "ValidateReport",
+    "VerifyReport",
     "WeightStorage",
     "__version__",
     "build_engine",
@@ -209,6 +216,7 @@ __all__ = [
     "scale_from_tensor",
     "strip_model",
     "validate_model",
+    "verify_engine",
 ]
 
 

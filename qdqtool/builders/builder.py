@@ -1,15 +1,16 @@
 """The interface of an engine builder: request, result, refusals. It is the same for every product."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from qdqtool.builders.deployment import DeploymentOptions
 from qdqtool.builders.kernels import Kernel
 from qdqtool.errors import GateError
 from qdqtool.graph.model import Model
 
 Evidence = Literal["aot-dump", "inspector", "none"]
-Stage = Literal["validate", "parse", "build"]
+Stage = Literal["validate", "parse", "build", "locked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +22,14 @@ class InputProfile:
         min: Smallest extents.
         opt: The extents that kernels are chosen for.
         max: Largest extents.
+        profile: Index of the optimization profile that this is a part of.
     """
 
     name: str
     min: tuple[int, ...]
     opt: tuple[int, ...]
     max: tuple[int, ...]
+    profile: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +40,11 @@ class EngineRequest:
         model: The model, as read from ``model.path``, which the builder reads again itself.
         engine: File to write; the caller renames it after the build has succeeded.
         targets: Compute capabilities as ``8.6``; empty for the GPU in this machine.
-        profiles: Shapes of the dynamic inputs.
+        profiles: Shapes of the dynamic inputs, of all optimization profiles.
         values: Values that the user gave for inputs that decide shapes, in place of extents.
-        measured_values: Values of integer inputs in the data, for those that decide shapes.
+        measured_values: Values of integer inputs in the data, for those that decide shapes, in every profile.
+        profile_count: Number of optimization profiles.
+        deployment: Options for the deployment of the engine.
         timeout: Seconds after which the builder is stopped.
         verbose_log: File for the builder's whole log; None for no file.
     """
@@ -50,6 +55,8 @@ class EngineRequest:
     profiles: tuple[InputProfile, ...] = ()
     values: tuple[InputProfile, ...] = ()
     measured_values: tuple[InputProfile, ...] = ()
+    profile_count: int = 1
+    deployment: DeploymentOptions = field(default_factory=DeploymentOptions)
     timeout: float = 1800.0
     verbose_log: Path | None = None
 
@@ -90,6 +97,7 @@ class Built:
         values: The values that the engine must accept for inputs that decide shapes.
         parse_seconds: Time in the parser.
         build_seconds: Time in the builder.
+        timing_cache: Content of the timing cache after the build; None where none was asked for.
     """
 
     version: str
@@ -100,6 +108,7 @@ class Built:
     values: tuple[InputProfile, ...] = ()
     parse_seconds: float
     build_seconds: float
+    timing_cache: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

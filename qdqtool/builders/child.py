@@ -2,8 +2,8 @@
 
 Run as ``python -m qdqtool.builders.child FOLDER``. The folder has ``request.json``; this module writes
 ``result.json`` after every stage, so that the parent knows the last stage after a crash. It also writes ``log.jsonl``
-with the library's log, and ``layers.txt`` with the layer dump. It imports the standard library, TensorRT, and the
-module that both children share.
+with the library's log, and ``layers.txt`` with the layer dump. It imports the standard library, TensorRT, and
+modules that import no more than these.
 """
 
 import importlib
@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from qdqtool.builders.child_options import lacking_option, set_options, write_cache
 from qdqtool.builders.parsing import errors_of, new_network, survey
 from qdqtool.builders.product import AheadOfTimeProduct, Product
 
@@ -51,12 +52,11 @@ def main(folder: Path) -> None:
         result.put(problem="import", message=str(error))
         return
     with (folder / "log.jsonl").open("w", encoding="utf-8") as file:
-        dump = _LayerDump()
-        log = _make_log(trt, file, dump, keep_all=request["verbose"])
+        log = _open_log(trt, file, keep_all=request["verbose"])
         build = _Build(trt, log, request, result)
         engine = build.run()
         if engine is not None:
-            layers = build.inspect(engine) if request["inspect"] else dump.text
+            layers = build.inspect(engine) if request["inspect"] else log.dump
             (folder / "layers.txt").write_text(layers, encoding="utf-8")
             result.put(stage="done")
 
@@ -87,70 +87,89 @@ class _Result:
         partial.replace(self._path)
 
 
-class _LayerDump:
-    """The last layer dump that the log had; empty without one."""
+class _Log:
+    """The builder's log.
 
-    text = ""
+    Attributes:
+        logger: What TensorRT writes to.
+        dump: The last layer dump that was written; empty without one.
+        problems: Warnings and errors.
+    """
+
+    logger: "tensorrt.ILogger"
+
+    def __init__(self) -> None:
+        self.dump = ""
+        self.problems: list[str] = []
 
 
-def _make_log(trt: Product, file: TextIO, dump: _LayerDump, *, keep_all: bool) -> "tensorrt.ILogger":
-    logger = trt.ILogger
+def _open_log(trt: Product, file: TextIO, *, keep_all: bool) -> _Log:
+    base, log = trt.ILogger, _Log()
 
     # A Python subclass of ILogger must call ILogger.__init__ itself: pybind11 refuses an object whose base was not
     # initialized.
-    class Log(logger):  # type: ignore[misc, valid-type]  # the module is only known when it runs
+    class Logger(base):  # type: ignore[misc, valid-type]  # the module is only known when it runs
         def __init__(self) -> None:
-            logger.__init__(self)
+            base.__init__(self)
 
         def log(self, severity: "tensorrt.ILogger.Severity", message: str) -> None:
+            if severity.name not in _QUIET:
+                log.problems.append(message)
             if message.startswith(_LAYER_DUMP):
-                dump.text = message
+                log.dump = message
             if keep_all or severity.name not in _QUIET:
                 file.write(json.dumps([severity.name, message]) + "\n")
                 # A crash of the library ends the process without flushing Python files.
                 file.flush()
 
-    return Log()
+    log.logger = Logger()
+    return log
 
 
 class _Build:
     """One parse and build; :meth:`run` returns the serialized engine, or None when the result says why not."""
 
-    def __init__(self, trt: Product, log: "tensorrt.ILogger", request: dict[str, Any], result: _Result) -> None:
+    def __init__(self, trt: Product, log: _Log, request: dict[str, Any], result: _Result) -> None:
         self._trt, self._log, self._request, self._result = trt, log, request, result
 
     def run(self) -> "tensorrt.IHostMemory | None":
         self._result.put(version=self._trt.__version__)
+        lacking = lacking_option(self._trt, self._request["options"])
+        if lacking is not None:
+            self._result.put(problem="lacking", option=lacking[0], message=lacking[1])
+            return None
         try:
             # Without a usable GPU TensorRT (not RTX) cannot make a builder: pybind11 turns the null pointer into a
             # TypeError.
-            builder = self._trt.Builder(self._log)
+            builder = self._trt.Builder(self._log.logger)
         except (TypeError, RuntimeError) as error:
             self._result.put(problem="device", message=str(error))
             return None
-        network = self._parse(builder)
-        if network is None:
+        config = self._configure(builder)
+        if config is None:
             return None
-        if not self._knows_values(network):
+        network = self._parse(builder)
+        if network is None or not self._knows_values(network):
             return None
         self._result.put(stage="build")
         started = time.perf_counter()
-        config = self._configure(builder, network)
+        ready = self._set_targets(config) and self._add_profiles(builder, network, config)
         # None where the builder refuses, which its signature does not tell.
         engine: tensorrt.IHostMemory | None = None
-        if config is not None:
+        if ready:
             engine = builder.build_serialized_network(network, config)
         self._result.put(build_seconds=time.perf_counter() - started)
         if engine is None:
             self._result.put(problem="refused")
             return None
+        write_cache(config, self._request["options"])
         return engine if self._write(engine) else None
 
     def inspect(self, engine: "tensorrt.IHostMemory") -> str:
         self._result.put(stage="inspect")
         # deserialize_cuda_engine returns None where there is no CUDA device (cudaError 35), so only needs_gpu
         # builders inspect.
-        loaded: tensorrt.ICudaEngine | None = self._trt.Runtime(self._log).deserialize_cuda_engine(engine)
+        loaded: tensorrt.ICudaEngine | None = self._trt.Runtime(self._log.logger).deserialize_cuda_engine(engine)
         if loaded is None:
             return ""
         return str(loaded.create_engine_inspector().get_engine_information(self._trt.LayerInformationFormat.JSON))
@@ -159,7 +178,7 @@ class _Build:
         self._result.put(stage="parse")
         started = time.perf_counter()
         network = new_network(self._trt, builder)
-        parser = self._trt.OnnxParser(network, self._log)
+        parser = self._trt.OnnxParser(network, self._log.logger)
         # External data is found only with a path: parse(bytes) without one fails with "Failed to import initializer".
         parsed = parser.parse_from_file(self._request["model"])
         self._result.put(parse_seconds=time.perf_counter() - started)
@@ -168,7 +187,7 @@ class _Build:
             self._result.put(problem="refused", errors=errors)
             if errors:
                 path = Path(self._request["model"])
-                self._result.put(further=survey(self._trt, builder, self._log, path, errors[0], _SURVEY_SECONDS))
+                self._result.put(further=survey(self._trt, builder, self._log.logger, path, errors[0], _SURVEY_SECONDS))
             return None
         for index in range(network.num_layers):
             layer = network.get_layer(index)
@@ -176,18 +195,21 @@ class _Build:
                 layer.name, layer.metadata = plain_name(layer.name), plain_name(layer.metadata)
         return network
 
-    def _configure(
-        self, builder: "tensorrt.Builder", network: "tensorrt.INetworkDefinition"
-    ) -> "tensorrt.IBuilderConfig | None":
+    def _configure(self, builder: "tensorrt.Builder") -> "tensorrt.IBuilderConfig | None":
         config = builder.create_builder_config()
         # With LAYER_NAMES_ONLY and NONE the builder prints no layer dump.
         config.profiling_verbosity = self._trt.ProfilingVerbosity.DETAILED
+        refused = set_options(self._trt, config, self._request["options"], self._log.problems)
+        if refused is not None:
+            self._result.put(problem="option", option=refused[0], message=refused[1])
+            return None
+        return config
+
+    def _set_targets(self, config: "tensorrt.IBuilderConfig") -> bool:
         unknown = self._name_gpus(config)
         if unknown:
             self._result.put(message=f"compute capability {unknown} is unknown to this version")
-            return None
-        profiles = self._request["profiles"] or self._shape_inputs(network)
-        return config if not profiles or self._add_profile(builder, network, config) else None
+        return not unknown
 
     def _name_gpus(self, config: "tensorrt.IBuilderConfig") -> str:
         """Tell the builder the GPUs to build for; return the first that it does not know, or nothing."""
@@ -205,24 +227,35 @@ class _Build:
     def _knows_values(self, network: "tensorrt.INetworkDefinition") -> bool:
         found = self._shape_inputs(network)
         self._result.put(shape_inputs=found)
-        missing = [name for name in found if name not in self._request["values"]]
+        missing = [name for name in found for profile in self._request["profiles"] if name not in profile["values"]]
         if missing:
-            self._result.put(problem="values", missing=missing)
+            self._result.put(problem="values", missing=list(dict.fromkeys(missing)))
         return not missing
+
+    def _add_profiles(
+        self,
+        builder: "tensorrt.Builder",
+        network: "tensorrt.INetworkDefinition",
+        config: "tensorrt.IBuilderConfig",
+    ) -> bool:
+        if not self._shape_inputs(network) and not any(profile["shapes"] for profile in self._request["profiles"]):
+            return True
+        return all(self._add_profile(builder, network, config, entry) for entry in self._request["profiles"])
 
     def _add_profile(
         self,
         builder: "tensorrt.Builder",
         network: "tensorrt.INetworkDefinition",
         config: "tensorrt.IBuilderConfig",
+        wanted: dict[str, Any],
     ) -> bool:
         names = {network.get_input(index).name for index in range(network.num_inputs)}
         profile = builder.create_optimization_profile()
-        for entry in self._request["profiles"]:
+        for entry in wanted["shapes"]:
             if entry["name"] in names:
                 profile.set_shape(entry["name"], entry["min"], entry["opt"], entry["max"])
         for name in self._shape_inputs(network):
-            entry = self._request["values"][name]
+            entry = wanted["values"][name]
             profile.set_shape_input(name, entry["min"], entry["opt"], entry["max"])
         # -1 means that min <= opt <= max does not hold. Shapes that are too small for a layer give only a warning.
         if config.add_optimization_profile(profile) < 0:

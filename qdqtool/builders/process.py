@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from qdqtool.builders.builder import BuilderFailedError, EngineRequest
+from qdqtool.builders.deployment import POOLS
+from qdqtool.errors import UsageError
 from qdqtool.graph.io.output import write_output
 from qdqtool.scratch import ScratchFolder
 
 _CHILD = "qdqtool.builders.child"
+_TIMING_CACHE = "timing.cache"
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
 
@@ -28,11 +31,13 @@ class Outcome:
         facts: Content of ``result.json``: ``stage``, ``version``, ``problem`` and the details of the problem.
         log: Severity and text of the library's messages that were kept.
         layers: The layer dump, empty without one.
+        timing_cache: Content of the timing cache after the build; None where none was asked for.
     """
 
     facts: dict[str, Any]
     log: list[tuple[str, str]] = field(default_factory=list)
     layers: str = ""
+    timing_cache: bytes | None = None
 
 
 def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Outcome:
@@ -46,10 +51,12 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
 
     Raises:
         BuilderFailedError: It crashed or passed the time limit.
+        UsageError: The timing cache cannot be read.
     """
     with ScratchFolder("qdqtool-build-") as scratch:
         folder = scratch.path
-        (folder / "request.json").write_text(json.dumps(_encode(module, request, inspect=inspect)), encoding="utf-8")
+        encoded = {**_encode(module, request, inspect=inspect), "options": _options(request, folder)}
+        (folder / "request.json").write_text(json.dumps(encoded), encoding="utf-8")
         try:
             with _child(folder) as child:
                 code = child.wait(request.timeout)
@@ -77,12 +84,41 @@ def _encode(module: str, request: EngineRequest, *, inspect: bool) -> dict[str, 
         "engine": str(request.engine.resolve()),
         # Members of ComputeCapability are spelled SM86.
         "targets": [f"SM{target.replace('.', '')}" for target in request.targets],
-        "profiles": [asdict(entry) for entry in request.profiles],
-        # What the user gives replaces what was measured.
-        "values": {entry.name: asdict(entry) for entry in (*request.measured_values, *request.values)},
+        "profiles": [_profile(request, index) for index in range(request.profile_count)],
         "inspect": inspect,
         "verbose": request.verbose_log is not None,
     }
+
+
+def _profile(request: EngineRequest, index: int) -> dict[str, Any]:
+    values = [entry for entry in request.values if entry.profile == index]
+    return {
+        "shapes": [asdict(entry) for entry in request.profiles if entry.profile == index],
+        # What the user gives replaces what was measured.
+        "values": {entry.name: asdict(entry) for entry in (*request.measured_values, *values)},
+    }
+
+
+def _options(request: EngineRequest, folder: Path) -> dict[str, Any]:
+    wanted = request.deployment
+    cache = folder / _TIMING_CACHE if wanted.timing_cache_file is not None else None
+    if cache is not None:
+        # The child works on a copy: a build that fails changes no file of the user.
+        cache.write_bytes(_read_cache(wanted.timing_cache_file))
+    return {
+        "flags": wanted.flags(),
+        "level": wanted.builder_optimization_level,
+        "pools": {name: (POOLS[name], size) for name, size in wanted.mem_pool_size.items()},
+        "timing_cache": str(cache) if cache is not None else None,
+    }
+
+
+def _read_cache(file: Path | None) -> bytes:
+    assert file is not None
+    try:
+        return file.read_bytes() if file.exists() else b""
+    except OSError as error:
+        raise UsageError(f"timing cache {file} cannot be read: {error.strerror}") from None
 
 
 @contextlib.contextmanager
@@ -113,7 +149,13 @@ def _collect(folder: Path) -> Outcome:
     with contextlib.suppress(OSError, ValueError):
         facts = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     layers = folder / "layers.txt"
-    return Outcome(facts, list(_read_log(folder)), layers.read_text(encoding="utf-8") if layers.exists() else "")
+    cache = folder / _TIMING_CACHE
+    return Outcome(
+        facts,
+        list(_read_log(folder)),
+        layers.read_text(encoding="utf-8") if layers.exists() else "",
+        cache.read_bytes() if cache.exists() else None,
+    )
 
 
 def _read_log(folder: Path) -> Iterator[tuple[str, str]]:

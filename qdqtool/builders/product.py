@@ -45,6 +45,18 @@ class Product(Protocol):
     def LayerInformationFormat(self) -> "type[tensorrt.LayerInformationFormat]":  # noqa: N802
         """How the engine inspector writes."""
 
+    @property
+    def BuilderFlag(self) -> "type[tensorrt.BuilderFlag]":  # noqa: N802
+        """Switches of a build."""
+
+    @property
+    def MemoryPoolType(self) -> "type[tensorrt.MemoryPoolType]":  # noqa: N802
+        """Pools of memory that can be limited."""
+
+    @property
+    def IBuilderConfig(self) -> "type[tensorrt.IBuilderConfig]":  # noqa: N802
+        """How an engine is built."""
+
 
 class AheadOfTimeProduct(Protocol):
     """What the module ``tensorrt_rtx`` has besides."""

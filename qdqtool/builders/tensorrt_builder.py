@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qdqtool import targets
 from qdqtool.builders import compute_capabilities, process
@@ -14,9 +14,11 @@ from qdqtool.builders.builder import (
     InputProfile,
     NodePrecision,
 )
+from qdqtool.builders.deployment import spelled
 from qdqtool.builders.inspector import UnknownShapeError, read_inspector
 from qdqtool.builders.kernels import Kernel
 from qdqtool.builders.layer_dump import read_dump
+from qdqtool.builders.option_refusals import check_targets, unusable_option
 from qdqtool.builders.parser_errors import builder_refusals, parser_refusals
 from qdqtool.builders.planned_types import planned_nodes, quantized_types
 from qdqtool.builders.precision import compare
@@ -33,6 +35,8 @@ _KEPT_WARNINGS = (
     ("kMIN values are not self-consistent", "the smallest shapes are too small for a layer; inference with them fails"),
 )
 
+_UNTOUCHED = {"--timing-cache-file": ": the file is neither read nor written"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorRT:
@@ -48,6 +52,8 @@ class TensorRT:
         capabilities: Compute capabilities that it can be told to build for; empty when it always builds for the GPU
             in the machine.
         needs_gpu: Whether it builds, and inspects engines, only where a GPU is.
+        idle_options: Deployment options that its API has and that change nothing in the engine. The timing cache
+            is left alone then; others are handed on, so that the builder can refuse their values.
     """
 
     id: str
@@ -58,6 +64,7 @@ class TensorRT:
     remark: str
     capabilities: tuple[str, ...] = ()
     needs_gpu: bool = False
+    idle_options: tuple[str, ...] = ()
 
     @property
     def release(self) -> str:
@@ -116,14 +123,17 @@ class TensorRT:
         """Parse and build in a process of its own; the engine is in ``request.engine`` afterwards.
 
         Raises:
-            CapabilityError: The package or a GPU is absent.
+            CapabilityError: The package is absent, or a GPU or library that the build needs.
             BuildRefusedError: The parser or the builder refused the model.
             BuilderFailedError: The process crashed or passed its time limit.
             OutputError: The engine cannot be written.
-            UsageError: Values of inputs that decide shapes are missing, or given for another input.
+            UsageError: Values of inputs that decide shapes are missing, or given for another input; or the installed
+                release lacks a deployment option, or does not take it.
         """
         self.require()
-        outcome = process.run(self.module, request, inspect=self.needs_gpu, title=self.title)
+        check_targets(self.title, request.targets, request.deployment)
+        used = replace(request, deployment=request.deployment.without(self.idle_options))
+        outcome = process.run(self.module, used, inspect=self.needs_gpu, title=self.title)
         self._raise_for(outcome, request)
         kernels, fault = self._kernels(outcome)
         return Built(
@@ -131,10 +141,11 @@ class TensorRT:
             evidence=self._evidence if kernels else "none",
             kernels=kernels,
             layer_dump=outcome.layers,
-            warnings=(*_warnings(outcome), *fault),
+            warnings=(*_warnings(outcome), *fault, *self._idle(outcome, request)),
             values=_values(outcome, request),
             parse_seconds=float(outcome.facts["parse_seconds"]),
             build_seconds=float(outcome.facts["build_seconds"]),
+            timing_cache=outcome.timing_cache,
         )
 
     def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
@@ -156,8 +167,20 @@ class TensorRT:
         except UnknownShapeError as error:
             return (), (_unread(f"{self.title} {outcome.facts['version']}", error),)
 
+    def _idle(self, outcome: Outcome, request: EngineRequest) -> list[str]:
+        given = map(spelled, request.deployment.given())
+        version = outcome.facts["version"]
+        return [
+            f"{option} changes nothing in an engine of {self.title} {version}{_UNTOUCHED.get(option, '')}"
+            for option in given
+            if option in self.idle_options
+        ]
+
     def _raise_for(self, outcome: Outcome, request: EngineRequest) -> None:
         facts = outcome.facts
+        unusable = unusable_option(self.title, outcome, request.deployment)
+        if unusable is not None:
+            raise unusable
         match facts.get("problem"):
             case None:
                 return
@@ -197,11 +220,16 @@ def _unread(product: str, error: UnknownShapeError) -> str:
 
 
 def _values(outcome: Outcome, request: EngineRequest) -> tuple[InputProfile, ...]:
-    """The values that the profile of the engine has."""
+    """The values that the profiles of the engine have."""
     shape_inputs = outcome.facts["shape_inputs"]
     given = used_values(request.values, shape_inputs)
-    names = {profile.name for profile in given}
-    return given + tuple(p for p in request.measured_values if p.name in shape_inputs and p.name not in names)
+    found: list[InputProfile] = []
+    for index in range(request.profile_count):
+        here = [entry for entry in given if entry.profile == index]
+        names = {entry.name for entry in here}
+        measured = [p for p in request.measured_values if p.name in shape_inputs and p.name not in names]
+        found += [*here, *(replace(entry, profile=index) for entry in measured)]
+    return tuple(found)
 
 
 def _warnings(outcome: Outcome) -> tuple[str, ...]:

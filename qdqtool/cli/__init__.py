@@ -16,7 +16,7 @@ _WORK = {
     "Quantize": ("quantize", "calibrate", "merge", "insert", "convert-ranges"),
     "Look and judge": ("inspect", "validate", "check", "sensitivity", "diff"),
     "Rewrite": ("normalize", "strip"),
-    "Build": ("build", "reduce"),
+    "Build": ("build", "verify-engine", "reduce"),
     "Help": ("doctor", "rules", "explain"),
 }
 """The commands by the work that they are for; those that are not named come last."""

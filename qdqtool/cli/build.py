@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from qdqtool.cli._deployment import DEPLOYMENT, deployment_options, take_deployment
 from qdqtool.cli._options import (
     OutputPath,
     emit,
@@ -16,28 +17,27 @@ from qdqtool.cli._options import (
     values_option,
     verbosity_options,
 )
-from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
+from qdqtool.cli._profiles import (
+    SHAPES,
+    VALUES,
+    ProfilesCommand,
+    further_profiles,
+    given_profiles,
+    profile_options,
+    shapes_of,
+    values_of,
+)
+from qdqtool.cli._sections import REPORT, Layout
 
 if TYPE_CHECKING:
-    from qdqtool.builders.shape_values import ShapeValues
     from qdqtool.engine.options import BuildOptions
-    from qdqtool.engine.profiles import ShapeOptions
 
 
 LAYOUT = Layout(
     sections={
-        "Engine": ("output", "backend", "compute_capabilities", "timeout"),
-        "Shapes": (
-            "min_shapes",
-            "opt_shapes",
-            "max_shapes",
-            "min_shape_values",
-            "opt_shape_values",
-            "max_shape_values",
-            "calib_data",
-            "input_shapes",
-            "input_values",
-        ),
+        "Engine": ("output", "backend", "compute_capabilities", "timeout", "locked", "sign"),
+        "Shapes": (*SHAPES, *VALUES, "profile", "calib_data", "input_shapes", "input_values"),
+        "Deployment": DEPLOYMENT,
         "Gates": ("require_precision", "skip_validate"),
         "Report": ("export_layer_info", "verbose_log", *REPORT),
     },
@@ -50,7 +50,7 @@ LAYOUT = Layout(
 
 
 @click.command(
-    cls=SectionedCommand,
+    cls=ProfilesCommand,
     layout=LAYOUT,
     short_help="Build a TensorRT engine and report the precision of each quantized node.",
 )
@@ -63,14 +63,9 @@ LAYOUT = Layout(
     show_default=True,
     help="TensorRT (needs a GPU), TensorRT for RTX (needs none), or the first of them that is installed.",
 )
-@shapes_option("--min-shapes", "Smallest shapes of dynamic inputs")
-@shapes_option("--opt-shapes", "Shapes to optimize for; alone they are the only ones")
-@shapes_option("--max-shapes", "Largest shapes of dynamic inputs")
+@profile_options()
 @shapes_option("--input-shapes", "Fix the shape of an input, and fold what that decides")
 @values_option("Make an input a constant, and fold what that decides")
-@shapes_option("--min-shape-values", "Smallest values of inputs that decide shapes", "NAME:2x-1")
-@shapes_option("--opt-shape-values", "Values to optimize for; alone they are the only ones", "NAME:2x-1")
-@shapes_option("--max-shape-values", "Largest values of inputs that decide shapes", "NAME:2x-1")
 @samples_option(
     "Take the shapes of dynamic inputs from this calibration data: smallest, most frequent and largest.", "calib_data"
 )
@@ -80,11 +75,24 @@ LAYOUT = Layout(
     help="GPUs to build for, as 8.6,8.9 or sm86,sm89. Default for tensorrt-rtx: 8.0,8.6,8.9,12.0,12.1, less those "
     "that lack a type of the model; tensorrt builds for the GPU in the machine.",
 )
+@deployment_options()
 @click.option(
     "--require-precision",
     multiple=True,
     metavar="TYPE>=PERCENT%",
     help="Fail, and leave no engine, unless that share of the nodes planned for a type runs in it: int8>=95%.",
+)
+@click.option(
+    "--locked",
+    type=click.Path(path_type=Path),
+    metavar="MANIFEST",
+    help="Build only if model, external data, options, profiles, product and version are those of this manifest.",
+)
+@click.option(
+    "--sign",
+    type=click.Path(path_type=Path),
+    metavar="KEY",
+    help="Sign the manifest with this key of OpenSSH; the signature goes to FILE.manifest.json.sig.",
 )
 @click.option("--export-layer-info", type=OutputPath(), metavar="FILE", help="Write the engine's layers, as JSON.")
 @click.option("--verbose-log", type=OutputPath(), metavar="FILE", help="Write the builder's whole log.")
@@ -116,7 +124,7 @@ def command(
     from qdqtool.report.failure import Failure, tell
 
     try:
-        report = build_engine(model, output, backend=backend, options=_options(**words))
+        report = build_engine(model, output, backend=backend, options=_options(ctx, **words))
     except BuildRefusedError as error:
         tell(Failure(f"error: {error.message}", error.hint, error.exit_code))
         emit(refused_report(model, error), output_format, "build_refused", passed=False)
@@ -127,6 +135,8 @@ def command(
 
 
 def _options(  # noqa: PLR0913 -- one argument for each option
+    ctx: click.Context,
+    /,
     *,
     calib_data: Path | None,
     compute_capabilities: str | None,
@@ -135,41 +145,31 @@ def _options(  # noqa: PLR0913 -- one argument for each option
     verbose_log: Path | None,
     skip_validate: bool,
     timeout: float,
+    input_shapes: tuple[str, ...],
     input_values: tuple[str, ...],
-    **shapes: tuple[str, ...],
+    locked: Path | None,
+    sign: Path | None,
+    **words: Any,
 ) -> "BuildOptions":
     from qdqtool.builders.compute_capabilities import parse
-    from qdqtool.data.input_shapes import parse_numbers
+    from qdqtool.data.input_shapes import parse_numbers, parse_shapes
     from qdqtool.engine.options import BuildOptions
     from qdqtool.engine.precision_gate import parse_gate
 
+    profiles = given_profiles(ctx)
     return BuildOptions(
-        shapes=_shapes(**{name: given for name, given in shapes.items() if name.endswith("shapes")}),
-        shape_values=_values(**{name: given for name, given in shapes.items() if name.endswith("values")}),
+        shapes=shapes_of(profiles.first, parse_shapes(input_shapes, "--input-shapes")),
+        shape_values=values_of(profiles.first),
+        further_profiles=further_profiles(profiles),
         input_values=parse_numbers(input_values, "--input-values"),
+        deployment=take_deployment(words),
         calib_data=calib_data,
         compute_capabilities=parse(compute_capabilities) if compute_capabilities is not None else (),
         timeout=timeout,
         skip_validate=skip_validate,
         require_precision=tuple(parse_gate(text) for text in require_precision),
+        locked=locked,
+        sign_key=sign,
         layer_info=export_layer_info,
         verbose_log=verbose_log,
     )
-
-
-def _shapes(**words: tuple[str, ...]) -> "ShapeOptions":
-    from qdqtool.data.input_shapes import parse_shapes
-    from qdqtool.engine.profiles import ShapeOptions
-
-    found = {key: parse_shapes(given, f"--{key.replace('_', '-')}") for key, given in words.items()}
-    return ShapeOptions(
-        min=found["min_shapes"], opt=found["opt_shapes"], max=found["max_shapes"], fixed=found["input_shapes"]
-    )
-
-
-def _values(**words: tuple[str, ...]) -> "ShapeValues":
-    from qdqtool.builders.shape_values import ShapeValues
-    from qdqtool.data.input_shapes import parse_values
-
-    found = {key: parse_values(given, f"--{key.replace('_', '-')}") for key, given in words.items()}
-    return ShapeValues(min=found["min_shape_values"], opt=found["opt_shape_values"], max=found["max_shape_values"])

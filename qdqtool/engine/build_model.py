@@ -1,15 +1,16 @@
 """Prepare a model for a builder: fix input shapes that the user fixes, and settle a shape for every dynamic input."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qdqtool.builders.builder import InputProfile
 from qdqtool.builders.shape_values import measure_values, resolve_values
 from qdqtool.data import Feeds, input_specs, load_feeds, stored_specs
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import check_shapes, resolve_profiles
+from qdqtool.errors import UsageError
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.model import Model
@@ -28,7 +29,7 @@ class ModelToBuild:
         model: The model to build; its external data is read from the folder of the original.
         file: The same model as stored in the file that the builder reads.
         specialized: How it differs from the original; None where it does not.
-        profiles: Shapes of its dynamic inputs.
+        profiles: Shapes of its dynamic inputs, of all profiles.
         values: Values that the user gave for inputs that decide shapes.
         measured_values: Values of integer inputs in the data.
     """
@@ -54,19 +55,36 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
         UsageError: A shape or the data does not fit the model, or a dynamic dimension has no size.
         ModelError: An input declares no shape.
     """
-    check_shapes(model.proto, options.shapes)
+    for shapes, _ in options.profiles():
+        check_shapes(model.proto, shapes)
     fixed, constants = options.shapes.fixed, options.input_values
     special = specialize(model, fixed, constants) if fixed or constants else Transformed(model, None)
     data, specs = options.calib_data, (*input_specs(special.model), *stored_specs(special.model))
     feeds = load_feeds(data, specs) if data is not None else None
-    profiles = resolve_profiles(special.model.proto, options.shapes, measure(feeds) if feeds is not None else {})
-    values = resolve_values(special.model, options.shape_values)
+    profiles, values = _resolve(special.model, options, measure(feeds) if feeds is not None else {})
     measured = measure_values(feeds) if feeds is not None else ()
     if special.report is None:
         yield ModelToBuild(model, model, None, profiles, values, measured)
         return
     with stored(special.model) as file:
         yield ModelToBuild(special.model, file, special.report, profiles, values, measured)
+
+
+def _resolve(
+    model: Model, options: BuildOptions, measured: Mapping[str, InputProfile]
+) -> tuple[tuple[InputProfile, ...], tuple[InputProfile, ...]]:
+    """Return the shapes and the values of all profiles."""
+    profiles: list[InputProfile] = []
+    values: list[InputProfile] = []
+    for index, (shapes, shape_values) in enumerate(options.profiles()):
+        profiles += [replace(entry, profile=index) for entry in resolve_profiles(model.proto, shapes, measured)]
+        values += [replace(entry, profile=index) for entry in resolve_values(model, shape_values)]
+    if options.further_profiles and not profiles and not values:
+        raise UsageError(
+            f"--profile {len(options.further_profiles)} is given, and the model has no dynamic input",
+            hint="leave the profiles out",
+        )
+    return tuple(profiles), tuple(values)
 
 
 @contextmanager

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.builders.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
+from qdqtool.builders.deployment import OptionValue
 from qdqtool.engine.conversions import Conversions
 from qdqtool.engine.engine_map import MappedKernel
+from qdqtool.engine.locked import Locked
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.linting.report import Summary
 from qdqtool.transforms.specialize import Specialized
@@ -27,6 +29,7 @@ class EngineReport:
         specialized: How the model was specialized for fixed shapes; None where it was built as it is.
         profiles: Shapes that it accepts for dynamic inputs.
         shape_values: Values that it accepts for inputs that decide shapes.
+        options: Deployment options that were given, by name.
         seconds: Time in parser and builder.
         bytes: Size of the engine.
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
@@ -39,6 +42,8 @@ class EngineReport:
         findings: Numbers of findings that ``validate`` has for this backend; None when it was skipped.
         skipped: Steps that were skipped at the user's request.
         manifest: The manifest file, None without an engine and where the engine went into a device or pipe.
+        signature: The signature of the manifest, if one was asked for.
+        locked: How the build compares with the manifest that locked it; None without one.
         layer_info: The layer file, if one was asked for.
     """
 
@@ -52,6 +57,7 @@ class EngineReport:
     specialized: Specialized | None
     profiles: tuple[InputProfile, ...]
     shape_values: tuple[InputProfile, ...]
+    options: dict[str, OptionValue]
     seconds: float
     bytes: int
     planned: dict[str, int]
@@ -64,6 +70,8 @@ class EngineReport:
     findings: Summary | None
     skipped: tuple[str, ...]
     manifest: str | None
+    signature: str | None
+    locked: Locked | None
     layer_info: str | None
 
 
@@ -75,7 +83,7 @@ class RefusedReport:
         model: The model file.
         engine: None, always.
         passed: False, always.
-        stage: ``validate``, ``parse`` or ``build``.
+        stage: ``validate``, ``parse``, ``build`` or ``locked``.
         message: The refusal in one line.
         refusals: Every reason, the decisive one first.
         remark: Whether the float model is refused too; empty where that is not known.

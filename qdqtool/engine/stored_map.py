@@ -1,36 +1,11 @@
 """Read the map of an engine from the manifest beside it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from qdqtool.builders.builder import Evidence
-from qdqtool.engine.conversions import Conversions
-from qdqtool.engine.engine_map import EngineMap, MappedKernel
+from qdqtool.engine.engine_map import EngineMap
 from qdqtool.engine.manifest import SUFFIX, fingerprint, manifest_path
+from qdqtool.engine.stored_manifest import StoredFile, find_manifest, read_manifest
 from qdqtool.errors import ModelError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
-    name: str
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Manifest:
-    engine: _File
-    model: _File
-    backend: str
-    versions: dict[str, str]
-    targets: tuple[str, ...]
-    evidence: Evidence
-    planned: dict[str, int]
-    achieved: dict[str, int]
-    kernels: tuple[MappedKernel, ...]
-    conversions: Conversions | None
 
 
 def has_manifest(path: Path) -> bool:
@@ -47,8 +22,8 @@ def read_map(path: Path) -> EngineMap:
     Raises:
         ModelError: The manifest cannot be read, has no map, or is of another engine than the one beside it.
     """
-    file = path if path.name.endswith(SUFFIX) else manifest_path(path)
-    stored = _read(file)
+    file = find_manifest(path)
+    stored = read_manifest(file)
     if file != path:
         _check_engine(path, stored.engine, file)
     return EngineMap(
@@ -57,7 +32,7 @@ def read_map(path: Path) -> EngineMap:
         bytes=stored.engine.bytes,
         model=stored.model.name,
         backend=stored.backend,
-        version=stored.versions.get(stored.backend, "unknown"),
+        version=stored.version,
         targets=stored.targets,
         evidence=stored.evidence,
         planned=stored.planned,
@@ -67,19 +42,7 @@ def read_map(path: Path) -> EngineMap:
     )
 
 
-def _read(file: Path) -> _Manifest:
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=_Manifest)
-    except OSError as error:
-        raise ModelError(f"{file} cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ModelError(
-            f"{file} is no manifest with a map of the engine: {error}",
-            hint="build the engine again with this version of qdqtool",
-        ) from None
-
-
-def _check_engine(engine: Path, expected: _File, file: Path) -> None:
+def _check_engine(engine: Path, expected: StoredFile, file: Path) -> None:
     try:
         found = fingerprint(engine)
     except OSError as error:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from qdqtool.builders import backends
 from qdqtool.builders.builder import (
@@ -14,7 +11,6 @@ from qdqtool.builders.builder import (
     Built,
     EngineBuilder,
     EngineRequest,
-    NodePrecision,
     Refusal,
 )
 from qdqtool.builders.kernels import as_json
@@ -22,10 +18,14 @@ from qdqtool.engine import manifest
 from qdqtool.engine.build_model import ModelToBuild, model_to_build
 from qdqtool.engine.conversions import find_conversions
 from qdqtool.engine.engine_map import map_kernels
+from qdqtool.engine.lock import Lock
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
 from qdqtool.engine.refusal import explain
 from qdqtool.engine.report import EngineReport
+from qdqtool.engine.signature import sign, signature_path
+from qdqtool.engine.verification import installed_version
+from qdqtool.errors import UsageError
 from qdqtool.graph.io.external import external_files
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.output import check_outputs, is_stream, output_errors, staged, write_output
@@ -49,7 +49,8 @@ def build_engine(
         CapabilityError: The backend, or the GPU that it needs, is absent.
         ModelError: The model cannot be read.
         UsageError: A shape, target or path does not fit the model.
-        BuildRefusedError: ``validate`` found errors, or the parser or the builder refused the model.
+        BuildRefusedError: ``validate`` found errors, the parser or the builder refused the model, or the build is not
+            the one that ``options.locked`` asks for.
         BuilderFailedError: It crashed or ran out of time.
         OutputError: A file cannot be written. In every case no engine is left.
     """
@@ -66,9 +67,13 @@ class _Job:
         self._builder, self._model, self._output, self._options = builder, model, output, options
         # There is no place beside a stream.
         self._manifest = None if is_stream(output) else manifest.manifest_path(output)
+        self._lock = Lock.read(options.locked) if options.locked is not None else None
 
     def run(self) -> EngineReport:
         self._check_outputs()
+        self._check_key()
+        if self._lock is not None:
+            self._lock.check_product(self._builder.id, installed_version(self._builder.id))
         with model_to_build(self._model, self._options) as ready, staged(self._output) as engine:
             request = EngineRequest(
                 model=ready.file,
@@ -77,30 +82,62 @@ class _Job:
                 profiles=ready.profiles,
                 values=ready.values,
                 measured_values=ready.measured_values,
+                profile_count=len(self._options.profiles()),
+                deployment=self._options.deployment,
                 timeout=self._options.timeout,
                 verbose_log=self._options.verbose_log,
             )
+            if self._lock is not None:
+                self._lock.check_inputs(self._model, ready, request, self._options)
             findings = None if self._options.skip_validate else _validate(ready.model, self._builder)
             try:
                 built = self._builder.build(request)
             except BuildRefusedError as error:
                 raise explain(error, self._builder, request, is_specialized=ready.has_fixed_shapes) from None
-            self._write_layer_info(built)
             report = self._report(built, request, ready, findings)
+            self._write_layer_info(built)
             if report.passed:
-                _write_manifest(self._model, report, engine.file)
+                self._write_beside(report, built, engine.file)
                 with output_errors(self._output):
                     engine.publish()
         return report
 
+    def _write_beside(self, report: EngineReport, built: Built, engine: Path) -> None:
+        """Write the manifest, its signature and the timing cache, those that were asked for."""
+        cache, key = self._options.deployment.timing_cache_file, self._options.sign_key
+        if self._manifest is not None:
+            data = manifest.encode(manifest.describe_build(self._model, report, engine, built.timing_cache))
+            if self._lock is not None and self._lock.is_in(self._manifest):
+                data = self._lock.data
+            signed = sign(data, key) if key is not None else None
+            write_output(self._manifest, data)
+            if signed is not None:
+                write_output(signature_path(self._manifest), signed)
+        # The timing cache that a manifest locks stays as it is.
+        if cache is not None and built.timing_cache is not None and self._lock is None:
+            write_output(cache, built.timing_cache)
+
     def _check_outputs(self) -> None:
         assert self._model.path is not None
+        options = self._options
         inputs = [self._model.path, *external_files(self._model.proto, self._model.folder)]
-        outputs = [self._output, *([self._manifest] if self._manifest is not None else [])]
-        if self._options.calib_data is not None:
-            inputs.append(self._options.calib_data)
-        extra = [path for path in (self._options.layer_info, self._options.verbose_log) if path is not None]
-        check_outputs([*outputs, *extra], inputs)
+        inputs += [path for path in (options.calib_data, options.sign_key) if path is not None]
+        if options.locked is not None and not (self._lock and self._manifest and self._lock.is_in(self._manifest)):
+            inputs.append(options.locked)
+        signature = signature_path(self._manifest) if self._manifest is not None and options.sign_key else None
+        extra = (options.layer_info, options.verbose_log, options.deployment.timing_cache_file)
+        outputs = (self._output, self._manifest, signature, *extra)
+        check_outputs([path for path in outputs if path is not None], inputs)
+
+    def _check_key(self) -> None:
+        """Sign something, before a build that may take long."""
+        if self._options.sign_key is None:
+            return
+        if self._manifest is None:
+            raise UsageError(
+                f"--sign signs the manifest, and {self._output} gets none", hint="name a file as the output"
+            )
+        sign(b"", self._options.sign_key)
 
     def _write_layer_info(self, built: Built) -> None:
         if self._options.layer_info is None:
@@ -114,6 +151,7 @@ class _Job:
         nodes = self._builder.precision(ready.model, built)
         gates = tuple(gate_result(gate, nodes) for gate in self._options.require_precision)
         passed = all(gate.passed for gate in gates)
+        signs = self._options.sign_key is not None
         return EngineReport(
             model=str(self._model.path),
             engine=str(self._output) if passed else None,
@@ -125,6 +163,7 @@ class _Job:
             specialized=ready.specialized,
             profiles=request.profiles,
             shape_values=built.values,
+            options=self._options.deployment.given(),
             seconds=round(built.parse_seconds + built.build_seconds, 3),
             bytes=request.engine.stat().st_size,
             planned=planned_counts(nodes),
@@ -137,6 +176,8 @@ class _Job:
             findings=findings,
             skipped=("validate",) if self._options.skip_validate else (),
             manifest=str(self._manifest) if passed and self._manifest is not None else None,
+            signature=str(signature_path(self._manifest)) if passed and signs and self._manifest is not None else None,
+            locked=self._lock.compare(built, request.engine, self._manifest) if self._lock is not None else None,
             layer_info=str(self._options.layer_info) if self._options.layer_info is not None else None,
         )
 
@@ -154,32 +195,3 @@ def _validate(model: Model, builder: EngineBuilder) -> Summary:
         hint = f"`{command}` shows all that it finds; `--skip-validate` builds all the same"
         raise BuildRefusedError(f"validate for {builder.release}", refusals, "validate", hint=hint)
     return report.summary
-
-
-def _write_manifest(model: Model, report: EngineReport, engine: Path) -> None:
-    if report.manifest is None or report.engine is None:
-        return
-    facts: dict[str, Any] = {
-        "model": manifest.describe_model(model),
-        "engine": {**manifest.fingerprint(engine), "name": Path(report.engine).name},
-        "backend": report.backend,
-        "versions": manifest.describe_tools(report.backend, report.version),
-        "targets": report.targets,
-        "specialized": asdict(report.specialized) if report.specialized is not None else None,
-        "profiles": [asdict(profile) for profile in report.profiles],
-        "shape_values": [asdict(values) for values in report.shape_values],
-        "skipped": report.skipped,
-        "evidence": report.evidence,
-        "planned": report.planned,
-        "achieved": report.achieved,
-        "fallbacks": _fallbacks(report.nodes),
-        "kernels": [asdict(kernel) for kernel in report.kernels],
-        "conversions": asdict(report.conversions) if report.conversions is not None else None,
-        "gates": [asdict(gate) for gate in report.gates],
-        "warnings": report.warnings,
-    }
-    write_output(Path(report.manifest), manifest.encode(facts))
-
-
-def _fallbacks(nodes: Sequence[NodePrecision]) -> list[dict[str, Any]]:
-    return [asdict(node) for node in nodes if node.actual != node.planned]

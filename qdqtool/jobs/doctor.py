@@ -107,7 +107,7 @@ _PACKAGES = (
     _Package("numba", ("numba",), "`pip install numba`", "faster kernels; optional"),
 )
 
-_READS = ("inspect", "validate", "diff", "merge", "convert-ranges", "rules", "explain", "doctor")
+_READS = ("inspect", "verify-engine", "validate", "diff", "merge", "convert-ranges", "rules", "explain", "doctor")
 _EDITS = ("insert", "strip")
 _RUNS = ("normalize", "validate --fix", "calibrate", "quantize", "sensitivity")
 _NEEDS: Mapping[str, tuple[str, ...]] = {

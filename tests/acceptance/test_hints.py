@@ -281,6 +281,30 @@ CASES = {
     "a GPU that lacks a type": Case(
         "build fp8.onnx -o e --compute-capabilities 8.0", "use `--compute-capabilities {}`", needs="tensorrt_rtx"
     ),
+    "a profile without shapes": Case(
+        "build open.onnx -o e --skip-validate --profile 1 --opt-shapes x:2x3x8x8",
+        "give them behind it, for example: `--profile {} --opt-shapes NAME",
+        fills={"NAME:1x3x320x320": "x:1x3x8x8"},
+        needs="tensorrt_rtx",
+    ),
+    "a lean runtime of no engine": Case(
+        "build float.onnx -o e --exclude-lean-runtime", "add `--version-compatible`", needs="tensorrt_rtx"
+    ),
+    "a lean runtime that is absent": Case(
+        "build float.onnx -o e --version-compatible", "`--exclude-lean-runtime` builds", code=4, needs="tensorrt_rtx"
+    ),
+    "misses of no timing cache": Case(
+        "build float.onnx -o e --error-on-timing-cache-miss",
+        "add `--timing-cache-file FILE`",
+        fills={"FILE": "t.cache"},
+        needs="tensorrt_rtx",
+    ),
+    "a refit for several GPUs": Case(
+        "build float.onnx -o e --refit",
+        "name the one of your GPU: `--compute-capabilities {}`",
+        then=(0, 4),  # it needs a GPU
+        needs="tensorrt_rtx",
+    ),
     "too little time": Case(
         "build float.onnx -o e --timeout 0.001",
         "give it more time: `--timeout SECONDS`",

@@ -14,7 +14,8 @@ from qdqtool.builders import process
 from qdqtool.builders.backends.tensorrt import BUILDER as TENSORRT
 from qdqtool.builders.backends.tensorrt_rtx import BUILDER as RTX
 from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError, EngineRequest, InputProfile
-from qdqtool.errors import CapabilityError, OutputError
+from qdqtool.builders.deployment import DeploymentOptions
+from qdqtool.errors import CapabilityError, OutputError, UsageError
 from qdqtool.graph.io.load import load_model
 
 BUILDER = pytest.mark.builder
@@ -209,3 +210,57 @@ def test_shapes_that_are_too_small_for_a_layer(rtx, tmp_path):
     with pytest.raises(BuildRefusedError, match=r"cannot take its OPT shapes: y\.Conv: spatial dimension") as caught:
         rtx.build(request(model, tmp_path, profiles=(InputProfile("x", small, small, large),)))
     assert "--opt-shapes" in str(caught.value.hint)
+
+
+WITH_CACHE = """
+__version__ = "11.4"
+class ILogger:
+    pass
+class Members:
+    __members__ = {}
+class BuilderFlag(Members): pass
+class MemoryPoolType(Members): pass
+class ComputeCapability(Members): pass
+class ProfilingVerbosity: DETAILED = 1
+class NetworkDefinitionCreationFlag: STRONGLY_TYPED = 0
+class Cache(bytes):
+    def serialize(self): return bytes(self) + b" and new ones"
+class IBuilderConfig:
+    def create_timing_cache(self, data): return Cache(data)
+    def set_timing_cache(self, cache, ignore): self.cache = cache; return True
+    def get_timing_cache(self): return self.cache
+class Network:
+    num_layers = num_inputs = 0
+class Builder:
+    def __init__(self, log): pass
+    def create_builder_config(self): return IBuilderConfig()
+    def create_network(self, flags=0): return Network()
+    def build_serialized_network(self, network, config): return b"engine"
+class OnnxParser:
+    def __init__(self, network, log): pass
+    def parse_from_file(self, path): return True
+class LayerInformationFormat: JSON = 1
+class Runtime:
+    def __init__(self, log): pass
+    def deserialize_cuda_engine(self, engine): return None
+"""
+
+
+def test_timings_are_handed_to_the_builder_and_brought_back(tmp_path, monkeypatch):
+    fake_module(tmp_path, monkeypatch, "tensorrt", WITH_CACHE)
+    cache = tmp_path / "t.cache"
+    cache.write_bytes(b"timings")
+    wanted = DeploymentOptions(timing_cache_file=cache)
+    built = TENSORRT.build(request(conv(), tmp_path, deployment=wanted))
+    assert built.timing_cache == b"timings and new ones"
+    assert cache.read_bytes() == b"timings"
+    cache.unlink()
+    assert TENSORRT.build(request(conv(), tmp_path, deployment=wanted)).timing_cache == b" and new ones"
+    assert TENSORRT.build(request(conv(), tmp_path)).timing_cache is None
+
+
+def test_an_option_that_the_api_lacks_is_refused_before_anything_is_parsed(tmp_path, monkeypatch):
+    fake_module(tmp_path, monkeypatch, "tensorrt", WITH_CACHE.replace("return True", "raise SystemExit('parsed')"))
+    with pytest.raises(UsageError, match=r"TensorRT 11\.4 has no --refit: its API has no BuilderFlag\.REFIT"):
+        TENSORRT.build(request(conv(), tmp_path, deployment=DeploymentOptions(refit=True)))
+    assert not (tmp_path / "e.engine").exists()

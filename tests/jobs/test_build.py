@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -12,10 +13,13 @@ from support.qdq import text_model
 
 import qdqtool
 from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError
-from qdqtool.engine.options import BuildOptions
+from qdqtool.builders.deployment import DeploymentOptions
+from qdqtool.builders.shape_values import ShapeValues
+from qdqtool.engine.gpus import find_gpus
+from qdqtool.engine.options import BuildOptions, ProfileOptions
 from qdqtool.engine.precision_gate import PrecisionGate, gate_result, parse_gate
 from qdqtool.engine.profiles import ShapeOptions
-from qdqtool.errors import ArgumentError, CapabilityError, ModelError, OutputError, UsageError
+from qdqtool.errors import ArgumentError, CapabilityError, GateError, ModelError, OutputError, UsageError
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
 from qdqtool.jobs.build import build_engine
@@ -313,3 +317,137 @@ def test_every_planned_node_of_the_real_models_runs_in_int8(real_model, tmp_path
     report = build_engine(tmp_path / "q.onnx", tmp_path / "e.engine", options=BuildOptions(timeout=300, shapes=shapes))
     weighted = sum(node.op_type in {"Conv", "Gemm", "MatMul"} for node in onnx.load(real_model).graph.node)
     assert report.achieved == report.planned == {"int8": weighted}
+
+
+# --- deployment options ---
+
+DYNAMIC = {"x": ("batch", 16, "height", "width")}
+
+
+def build_with(folder, model=None, name="e", **options):
+    """Build with deployment options; return the report and the bytes of the engine."""
+    path = folder / "m.onnx" if (folder / "m.onnx").exists() else save(model or conv(), folder)
+    deployment = DeploymentOptions(**options)
+    settings = BuildOptions(deployment=deployment, skip_validate=True, timeout=120, compute_capabilities=("8.9",))
+    report = build_engine(path, folder / name, backend="tensorrt-rtx", options=settings)
+    return report, (folder / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "changes"),
+    [
+        ({"builder_optimization_level": 0}, False),
+        ({"builder_optimization_level": 5}, False),
+        ({"weight_streaming": True}, True),
+        ({"version_compatible": True, "exclude_lean_runtime": True}, True),
+        ({"mem_pool_size": {"workspace": 1 << 30}}, True),
+        ({"mem_pool_size": {"tacticSharedMem": 1 << 20}}, True),
+    ],
+)
+def test_an_option_reaches_the_engine_and_the_manifest_or_a_warning_says_that_it_does_nothing(
+    tmp_path, options, changes
+):
+    _, plain = build_with(tmp_path)
+    report, engine = build_with(tmp_path, name="o", **options)
+    _, again = build_with(tmp_path, name="again", **options)
+    assert (engine != plain) == changes
+    assert engine == again
+    assert bool(report.warnings) != changes
+    manifest = json.loads((tmp_path / "o.manifest.json").read_text())
+    assert manifest["options"] == report.options == json.loads(json.dumps(options))
+
+
+def test_a_timing_cache_is_left_alone_where_it_changes_nothing(tmp_path):
+    other = tmp_path / "photo.jpg"
+    other.write_bytes(b"\xff\xd8 a photo")
+    _, plain = build_with(tmp_path)
+    report, engine = build_with(tmp_path, timing_cache_file=other, error_on_timing_cache_miss=True)
+    assert [warning.partition(" changes nothing")[0] for warning in report.warnings] == [
+        "--error-on-timing-cache-miss",
+        "--timing-cache-file",
+    ]
+    assert "neither read nor written" in report.warnings[1]
+    assert engine == plain
+    assert other.read_bytes() == b"\xff\xd8 a photo"
+    assert report.options == {"error_on_timing_cache_miss": True, "timing_cache_file": "photo.jpg"}
+    build_with(tmp_path, timing_cache_file=tmp_path / "new.cache")
+    assert files(tmp_path) == ["e", "e.manifest.json", "m.onnx", "photo.jpg"]
+
+
+def test_a_model_is_no_timing_cache(tmp_path):
+    path = save(conv(), tmp_path)
+    with pytest.raises(UsageError, match="also an input"):
+        build_with(tmp_path, timing_cache_file=path)
+
+
+def test_a_level_that_the_builder_would_clamp_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"does not take --builder-optimization-level 6: the highest level is 5"):
+        build_with(tmp_path, builder_optimization_level=6)
+    assert files(tmp_path) == ["m.onnx"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"refit": True}, "needs a CUDA device to build with --refit"),
+        ({"strip_weights": True}, "needs a CUDA device to build with --strip-weights"),
+        ({"version_compatible": True}, r"the library libnvinfer_lean\.so\.\d+ into"),
+    ],
+)
+def test_what_the_machine_lacks_for_an_option_is_named(tmp_path, options, message):
+    if find_gpus()[0]:
+        pytest.skip("a GPU is here")
+    with pytest.raises(CapabilityError, match=message):
+        build_with(tmp_path, **options)
+    assert files(tmp_path) == ["m.onnx"]
+
+
+def test_a_pool_that_is_too_small_is_told_and_not_taken_for_a_fault_of_the_model(tmp_path):
+    with pytest.raises(GateError, match="finds no kernels for the model within 1024 bytes of workspace") as caught:
+        build_with(tmp_path, mem_pool_size={"workspace": 1024})
+    assert not isinstance(caught.value, BuildRefusedError)
+    assert files(tmp_path) == ["m.onnx"]
+
+
+def test_a_refit_is_for_one_gpu(tmp_path):
+    options = BuildOptions(deployment=DeploymentOptions(refit=True), compute_capabilities=("8.6", "8.9"))
+    with pytest.raises(UsageError, match="for one compute capability, and 2 are named"):
+        build_engine(save(conv(), tmp_path), tmp_path / "e", options=options)
+
+
+def test_each_profile_has_shapes_of_its_own(tmp_path):
+    path = save(conv(inputs=DYNAMIC), tmp_path)
+    first, second = {"x": (1, 16, 8, 8)}, {"x": (4, 16, 32, 32)}
+    further = (ProfileOptions(shapes=ShapeOptions(min=first, max=second)),)
+    options = BuildOptions(shapes=ShapeOptions(opt=first), skip_validate=True, timeout=120)
+    one = build_engine(path, tmp_path / "1", options=options)
+    two = build_engine(path, tmp_path / "2", options=replace(options, further_profiles=further))
+    assert [(each.profile, each.min, each.opt) for each in two.profiles] == [
+        (0, first["x"], first["x"]),
+        (1, first["x"], second["x"]),
+    ]
+    assert two.bytes > one.bytes
+    assert [entry["profile"] for entry in json.loads((tmp_path / "2.manifest.json").read_text())["profiles"]] == [0, 1]
+
+
+def test_profiles_of_values(tmp_path):
+    model = text_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[1,12] x, int64[2] size) => (float[a,b] y) { y = Reshape (x, size) }"""
+    )
+    save_model(model, tmp_path / "m.onnx")
+    values = [ShapeValues(opt={"size": given}) for given in ((3, 4), (2, 6))]
+    options = BuildOptions(
+        shape_values=values[0], further_profiles=(ProfileOptions(shape_values=values[1]),), timeout=120
+    )
+    report = build_engine(tmp_path / "m.onnx", tmp_path / "e", options=options)
+    assert [(each.profile, each.opt) for each in report.shape_values] == [(0, (3, 4)), (1, (2, 6))]
+    lacking = replace(options, further_profiles=(ProfileOptions(),))
+    with pytest.raises(UsageError, match="decides shapes by its values"):
+        build_engine(tmp_path / "m.onnx", tmp_path / "e", options=lacking)
+
+
+def test_a_model_without_dynamic_inputs_has_no_further_profile(tmp_path):
+    options = BuildOptions(further_profiles=(ProfileOptions(shapes=ShapeOptions(opt={"x": (1, 16, 8, 8)})),))
+    with pytest.raises(UsageError, match="--profile 1 is given, and the model has no dynamic input"):
+        build_engine(save(conv(), tmp_path), tmp_path / "e", options=options)

@@ -20,6 +20,7 @@ COMMANDS = (
     "sensitivity",
     "strip",
     "validate",
+    "verify-engine",
 )
 
 HELP = {"help": "--help"} | {f"{name}_help": f"{name} --help" for name in COMMANDS}
@@ -118,6 +119,7 @@ SCENES: Mapping[str, str] = {
     "validate_statistics": "validate faulty.onnx unsigned.onnx --statistics --target tensorrt,ort-cpu",
     "validate_unknown_target": "validate faulty.onnx --target tensorflow",
     "validate_unsafe": "validate unsigned.onnx --fix --unsafe-fixes -o out.onnx",
+    "verify_engine_without_manifest": "verify-engine int8.onnx",
     "validate_unreadable": "validate damaged.onnx int8.onnx missing.onnx",
 }
 """The words of each scene, by its name."""

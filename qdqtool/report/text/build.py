@@ -1,14 +1,16 @@
 """The build report for a terminal."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from qdqtool.builders.builder import InputProfile, NodePrecision
+from qdqtool.builders.deployment import OptionValue
 from qdqtool.builders.kernels import UNKNOWN
 from qdqtool.data.input_shapes import spell_shape, spell_values
+from qdqtool.engine.locked import Locked
 from qdqtool.engine.report import EngineReport
 from qdqtool.report.table import FittedTable
 from qdqtool.report.terminal import escape, human_bytes, make_table
@@ -47,10 +49,13 @@ def _head(report: EngineReport, console: Console) -> None:
     console.print(f"  {report.backend} {escape(report.version)}; {targets}")
     if report.specialized is not None:
         console.print(f"  {_specialized(report.specialized)}")
+    several = any(entry.profile for entry in (*report.profiles, *report.shape_values))
     for profile in report.profiles:
-        console.print(f"  {_profile(profile)}")
+        console.print(f"  {_number(profile, several)}{_profile(profile)}")
     for values in report.shape_values:
-        console.print(f"  values of {_profile(values)}")
+        console.print(f"  {_number(values, several)}values of {_profile(values)}")
+    if report.options:
+        console.print(f"  options: {escape(_options(report.options))}")
     if report.findings is not None:
         found = f"{plural(report.findings.warnings, 'warning')}, {plural(report.findings.infos, 'info')}"
         console.print(f"  validate: pass ({found})")
@@ -64,6 +69,18 @@ def _specialized(done: Specialized) -> str:
     shapes = [f"{escape(name)} {spell_shape(shape)}" for name, shape in done.input_shapes.items()]
     values = [f"{escape(name)} = {spell_values(given)}" for name, given in done.input_values.items()]
     return f"specialized for {', '.join(shapes + values)}: {done.nodes_before} nodes became {done.nodes_after}"
+
+
+def _number(entry: InputProfile, several: bool) -> str:
+    return f"profile {entry.profile}: " if several else ""
+
+
+def _options(given: Mapping[str, OptionValue]) -> str:
+    return ", ".join(name if value is True else f"{name} {_value(value)}" for name, value in given.items())
+
+
+def _value(value: OptionValue) -> str:
+    return ",".join(f"{name}:{size}B" for name, size in value.items()) if isinstance(value, dict) else str(value)
 
 
 def _profile(profile: InputProfile) -> str:
@@ -120,6 +137,14 @@ def _fallback(group: Sequence[NodePrecision]) -> Text:
     )
 
 
+def _locked(found: Locked) -> Text:
+    equal = f"model, options and product are those of {escape(found.manifest)}"
+    if found.same_bytes:
+        return Text(f"locked: {equal}; the engine has the same bytes")
+    kernels = "the kernels are the same" if found.same_kernels else "the kernels are not known"
+    return Text.assemble(f"locked: {equal}; ", ("the engine has OTHER bytes", "bold yellow"), f", {kernels}")
+
+
 def _nothing_quantized(report: EngineReport) -> str:
     """What the verdict adds where all Q/DQ came to nothing, as for compute capability 7.5; empty where they did not."""
     actual = {node.actual for node in report.nodes}
@@ -135,7 +160,10 @@ def _files(report: EngineReport, console: Console) -> None:
         console.print(Text("no engine was written: a gate was missed", "bold red"))
         return
     if report.manifest is not None:
-        console.print(f"manifest in {escape(report.manifest)}")
+        signed = f", signed in {escape(report.signature)}" if report.signature is not None else ""
+        console.print(f"manifest in {escape(report.manifest)}{signed}")
+    if report.locked is not None:
+        console.print(_locked(report.locked))
     console.print(
         Text.assemble(
             "wrote ",

@@ -7,7 +7,7 @@ from qdqtool.builders.builder import Refusal
 from qdqtool.engine.report import RefusedReport
 from qdqtool.report.terminal import escape
 
-_STAGES = {"validate": "validate gate", "parse": "parser", "build": "builder"}
+_STAGES = {"validate": "validate gate", "parse": "parser", "build": "builder", "locked": "locked manifest"}
 
 
 def render(report: RefusedReport, console: Console) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.builders.builder import InputProfile, NodePrecision
+from qdqtool.engine.locked import Locked
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.engine.report import EngineReport
 from qdqtool.linting.report import Summary
@@ -26,6 +27,7 @@ REPORT = EngineReport(
     specialized=None,
     profiles=(),
     shape_values=(),
+    options={},
     seconds=1.25,
     bytes=2_500_000,
     planned={"int8": 2},
@@ -38,12 +40,44 @@ REPORT = EngineReport(
     findings=None,
     skipped=(),
     manifest="e.engine.manifest.json",
+    signature=None,
+    locked=None,
     layer_info=None,
 )
 
 
 def lines(**changes: object) -> list[str]:
     return printed(render, replace(REPORT, **changes)).splitlines()
+
+
+def test_the_head_numbers_several_profiles_and_names_the_options():
+    shape = (1, 3)
+    head = lines(
+        profiles=(InputProfile("a", shape, shape, shape), InputProfile("a", shape, (4, 3), (8, 3), 1)),
+        shape_values=(InputProfile("n", (1,), (1,), (1,), 1),),
+        options={"mem_pool_size": {"workspace": 1024}, "builder_optimization_level": 5, "refit": True},
+    )
+    assert head[2:6] == [
+        "  profile 0: input a: 1x3",
+        "  profile 1: input a: 1x3 to 8x3, optimized for 4x3",
+        "  profile 1: values of input n: 1",
+        "  options: mem_pool_size workspace:1024B, builder_optimization_level 5, refit",
+    ]
+
+
+def test_a_locked_build_says_what_is_equal_and_what_is_not():
+    def told(same_bytes: bool, same_kernels: bool | None) -> str:
+        found = Locked(manifest="l.json", same_bytes=same_bytes, same_kernels=same_kernels)
+        (line,) = (line for line in lines(locked=found) if line.startswith("locked: "))
+        return line.removeprefix("locked: model, options and product are those of l.json; ")
+
+    assert told(True, True) == "the engine has the same bytes"
+    assert told(False, True) == "the engine has OTHER bytes, the kernels are the same"
+    assert told(False, None) == "the engine has OTHER bytes, the kernels are not known"
+
+
+def test_a_signature_is_named_beside_the_manifest():
+    assert "manifest in e.engine.manifest.json, signed in e.sig" in lines(signature="e.sig")
 
 
 def test_the_head_names_backend_targets_and_shapes():

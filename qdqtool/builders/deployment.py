@@ -1,0 +1,131 @@
+"""Options of a build that decide how an engine is deployed, under the names that trtexec has for them."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from qdqtool.errors import UsageError
+from qdqtool.registry import suggestion
+
+POOLS: Mapping[str, str] = {"workspace": "WORKSPACE", "tacticSharedMem": "TACTIC_SHARED_MEMORY"}
+"""Memory pools as trtexec names them, with their members of MemoryPoolType. Those of DLA are left out: no backend
+builds for DLA, and the builder refuses their sizes without it."""
+
+FLAGS: Mapping[str, str] = {
+    "refit": "REFIT",
+    "strip_weights": "STRIP_PLAN",
+    "version_compatible": "VERSION_COMPATIBLE",
+    "exclude_lean_runtime": "EXCLUDE_LEAN_RUNTIME",
+    "weight_streaming": "WEIGHT_STREAMING",
+    "error_on_timing_cache_miss": "ERROR_ON_TIMING_CACHE_MISS",
+}
+"""Attributes of :class:`DeploymentOptions` that are members of BuilderFlag. The order is that in which they are set:
+TensorRT takes EXCLUDE_LEAN_RUNTIME only after VERSION_COMPATIBLE."""
+
+OptionValue = bool | int | str | dict[str, int]
+"""The value of a deployment option in reports and manifests: a flag, the level, a file name, or bytes by pool."""
+
+_POOL_SYNTAX = "write it as workspace:1G, with B, K, M or G; without one of them the number counts MiB"
+_UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[BKMG]?)", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentOptions:
+    """How an engine is deployed. What the installed TensorRT does not have is refused before anything is parsed.
+
+    Attributes:
+        builder_optimization_level: Effort of the builder, 0 to 5; None for its default.
+        mem_pool_size: Bytes of the memory pools ``workspace`` and ``tacticSharedMem``.
+        timing_cache_file: File with timings of kernels, which is read if it is there, and written after the build.
+        error_on_timing_cache_miss: Refuse to measure a kernel that the timing cache does not have.
+        refit: Build an engine whose weights can be replaced.
+        strip_weights: Leave the weights out of the engine; a refit brings them back.
+        version_compatible: Build an engine that later releases of the same major version run too.
+        exclude_lean_runtime: Do not put the lean runtime into a version compatible engine.
+        weight_streaming: Build an engine whose weights may stay in host memory.
+
+    Raises:
+        UsageError: A value is illegal, or an option needs another one.
+    """
+
+    builder_optimization_level: int | None = None
+    mem_pool_size: Mapping[str, int] = field(default_factory=dict)
+    timing_cache_file: Path | None = None
+    error_on_timing_cache_miss: bool = False
+    refit: bool = False
+    strip_weights: bool = False
+    version_compatible: bool = False
+    exclude_lean_runtime: bool = False
+    weight_streaming: bool = False
+
+    def __post_init__(self) -> None:
+        if self.builder_optimization_level is not None and self.builder_optimization_level < 0:
+            raise UsageError(f"--builder-optimization-level is {self.builder_optimization_level}; it must be 0 or more")
+        for pool, size in self.mem_pool_size.items():
+            _check_pool(pool, size)
+        if self.exclude_lean_runtime and not self.version_compatible:
+            raise UsageError(
+                "--exclude-lean-runtime is for version compatible engines only", hint="add `--version-compatible`"
+            )
+        if self.error_on_timing_cache_miss and self.timing_cache_file is None:
+            raise UsageError("--error-on-timing-cache-miss needs a timing cache", hint="add `--timing-cache-file FILE`")
+
+    def without(self, idle: Collection[str]) -> "DeploymentOptions":
+        """Return these options without a timing cache, if it is one of the ``idle`` options of the command line."""
+        if spelled("timing_cache_file") not in idle:
+            return self
+        return replace(self, timing_cache_file=None, error_on_timing_cache_miss=False)
+
+    def flags(self) -> dict[str, str]:
+        """Return the options that are set and are builder flags, with their members of BuilderFlag."""
+        return {spelled(name): member for name, member in FLAGS.items() if getattr(self, name)}
+
+    def given(self) -> dict[str, OptionValue]:
+        """Return the options that differ from the defaults by their names; the timing cache by its file name alone."""
+        found: dict[str, OptionValue] = {name: True for name in FLAGS if getattr(self, name)}
+        if self.builder_optimization_level is not None:
+            found["builder_optimization_level"] = self.builder_optimization_level
+        if self.mem_pool_size:
+            found["mem_pool_size"] = dict(sorted(self.mem_pool_size.items()))
+        if self.timing_cache_file is not None:
+            found["timing_cache_file"] = self.timing_cache_file.name
+        return dict(sorted(found.items()))
+
+
+def spelled(name: str) -> str:
+    """Return an attribute of :class:`DeploymentOptions` as the option of the command line: ``--strip-weights``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def parse_pools(words: Sequence[str]) -> dict[str, int]:
+    """Parse ``workspace:1G,tacticSharedMem:48K`` to bytes by pool, as trtexec reads it.
+
+    A number without a unit counts MiB; fractions are rounded down to whole bytes.
+
+    Raises:
+        UsageError: A word has another form, or names an unknown pool or one pool twice.
+    """
+    found: dict[str, int] = {}
+    for entry in (entry.strip() for word in words for entry in word.split(",")):
+        name, _, text = entry.rpartition(":")
+        size = _SIZE.fullmatch(text)
+        if not name or size is None:
+            raise UsageError(f"--mem-pool-size '{entry}' cannot be read", hint=_POOL_SYNTAX)
+        pool = next((known for known in POOLS if known.lower() == name.lower()), name)
+        if pool in found:
+            raise UsageError(f"--mem-pool-size names '{pool}' twice")
+        found[pool] = int(float(size["number"]) * _UNITS[size["unit"].upper() or "M"])
+        _check_pool(pool, found[pool])
+    return found
+
+
+def _check_pool(pool: str, size: int) -> None:
+    if pool not in POOLS:
+        raise UsageError(
+            f"--mem-pool-size names '{pool}', which is no memory pool{suggestion(pool, POOLS)}",
+            hint=f"pools: {', '.join(POOLS)}",
+        )
+    if size < 1:
+        raise UsageError(f"--mem-pool-size gives '{pool}' {size} bytes; it must be 1 or more")

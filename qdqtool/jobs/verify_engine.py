@@ -1,0 +1,77 @@
+"""The verify-engine job: an engine against its manifest, its model, this machine, and the key that signed it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.engine.manifest import SUFFIX, manifest_path
+from qdqtool.engine.stored_manifest import decode_manifest, manifest_bytes
+from qdqtool.engine.verification import (
+    EngineCheck,
+    check_engine,
+    check_gpus,
+    check_header,
+    check_model,
+    check_signature,
+    check_version,
+)
+from qdqtool.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What was checked of an engine. The engine was not run: whether a GPU takes it is not known.
+
+    Attributes:
+        engine: The engine file.
+        manifest: Its manifest.
+        passed: Whether no check failed.
+        checks: Every check, also those that were not possible.
+    """
+
+    engine: str
+    manifest: str
+    passed: bool
+    checks: tuple[EngineCheck, ...]
+
+
+def verify_engine(
+    engine: str | Path, *, model: str | Path | None = None, public_key: str | Path | None = None
+) -> VerifyReport:
+    """Check an engine against the manifest beside it.
+
+    Args:
+        engine: An engine that ``build`` wrote, or the manifest beside it.
+        model: The model that it was built from; None to look for it beside the engine.
+        public_key: A file with the public keys of OpenSSH that may have signed the manifest; None to leave the
+            signature unchecked.
+
+    Raises:
+        ModelError: Engine, manifest or model cannot be read, or the manifest is none.
+        CapabilityError: OpenSSH is absent and a signature is to be checked.
+        UsageError: ``public_key`` has no public key.
+    """
+    given = Path(engine)
+    path = given.with_name(given.name.removesuffix(SUFFIX))
+    manifest = manifest_path(path)
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file")
+    if not manifest.is_file():
+        raise ModelError(
+            f"{path} has no manifest: there is no {manifest.name} beside it",
+            hint="qdqtool build writes both; keep them together",
+        )
+    data = manifest_bytes(manifest)
+    stored = decode_manifest(data, manifest)
+    checks = (
+        EngineCheck(name="manifest", status="passed", detail=f"schema version {stored.schema_version}"),
+        check_engine(path, stored),
+        check_header(path, stored),
+        *check_model(Path(model) if model is not None else None, path, stored),
+        check_version(stored),
+        check_gpus(stored),
+        check_signature(data, manifest, Path(public_key) if public_key is not None else None),
+    )
+    passed = all(check.status != "failed" for check in checks)
+    return VerifyReport(engine=str(path), manifest=str(manifest), passed=passed, checks=checks)
