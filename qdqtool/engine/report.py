@@ -5,7 +5,7 @@ from pathlib import Path
 
 from qdqtool.builders.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
 from qdqtool.engine.conversions import Conversions
-from qdqtool.engine.engine_map import MappedKernel
+from qdqtool.engine.engine_map import MappedKernel, MultiplyAccumulates
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.linting.report import Summary
 from qdqtool.transforms.specialize import Specialized
@@ -32,6 +32,7 @@ class EngineReport:
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
         achieved: How many of these nodes run in that type.
         nodes: Every quantized node.
+        macs: Multiply-accumulates of all kernels by type.
         kernels: The kernels in the order in which they run; empty without evidence.
         conversions: The conversions between floats and codes; None where the evidence cannot prove any.
         gates: Precision gates that were asked for.
@@ -57,6 +58,7 @@ class EngineReport:
     planned: dict[str, int]
     achieved: dict[str, int]
     nodes: tuple[NodePrecision, ...]
+    macs: MultiplyAccumulates
     kernels: tuple[MappedKernel, ...]
     conversions: Conversions | None
     gates: tuple[GateResult, ...]

@@ -7,7 +7,7 @@ import msgspec
 
 from qdqtool.builders.builder import Evidence
 from qdqtool.engine.conversions import Conversions
-from qdqtool.engine.engine_map import EngineMap, MappedKernel
+from qdqtool.engine.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
 from qdqtool.engine.manifest import SUFFIX, fingerprint, manifest_path
 from qdqtool.errors import ModelError
 
@@ -29,6 +29,7 @@ class _Manifest:
     evidence: Evidence
     planned: dict[str, int]
     achieved: dict[str, int]
+    macs: MultiplyAccumulates
     kernels: tuple[MappedKernel, ...]
     conversions: Conversions | None
 
@@ -62,6 +63,7 @@ def read_map(path: Path) -> EngineMap:
         evidence=stored.evidence,
         planned=stored.planned,
         achieved=stored.achieved,
+        macs=stored.macs,
         kernels=stored.kernels,
         conversions=stored.conversions,
     )

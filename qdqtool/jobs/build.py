@@ -21,7 +21,8 @@ from qdqtool.builders.kernels import as_json
 from qdqtool.engine import manifest
 from qdqtool.engine.build_model import ModelToBuild, model_to_build
 from qdqtool.engine.conversions import find_conversions
-from qdqtool.engine.engine_map import map_kernels
+from qdqtool.engine.engine_map import map_kernels, sum_macs
+from qdqtool.engine.kernel_products import find_products
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
 from qdqtool.engine.refusal import explain
@@ -114,6 +115,8 @@ class _Job:
         nodes = self._builder.precision(ready.model, built)
         gates = tuple(gate_result(gate, nodes) for gate in self._options.require_precision)
         passed = all(gate.passed for gate in gates)
+        products = find_products(ready.model, built.kernels, ready.profiles)
+        kernels = map_kernels(built.kernels, products)
         return EngineReport(
             model=str(self._model.path),
             engine=str(self._output) if passed else None,
@@ -130,7 +133,8 @@ class _Job:
             planned=planned_counts(nodes),
             achieved=achieved_counts(nodes),
             nodes=nodes,
-            kernels=map_kernels(built.kernels),
+            macs=sum_macs(kernels, products),
+            kernels=kernels,
             conversions=find_conversions(ready.model, built),
             gates=gates,
             warnings=built.warnings,
@@ -173,6 +177,7 @@ def _write_manifest(model: Model, report: EngineReport, engine: Path) -> None:
         "planned": report.planned,
         "achieved": report.achieved,
         "fallbacks": _fallbacks(report.nodes),
+        "macs": asdict(report.macs),
         "kernels": [asdict(kernel) for kernel in report.kernels],
         "conversions": asdict(report.conversions) if report.conversions is not None else None,
         "gates": [asdict(gate) for gate in report.gates],

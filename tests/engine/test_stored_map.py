@@ -9,13 +9,16 @@ from support.kernels import typed_kernel
 
 from qdqtool.engine import manifest
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
-from qdqtool.engine.engine_map import map_kernels
+from qdqtool.engine.engine_map import map_kernels, sum_macs
+from qdqtool.engine.kernel_products import Products
 from qdqtool.engine.stored_map import has_manifest, read_map
 from qdqtool.errors import ModelError
 
 KERNELS = map_kernels(
-    [typed_kernel(name="k", layer_type="gemm", inputs=["int8"], outputs=["float32"], nodes=("a", "b"))]
+    [typed_kernel(name="k", layer_type="gemm", inputs=["int8"], outputs=["float32"], nodes=("a", "b"))],
+    Products({0: 512}),
 )
+MACS = sum_macs(KERNELS, Products({0: 512}, ("lost",)))
 CONVERSIONS = Conversions(
     proven=(Conversion(kind="quantize", kernel="k", from_types=("float32",), to_types=("int8",), qdq=("q",)),),
     unknown=(UnknownConversion(tensor="t", type="float32", bytes=None, written_by=None, read_by="k"),),
@@ -36,6 +39,7 @@ def engine(tmp_path: Path) -> Path:
         "evidence": "aot-dump",
         "planned": {"int8": 1},
         "achieved": {"int8": 1},
+        "macs": asdict(MACS),
         "kernels": [asdict(kernel) for kernel in KERNELS],
         "conversions": asdict(CONVERSIONS),
     }
@@ -46,6 +50,7 @@ def engine(tmp_path: Path) -> Path:
 def test_what_was_written_is_read(engine: Path):
     found = read_map(engine)
     assert (found.kernels, found.conversions) == (KERNELS, CONVERSIONS)
+    assert found.macs == MACS
     assert (found.engine, found.bytes, found.model, found.version) == ("e.engine", 6, "m.onnx", "1.7")
     assert (found.targets, found.planned, found.achieved) == (("8.9",), {"int8": 1}, {"int8": 1})
 

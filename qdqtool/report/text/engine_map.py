@@ -7,9 +7,9 @@ from rich.text import Text
 
 from qdqtool.builders.kernels import KernelTensor
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
-from qdqtool.engine.engine_map import EngineMap, MappedKernel
+from qdqtool.engine.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
 from qdqtool.report.table import FittedTable
-from qdqtool.report.terminal import escape, human_bytes, make_table
+from qdqtool.report.terminal import escape, human_bytes, human_count, make_table
 from qdqtool.wording import plural
 
 SHOWN_NODES = 2
@@ -47,11 +47,32 @@ def _head(report: EngineMap, console: Console) -> None:
         noun = "node runs" if planned == 1 else "nodes run"
         achieved = report.achieved.get(kind, 0)
         console.print(f"  {achieved} of {planned} planned {escape(kind)} {noun} in {escape(kind)} kernels")
+    if report.kernels:
+        _macs(report.macs, console)
     console.print(f"  {plural(len(report.kernels), 'kernel')}, types from: {report.evidence}")
 
 
+def _macs(macs: MultiplyAccumulates, console: Console) -> None:
+    counts = sorted(macs.by_type.items(), key=_largest_first)
+    if counts:
+        parts = [f"{human_count(count)} in {escape(kind)}" for kind, count in counts]
+        console.print(f"  multiply-accumulates: {', '.join(parts)}")
+    if macs.unknown_kernels:
+        console.print(f"  multiply-accumulates of {plural(len(macs.unknown_kernels), 'kernel')} not known")
+    if macs.nodes_without_kernel:
+        names = ", ".join(map(escape, macs.nodes_without_kernel[:SHOWN_NODES]))
+        rest = f", … ({len(macs.nodes_without_kernel)} in all)" if len(macs.nodes_without_kernel) > SHOWN_NODES else ""
+        console.print(f"  no kernel names {names}{rest}: multiply-accumulates not counted")
+
+
+def _largest_first(entry: tuple[str, int]) -> tuple[int, str]:
+    return -entry[1], entry[0]
+
+
 def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
-    table = make_table("kernel", "ONNX nodes", "reads", "constants", "writes", "bytes by type", optional=("constants",))
+    table = make_table(
+        "kernel", "ONNX nodes", "reads", "constants", "writes", "multiplies", "bytes by type", optional=("constants",)
+    )
     for kernel in kernels:
         table.add_row(
             escape(kernel.name),
@@ -59,6 +80,7 @@ def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
             _types(kernel.inputs),
             _types(kernel.constants),
             _types(kernel.outputs),
+            _products(kernel),
             _bytes(kernel.bytes),
         )
     return table
@@ -71,6 +93,13 @@ def _nodes(nodes: Sequence[str]) -> str:
 
 def _types(tensors: Sequence[KernelTensor]) -> str:
     return ", ".join(dict.fromkeys(escape(tensor.type) for tensor in tensors))
+
+
+def _products(kernel: MappedKernel) -> str:
+    if kernel.computes is None:
+        return ""
+    count = human_count(kernel.macs) if kernel.macs is not None else "not known"
+    return f"{escape(kernel.computes)} {count}"
 
 
 def _bytes(sizes: dict[str, int] | None) -> str:

@@ -6,12 +6,14 @@ from support.kernels import typed_kernel
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
-from qdqtool.engine.engine_map import EngineMap, map_kernels
+from qdqtool.engine.engine_map import EngineMap, MultiplyAccumulates, map_kernels
+from qdqtool.engine.kernel_products import Products
 from qdqtool.report.text.engine_map import render
 
 KERNEL = typed_kernel(
     name="mm", layer_type="gemm", inputs=["int8"], constants=["int8"], outputs=["float32"], nodes=("a", "b", "c")
 )
+PRODUCTS = Products({0: 4_096})
 STEP = Conversion(kind="quantize", kernel="k", from_types=("float32",), to_types=("int8",), qdq=("x_q",))
 UNKNOWN = UnknownConversion(tensor="t", type="float32", bytes=4096, written_by="conv", read_by="relu")
 REPORT = EngineMap(
@@ -25,7 +27,8 @@ REPORT = EngineMap(
     evidence="aot-dump",
     planned={"int8": 2, "float8e4m3fn": 1},
     achieved={"int8": 1},
-    kernels=map_kernels([KERNEL]),
+    macs=MultiplyAccumulates(by_type={"float32": 1_000, "int8": 1_999_000}),
+    kernels=map_kernels([KERNEL], PRODUCTS),
     conversions=Conversions(),
 )
 
@@ -35,22 +38,38 @@ def lines(**changes: object) -> list[str]:
 
 
 def test_the_head_names_the_engine_and_what_runs_as_planned():
-    assert lines()[:6] == [
+    assert lines()[:7] == [
         "e.engine",
         "  2.5 MB, built from m.onnx",
         "  tensorrt-rtx 1.7; compute capability 8.9",
         "  1 of 2 planned int8 nodes run in int8 kernels",
         "  0 of 1 planned float8e4m3fn node runs in float8e4m3fn kernels",
+        "  multiply-accumulates: 2 M in int8, 1 k in float32",
         "  1 kernel, types from: aot-dump",
     ]
 
 
 def test_a_kernel_has_a_row_with_its_types_and_bytes():
     row = next(line for line in lines() if line.startswith("mm"))
-    assert cells(row) == [["mm", "a, b, … (3 in all)", "int8", "int8", "float32", "float32 1.02 kB, int8 512 bytes"]]
+    assert cells(row) == [
+        ["mm", "a, b, … (3 in all)", "int8", "int8", "float32", "int8 4.1 k", "float32 1.02 kB, int8 512 bytes"]
+    ]
     open_kernels = tuple(replace(kernel, bytes=None) for kernel in REPORT.kernels)
     row = next(line for line in lines(kernels=open_kernels) if line.startswith("mm"))
     assert cells(row)[0][-1] == "not known"
+
+
+def test_multiply_accumulates_that_are_not_known_are_said_to_be():
+    unknown = tuple(replace(kernel, macs=None) for kernel in REPORT.kernels)
+    macs = MultiplyAccumulates(by_type={}, unknown_kernels=("mm",), nodes_without_kernel=("a", "b", "c"))
+    found = lines(kernels=unknown, macs=macs)
+    assert found[5:7] == [
+        "  multiply-accumulates of 1 kernel not known",
+        "  no kernel names a, b, … (3 in all): multiply-accumulates not counted",
+    ]
+    assert cells(next(line for line in found if line.startswith("mm")))[0][5] == "int8 not known"
+    idle = tuple(replace(kernel, macs=0, computes=None) for kernel in REPORT.kernels)
+    assert "int8 4.1 k" not in "\n".join(lines(kernels=idle))
 
 
 def test_proven_and_unknown_are_counted_apart():
@@ -75,7 +94,7 @@ def test_nothing_is_claimed_without_evidence():
 
 
 def test_every_kernel_and_conversion_is_printed():
-    found = lines(kernels=map_kernels([KERNEL] * 90), conversions=Conversions(proven=(STEP,) * 80))
+    found = lines(kernels=map_kernels([KERNEL] * 90, PRODUCTS), conversions=Conversions(proven=(STEP,) * 80))
     assert len([line for line in found if line.startswith("mm")]) == 90
     assert len([line for line in found if line.startswith("  k quantizes")]) == 80
 
@@ -89,7 +108,7 @@ def test_names_are_escaped():
             engine=HOSTILE,
             model=HOSTILE,
             version=HOSTILE,
-            kernels=map_kernels([hostile]),
+            kernels=map_kernels([hostile], PRODUCTS),
             conversions=Conversions(proven=(step,), unknown=(unknown,)),
         )
     )
