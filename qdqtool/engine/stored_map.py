@@ -11,6 +11,9 @@ from qdqtool.engine.engine_map import EngineMap, MappedKernel, MultiplyAccumulat
 from qdqtool.engine.manifest import SUFFIX, fingerprint, manifest_path
 from qdqtool.errors import ModelError
 
+# Engines of TensorRT for RTX 1.7.1 begin with vtrt.
+_MAGIC = b"trt"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
@@ -39,6 +42,17 @@ def has_manifest(path: Path) -> bool:
     return path.name.endswith(SUFFIX) or manifest_path(path).is_file()
 
 
+def is_engine(path: Path) -> bool:
+    """Whether a file begins as the engines of TensorRT do: with a letter and ``trt``."""
+    if not path.is_file():  # what is read from a pipe is gone
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC) + 1)[1:] == _MAGIC
+    except OSError:
+        return False
+
+
 def read_map(path: Path) -> EngineMap:
     """Return the map of an engine.
 
@@ -46,9 +60,14 @@ def read_map(path: Path) -> EngineMap:
         path: The engine, or its manifest alone, without the engine.
 
     Raises:
-        ModelError: The manifest cannot be read, has no map, or is of another engine than the one beside it.
+        ModelError: The manifest is absent, cannot be read, has no map, or is of another engine than the one beside it.
     """
     file = path if path.name.endswith(SUFFIX) else manifest_path(path)
+    if file != path and not file.is_file() and path.is_file():
+        raise ModelError(
+            f"{path} is an engine without its manifest: {file.name} is not beside it, and engines tell no kernels",
+            hint="put the manifest that build wrote beside the engine, or build the engine again",
+        )
     stored = _read(file)
     if file != path:
         _check_engine(path, stored.engine, file)

@@ -66,3 +66,10 @@ def test_multiply_accumulates_are_summed_by_the_type_of_the_kernels():
     assert macs.by_type == {"float32": 7, "int8": 120}
     assert macs.unknown_kernels == ("c",)
     assert macs.nodes_without_kernel == ("lost",)
+
+
+def test_records_that_only_synchronize_are_no_kernels():
+    wait = Kernel(name="wait_0", layer_type="wait")
+    first, second = (Kernel(name=name, layer_type="gemm", inputs=tensors("int8")) for name in "ab")
+    found = map_kernels([wait, first, wait, second], Products({1: 5, 3: 7}))
+    assert [(kernel.name, kernel.macs) for kernel in found] == [("a", 5), ("b", 7)]

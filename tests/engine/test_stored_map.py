@@ -1,6 +1,7 @@
 """Reading the map of an engine from its manifest: what fits, and every way in which it does not."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from qdqtool.engine import manifest
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
 from qdqtool.engine.engine_map import map_kernels, sum_macs
 from qdqtool.engine.kernel_products import Products
-from qdqtool.engine.stored_map import has_manifest, read_map
+from qdqtool.engine.stored_map import has_manifest, is_engine, read_map
 from qdqtool.errors import ModelError
 
 KERNELS = map_kernels(
@@ -108,3 +109,29 @@ def test_files_that_cannot_be_read(engine: Path, tmp_path: Path):
     engine.unlink()
     with pytest.raises(ModelError, match=r"e\.engine cannot be read"):
         read_map(engine)
+
+
+def test_an_engine_without_its_manifest(engine: Path):
+    manifest.manifest_path(engine).unlink()
+    with pytest.raises(
+        ModelError, match=r"e\.engine is an engine without its manifest: e\.engine\.manifest\.json"
+    ) as error:
+        read_map(engine)
+    assert "build the engine again" in (error.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"), [(b"vtrt\0\0", True), (b"ftrt", True), (b"trt", False), (b"vtr", False), (b"", False)]
+)
+def test_what_begins_as_an_engine(tmp_path: Path, data: bytes, expected: bool):
+    path = tmp_path / "m"
+    path.write_bytes(data)
+    assert is_engine(path) is expected
+    assert not is_engine(tmp_path)
+    assert not is_engine(tmp_path / "none")
+
+
+def test_a_pipe_is_not_read(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert not is_engine(pipe)  # opening it would wait for a writer

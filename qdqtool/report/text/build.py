@@ -1,5 +1,6 @@
 """The build report for a terminal."""
 
+import shlex
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
@@ -132,6 +133,9 @@ def _files(report: EngineReport, console: Console) -> None:
         return
     if report.manifest is not None:
         console.print(f"manifest in {escape(report.manifest)}")
+        if report.kernels:
+            command = f"qdqtool inspect {shlex.quote(report.engine)}"
+            console.print(f"its kernels and conversions: `{escape(command)}`", soft_wrap=True)
     console.print(
         Text.assemble(
             "wrote ",

@@ -20,6 +20,7 @@ _KINDS = {
     "dequantize": "dequantizes",
     "quantize-dequantize": "quantizes and dequantizes between floats",
     "float-operands": "multiplies floats",
+    "float-copy": "writes codes and the same values as floats",
 }
 
 
@@ -112,6 +113,7 @@ def _conversions(found: Conversions, console: Console) -> None:
     console.print(Text(f"{plural(len(found.proven), 'conversion')} proven", "bold"))
     for entry in found.proven:
         console.print(_proven(entry))
+        _edit(entry, console)
     if found.unknown:
         text = f"{plural(len(found.unknown), 'float tensor')} unknown"
         console.print(Text.assemble((text, "bold"), ", not counted: at first use, the GPU decides whether they exist"))
@@ -124,6 +126,16 @@ def _proven(entry: Conversion) -> Text:
     node = f" for {escape(entry.node)}" if entry.node is not None else ""
     causes = ", ".join(map(escape, entry.qdq))
     return Text.assemble("  ", (escape(entry.kernel), "bold"), f" {_KINDS[entry.kind]}{node}: {types}, from {causes}")
+
+
+def _edit(entry: Conversion, console: Console) -> None:
+    if entry.edit is None:
+        console.print(f"    no edit of the plan removes it: {entry.no_edit}")
+        return
+    console.print(f"    without it: quantize with `{escape(entry.edit.options)}`", soft_wrap=True)
+    if entry.edit.shared is not None:
+        consumers = ", ".join(map(escape, entry.edit.shared.consumers))
+        console.print(f"    or: in a plan file, one entry of {escape(entry.edit.shared.tensor)} for {consumers}")
 
 
 def _unknown(entry: UnknownConversion) -> Text:

@@ -8,13 +8,21 @@ from support.printed import ESCAPED, HOSTILE, cells, printed
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
 from qdqtool.engine.engine_map import EngineMap, MultiplyAccumulates, map_kernels
 from qdqtool.engine.kernel_products import Products
+from qdqtool.engine.plan_edits import PlanEdit, SharedEntry
 from qdqtool.report.text.engine_map import render
 
 KERNEL = typed_kernel(
     name="mm", layer_type="gemm", inputs=["int8"], constants=["int8"], outputs=["float32"], nodes=("a", "b", "c")
 )
 PRODUCTS = Products({0: 4_096})
-STEP = Conversion(kind="quantize", kernel="k", from_types=("float32",), to_types=("int8",), qdq=("x_q",))
+STEP = Conversion(
+    kind="quantize",
+    kernel="k",
+    from_types=("float32",),
+    to_types=("int8",),
+    qdq=("x_q",),
+    edit=PlanEdit(options="--nodes-to-exclude a", nodes=("a",)),
+)
 UNKNOWN = UnknownConversion(tensor="t", type="float32", bytes=4096, written_by="conv", read_by="relu")
 REPORT = EngineMap(
     manifest="e.engine.manifest.json",
@@ -75,16 +83,33 @@ def test_multiply_accumulates_that_are_not_known_are_said_to_be():
 def test_proven_and_unknown_are_counted_apart():
     fallback = replace(STEP, kind="float-operands", node="conv1", from_types=("float32",), to_types=("float32",))
     found = lines(conversions=Conversions(proven=(STEP, fallback), unknown=(UNKNOWN, replace(UNKNOWN, bytes=None))))
-    assert found[-6:] == [
+    assert found[-8:] == [
         "2 conversions proven",
         "  k quantizes: float32 -> int8, from x_q",
+        "    without it: quantize with `--nodes-to-exclude a`",
         "  k multiplies floats for conv1: float32 -> float32, from x_q",
+        "    without it: quantize with `--nodes-to-exclude a`",
         "2 float tensors unknown, not counted: at first use, the GPU decides whether they exist",
         "  conv -> relu: float32, 4.1 kB",
         "  conv -> relu: float32",
     ]
     lost = (replace(UNKNOWN, written_by=None),)
     assert lines(conversions=Conversions(unknown=lost))[-1] == "  an unknown kernel -> relu: float32, 4.1 kB"
+
+
+def test_an_edit_of_a_plan_file_and_the_lack_of_an_edit_are_printed():
+    shared = SharedEntry(tensor="r", consumers=("p", "y"))
+    copy = replace(
+        STEP, kind="float-copy", edit=PlanEdit(options="--nodes-to-exclude 'a b'", nodes=("a b",), shared=shared)
+    )
+    stays = replace(STEP, edit=None, no_edit="the graph's input is float")
+    assert lines(conversions=Conversions(proven=(copy, stays)))[-5:] == [
+        "  k writes codes and the same values as floats: float32 -> int8, from x_q",
+        "    without it: quantize with `--nodes-to-exclude 'a b'`",
+        "    or: in a plan file, one entry of r for p, y",
+        "  k quantizes: float32 -> int8, from x_q",
+        "    no edit of the plan removes it: the graph's input is float",
+    ]
 
 
 def test_nothing_is_claimed_without_evidence():
@@ -101,7 +126,8 @@ def test_every_kernel_and_conversion_is_printed():
 
 def test_names_are_escaped():
     hostile = typed_kernel(name=HOSTILE, layer_type="gemm", inputs=[HOSTILE], nodes=(HOSTILE,))
-    step = replace(STEP, kernel=HOSTILE, node=HOSTILE, qdq=(HOSTILE,))
+    edit = PlanEdit(options=HOSTILE, nodes=("a",), shared=SharedEntry(tensor=HOSTILE, consumers=(HOSTILE,)))
+    step = replace(STEP, kernel=HOSTILE, node=HOSTILE, qdq=(HOSTILE,), edit=edit)
     unknown = replace(UNKNOWN, written_by=HOSTILE, read_by=HOSTILE, type=HOSTILE)
     text = "\n".join(
         lines(
@@ -113,4 +139,4 @@ def test_names_are_escaped():
         )
     )
     assert HOSTILE not in text
-    assert text.count(ESCAPED) >= 11
+    assert text.count(ESCAPED) >= 14
