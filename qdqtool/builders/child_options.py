@@ -34,12 +34,11 @@ class Options(TypedDict):
 
 def lacking_option(trt: Product, wanted: Options) -> tuple[str, str] | None:
     """Return the first wanted option that the installed API lacks, and the name that is missing; None if it has all."""
-    flags, pools = trt.BuilderFlag.__members__, trt.MemoryPoolType.__members__
     for option, flag in wanted["flags"].items():
-        if flag not in flags:
+        if flag not in trt.BuilderFlag.__members__:
             return option, f"BuilderFlag.{flag}"
     for name, (pool, _) in wanted["pools"].items():
-        if pool not in pools:
+        if pool not in trt.MemoryPoolType.__members__:
             return f"--mem-pool-size {name}", f"MemoryPoolType.{pool}"
     attributes = [(_LEVEL, "builder_optimization_level")] if wanted["level"] is not None else []
     if wanted["timing_cache"] is not None:

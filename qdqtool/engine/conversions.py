@@ -17,11 +17,13 @@ from qdqtool.builders.builder import Built
 from qdqtool.builders.kernels import FLOATS, Kernel, KernelTensor, is_quantized
 from qdqtool.builders.planned_types import PlannedNode, planned_nodes
 from qdqtool.builders.precision import computes_in, is_product, multiplies, names_node, product_kernel
+from qdqtool.engine.float_copies import FloatCopies
+from qdqtool.engine.plan_edits import PlanEdit, PlanEdits
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.model import Model
 
-ConversionKind = Literal["quantize", "dequantize", "quantize-dequantize", "float-operands"]
+ConversionKind = Literal["quantize", "dequantize", "quantize-dequantize", "float-operands", "float-copy"]
 
 # A generated kernel is named after its steps in order. Measured with RTX 1.7.1 on an int8 pair in front of a Sigmoid or
 # Softmax: MulMinMaxRounCast is the QuantizeLinear, CastMul the DequantizeLinear.
@@ -35,12 +37,15 @@ class Conversion:
     Attributes:
         kind: ``quantize``: reads floats, writes codes. ``dequantize``: reads codes and writes floats, or dequantizes
             them for a product in floats. ``quantize-dequantize``: does both inside, between floats.
-            ``float-operands``: multiplies floats for a planned node, and reads nothing but floats.
+            ``float-operands``: multiplies floats for a planned node, and reads nothing but floats. ``float-copy``:
+            writes codes, and the same values as floats, which another kernel reads.
         kernel: The kernel.
         from_types: Types that it reads, each once.
         to_types: Types that it writes, each once.
         node: The planned node that the kernel multiplies for; None where it multiplies nothing.
         qdq: The QuantizeLinear or DequantizeLinear nodes that cause it.
+        edit: The change of the plan that removes it; None where none does.
+        no_edit: Why none does; None where ``edit`` is given.
     """
 
     kind: ConversionKind
@@ -49,6 +54,8 @@ class Conversion:
     to_types: tuple[str, ...]
     node: str | None = None
     qdq: tuple[str, ...]
+    edit: PlanEdit | None = None
+    no_edit: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +107,8 @@ class _Finder:
     """The conversions of one engine; a kernel is known by its place in the dump."""
 
     def __init__(self, model: Model, kernels: tuple[Kernel, ...]) -> None:
-        self._qdq = ModelIndex.of(model).qdq
+        index = ModelIndex.of(model)
+        self._qdq, self._edits, self._copies = index.qdq, PlanEdits(index), FloatCopies(index, kernels)
         self._graph_inputs = {entry.name for entry in model.proto.graph.input}
         self._kernels = kernels
         self._products = [(entry, product_kernel(entry.node, kernels)) for entry in planned_nodes(model)]
@@ -109,13 +117,30 @@ class _Finder:
     def proven(self) -> Iterator[Conversion]:
         """The proven conversions, kernel by kernel."""
         for kernel, undecided in zip(self._kernels, self._undecided, strict=True):
-            if undecided:
-                continue
-            kind = self._step(kernel)
-            causes = self._causes(kernel, kind) if kind is not None else ()
-            if kind is not None and causes:
-                yield _conversion(kind, kernel, causes)
-            yield from self._fallbacks(kernel)
+            if not undecided:
+                yield from self._steps(kernel)
+                yield from self._fallbacks(kernel)
+            yield from self._float_copies(kernel)
+
+    def _steps(self, kernel: Kernel) -> Iterator[Conversion]:
+        """The quantize or dequantize step of a kernel, where types and nodes agree on it."""
+        kind = self._step(kernel)
+        causes = self._causes(kernel, kind) if kind is not None else []
+        if kind is None or not causes:
+            return
+        if kind == "quantize":
+            edit = self._edits.for_quantizers(causes)
+        else:
+            edit = self._edits.for_dequantizers([entry for entry in causes if not entry.is_quantize])
+        yield _with_edit(_conversion(kind, kernel, _labels(causes)), edit)
+
+    def _float_copies(self, kernel: Kernel) -> Iterator[Conversion]:
+        # A stub in front of the kernel may become one with it; the copy exists all the same, as its reader is another
+        # generated kernel.
+        for copy in self._copies.of(kernel):
+            edit = self._edits.for_quantizers([copy.quantize])
+            shared = replace(edit, shared=copy.shared) if isinstance(edit, PlanEdit) else edit
+            yield _with_edit(_conversion("float-copy", kernel, _labels([copy.quantize])), shared)
 
     def unknown(self) -> Iterator[UnknownConversion]:
         """The float tensors that are undecided, where a conversion depends on them."""
@@ -156,16 +181,16 @@ class _Finder:
             return "quantize-dequantize"
         return None
 
-    def _causes(self, kernel: Kernel, kind: ConversionKind) -> tuple[str, ...]:
+    def _causes(self, kernel: Kernel, kind: ConversionKind) -> list[QdqNode]:
         """The Q/DQ nodes that a kernel names and that fit what it does; empty where none does."""
         quantizers = [entry for entry in self._qdq.quantizers() if names_node(kernel, entry.node)]
         dequantizers = [entry for entry in self._qdq.dequantizers() if names_node(kernel, entry.node)]
         if kind == "quantize":
-            return _labels(quantizers)
+            return quantizers
         if kind == "dequantize":
-            return _labels([entry for entry in dequantizers if self._reads_its_codes(kernel, entry)])
+            return [entry for entry in dequantizers if self._reads_its_codes(kernel, entry)]
         pairs = [(self._qdq.quantizer_of(entry), entry) for entry in dequantizers]
-        return _labels([node for first, entry in pairs if first in quantizers for node in (first, entry)])
+        return [node for first, entry in pairs if first is not None and first in quantizers for node in (first, entry)]
 
     def _reads_its_codes(self, kernel: Kernel, dequantize: QdqNode) -> bool:
         kinds = kernel.weight_types if self._qdq.is_weight(dequantize) else kernel.input_types
@@ -176,7 +201,8 @@ class _Finder:
         for entry, product in self._products:
             if product is kernel and is_product(kernel) and computes_in(kernel) in FLOATS:
                 kind: ConversionKind = "dequantize" if _reads_codes(kernel) else "float-operands"
-                yield replace(_conversion(kind, kernel, _operand_labels(entry)), node=entry.node.label)
+                found = replace(_conversion(kind, kernel, _operand_labels(entry)), node=entry.node.label)
+                yield replace(found, edit=self._edits.without([entry.node]))
 
 
 def _conversion(kind: ConversionKind, kernel: Kernel, causes: tuple[str, ...]) -> Conversion:
@@ -189,6 +215,12 @@ def _conversion(kind: ConversionKind, kernel: Kernel, causes: tuple[str, ...]) -
         to_types=tuple(dict.fromkeys(kernel.output_types)),
         qdq=causes,
     )
+
+
+def _with_edit(conversion: Conversion, edit: PlanEdit | str) -> Conversion:
+    if isinstance(edit, str):
+        return replace(conversion, no_edit=edit)
+    return replace(conversion, edit=edit)
 
 
 def _reads_codes(kernel: Kernel) -> bool:

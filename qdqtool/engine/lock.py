@@ -10,7 +10,7 @@ import msgspec
 from qdqtool.builders.builder import BuildRefusedError, Built, EngineRequest, InputProfile, Refusal
 from qdqtool.builders.deployment import OptionValue
 from qdqtool.engine.build_model import ModelToBuild
-from qdqtool.engine.engine_map import map_kernels
+from qdqtool.engine.engine_map import MappedKernel
 from qdqtool.engine.locked import Locked
 from qdqtool.engine.manifest import describe_model, fingerprint
 from qdqtool.engine.options import BuildOptions
@@ -86,11 +86,12 @@ class Lock:
         """Whether this manifest is that file."""
         return file.exists() and self.file.samefile(file)
 
-    def compare(self, built: Built, engine: Path, manifest: Path | None) -> Locked:
+    def compare(self, built: Built, kernels: tuple[MappedKernel, ...], engine: Path, manifest: Path | None) -> Locked:
         """Compare what was built with the manifest.
 
         Args:
             built: The result of the build.
+            kernels: Its kernels, as the manifest keeps them.
             engine: The engine file, under any name.
             manifest: The manifest that is about to be written; None for none.
 
@@ -98,7 +99,6 @@ class Lock:
             BuildLockedError: The engine takes other values of inputs that decide shapes, or has other kernels; or it
                 has other bytes, and this manifest would stand beside it.
         """
-        kernels = map_kernels(built.kernels)
         wanted = {"values of profile": _by_input(self.stored.shape_values), "version": self.stored.version}
         self._raise_for(wanted, {"values of profile": _by_input(built.values), "version": built.version})
         known = bool(kernels or self.stored.kernels)

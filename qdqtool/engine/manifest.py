@@ -67,6 +67,7 @@ def describe_build(model: Model, report: EngineReport, engine: Path, timing_cach
         "planned": report.planned,
         "achieved": report.achieved,
         "fallbacks": _fallbacks(report.nodes),
+        "macs": asdict(report.macs),
         "kernels": [asdict(kernel) for kernel in report.kernels],
         "conversions": asdict(report.conversions) if report.conversions is not None else None,
         "gates": [asdict(gate) for gate in report.gates],

@@ -6,7 +6,7 @@ from pathlib import Path
 from qdqtool.builders.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
 from qdqtool.builders.deployment import OptionValue
 from qdqtool.engine.conversions import Conversions
-from qdqtool.engine.engine_map import MappedKernel
+from qdqtool.engine.engine_map import MappedKernel, MultiplyAccumulates
 from qdqtool.engine.locked import Locked
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.linting.report import Summary
@@ -35,6 +35,7 @@ class EngineReport:
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
         achieved: How many of these nodes run in that type.
         nodes: Every quantized node.
+        macs: Multiply-accumulates of all kernels by type.
         kernels: The kernels in the order in which they run; empty without evidence.
         conversions: The conversions between floats and codes; None where the evidence cannot prove any.
         gates: Precision gates that were asked for.
@@ -63,6 +64,7 @@ class EngineReport:
     planned: dict[str, int]
     achieved: dict[str, int]
     nodes: tuple[NodePrecision, ...]
+    macs: MultiplyAccumulates
     kernels: tuple[MappedKernel, ...]
     conversions: Conversions | None
     gates: tuple[GateResult, ...]

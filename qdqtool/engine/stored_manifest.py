@@ -9,7 +9,7 @@ import msgspec
 from qdqtool.builders.builder import Evidence, InputProfile
 from qdqtool.builders.deployment import OptionValue
 from qdqtool.engine.conversions import Conversions
-from qdqtool.engine.engine_map import MappedKernel
+from qdqtool.engine.engine_map import MappedKernel, MultiplyAccumulates
 from qdqtool.engine.manifest import SCHEMA_VERSION, SUFFIX, manifest_path
 from qdqtool.errors import ModelError
 
@@ -48,6 +48,7 @@ class StoredManifest:
     evidence: Evidence
     planned: dict[str, int]
     achieved: dict[str, int]
+    macs: MultiplyAccumulates
     kernels: tuple[MappedKernel, ...]
     conversions: Conversions | None
     specialized: dict[str, Any] | None = None

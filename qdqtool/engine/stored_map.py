@@ -7,10 +7,24 @@ from qdqtool.engine.manifest import SUFFIX, fingerprint, manifest_path
 from qdqtool.engine.stored_manifest import StoredFile, find_manifest, read_manifest
 from qdqtool.errors import ModelError
 
+# Engines of TensorRT for RTX 1.7.1 begin with vtrt.
+_MAGIC = b"trt"
+
 
 def has_manifest(path: Path) -> bool:
     """Whether a path is a manifest by its name, or has one beside it."""
     return path.name.endswith(SUFFIX) or manifest_path(path).is_file()
+
+
+def is_engine(path: Path) -> bool:
+    """Whether a file begins as the engines of TensorRT do: with a letter and ``trt``."""
+    if not path.is_file():  # what is read from a pipe is gone
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC) + 1)[1:] == _MAGIC
+    except OSError:
+        return False
 
 
 def read_map(path: Path) -> EngineMap:
@@ -20,9 +34,14 @@ def read_map(path: Path) -> EngineMap:
         path: The engine, or its manifest alone, without the engine.
 
     Raises:
-        ModelError: The manifest cannot be read, has no map, or is of another engine than the one beside it.
+        ModelError: The manifest is absent, cannot be read, has no map, or is of another engine than the one beside it.
     """
     file = find_manifest(path)
+    if file != path and not file.is_file() and path.is_file():
+        raise ModelError(
+            f"{path} is an engine without its manifest: {file.name} is not beside it, and engines tell no kernels",
+            hint="put the manifest that build wrote beside the engine, or build the engine again",
+        )
     stored = read_manifest(file)
     if file != path:
         _check_engine(path, stored.engine, file)
@@ -37,6 +56,7 @@ def read_map(path: Path) -> EngineMap:
         evidence=stored.evidence,
         planned=stored.planned,
         achieved=stored.achieved,
+        macs=stored.macs,
         kernels=stored.kernels,
         conversions=stored.conversions,
     )

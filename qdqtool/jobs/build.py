@@ -17,7 +17,8 @@ from qdqtool.builders.kernels import as_json
 from qdqtool.engine import manifest
 from qdqtool.engine.build_model import ModelToBuild, model_to_build
 from qdqtool.engine.conversions import find_conversions
-from qdqtool.engine.engine_map import map_kernels
+from qdqtool.engine.engine_map import map_kernels, sum_macs
+from qdqtool.engine.kernel_products import find_products
 from qdqtool.engine.lock import Lock
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
@@ -67,6 +68,7 @@ class _Job:
         self._builder, self._model, self._output, self._options = builder, model, output, options
         # There is no place beside a stream.
         self._manifest = None if is_stream(output) else manifest.manifest_path(output)
+        self._signature = signature_path(self._manifest) if self._manifest is not None and options.sign_key else None
         self._lock = Lock.read(options.locked) if options.locked is not None else None
 
     def run(self) -> EngineReport:
@@ -124,9 +126,8 @@ class _Job:
         inputs += [path for path in (options.calib_data, options.sign_key) if path is not None]
         if options.locked is not None and not (self._lock and self._manifest and self._lock.is_in(self._manifest)):
             inputs.append(options.locked)
-        signature = signature_path(self._manifest) if self._manifest is not None and options.sign_key else None
         extra = (options.layer_info, options.verbose_log, options.deployment.timing_cache_file)
-        outputs = (self._output, self._manifest, signature, *extra)
+        outputs = (self._output, self._manifest, self._signature, *extra)
         check_outputs([path for path in outputs if path is not None], inputs)
 
     def _check_key(self) -> None:
@@ -151,7 +152,8 @@ class _Job:
         nodes = self._builder.precision(ready.model, built)
         gates = tuple(gate_result(gate, nodes) for gate in self._options.require_precision)
         passed = all(gate.passed for gate in gates)
-        signs = self._options.sign_key is not None
+        products = find_products(ready.model, built.kernels, ready.profiles)
+        kernels = map_kernels(built.kernels, products)
         return EngineReport(
             model=str(self._model.path),
             engine=str(self._output) if passed else None,
@@ -169,15 +171,16 @@ class _Job:
             planned=planned_counts(nodes),
             achieved=achieved_counts(nodes),
             nodes=nodes,
-            kernels=map_kernels(built.kernels),
+            macs=sum_macs(kernels, products),
+            kernels=kernels,
             conversions=find_conversions(ready.model, built),
             gates=gates,
             warnings=built.warnings,
             findings=findings,
             skipped=("validate",) if self._options.skip_validate else (),
             manifest=str(self._manifest) if passed and self._manifest is not None else None,
-            signature=str(signature_path(self._manifest)) if passed and signs and self._manifest is not None else None,
-            locked=self._lock.compare(built, request.engine, self._manifest) if self._lock is not None else None,
+            signature=str(self._signature) if passed and self._signature is not None else None,
+            locked=self._lock.compare(built, kernels, request.engine, self._manifest) if self._lock else None,
             layer_info=str(self._options.layer_info) if self._options.layer_info is not None else None,
         )
 

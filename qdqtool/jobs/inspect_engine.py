@@ -15,6 +15,6 @@ def inspect_engine(engine: str | Path) -> EngineMap:
         engine: An engine that ``build`` wrote, with its manifest beside it; or the manifest alone.
 
     Raises:
-        ModelError: The manifest cannot be read, has no map, or is of another engine than the one beside it.
+        ModelError: The manifest is absent, cannot be read, has no map, or is of another engine than the one beside it.
     """
     return read_map(Path(engine))

@@ -150,6 +150,7 @@ class KernelTraits:
             operators that nobody has tried have False.
         stays_float32: Why it stays float32 although ONNX defines it for float16; empty if it need not.
         float32_inputs: Inputs that stay float32, whatever type ONNX allows: they say how a shape changes.
+        multiplies_inside: Whether it multiplies matrices, or convolves, as a part of what it computes.
     """
 
     codes: Codes | None = None
@@ -158,6 +159,7 @@ class KernelTraits:
     lacks_uint8: bool = False
     stays_float32: str = ""
     float32_inputs: frozenset[int] = frozenset()
+    multiplies_inside: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,5 +18,5 @@ class _Attention(QuantizableOp):
     )
 
 
-TRAITS = {"Attention": Traits(is_layer=True)}
+TRAITS = {"Attention": Traits(is_layer=True, multiplies_inside=True)}
 OP = _Attention()

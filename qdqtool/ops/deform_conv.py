@@ -11,5 +11,5 @@ class _DeformConv(QuantizableOp):
     stays_float = "TensorRT knows it as a float plugin only"
 
 
-TRAITS = {"DeformConv": Traits(is_layer=True)}
+TRAITS = {"DeformConv": Traits(is_layer=True, multiplies_inside=True)}
 OP = _DeformConv()

@@ -17,5 +17,5 @@ class _Recurrent(QuantizableOp):
     )
 
 
-TRAITS = {op_type: Traits(is_layer=True) for op_type in _Recurrent.op_types}
+TRAITS = {op_type: Traits(is_layer=True, multiplies_inside=True) for op_type in _Recurrent.op_types}
 OP = _Recurrent()

@@ -103,6 +103,16 @@ def human_bytes(count: int) -> str:
     return f"{size:.3g} GB"
 
 
+def human_count(count: int) -> str:
+    """A number in the largest unit that leaves at least one digit before the point: ``1.5 M`` is 1,500,000."""
+    size = float(count)
+    for unit in ("", " k", " M"):
+        if size < 1000:
+            return f"{size:.3g}{unit}"
+        size /= 1000
+    return f"{size:.3g} G"
+
+
 def sizes_line(before: int, after: int) -> str:
     """File sizes before and after, with their ratio."""
     ratio = f" ({after / before:.0%})" if before else ""

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qdqtool import ops
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.ops.support.multiply_accumulates import multiply_accumulates
 from qdqtool.sensitivity.units import Unit
 
 
@@ -79,27 +79,11 @@ def _unit_cost(unit: Unit, index: ModelIndex) -> Cost:
 
 
 def _macs(node: NodeView, index: ModelIndex) -> int:
-    output, x, product = node.output(), node.input(0), ops.product(node)
-    elements = _elements(output, index) if output is not None else 1
-    if product is None:
-        return elements
-    weight = node.input(product.weight_input)
-    dims = _known(weight, index) if weight is not None else ()
-    layout = product.product_layout(node, dims) if dims and all(dims) else None
-    if layout is not None and product.is_convolution and layout.inputs_first and x is not None:
-        # Each element of the input meets the weights of its channel. The output of a ConvTranspose has more elements
-        # the larger its strides are, and sums fewer products for each.
-        return _elements(x, index) * (math.prod(dims) // max(layout.inputs, 1))
-    return elements * (_terms(node, product, dims) if layout is None else math.prod(dims) // max(layout.outputs, 1))
-
-
-def _terms(node: NodeView, product: ops.ProductOp, dims: tuple[int, ...]) -> int:
-    """Return how many products are summed for one element of the output."""
-    axis = product.reduction_axis(node, len(dims))
-    if axis is not None:
-        return dims[axis] if dims else 1
-    kept = product.weight_axis(node, len(dims))
-    return math.prod(extent for at, extent in enumerate(dims) if at != kept)
+    counted = multiply_accumulates(node, lambda value: _known(value, index))
+    output = node.output()
+    if counted is None:
+        return _elements(output, index) if output is not None else 1
+    return counted
 
 
 def _weights(node: NodeView, index: ModelIndex) -> int:

@@ -5,13 +5,12 @@ kernel computes them: an Add with the layer that it adds up, and products that r
 queries, keys and values.
 """
 
-import glob
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from qdqtool import ops
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.node_patterns import NodePatterns
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.scope import ScopePath
 from qdqtool.plan import Placement, QuantPlan, UseRef
@@ -149,10 +148,5 @@ class _Groups:
 
 def excluding_patterns(units: Iterable[Unit], index: ModelIndex) -> Mapping[Unit, tuple[str, ...]]:
     """Return patterns for ``--nodes-to-exclude``, by unit, that match the nodes of the unit and no other node."""
-    names = Counter(name for node in index.view.nodes() for name in {node.proto.name, *node.proto.output})
-    return {unit: tuple(_pattern(node, names) for node in unit.nodes) for unit in units}
-
-
-def _pattern(node: NodeView, names: Counter[str]) -> str:
-    words = [name for name in (node.proto.name, *node.proto.output) if name]
-    return glob.escape(next((word for word in words if names[word] == 1), words[0]))
+    patterns = NodePatterns(index.view)
+    return {unit: tuple(map(patterns.pattern, unit.nodes)) for unit in units}

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.paths import ROOT
@@ -52,7 +53,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.platform, "python_version", lambda: "3.12.0")
     monkeypatch.setattr(doctor.platform, "system", lambda: "Linux")
     monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(doctor.sys, "executable", "/usr/bin/python3")
+    # Not sys.executable itself: builders start their child processes with it.
+    monkeypatch.setattr(doctor, "sys", SimpleNamespace(executable="/usr/bin/python3"))
     monkeypatch.setattr(doctor, "find_gpus", lambda: ((), "no CUDA driver (libcuda is absent)"))
 
 

@@ -8,7 +8,8 @@ from support.kernels import tensors
 
 from qdqtool.builders.kernels import Kernel, KernelTensor
 from qdqtool.builders.layer_dump import read_dump
-from qdqtool.engine.engine_map import map_kernels
+from qdqtool.engine.engine_map import map_kernels, sum_macs
+from qdqtool.engine.kernel_products import Products
 
 DATA = Path(__file__).parents[1] / "builders" / "data"
 SIZES = {"Float": ("float32", 4), "Int8": ("int8", 1)}
@@ -19,7 +20,7 @@ TENSOR = re.compile(r"\{ Name: ([^,]*), Dimensions: \[([\d,]*)\].*?Datatype: (\w
 def test_a_map_has_every_tensor_of_the_dump_in_its_order(name):
     text = (DATA / f"{name}.txt").read_text(encoding="utf-8")
     lines = text.partition("\n\nI/O Tensors:")[0].splitlines()[1:]
-    kernels = map_kernels(read_dump(text))
+    kernels = map_kernels(read_dump(text), Products())
     assert len(kernels) == len(lines)
     for kernel, line in zip(kernels, lines, strict=True):
         assert line.startswith(f"Name: {kernel.name}, LayerType: {kernel.layer_type}, ")
@@ -39,7 +40,36 @@ def test_a_map_has_every_tensor_of_the_dump_in_its_order(name):
 
 def test_bytes_are_unknown_where_one_extent_is():
     known, open_shape = tensors("int8"), (KernelTensor("o", "float32", (None, 4)),)
-    (kernel,) = map_kernels([Kernel(name="k", layer_type="gemm", inputs=known, outputs=open_shape)])
+    (kernel,) = map_kernels([Kernel(name="k", layer_type="gemm", inputs=known, outputs=open_shape)], Products())
     assert kernel.bytes is None
-    (kernel,) = map_kernels([Kernel(name="k", layer_type="gemm", inputs=known)])
+    (kernel,) = map_kernels([Kernel(name="k", layer_type="gemm", inputs=known)], Products())
     assert kernel.bytes == {"int8": 256}
+
+
+def test_multiply_accumulates_are_summed_by_the_type_of_the_kernels():
+    def kernel(name: str, kind: str) -> Kernel:
+        return Kernel(name=name, layer_type="gemm", inputs=tensors(kind), constants=tensors(kind))
+
+    products = Products({0: 100, 1: 7, 2: None, 4: 20}, ("lost",))
+    kernels = map_kernels(
+        [kernel("a", "int8"), kernel("b", "float32"), kernel("c", "int8"), kernel("d", "int8"), kernel("e", "int8")],
+        products,
+    )
+    assert [(each.computes, each.macs) for each in kernels] == [
+        ("int8", 100),
+        ("float32", 7),
+        ("int8", None),
+        (None, 0),
+        ("int8", 20),
+    ]
+    macs = sum_macs(kernels, products)
+    assert macs.by_type == {"float32": 7, "int8": 120}
+    assert macs.unknown_kernels == ("c",)
+    assert macs.nodes_without_kernel == ("lost",)
+
+
+def test_records_that_only_synchronize_are_no_kernels():
+    wait = Kernel(name="wait_0", layer_type="wait")
+    first, second = (Kernel(name=name, layer_type="gemm", inputs=tensors("int8")) for name in "ab")
+    found = map_kernels([wait, first, wait, second], Products({1: 5, 3: 7}))
+    assert [(kernel.name, kernel.macs) for kernel in found] == [("a", 5), ("b", 7)]

@@ -1,6 +1,7 @@
 """Reading the map of an engine from its manifest: what fits, and every way in which it does not."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -9,13 +10,16 @@ from support.kernels import typed_kernel
 
 from qdqtool.engine import manifest
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
-from qdqtool.engine.engine_map import map_kernels
-from qdqtool.engine.stored_map import has_manifest, read_map
+from qdqtool.engine.engine_map import map_kernels, sum_macs
+from qdqtool.engine.kernel_products import Products
+from qdqtool.engine.stored_map import has_manifest, is_engine, read_map
 from qdqtool.errors import ModelError
 
 KERNELS = map_kernels(
-    [typed_kernel(name="k", layer_type="gemm", inputs=["int8"], outputs=["float32"], nodes=("a", "b"))]
+    [typed_kernel(name="k", layer_type="gemm", inputs=["int8"], outputs=["float32"], nodes=("a", "b"))],
+    Products({0: 512}),
 )
+MACS = sum_macs(KERNELS, Products({0: 512}, ("lost",)))
 CONVERSIONS = Conversions(
     proven=(Conversion(kind="quantize", kernel="k", from_types=("float32",), to_types=("int8",), qdq=("q",)),),
     unknown=(UnknownConversion(tensor="t", type="float32", bytes=None, written_by=None, read_by="k"),),
@@ -36,6 +40,7 @@ def engine(tmp_path: Path) -> Path:
         "evidence": "aot-dump",
         "planned": {"int8": 1},
         "achieved": {"int8": 1},
+        "macs": asdict(MACS),
         "kernels": [asdict(kernel) for kernel in KERNELS],
         "conversions": asdict(CONVERSIONS),
     }
@@ -46,6 +51,7 @@ def engine(tmp_path: Path) -> Path:
 def test_what_was_written_is_read(engine: Path):
     found = read_map(engine)
     assert (found.kernels, found.conversions) == (KERNELS, CONVERSIONS)
+    assert found.macs == MACS
     assert (found.engine, found.bytes, found.model, found.version) == ("e.engine", 6, "m.onnx", "1.7")
     assert (found.targets, found.planned, found.achieved) == (("8.9",), {"int8": 1}, {"int8": 1})
 
@@ -103,3 +109,29 @@ def test_files_that_cannot_be_read(engine: Path, tmp_path: Path):
     engine.unlink()
     with pytest.raises(ModelError, match=r"e\.engine cannot be read"):
         read_map(engine)
+
+
+def test_an_engine_without_its_manifest(engine: Path):
+    manifest.manifest_path(engine).unlink()
+    with pytest.raises(
+        ModelError, match=r"e\.engine is an engine without its manifest: e\.engine\.manifest\.json"
+    ) as error:
+        read_map(engine)
+    assert "build the engine again" in (error.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"), [(b"vtrt\0\0", True), (b"ftrt", True), (b"trt", False), (b"vtr", False), (b"", False)]
+)
+def test_what_begins_as_an_engine(tmp_path: Path, data: bytes, expected: bool):
+    path = tmp_path / "m"
+    path.write_bytes(data)
+    assert is_engine(path) is expected
+    assert not is_engine(tmp_path)
+    assert not is_engine(tmp_path / "none")
+
+
+def test_a_pipe_is_not_read(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert not is_engine(pipe)  # opening it would wait for a writer

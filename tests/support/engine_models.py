@@ -119,6 +119,17 @@ def squeeze_excite(kind=INT8, quantize_last=True):
     return net.model({"x": (1, 16, 24, 24)})
 
 
+def float_copy():
+    """A tensor that a Conv reads quantized, behind a MaxPool, and an Add in float: RTX writes it in both types."""
+    net = Net()
+    net.op("Conv", [net.activation("x"), net.weight("w1", (16, 16, 3, 3), axis=0)], "a", pads=[1] * 4)
+    net.op("Relu", ["a"], "r")
+    net.op("MaxPool", ["r"], "p", kernel_shape=[3, 3], pads=[1] * 4)
+    net.op("Conv", [net.activation("p"), net.weight("w2", (16, 16, 3, 3), axis=0)], "b", pads=[1] * 4)
+    net.op("Add", ["b", "r"], "y")
+    return net.model(IMAGE)
+
+
 def crashing():
     """Per-tensor fp4 x fp4 MatMul: the builder of TensorRT for RTX 1.7 dies with SIGSEGV."""
     return matmul(kind=FP4, x_kind=FP4, axis=None, opset=23)

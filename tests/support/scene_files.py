@@ -77,6 +77,13 @@ def _command(*words: str) -> Maker:
     return make
 
 
+def _manifest(path: Path) -> None:
+    """The manifest of an engine, without the engine."""
+    _command("build", "int8.onnx", "-o", "@", "--backend", "tensorrt-rtx", "--compute-capabilities", "8.9")(
+        path.with_name(path.name.removesuffix(".manifest.json"))
+    )
+
+
 def _text(text: str) -> Maker:
     def make(path: Path) -> None:
         path.write_text(text)
@@ -315,6 +322,8 @@ FILES: Mapping[str, Maker] = {
     "logarithm.onnx": _model(_NEGATIVE_LOG),
     "taken.npz": lambda path: np.savez(path, x=np.float32([[1, -2, 3]]), taken=np.array([True])),
     "known.json": _command("validate", "faulty.onnx", "--write-baseline", "@"),
+    "int8.engine.manifest.json": _manifest,
+    "lonely.engine": _text("vtrt and more"),
     "damaged.onnx": _text("this is no model"),
 }
 """How each file is made."""

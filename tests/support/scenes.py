@@ -65,6 +65,8 @@ SCENES: Mapping[str, str] = {
     "insert_verbose": "insert net.onnx --plan plan.toml --verbose -o out.onnx",
     "inspect_damaged": "inspect damaged.onnx",
     "inspect_branches": "inspect branches.onnx --tensors",
+    "inspect_engine": "inspect int8.engine.manifest.json",
+    "inspect_engine_alone": "inspect lonely.engine",
     "inspect_float": "inspect net.onnx",
     "inspect_int8": "inspect int8.onnx",
     "inspect_tensors": "inspect faulty.onnx --tensors",
@@ -124,5 +126,12 @@ SCENES: Mapping[str, str] = {
 }
 """The words of each scene, by its name."""
 
-NEED_BUILDER = {"build", "build_gate_missed", "build_invalid", "build_unknown_shape", "validate_builder"}
+NEED_BUILDER = {
+    "build",
+    "build_gate_missed",
+    "build_invalid",
+    "build_unknown_shape",
+    "inspect_engine",
+    "validate_builder",
+}
 """Scenes that TensorRT for RTX has a part in."""

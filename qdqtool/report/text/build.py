@@ -1,5 +1,6 @@
 """The build report for a terminal."""
 
+import shlex
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
@@ -162,6 +163,9 @@ def _files(report: EngineReport, console: Console) -> None:
     if report.manifest is not None:
         signed = f", signed in {escape(report.signature)}" if report.signature is not None else ""
         console.print(f"manifest in {escape(report.manifest)}{signed}")
+        if report.kernels:
+            command = f"qdqtool inspect {shlex.quote(report.engine)}"
+            console.print(f"its kernels and conversions: `{escape(command)}`", soft_wrap=True)
     if report.locked is not None:
         console.print(_locked(report.locked))
     console.print(

@@ -7,9 +7,9 @@ from rich.text import Text
 
 from qdqtool.builders.kernels import KernelTensor
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
-from qdqtool.engine.engine_map import EngineMap, MappedKernel
+from qdqtool.engine.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
 from qdqtool.report.table import FittedTable
-from qdqtool.report.terminal import escape, human_bytes, make_table
+from qdqtool.report.terminal import escape, human_bytes, human_count, make_table
 from qdqtool.wording import plural
 
 SHOWN_NODES = 2
@@ -20,6 +20,7 @@ _KINDS = {
     "dequantize": "dequantizes",
     "quantize-dequantize": "quantizes and dequantizes between floats",
     "float-operands": "multiplies floats",
+    "float-copy": "writes codes and the same values as floats",
 }
 
 
@@ -47,11 +48,32 @@ def _head(report: EngineMap, console: Console) -> None:
         noun = "node runs" if planned == 1 else "nodes run"
         achieved = report.achieved.get(kind, 0)
         console.print(f"  {achieved} of {planned} planned {escape(kind)} {noun} in {escape(kind)} kernels")
+    if report.kernels:
+        _macs(report.macs, console)
     console.print(f"  {plural(len(report.kernels), 'kernel')}, types from: {report.evidence}")
 
 
+def _macs(macs: MultiplyAccumulates, console: Console) -> None:
+    counts = sorted(macs.by_type.items(), key=_largest_first)
+    if counts:
+        parts = [f"{human_count(count)} in {escape(kind)}" for kind, count in counts]
+        console.print(f"  multiply-accumulates: {', '.join(parts)}")
+    if macs.unknown_kernels:
+        console.print(f"  multiply-accumulates of {plural(len(macs.unknown_kernels), 'kernel')} not known")
+    if macs.nodes_without_kernel:
+        names = ", ".join(map(escape, macs.nodes_without_kernel[:SHOWN_NODES]))
+        rest = f", … ({len(macs.nodes_without_kernel)} in all)" if len(macs.nodes_without_kernel) > SHOWN_NODES else ""
+        console.print(f"  no kernel names {names}{rest}: multiply-accumulates not counted")
+
+
+def _largest_first(entry: tuple[str, int]) -> tuple[int, str]:
+    return -entry[1], entry[0]
+
+
 def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
-    table = make_table("kernel", "ONNX nodes", "reads", "constants", "writes", "bytes by type", optional=("constants",))
+    table = make_table(
+        "kernel", "ONNX nodes", "reads", "constants", "writes", "multiplies", "bytes by type", optional=("constants",)
+    )
     for kernel in kernels:
         table.add_row(
             escape(kernel.name),
@@ -59,6 +81,7 @@ def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
             _types(kernel.inputs),
             _types(kernel.constants),
             _types(kernel.outputs),
+            _products(kernel),
             _bytes(kernel.bytes),
         )
     return table
@@ -73,6 +96,13 @@ def _types(tensors: Sequence[KernelTensor]) -> str:
     return ", ".join(dict.fromkeys(escape(tensor.type) for tensor in tensors))
 
 
+def _products(kernel: MappedKernel) -> str:
+    if kernel.computes is None:
+        return ""
+    count = human_count(kernel.macs) if kernel.macs is not None else "not known"
+    return f"{escape(kernel.computes)} {count}"
+
+
 def _bytes(sizes: dict[str, int] | None) -> str:
     if sizes is None:
         return "not known"
@@ -83,6 +113,7 @@ def _conversions(found: Conversions, console: Console) -> None:
     console.print(Text(f"{plural(len(found.proven), 'conversion')} proven", "bold"))
     for entry in found.proven:
         console.print(_proven(entry))
+        _edit(entry, console)
     if found.unknown:
         text = f"{plural(len(found.unknown), 'float tensor')} unknown"
         console.print(Text.assemble((text, "bold"), ", not counted: at first use, the GPU decides whether they exist"))
@@ -95,6 +126,16 @@ def _proven(entry: Conversion) -> Text:
     node = f" for {escape(entry.node)}" if entry.node is not None else ""
     causes = ", ".join(map(escape, entry.qdq))
     return Text.assemble("  ", (escape(entry.kernel), "bold"), f" {_KINDS[entry.kind]}{node}: {types}, from {causes}")
+
+
+def _edit(entry: Conversion, console: Console) -> None:
+    if entry.edit is None:
+        console.print(f"    no edit of the plan removes it: {entry.no_edit}")
+        return
+    console.print(f"    without it: quantize with `{escape(entry.edit.options)}`", soft_wrap=True)
+    if entry.edit.shared is not None:
+        consumers = ", ".join(map(escape, entry.edit.shared.consumers))
+        console.print(f"    or: in a plan file, one entry of {escape(entry.edit.shared.tensor)} for {consumers}")
 
 
 def _unknown(entry: UnknownConversion) -> Text:

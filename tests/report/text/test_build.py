@@ -5,6 +5,7 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.builders.builder import InputProfile, NodePrecision
+from qdqtool.engine.engine_map import MultiplyAccumulates
 from qdqtool.engine.locked import Locked
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.engine.report import EngineReport
@@ -33,6 +34,7 @@ REPORT = EngineReport(
     planned={"int8": 2},
     achieved={"int8": 1},
     nodes=(RUNS, FALLS_BACK),
+    macs=MultiplyAccumulates(by_type={}),
     kernels=(),
     conversions=None,
     gates=(),
