@@ -24,7 +24,7 @@ from qdqtool.engine.conversions import find_conversions
 from qdqtool.engine.engine_map import map_kernels
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
-from qdqtool.engine.refusal import explain
+from qdqtool.engine.refusal import Attempt, explain
 from qdqtool.engine.report import EngineReport
 from qdqtool.graph.io.external import external_files
 from qdqtool.graph.io.load import load_model
@@ -84,7 +84,7 @@ class _Job:
             try:
                 built = self._builder.build(request)
             except BuildRefusedError as error:
-                raise explain(error, self._builder, request, is_specialized=ready.has_fixed_shapes) from None
+                raise explain(error, self._attempt(request, ready)) from None
             self._write_layer_info(built)
             report = self._report(built, request, ready, findings)
             if report.passed:
@@ -92,6 +92,16 @@ class _Job:
                 with output_errors(self._output):
                     engine.publish()
         return report
+
+    def _attempt(self, request: EngineRequest, ready: ModelToBuild) -> Attempt:
+        assert self._model.path is not None
+        return Attempt(
+            builder=self._builder,
+            request=request,
+            path=self._model.path,
+            options=self._options,
+            is_specialized=ready.has_fixed_shapes,
+        )
 
     def _check_outputs(self) -> None:
         assert self._model.path is not None
