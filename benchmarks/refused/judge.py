@@ -66,6 +66,7 @@ class Judge:
                 return Judged(**facts, end="" if facts.get("errors") else "timeout")
             if line is None:
                 code = child.wait()
+                self.stop()
                 return Judged(**facts, end="" if facts.get("errors") else signal_name(-code))
             facts |= json.loads(line)
         return Judged(**facts)
@@ -73,9 +74,16 @@ class Judge:
     def stop(self) -> None:
         """End the process."""
         child, self._child = self._child, None
-        if child is not None:
-            child.kill()
-            child.wait()
+        if child is None:
+            return
+        child.kill()
+        child.wait()
+        self._reader.join()
+        for pipe in (child.stdin, child.stdout):
+            # A request that was not read any more cannot be flushed.
+            with contextlib.suppress(OSError):
+                assert pipe is not None
+                pipe.close()
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._lines = queue.SimpleQueue()
@@ -86,7 +94,8 @@ class Judge:
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
-        threading.Thread(target=_forward, args=(self._child.stdout, self._lines), daemon=True).start()
+        self._reader = threading.Thread(target=_forward, args=(self._child.stdout, self._lines), daemon=True)
+        self._reader.start()
         return self._child
 
 

@@ -14,7 +14,12 @@ _RULES = (
     (re.compile(r"\b([a-z]\w*\.(?:cpp|h)):\d+"), r"\1"),
     (re.compile(r"'[^']*'(?!\w)"), "'…'"),
     (re.compile(r"\[[^\[\]]*\]"), "[…]"),
-    (re.compile(r"^(I\w+Layer(?:/I\w+Layer)? )?(?!Assertion|Parameter|Network|Error)\S+?:(?: \S+?:)? "), r"\1NODE: "),
+    (
+        re.compile(
+            r"^(I\w+Layer(?:/I\w+Layer)? )?(?!Assertion|Parameter|Network|Error|\w+\.(?:cpp|h):)\S+?:(?: \S+?:)? "
+        ),
+        r"\1NODE: ",
+    ),
     (re.compile(r"\bnode_of_\S+|\b__my\w+"), "NODE"),
     (re.compile(r"(?<=[Cc]onstant )\(\S+\)"), "(NAME)"),
     (re.compile(r"(?<=Failed to import initializer: )(?!In )\S+"), "NAME"),

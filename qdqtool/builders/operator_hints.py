@@ -1,6 +1,6 @@
 """What to do about an operator that TensorRT does not have, or not for its type of data, by kind of operator."""
 
-_FUNCTIONS = frozenset(
+FUNCTIONS = frozenset(
     {"Attention", "CausalConvWithState", "Celu", "CenterCropPad", "LayerNormalization", "LinearAttention", "SwiGLU"}
 )
 """Operators that ONNX defines by others, and that build once they are written so (TensorRT for RTX 1.7.1)."""
@@ -14,8 +14,9 @@ _TRAINING = frozenset(
 _NO_TENSORS = ("Sequence", "Optional", "String", "Regex", "TfIdf", "SplitToSequence", "ConcatFromSequence", "Image")
 
 _ANY = "export the model without it, or run that part outside the engine"
+_NORMALIZE_HINT = "`qdqtool normalize MODEL -o OUT.onnx` writes it as QuantizeLinear and DequantizeLinear"
 _KINDS: tuple[tuple[tuple[str, ...], frozenset[str], str], ...] = (
-    (_NORMALIZED, _QONNX, "`qdqtool normalize MODEL -o OUT.onnx` writes it as QuantizeLinear and DequantizeLinear"),
+    (_NORMALIZED, _QONNX, _NORMALIZE_HINT),
     (_QUANTIZED, frozenset(), "quantize with QuantizeLinear and DequantizeLinear nodes"),
     (
         (),
@@ -39,12 +40,12 @@ def hint_for(op_type: str | None) -> str:
         op_type: The operator, as TensorRT's parser names it, so without its domain; None where it names none.
     """
     name = op_type or ""
-    if name in _FUNCTIONS:
-        return in_other_operators(name)
+    if name in FUNCTIONS:
+        return inlining_hint(name)
     return next((hint for begins, names, hint in _KINDS if name.startswith(begins) or name in names), _ANY)
 
 
-def in_other_operators(op_type: str) -> str:
+def inlining_hint(op_type: str) -> str:
     """Return the command that writes an operator of ONNX as the operators that define it."""
     return (
         "`python -c 'import sys, onnx, onnx.inliner as i; onnx.save(i.inline_selected_functions("

@@ -32,7 +32,8 @@ _SAID = re.compile(r'&& "(?P<words>.+)"')
 # The builder names a node only in the text: "IScaleLayer w_DQ: w_DQ: odd volume".
 _NAMED_LAYER = re.compile(r"^(?:I\w+Layer(?:/I\w+Layer)? )(?P<node>\S+?)(?::| has `)")
 _QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
-_EMPTY_NAME = "`qdqtool validate --target tensorrt-rtx MODEL` names the input"
+_EMPTY_NAME_HINT = "`qdqtool validate --target tensorrt-rtx MODEL` names the input"
+_IMPORTER = re.compile(r"import(?!Inputs?$|Initializers$|Fallback)(?P<op_type>[A-Z]\w+)")
 _WORD = re.compile(r"\w+")
 # The compiler behind the builder has names of its own for types.
 _GRAPH_TYPES = {
@@ -98,7 +99,7 @@ def _without_entry(refusal: Refusal) -> Refusal:
     if refusal.op_type in _QDQ:
         # An empty zero point name gives "Invalid Node - QuantizeLinear_3" and no reason, which strip_noise removes.
         reason = "the parser gives no reason; a zero point given as the empty name '' is one that it does not name"
-        return replace(refusal, reason=reason, hint=_EMPTY_NAME, rules=("QT404", "QS008", "QP103"))
+        return replace(refusal, reason=reason, hint=_EMPTY_NAME_HINT, rules=("QT404", "QS008", "QP103"))
     if refusal.op_type is None:
         return replace(refusal, reason="no reason was given", explained=False)
     reason = f"operator {refusal.op_type} is not supported"
@@ -125,11 +126,17 @@ def _is_known(error: dict[str, Any]) -> bool:
 
 def parser_refusal(error: dict[str, Any]) -> Refusal:
     """Translate one error of the parser, as the child process records it."""
-    op_type = error["operator"] or None
+    op_type = _operator(error)
     node = error["name"] or (f"number {error['node']}" if error["node"] >= 0 else None)
     path = " in ".join([f"'{call}'" for call in reversed(error["calls"])])
     refusal = translate(error["message"], node=node, op_type=op_type)
     return replace(refusal, reason=f"{refusal.reason}, in the call {path}") if path else refusal
+
+
+def _operator(error: dict[str, Any]) -> str | None:
+    # Some checks name no node, and the function that imports the operator: importScatterElements.
+    imported = _IMPORTER.fullmatch(error["function"])
+    return error["operator"] or (imported["op_type"] if imported is not None else None)
 
 
 def builder_refusals(log: list[tuple[str, str]], message: str | None) -> tuple[Refusal, ...]:

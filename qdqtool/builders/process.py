@@ -153,10 +153,7 @@ def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFail
         hint = "give it more memory, or smaller shapes with --opt-shapes and --max-shapes"
     elif code < 0:
         how = f"crashed with {signal_name(-code)} while {doing}"
-        hint = (
-            "a fault of the builder; `qdqtool validate --target tensorrt-rtx MODEL` may name the construct, "
-            "`--verbose-log FILE` keeps its log"
-        )
+        hint = "a fault of the builder; `--verbose-log FILE` keeps its log"
     else:
         last = (folder / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
         how = f"stopped while {doing}: {last[-1] if last else f'exit status {code}'}"

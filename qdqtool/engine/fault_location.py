@@ -68,13 +68,18 @@ class FaultLocator:
     def _node(self, refusal: Refusal) -> NodeView | None:
         name = refusal.node
         if name is None:
-            return self._beside(refusal.tensor) if refusal.tensor is not None else None
+            return self._beside(refusal.tensor) if refusal.tensor is not None else self._only(refusal.op_type)
         if name.startswith(_NUMBER) and name.removeprefix(_NUMBER).isdigit():
             return self._numbered(int(name.removeprefix(_NUMBER)), refusal.op_type)
         named = [node for node in self._nodes if node.proto.name == name]
         if len(named) == 1:
             return named[0]
         return self._making(name.removeprefix(_UNNAMED)) if name.startswith(_UNNAMED) else None
+
+    def _only(self, op_type: str | None) -> NodeView | None:
+        """Return the node of an operator that the model has once."""
+        nodes = [node for node in self._nodes if node.op_type == op_type]
+        return nodes[0] if len(nodes) == 1 else None
 
     def _numbered(self, number: int, op_type: str | None) -> NodeView | None:
         # The parser sorts nodes that are out of order; its number then belongs to another node of our file.

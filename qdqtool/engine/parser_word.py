@@ -110,7 +110,7 @@ def _answer(version: str, builder: EngineBuilder, path: Path, parsed: Parsed) ->
         fault = ParserFault(
             title=version,
             reason=refusal.reason,
-            hint=with_path(refusal.hint or "", path) if refusal.explained else _unknown(path, builder),
+            hint=with_path(refusal.hint or "", path) if refusal.explained else _unknown_hint(path, builder),
             name=error["name"],
             index=error["node"],
             op_type=error["operator"],
@@ -120,5 +120,5 @@ def _answer(version: str, builder: EngineBuilder, path: Path, parsed: Parsed) ->
     return ParserWord(status="asked", note=version, messages=tuple(messages), faults=tuple(faults))
 
 
-def _unknown(path: Path, builder: EngineBuilder) -> str:
+def _unknown_hint(path: Path, builder: EngineBuilder) -> str:
     return f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model that this message is of"

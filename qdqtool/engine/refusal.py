@@ -6,6 +6,7 @@ from pathlib import Path
 
 from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError, EngineBuilder, EngineRequest, Refusal
 from qdqtool.builders.model_in_hint import with_path
+from qdqtool.builders.operator_hints import FUNCTIONS, inlining_hint
 from qdqtool.data import input_specs
 from qdqtool.data.input_shapes import spell_shapes
 from qdqtool.engine.build_model import stored
@@ -74,16 +75,18 @@ def explain(error: BuildRefusedError, attempt: Attempt) -> BuildRefusedError:
 
 def _located(refusal: Refusal, locator: FaultLocator, attempt: Attempt) -> Refusal:
     located, finding = locator.locate(refusal)
-    ways = [located.hint, _fix(finding, attempt) if finding is not None else None]
+    unknown_hint = f"qdqtool does not know this message; `{attempt.reduce}` finds the smallest model that it is of"
+    node_hint = f"`{attempt.reduce}` finds the node"
+    ways = [located.hint, _fix_hint(finding, attempt) if finding is not None else None]
     if not located.explained:
-        ways.append(f"qdqtool does not know this message; `{attempt.reduce}` finds the smallest model that it is of")
+        ways.append(unknown_hint)
     elif located.rules and located.node is None:
-        ways.append(f"`{attempt.reduce}` finds the node")
+        ways.append(node_hint)
     hint = "; ".join(filter(None, ways))
     return replace(located, hint=with_path(hint, attempt.path) or None)
 
 
-def _fix(finding: Finding, attempt: Attempt) -> str | None:
+def _fix_hint(finding: Finding, attempt: Attempt) -> str | None:
     """Return the command that mends what a rule found; None where it has no fix."""
     if not finding.fixable:
         return None
@@ -93,9 +96,9 @@ def _fix(finding: Finding, attempt: Attempt) -> str | None:
 
 def _explain_failure(error: BuilderFailedError, attempt: Attempt) -> BuilderFailedError:
     """Return a crash or a time-out with what the rules find in the model, and the command that finds the part."""
-    reduced = f"`{attempt.reduce}` finds the smallest model with this fault"
+    reduce_hint = f"`{attempt.reduce}` finds the smallest model with this fault"
     cause = None if error.is_slow else _cause(attempt)
-    hint = "; ".join(filter(None, (cause.hint if cause is not None else error.hint, reduced)))
+    hint = "; ".join(filter(None, (cause.hint if cause is not None else None, error.hint, reduce_hint)))
     return error.because(cause, with_path(hint, attempt.path))
 
 
@@ -108,7 +111,7 @@ def _cause(attempt: Attempt) -> Refusal | None:
         reason=finding.message,
         node=finding.node,
         op_type=finding.op_type,
-        hint=_fix(finding, attempt),
+        hint=_fix_hint(finding, attempt) or (inlining_hint(finding.op_type) if finding.op_type in FUNCTIONS else None),
         code=finding.code,
     )
 

@@ -39,6 +39,8 @@ def nodes() -> onnx.ModelProto:
         ({"tensor": "y_2"}, ("Abs -> y_2", "Abs")),
         ({"tensor": "x"}, ("Relu -> y", "Relu")),
         ({"tensor": "elsewhere"}, (None, None)),
+        ({"op_type": "Abs"}, ("Abs -> y_2", "Abs")),
+        ({"op_type": "Conv"}, (None, "Conv")),
         ({}, (None, None)),
     ],
 )

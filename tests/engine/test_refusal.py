@@ -1,11 +1,14 @@
 """A refusal names the node and the way out; an unknown one shows its own words and the command that reduces it."""
 
+import re
+import shlex
 from pathlib import Path
 
 import onnx
 import pytest
-from support.engine_models import crashing, matmul, recursive, refused, save
+from support.engine_models import Net, crashing, matmul, recursive, refused, save
 
+from qdqtool.__main__ import main
 from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError, EngineRequest, Refusal
 from qdqtool.builders.parser_errors import builder_refusals, translate
 from qdqtool.engine.options import BuildOptions
@@ -88,7 +91,17 @@ def test_a_crash_names_what_the_rules_find(tmp_path: Path):
     )
     (refusal,) = error.refusals
     assert (refusal.node, refusal.op_type, refusal.code) == ("y.MatMul", "MatMul", "QT406")
-    assert error.hint == f"{REDUCE.format(path, '')} finds the smallest model with this fault"
+    assert error.hint == f"look; {REDUCE.format(path, '')} finds the smallest model with this fault"
+
+
+def test_a_crash_on_an_operator_that_others_define_has_the_command_that_writes_it_so(tmp_path: Path):
+    net = Net(opset=23)
+    net.op("Attention", ["x", "x", "x"], "y")
+    path = save(net.model({"x": (1, 2, 4, 8)}), tmp_path)
+    failure = BuilderFailedError("RTX", "crashed with SIGSEGV while building", "build")
+    error = explain(failure, attempt(path, tmp_path))
+    assert error.refusals[0].code == "QT402"
+    assert f"{path} OUT.onnx` writes it as the operators that define it" in error.hint
 
 
 def test_a_crash_on_a_model_without_findings_keeps_its_advice(path: Path, tmp_path: Path):
@@ -125,3 +138,22 @@ def test_the_real_builder(case: str, tmp_path: Path):
     onnx.save(model(), path)
     with pytest.raises(BuildRefusedError, match=message):
         build_engine(path, tmp_path / "e", options=UNCHECKED)
+
+
+@pytest.mark.builder
+def test_the_command_for_an_unknown_message_can_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("tensorrt_rtx")
+    monkeypatch.chdir(tmp_path)
+    save(matmul(x_kind=17, axis=None), tmp_path)
+    with monkeypatch.context() as forgetful:
+        forgetful.setattr("qdqtool.builders.parser_errors.KNOWN", ())
+        with pytest.raises(BuildRefusedError, match="Input and filter have to be the same type") as caught:
+            build_engine("m.onnx", "e", options=BuildOptions(skip_validate=True))
+    command = re.search(r"`(qdqtool reduce .*?)`", caught.value.hint)[1]
+    assert command == REDUCE.format("m.onnx", " --skip-validate").strip("`")
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(command)[1:])
+    assert ended.value.code == 0, capsys.readouterr().err
+    assert len(onnx.load("small.onnx").graph.node) <= 5

@@ -1,9 +1,9 @@
 """What parser and builder refuse in Attention nodes; what builds is the same as MatMul and Softmax."""
 
 from qdqtool.builders.known_refusals._known import known
-from qdqtool.builders.operator_hints import in_other_operators
+from qdqtool.builders.operator_hints import inlining_hint
 
-_OTHERS = in_other_operators("Attention")
+_OTHERS = inlining_hint("Attention")
 
 ENTRIES = (
     known(

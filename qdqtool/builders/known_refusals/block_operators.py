@@ -25,7 +25,7 @@ ENTRIES = (
     known(
         r"input extent in the blocked axis should be known at build time\. axis = (-?\d+)",
         "its input has an open dimension along axis {0}, which it cuts into blocks",
-        hint="fix the dimension with --input-shapes of `qdqtool build`",
+        hint="fix the dimension with --input-shapes",
         rules="QT416",
     ),
     known(

@@ -2,8 +2,6 @@
 
 from qdqtool.builders.known_refusals._known import known
 
-_FIXED = "--input-shapes of `qdqtool build`"
-
 ENTRIES = (
     known(
         r"dynamic or shape inputs, but no optimization profile",
@@ -18,7 +16,7 @@ ENTRIES = (
     known(
         r"Axis input must resolve to a build-time constant|(?:un)?squeeze axis is not a constant",
         "its axes are computed while the model runs; TensorRT needs them when it builds",
-        hint=f"store the axes as an initializer; where they follow from shapes, {_FIXED} folds them",
+        hint="store the axes as an initializer; where they follow from shapes, --input-shapes folds them",
     ),
     known(
         r"Network input (?P<tensor>\S+) is a shape tensor and must have type Int32 or Int64\. Type is (\w+)",
@@ -28,7 +26,7 @@ ENTRIES = (
     known(
         r"isInFlight",
         "TensorRT fails with an internal error on a shape that depends on itself or on values",
-        hint=f"fix the input shapes with {_FIXED}, and its inputs with --input-values",
+        hint="fix the input shapes with --input-shapes, and its inputs with --input-values",
     ),
     known(
         r"Failed to convert ONNX dimensions",

@@ -2,7 +2,7 @@
 
 from qdqtool.builders.known_refusals._known import known
 
-_NEWER = (
+_NEWER_HINT = (
     "`python -c 'import sys, onnx, onnx.version_converter as v; "
     "onnx.save(v.convert_version(onnx.load(sys.argv[1]), 13), sys.argv[2])' MODEL OUT.onnx` writes it for opset 13"
 )
@@ -13,7 +13,7 @@ ENTRIES = (
     known(
         r"Pre-opset 7 broadcasting is unsupported",
         "the model is for opset 6 or older, whose broadcasting TensorRT does not know",
-        hint=_NEWER,
+        hint=_NEWER_HINT,
     ),
     known(
         r"Failed to sort the model topologically",
