@@ -126,10 +126,13 @@ def _try_float(builder: EngineBuilder, request: EngineRequest) -> tuple[bool, st
             return True, f"this is a float model: {_NOT_THE_CAUSE}"
         with stored(stripped.model) as model, ScratchFolder("qdqtool-engine-") as folder:
             builder.build(replace(request, model=model, engine=folder.path / "engine", verbose_log=None))
+    except BuilderFailedError as again:
+        # A build that is too slow says nothing about the cause.
+        return (
+            (False, "") if again.is_slow else (True, f"the float model fails too ({again.message}): {_NOT_THE_CAUSE}")
+        )
     except BuildRefusedError as again:
         return True, f"the float model is refused too ({again.refusals[0].reason}): {_NOT_THE_CAUSE}"
-    except BuilderFailedError as again:
-        return True, f"the float model fails too ({again.message}): {_NOT_THE_CAUSE}"
     except QdqError:
         # A model that cannot be stripped or stored says nothing about the cause.
         return False, ""

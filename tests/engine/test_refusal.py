@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -21,12 +22,15 @@ REDUCE = "`qdqtool reduce {} --fails build -o small.onnx -- --backend tensorrt-r
 
 
 class Refusing:
-    """A builder that refuses every model."""
+    """A builder that refuses every model, or fails on it."""
 
     id, target = "tensorrt-rtx", "tensorrt-rtx"
 
+    def __init__(self, error: BuildRefusedError | None = None) -> None:
+        self._error = error or BuildRefusedError("Builder", (Refusal(reason="it is Tuesday"),), "build")
+
     def build(self, request: EngineRequest) -> None:
-        raise BuildRefusedError("Builder", (Refusal(reason="it is Tuesday"),), "build")
+        raise self._error
 
 
 def attempt(path: Path, folder: Path, options: BuildOptions | None = None) -> Attempt:
@@ -117,6 +121,24 @@ def test_a_time_out_is_nobodys_fault_yet(tmp_path: Path):
     error = explain(failure, attempt(path, tmp_path))
     assert error.message == "RTX was stopped after 1 s while building; no engine was written"
     assert error.hint.startswith("wait; `qdqtool reduce ")
+
+
+@pytest.mark.parametrize(
+    ("again", "remark"),
+    [
+        (None, "the float model is refused too (it is Tuesday): quantization is not the cause"),
+        (
+            BuilderFailedError("RTX", "crashed", "build"),
+            "the float model fails too (RTX crashed; no engine was written): quantization is not the cause",
+        ),
+        (BuilderFailedError("RTX", "was stopped", "build", is_slow=True), ""),
+    ],
+    ids=["refused", "crashed", "slow"],
+)
+def test_what_becomes_of_the_float_model(again: BuildRefusedError | None, remark: str, path: Path, tmp_path: Path):
+    tried = replace(attempt(path, tmp_path), builder=Refusing(again))
+    refusal = translate("CHECK(dtype == W.type()) failed")
+    assert explain(BuildRefusedError("RTX", (refusal,), "build"), tried).remark == remark
 
 
 BUILT = {
