@@ -142,7 +142,7 @@ def _doing(facts: dict[str, Any]) -> str:
 
 
 def _stage(facts: dict[str, Any]) -> Stage:
-    return "parse" if facts.get("stage") in {"start", "parse"} else "build"
+    return "build" if facts.get("stage") in {"build", "write", "inspect", "done"} else "parse"
 
 
 def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFailedError:
