@@ -6,6 +6,7 @@
 #   make zoo    80 architectures from torch to engine in every mode; writes docs/networks.md
 #   make foreign  what other tools quantize and export, from their file to an engine; writes docs/foreign.md
 #   make bindings fetches NVIDIA's Python bindings (8 MB) for tests/builders/test_product.py, which skips what needs them
+#   make refusals    what TensorRT for RTX refuses, and whether it is explained; writes docs/refusals.md
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
 PYTHON ?= python3
 VENV   ?= .venv
@@ -18,7 +19,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench bindings properties mutants corpus peers zoo foreign gpu-test clean
+.PHONY: setup demo test lint format check bench bindings properties mutants corpus refusals peers zoo foreign gpu-test clean
 
 setup: $(READY)
 
@@ -50,7 +51,7 @@ format: $(READY)
 check: lint test
 
 bench: $(READY)
-	for file in $(filter-out benchmarks/corpus.py benchmarks/foreign.py benchmarks/peers.py benchmarks/zoo.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/corpus.py benchmarks/foreign.py benchmarks/peers.py benchmarks/refusals.py benchmarks/zoo.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
 
 properties: $(READY)
 	QDQTOOL_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -n auto --dist worksteal tests/properties tests/support $(ARGS)
@@ -68,6 +69,10 @@ bindings: $(READY)
 corpus: $(READY)
 	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files)
 	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files) --mutations 5000
+
+# ARGS="--networks FILES": networks too, as they are and quantized; see benchmarks/refusals.py
+refusals: $(READY)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -W ignore benchmarks/refusals.py --markdown docs/refusals.md $(ARGS)
 
 # MODELOPT=/path/to/python of an environment with nvidia-modelopt[onnx] adds Model Optimizer; ARGS=--quick: 5 minutes
 peers: $(READY)

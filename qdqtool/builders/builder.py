@@ -1,6 +1,6 @@
 """The interface of an engine builder: request, result, refusals. It is the same for every product."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -120,8 +120,11 @@ class Refusal:
         message: The builder's own message without CUDA noise; empty where the builder was not asked.
         node: Label of the node at fault; None where the builder names none.
         op_type: Operator of that node.
-        hint: How to fix it; None where that is not known.
-        code: Code of the ``validate`` rule that found it; None where the builder did.
+        hint: How to fix it, with ``MODEL`` for the path of the model; None where that is not known.
+        code: Code of the ``validate`` rule that finds it; None where no rule does.
+        tensor: Name of the tensor at fault; None where the builder names none.
+        explained: Whether ``reason`` explains the message; False where it is the message itself.
+        rules: Codes of the ``validate`` rules that may find the node.
     """
 
     reason: str
@@ -130,12 +133,16 @@ class Refusal:
     op_type: str | None = None
     hint: str | None = None
     code: str | None = None
+    tensor: str | None = None
+    explained: bool = True
+    rules: tuple[str, ...] = ()
 
 
 class BuildRefusedError(GateError):
     """The validate gate, the parser or the builder refused the model.
 
     Attributes:
+        title: What refused, for messages.
         refusals: Every reason that was given, the decisive one first.
         stage: The stage that refused.
         remark: Whether the float model is refused too; empty where that is not known.
@@ -146,13 +153,39 @@ class BuildRefusedError(GateError):
         where = f" node '{first.node}' ({first.op_type})" if first.node and first.op_type else " the model"
         more = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
         super().__init__(f"{title} refuses{where}: {first.reason}{more}", hint=hint or first.hint)
+        self.title = title
         self.refusals = refusals
         self.stage = stage
         self.remark = ""
 
 
-class BuilderFailedError(GateError):
-    """The builder's process crashed or ran out of time; no engine was left."""
+class BuilderFailedError(BuildRefusedError):
+    """The builder's process crashed, ran out of time or out of memory; no engine was left.
+
+    Attributes:
+        how: What became of the process, in words: ``crashed with SIGSEGV while building``.
+        is_slow: Whether it passed the time limit.
+    """
+
+    def __init__(self, title: str, how: str, stage: Stage, *, is_slow: bool = False, hint: str | None = None) -> None:
+        super().__init__(title, (Refusal(reason=f"the builder {how}", message=how, hint=hint),), stage)
+        self.how = how
+        self.is_slow = is_slow
+        self._say("")
+
+    def because(self, cause: Refusal | None, hint: str) -> "BuilderFailedError":
+        """Return the failure with what a rule finds in the model, if it does, and another hint."""
+        failed = BuilderFailedError(self.title, self.how, self.stage, is_slow=self.is_slow, hint=hint)
+        if cause is not None:
+            reason = f"{failed.refusals[0].reason}; {cause.reason}"
+            failed.refusals = (replace(cause, reason=reason, message=self.how, hint=hint),)
+            place = f" in node '{cause.node}' ({cause.op_type})" if cause.node else ""
+            failed._say(f", probably by {cause.code}{place}: {cause.reason}")
+        return failed
+
+    def _say(self, cause: str) -> None:
+        self.message = f"{self.title} {self.how}{cause}; no engine was written"
+        self.args = (self.message,)
 
 
 class EngineBuilder(Protocol):

@@ -1,5 +1,10 @@
 """What to do about an operator that TensorRT does not have, or not for its type of data, by kind of operator."""
 
+FUNCTIONS = frozenset(
+    {"Attention", "CausalConvWithState", "Celu", "CenterCropPad", "LayerNormalization", "LinearAttention", "SwiGLU"}
+)
+"""Operators that ONNX defines by others, and that build once they are written so (TensorRT for RTX 1.7.1)."""
+
 _QUANTIZED = ("DynamicQuantize", "MatMulInteger", "ConvInteger", "QAttention", "QMoE", "QOrdered")
 _NORMALIZED = ("QLinear", "QGemm", "MatMulNBits", "GatherBlockQuantized")
 _QONNX = frozenset({"Quant", "IntQuant"})
@@ -7,6 +12,25 @@ _TRAINING = frozenset(
     {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "Adagrad", "Adam", "Momentum", "Gradient"}
 )
 _NO_TENSORS = ("Sequence", "Optional", "String", "Regex", "TfIdf", "SplitToSequence", "ConcatFromSequence", "Image")
+
+_ANY = "export the model without it, or run that part outside the engine"
+_NORMALIZE_HINT = "`qdqtool normalize MODEL -o OUT.onnx` writes it as QuantizeLinear and DequantizeLinear"
+_KINDS: tuple[tuple[tuple[str, ...], frozenset[str], str], ...] = (
+    (_NORMALIZED, _QONNX, _NORMALIZE_HINT),
+    (_QUANTIZED, frozenset(), "quantize with QuantizeLinear and DequantizeLinear nodes"),
+    (
+        (),
+        frozenset({"DequantizeLinear"}),
+        "shift the codes by 128 to int8 with zero point 0: the values stay the same",
+    ),
+    ((), _TRAINING, "it belongs to training: export the model for inference"),
+    (
+        _NO_TENSORS,
+        frozenset(),
+        "it works on what TensorRT does not hold (sequences, strings, images): do that outside the engine",
+    ),
+)
+"""How operators begin, or which they are, and what to do without them; the first row that fits counts."""
 
 
 def hint_for(op_type: str | None) -> str:
@@ -16,14 +40,15 @@ def hint_for(op_type: str | None) -> str:
         op_type: The operator, as TensorRT's parser names it, so without its domain; None where it names none.
     """
     name = op_type or ""
-    if name.startswith(_NORMALIZED) or name in _QONNX:
-        return "`qdqtool normalize MODEL -o OUT` writes it as QuantizeLinear and DequantizeLinear"
-    if name.startswith(_QUANTIZED):
-        return "quantize with QuantizeLinear and DequantizeLinear nodes"
-    if name == "DequantizeLinear":
-        return "shift the codes by 128 to int8 with zero point 0: the values stay the same"
-    if name in _TRAINING:
-        return "it belongs to training: export the model for inference"
-    if name.startswith(_NO_TENSORS):
-        return "it works on what TensorRT does not hold (sequences, strings, images): do that outside the engine"
-    return "export the model without it, or run that part outside the engine"
+    if name in FUNCTIONS:
+        return inlining_hint(name)
+    return next((hint for begins, names, hint in _KINDS if name.startswith(begins) or name in names), _ANY)
+
+
+def inlining_hint(op_type: str) -> str:
+    """Return the command that writes an operator of ONNX as the operators that define it."""
+    return (
+        "`python -c 'import sys, onnx, onnx.inliner as i; onnx.save(i.inline_selected_functions("
+        f'onnx.load(sys.argv[1]), [("", "{op_type}")], inline_schema_functions=True), sys.argv[2])\' MODEL OUT.onnx` '
+        "writes it as the operators that define it"
+    )

@@ -4,10 +4,11 @@ A message that :mod:`qdqtool.builders.known_refusals` does not have is passed on
 """
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from qdqtool.builders.builder import Refusal
-from qdqtool.builders.known_refusals import BY_OPERATOR, KNOWN
+from qdqtool.builders.known_refusals import BY_OPERATOR, KNOWN, Known
 from qdqtool.builders.layer_dump import TRT_TYPES, onnx_type
 from qdqtool.builders.operator_hints import hint_for
 
@@ -30,6 +31,23 @@ _UNSUPPORTED = "false"
 _SAID = re.compile(r'&& "(?P<words>.+)"')
 # The builder names a node only in the text: "IScaleLayer w_DQ: w_DQ: odd volume".
 _NAMED_LAYER = re.compile(r"^(?:I\w+Layer(?:/I\w+Layer)? )(?P<node>\S+?)(?::| has `)")
+_QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_EMPTY_NAME_HINT = "`qdqtool validate --target tensorrt-rtx MODEL` names the input"
+_IMPORTER = re.compile(r"import(?!Inputs?$|Initializers$|Fallback)(?P<op_type>[A-Z]\w+)")
+_WORD = re.compile(r"\w+")
+# The compiler behind the builder has names of its own for types.
+_GRAPH_TYPES = {
+    "i8": "int8",
+    "i32": "int32",
+    "i64": "int64",
+    "f8": "float8e4m3fn",
+    "fp4_e2m1": "float4e2m1",
+    "f16": "float16",
+    "b16": "bfloat16",
+    "f32": "float32",
+    "bool": "bool",
+}
+_LISTED = frozenset({"or", *_GRAPH_TYPES, *TRT_TYPES})
 
 
 def strip_noise(message: str) -> str:
@@ -56,22 +74,36 @@ def translate(message: str, *, node: str | None = None, op_type: str | None = No
     for known in KNOWN:
         found = known.pattern.search(message)
         if found is not None:
-            groups = [_tidy(group) for group in found.groups()]
-            return Refusal(
-                reason=known.reason.format(*groups),
-                message=plain,
-                node=node or _named(plain),
-                op_type=op_type,
-                hint=hint_for(op_type) if known.hint == BY_OPERATOR else known.hint,
-            )
-    is_unknown = plain in {"", _UNSUPPORTED} and op_type not in {None, "QuantizeLinear", "DequantizeLinear"}
-    return Refusal(
-        reason=f"operator {op_type} is not supported" if is_unknown else _fallback(plain, op_type),
-        message=plain,
-        node=node or _named(plain),
-        op_type=op_type,
-        hint=hint_for(op_type) if is_unknown else None,
+            return _explained_by(known, found, Refusal(reason="", message=plain, node=node, op_type=op_type))
+    return _without_entry(Refusal(reason=plain, message=plain, node=node or _named(plain), op_type=op_type))
+
+
+def _explained_by(known: Known, found: re.Match[str], refusal: Refusal) -> Refusal:
+    words = [_tidy(group) for group in found.groups()]
+    named = found.groupdict()
+    hint = known.hint.format(*words) if known.hint is not None else None
+    return replace(
+        refusal,
+        reason=known.reason.format(*words),
+        node=refusal.node or named.get("node") or _named(refusal.message),
+        tensor=named.get("tensor"),
+        hint=hint_for(refusal.op_type) if known.hint == BY_OPERATOR else hint,
+        rules=known.rules,
     )
+
+
+def _without_entry(refusal: Refusal) -> Refusal:
+    """Return a refusal whose message is in no entry: it has no words, or words that are not known."""
+    if refusal.message not in {"", _UNSUPPORTED}:
+        return replace(refusal, reason=_own_words(refusal.message), explained=False)
+    if refusal.op_type in _QDQ:
+        # An empty zero point name gives "Invalid Node - QuantizeLinear_3" and no reason, which strip_noise removes.
+        reason = "the parser gives no reason; a zero point given as the empty name '' is one that it does not name"
+        return replace(refusal, reason=reason, hint=_EMPTY_NAME_HINT, rules=("QT404", "QS008", "QP103"))
+    if refusal.op_type is None:
+        return replace(refusal, reason="no reason was given", explained=False)
+    reason = f"operator {refusal.op_type} is not supported"
+    return replace(refusal, reason=reason, hint=hint_for(refusal.op_type), rules=("QT403",))
 
 
 def parser_refusals(errors: list[dict[str, Any]], further: list[dict[str, Any]]) -> tuple[Refusal, ...]:
@@ -89,25 +121,22 @@ def explained(errors: list[dict[str, Any]], further: list[dict[str, Any]]) -> li
 
 
 def _is_known(error: dict[str, Any]) -> bool:
-    message = error["message"]
-    return strip_noise(message) == _UNSUPPORTED or any(entry.pattern.search(message) for entry in KNOWN)
+    return bool(error["message"]) and translate(error["message"], op_type=error["operator"] or None).explained
 
 
 def parser_refusal(error: dict[str, Any]) -> Refusal:
     """Translate one error of the parser, as the child process records it."""
-    op_type = error["operator"] or None
+    op_type = _operator(error)
     node = error["name"] or (f"number {error['node']}" if error["node"] >= 0 else None)
     path = " in ".join([f"'{call}'" for call in reversed(error["calls"])])
     refusal = translate(error["message"], node=node, op_type=op_type)
-    if not path:
-        return refusal
-    return Refusal(
-        reason=f"{refusal.reason}, in the call {path}",
-        message=refusal.message,
-        node=refusal.node,
-        op_type=op_type,
-        hint=refusal.hint,
-    )
+    return replace(refusal, reason=f"{refusal.reason}, in the call {path}") if path else refusal
+
+
+def _operator(error: dict[str, Any]) -> str | None:
+    # Some checks name no node, and the function that imports the operator: importScatterElements.
+    imported = _IMPORTER.fullmatch(error["function"])
+    return error["operator"] or (imported["op_type"] if imported is not None else None)
 
 
 def builder_refusals(log: list[tuple[str, str]], message: str | None) -> tuple[Refusal, ...]:
@@ -118,15 +147,10 @@ def builder_refusals(log: list[tuple[str, str]], message: str | None) -> tuple[R
         refusal = translate(text)
         if refusal.message:
             found.setdefault(refusal.reason, refusal)
-    return tuple(found.values()) or (Refusal(reason="the builder gave no reason"),)
+    return tuple(found.values()) or (Refusal(reason="the builder gave no reason", explained=False),)
 
 
-def _fallback(plain: str, op_type: str | None) -> str:
-    # An empty zero point name gives "Invalid Node - QuantizeLinear_3" and no reason, which strip_noise removes.
-    if not plain and op_type in {"QuantizeLinear", "DequantizeLinear"}:
-        return "the parser gives no reason; a zero point given as the empty name '' is one that it does not name"
-    if plain in {"", _UNSUPPORTED}:
-        return f"operator {op_type} is not supported" if op_type else "no reason was given"
+def _own_words(plain: str) -> str:
     said = _SAID.search(plain)
     words = said["words"].rstrip(".") if said is not None else plain
     first = words.split(maxsplit=1)[0]
@@ -134,8 +158,15 @@ def _fallback(plain: str, op_type: str | None) -> str:
 
 
 def _tidy(group: str | None) -> str:
-    word = strip_noise(group or "").strip(" .)'`") or "unknown"
-    return onnx_type(word) if word.lower() in TRT_TYPES else word
+    """Return what a message says at one place, with ONNX's names of types."""
+    text = strip_noise(group or "").strip(" .)'`") or "unknown"
+    words = _WORD.findall(text)
+    return _WORD.sub(_onnx_word, text) if all(word.lower() in _LISTED for word in words) else text
+
+
+def _onnx_word(word: re.Match[str]) -> str:
+    name = word[0].lower()
+    return word[0] if name == "or" else _GRAPH_TYPES.get(name) or onnx_type(name)
 
 
 def _named(plain: str) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qdqtool.builders.builder import BuilderFailedError, EngineRequest
+from qdqtool.builders.builder import BuilderFailedError, EngineRequest, Stage
 from qdqtool.builders.deployment import POOLS
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.output import write_output
@@ -62,9 +62,12 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
                 code = child.wait(request.timeout)
             outcome = _collect(folder)
         except subprocess.TimeoutExpired:
-            stage = _stage(_collect(folder).facts)
+            facts = _collect(folder).facts
             raise BuilderFailedError(
-                f"{title} was stopped after {request.timeout:g} s while {stage}; no engine was written",
+                title,
+                f"was stopped after {request.timeout:g} s while {_doing(facts)}",
+                _stage(facts),
+                is_slow=True,
                 hint="give it more time: `--timeout SECONDS`",
             ) from None
         finally:
@@ -176,24 +179,28 @@ def _keep_log(folder: Path, target: Path | None) -> None:
     write_output(target, text.encode("utf-8", "replace"))
 
 
-def _stage(facts: dict[str, Any]) -> str:
+def _doing(facts: dict[str, Any]) -> str:
     return _STAGES.get(str(facts.get("stage")), "inspecting the engine")
 
 
+def _stage(facts: dict[str, Any]) -> Stage:
+    return "build" if facts.get("stage") in {"build", "write", "inspect", "done"} else "parse"
+
+
 def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFailedError:
-    stage = _stage(outcome.facts)
+    doing = _doing(outcome.facts)
     # Popen gives the negative signal number for a process that a signal ended.
-    if code < 0:
-        how = f"crashed with {signal_name(-code)} while {stage}"
-        hint = (
-            "a fault of the builder; `qdqtool validate --target tensorrt-rtx MODEL` may name the construct, "
-            "`--verbose-log FILE` keeps its log"
-        )
+    if -code == signal.SIGKILL:
+        how = f"was killed (SIGKILL) while {doing}, as a system does that has no memory left"
+        hint = "give it more memory, or smaller shapes with --opt-shapes and --max-shapes"
+    elif code < 0:
+        how = f"crashed with {signal_name(-code)} while {doing}"
+        hint = "a fault of the builder; `--verbose-log FILE` keeps its log"
     else:
         last = (folder / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        how = f"stopped while {stage}: {last[-1] if last else f'exit status {code}'}"
+        how = f"stopped while {doing}: {last[-1] if last else f'exit status {code}'}"
         hint = "`--verbose-log FILE` keeps its log"
-    return BuilderFailedError(f"{title} {how}; no engine was written", hint=hint)
+    return BuilderFailedError(title, how, _stage(outcome.facts), hint=hint)
 
 
 def signal_name(number: int) -> str:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from qdqtool.builders import backends
 from qdqtool.builders.builder import EngineBuilder
+from qdqtool.builders.model_in_hint import with_path
 from qdqtool.builders.parser_errors import explained, parser_refusal
 from qdqtool.builders.parser_process import Parsed, ParserProcess
+from qdqtool.engine.options import BuildOptions
+from qdqtool.engine.reduce_command import reduce_command
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
@@ -22,6 +25,7 @@ SECONDS = 30.0
 FURTHER_SECONDS = 3.0
 """How long to look for further refused nodes."""
 
+_UNCHECKED = BuildOptions(skip_validate=True)
 _WITHOUT = "without --parser the rules judge alone"
 
 
@@ -73,12 +77,13 @@ def _ask(builder: EngineBuilder, process: ParserProcess, path: Path, demanded: b
     if size > MOST_BYTES and not demanded:
         return ParserWord(status="off", note=f"{size / 1e9:.1f} GB; --parser asks all the same")
     try:
-        return _word(builder.title, process.ask(path))
+        return _word(builder, path, process.ask(path))
     except OSError as error:
         return ParserWord(status="absent", note=f"no process can be started for it: {error.strerror}")
 
 
-def _word(title: str, parsed: Parsed) -> ParserWord:
+def _word(builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserWord:
+    title = builder.title
     version = f"{title} {parsed.facts.get('version', '')}".rstrip()
     match parsed.end:
         case "absent":
@@ -86,16 +91,17 @@ def _word(title: str, parsed: Parsed) -> ParserWord:
         case "timed out":
             return ParserWord(status="timed out", note=f"{version} gave no answer in {SECONDS:g} s")
         case "died":
+            reduce = reduce_command(path, builder.id, _UNCHECKED)
             fault = ParserFault(
                 title=version,
                 reason=f"its parser dies on this model ({parsed.problem})",
-                hint="a fault of TensorRT; take parts of the model away to find what it is",
+                hint=f"a fault of TensorRT; `{reduce}` finds the smallest model with it",
             )
             return ParserWord(status="asked", note=version, messages=(f"died: {parsed.problem}",), faults=(fault,))
-    return _answer(version, parsed)
+    return _answer(version, builder, path, parsed)
 
 
-def _answer(version: str, parsed: Parsed) -> ParserWord:
+def _answer(version: str, builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserWord:
     # Dicts keep the order and drop what is said twice.
     faults: dict[ParserFault, None] = {}
     messages: dict[str, None] = {}
@@ -104,7 +110,7 @@ def _answer(version: str, parsed: Parsed) -> ParserWord:
         fault = ParserFault(
             title=version,
             reason=refusal.reason,
-            hint=refusal.hint or "",
+            hint=with_path(refusal.hint or "", path) if refusal.explained else _unknown_hint(path, builder),
             name=error["name"],
             index=error["node"],
             op_type=error["operator"],
@@ -112,3 +118,7 @@ def _answer(version: str, parsed: Parsed) -> ParserWord:
         faults[fault] = None
         messages[refusal.message] = None
     return ParserWord(status="asked", note=version, messages=tuple(messages), faults=tuple(faults))
+
+
+def _unknown_hint(path: Path, builder: EngineBuilder) -> str:
+    return f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model that this message is of"

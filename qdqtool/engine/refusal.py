@@ -1,13 +1,20 @@
-"""Explain a refusal: find out whether the float model fails too, and whether fixed input shapes would help."""
+"""Explain a refusal: name the node and the way out, and find out whether the float model fails too."""
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError, EngineBuilder, EngineRequest
+from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError, EngineBuilder, EngineRequest, Refusal
+from qdqtool.builders.model_in_hint import with_path
+from qdqtool.builders.operator_hints import FUNCTIONS, inlining_hint
 from qdqtool.data import input_specs
 from qdqtool.data.input_shapes import spell_shapes
 from qdqtool.engine.build_model import stored
+from qdqtool.engine.fault_location import FaultLocator
+from qdqtool.engine.options import BuildOptions
+from qdqtool.engine.reduce_command import reduce_command
 from qdqtool.errors import QdqError
+from qdqtool.findings import Finding
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.model import Model
 from qdqtool.insertion.strip import strip_from
@@ -17,28 +24,96 @@ from qdqtool.transforms.specialize import specialize
 _NOT_THE_CAUSE = "quantization is not the cause"
 
 
-def explain(
-    error: BuildRefusedError, builder: EngineBuilder, request: EngineRequest, *, is_specialized: bool
-) -> BuildRefusedError:
-    """Add a remark on the float model to a refusal, and the option that would help, if any.
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A build that failed.
+
+    Attributes:
+        builder: The builder that refused.
+        request: The request that it refused.
+        path: The file that the user gave; the request may have a copy with other shapes.
+        options: The options of the build.
+        is_specialized: Whether input shapes were fixed already.
+    """
+
+    builder: EngineBuilder
+    request: EngineRequest
+    path: Path
+    options: BuildOptions
+    is_specialized: bool
+
+    @property
+    def reduce(self) -> str:
+        """The command that finds the smallest model which is refused alike."""
+        return reduce_command(self.path, self.builder.id, self.options)
+
+
+def explain(error: BuildRefusedError, attempt: Attempt) -> BuildRefusedError:
+    """Return a refusal with nodes, ways out, and a remark on the float model.
 
     The model without its Q/DQ nodes is given to the same builder.
 
     Args:
         error: The refusal.
-        builder: The builder that refused.
-        request: The request that it refused.
-        is_specialized: Whether input shapes were fixed already.
+        attempt: The build.
     """
-    float_fails, error.remark = _try_float(builder, request)
+    if isinstance(error, BuilderFailedError):
+        return _explain_failure(error, attempt)
+    locator = FaultLocator(attempt.request.model, attempt.builder.target)
+    located = tuple(dict.fromkeys(_located(refusal, locator, attempt) for refusal in error.refusals))
+    explained = BuildRefusedError(error.title, located, error.stage)
+    float_fails, explained.remark = _try_float(attempt.builder, attempt.request)
     # TensorRT for RTX 1.7.1 fails with an internal error (ScopeType::kUNDEFINED) on some models with If nodes,
     # quantized or not; fixed shapes fold the If nodes away.
-    if float_fails and not is_specialized:
-        option = _folding_option(request)
+    if float_fails and not attempt.is_specialized:
+        option = _folding_option(attempt.request)
         if option:
-            error.hint = f"fix the shapes, which folds the model's If nodes: `{option}`"
-    error.hint = "; ".join(filter(None, (error.remark, error.hint))) or None
-    return error
+            explained.hint = f"fix the shapes, which folds the model's If nodes: `{option}`"
+    explained.hint = "; ".join(filter(None, (explained.remark, explained.hint))) or None
+    return explained
+
+
+def _located(refusal: Refusal, locator: FaultLocator, attempt: Attempt) -> Refusal:
+    located, finding = locator.locate(refusal)
+    unknown_hint = f"qdqtool does not know this message; `{attempt.reduce}` finds the smallest model that it is of"
+    node_hint = f"`{attempt.reduce}` finds the node"
+    ways = [located.hint, _fix_hint(finding, attempt) if finding is not None else None]
+    if not located.explained:
+        ways.append(unknown_hint)
+    elif located.rules and located.node is None:
+        ways.append(node_hint)
+    hint = "; ".join(filter(None, ways))
+    return replace(located, hint=with_path(hint, attempt.path) or None)
+
+
+def _fix_hint(finding: Finding, attempt: Attempt) -> str | None:
+    """Return the command that mends what a rule found; None where it has no fix."""
+    if not finding.fixable:
+        return None
+    options = "--fix" if finding.safe_fix else "--fix --unsafe-fixes"
+    return f"`qdqtool validate --target {attempt.builder.target} {options} MODEL -o OUT.onnx` does that"
+
+
+def _explain_failure(error: BuilderFailedError, attempt: Attempt) -> BuilderFailedError:
+    """Return a crash or a time-out with what the rules find in the model, and the command that finds the part."""
+    reduce_hint = f"`{attempt.reduce}` finds the smallest model with this fault"
+    cause = None if error.is_slow else _cause(attempt)
+    hint = "; ".join(filter(None, (cause.hint if cause is not None else None, error.hint, reduce_hint)))
+    return error.because(cause, with_path(hint, attempt.path))
+
+
+def _cause(attempt: Attempt) -> Refusal | None:
+    """Return the first thing in the model that the rules know the builder to refuse: the validate gate was skipped."""
+    finding = next(FaultLocator(attempt.request.model, attempt.builder.target).all_findings(), None)
+    if finding is None:
+        return None
+    return Refusal(
+        reason=finding.message,
+        node=finding.node,
+        op_type=finding.op_type,
+        hint=_fix_hint(finding, attempt) or (inlining_hint(finding.op_type) if finding.op_type in FUNCTIONS else None),
+        code=finding.code,
+    )
 
 
 def _try_float(builder: EngineBuilder, request: EngineRequest) -> tuple[bool, str]:
@@ -51,10 +126,13 @@ def _try_float(builder: EngineBuilder, request: EngineRequest) -> tuple[bool, st
             return True, f"this is a float model: {_NOT_THE_CAUSE}"
         with stored(stripped.model) as model, ScratchFolder("qdqtool-engine-") as folder:
             builder.build(replace(request, model=model, engine=folder.path / "engine", verbose_log=None))
+    except BuilderFailedError as again:
+        # A build that is too slow says nothing about the cause.
+        return (
+            (False, "") if again.is_slow else (True, f"the float model fails too ({again.message}): {_NOT_THE_CAUSE}")
+        )
     except BuildRefusedError as again:
         return True, f"the float model is refused too ({again.refusals[0].reason}): {_NOT_THE_CAUSE}"
-    except BuilderFailedError as again:
-        return True, f"the float model fails too ({again.message}): {_NOT_THE_CAUSE}"
     except QdqError:
         # A model that cannot be stripped or stored says nothing about the cause.
         return False, ""

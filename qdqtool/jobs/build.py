@@ -22,7 +22,7 @@ from qdqtool.engine.kernel_products import find_products
 from qdqtool.engine.lock import Lock
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
-from qdqtool.engine.refusal import explain
+from qdqtool.engine.refusal import Attempt, explain
 from qdqtool.engine.report import EngineReport
 from qdqtool.engine.signature import sign, signature_path
 from qdqtool.engine.verification import installed_version
@@ -65,7 +65,9 @@ class _Job:
     """One build; the steps share what has been settled."""
 
     def __init__(self, builder: EngineBuilder, model: Model, output: Path, options: BuildOptions) -> None:
+        assert model.path is not None
         self._builder, self._model, self._output, self._options = builder, model, output, options
+        self._path = model.path
         # There is no place beside a stream.
         self._manifest = None if is_stream(output) else manifest.manifest_path(output)
         self._signature = signature_path(self._manifest) if self._manifest is not None and options.sign_key else None
@@ -95,7 +97,8 @@ class _Job:
             try:
                 built = self._builder.build(request)
             except BuildRefusedError as error:
-                raise explain(error, self._builder, request, is_specialized=ready.has_fixed_shapes) from None
+                attempt = Attempt(self._builder, request, self._path, self._options, ready.has_fixed_shapes)
+                raise explain(error, attempt) from None
             report = self._report(built, request, ready, findings)
             self._write_layer_info(built)
             if report.passed:
@@ -120,9 +123,8 @@ class _Job:
             write_output(cache, built.timing_cache)
 
     def _check_outputs(self) -> None:
-        assert self._model.path is not None
         options = self._options
-        inputs = [self._model.path, *external_files(self._model.proto, self._model.folder)]
+        inputs = [self._path, *external_files(self._model.proto, self._model.folder)]
         inputs += [path for path in (options.calib_data, options.sign_key) if path is not None]
         if options.locked is not None and not (self._lock and self._manifest and self._lock.is_in(self._manifest)):
             inputs.append(options.locked)
@@ -135,9 +137,7 @@ class _Job:
         if self._options.sign_key is None:
             return
         if self._manifest is None:
-            raise UsageError(
-                f"--sign signs the manifest, and {self._output} gets none", hint="name a file as the output"
-            )
+            raise UsageError(f"--sign signs the manifest, and {self._output} gets none", hint="name an output file")
         sign(b"", self._options.sign_key)
 
     def _write_layer_info(self, built: Built) -> None:
@@ -155,7 +155,7 @@ class _Job:
         products = find_products(ready.model, built.kernels, ready.profiles)
         kernels = map_kernels(built.kernels, products)
         return EngineReport(
-            model=str(self._model.path),
+            model=str(self._path),
             engine=str(self._output) if passed else None,
             passed=passed,
             backend=self._builder.id,

@@ -184,24 +184,27 @@ class OwnCommand:
         report = _json(ended.out)
         output = f"{ended.out}\n{ended.err}"
         refusals, gates = report.get("refusals"), report.get("gates")
+        message = report.get("message") or report.get("error", {}).get("message") or _last_line(ended.err)
+        if " was stopped after " in message:
+            return Failure(Kind.TIMEOUT, "", (self.judged.normalize(message),), message, output)
         if refusals:
-            reasons = tuple(self._refusal(each) for each in refusals)
-            return Failure(Kind.REFUSED, report["stage"], reasons, _brief(report["message"]), output)
+            reasons = tuple(self._refusal(each, report["stage"]) for each in refusals)
+            return Failure(Kind.REFUSED, report["stage"], reasons, _brief(message), output)
         if gates is not None:
             missed = tuple(_missed(gates))
             return Failure(Kind.GATE, "", tuple(name for name, _ in missed), "; ".join(told for _, told in missed[:3]))
-        error = report.get("error", {})
-        message = error.get("message") or _last_line(ended.err)
-        if " was stopped after " in message:
-            return Failure(Kind.TIMEOUT, "", (self.judged.normalize(message),), message, output)
         return Failure(Kind.EXIT, str(ended.code), (self.judged.normalize(message),), _brief(message), output)
 
-    def _refusal(self, refusal: dict[str, Any]) -> str:
-        """Return what is decisive in a refusal: the code of a rule, or the operator with the words of the builder."""
-        if refusal["code"]:
+    def _refusal(self, refusal: dict[str, Any], stage: str) -> str:
+        """Return what is decisive in a refusal: the words of the builder, or the code of a rule without them.
+
+        The parser says the operator. The builder does not: where one is named, the rules found it in the model.
+        """
+        if not refusal["message"] and refusal["code"]:
             return str(refusal["code"])
-        words = self.judged.normalize(f"{refusal['reason']} | {refusal['message']}")
-        return f"{refusal['op_type'] or 'model'}: {words}"
+        words = self.judged.normalize(refusal["message"] or refusal["reason"])
+        op_type = refusal["op_type"] if stage == "parse" else None
+        return f"{op_type or 'model'}: {words}"
 
 
 def parse_command(text: str, options: Sequence[str]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from qdqtool import rules
 from qdqtool.__main__ import main
 
 SAMPLE = ROOT / "sample_models" / "digits_cnn"
-FILLED = re.compile(r"\\\{\\\}|MODEL(\\\.){0,3}")
+FILLED = re.compile(r"\\\{0?\\\}|MODEL(\\\.){0,3}")
 PASTED = re.compile(r"`([^`]*)`")
 RANDOM = ("--random-calibration", "--samples", "1")
 
@@ -49,6 +49,7 @@ class Case:
         of: Commands that the advice of this number is for, where it is for another than the one that failed.
         writes: Files that only this case needs.
         needs: A module that must be installed.
+        mended: The model of the command, where advice writes OUT.onnx, on which the same command then works.
     """
 
     words: str
@@ -61,6 +62,7 @@ class Case:
     of: Mapping[int, str] = field(default_factory=dict)
     writes: Mapping[str, str] = field(default_factory=dict)
     needs: str = "onnxruntime"
+    mended: str = ""
 
 
 LIKENESS = """
@@ -310,13 +312,94 @@ CASES = {
         "give it more time: `--timeout SECONDS`",
         code=1,
         fills={"SECONDS": "120"},
+        then=(0, 2),
         needs="tensorrt_rtx",
     ),
     "a builder that crashes": Case(
         "build crash.onnx -o e --skip-validate",
-        "`qdqtool validate --target tensorrt-rtx MODEL` may name the construct, `--verbose-log FILE` keeps",
+        "a fault of the builder; `--verbose-log FILE` keeps its log",
         code=1,
         fills={"FILE": "log.txt"},
+        then=(0, 1),
+        needs="tensorrt_rtx",
+    ),
+    "a part that crashes": Case(
+        "build crash.onnx -o e --skip-validate",
+        "`{}` finds the smallest model with this fault",
+        code=1,
+        fills={"FILE": "log.txt"},
+        then=(0, 1),
+        needs="tensorrt_rtx",
+    ),
+    "a fault that has a fix": Case(
+        "build bias.onnx -o e --skip-validate",
+        "`qdqtool validate --target {} {} MODEL -o OUT.onnx` does that",
+        code=1,
+        needs="tensorrt_rtx",
+        mended="bias.onnx",
+    ),
+    "a scale that is wrong": Case(
+        "build bad.onnx -o e --skip-validate",
+        "`qdqtool validate --target tensorrt-rtx MODEL` names the tensor and the values",
+        code=1,
+        then=(0, 1),
+        needs="tensorrt_rtx",
+    ),
+    "an empty zero point": Case(
+        "build empty_name.onnx -o e --skip-validate",
+        "`qdqtool validate --target tensorrt-rtx MODEL` names the input",
+        code=1,
+        then=(0, 1),
+        needs="tensorrt_rtx",
+    ),
+    "an operator with a form as Q and DQ": Case(
+        "build qlinear.onnx -o e --skip-validate",
+        "`qdqtool normalize MODEL -o OUT.onnx` writes it as QuantizeLinear and DequantizeLinear",
+        code=1,
+        needs="tensorrt_rtx",
+        mended="qlinear.onnx",
+    ),
+    "an operator that others define": Case(
+        "build attention.onnx -o e --skip-validate",
+        "writes it as the operators that define it",
+        code=1,
+        then=(0, 1),
+        needs="tensorrt_rtx",
+        mended="attention.onnx",
+    ),
+    "an old opset": Case(
+        "build old.onnx -o e --skip-validate",
+        "writes it for opset 13",
+        code=1,
+        then=(0, 1),
+        needs="tensorrt_rtx",
+        mended="old.onnx",
+    ),
+    "shapes of a float input": Case(
+        "build resized.onnx -o e --skip-validate",
+        "make it a constant, `--input-values {0}:VALUE`, or an integer input",
+        code=1,
+        fills={"VALUE": "[1,1,2,2]"},
+        needs="tensorrt_rtx",
+    ),
+    "nodes without an order": Case(
+        "build cycle.onnx -o e --skip-validate",
+        "`qdqtool validate --target onnx MODEL` names the tensor",
+        code=1,
+        then=(1,),
+        needs="tensorrt_rtx",
+    ),
+    "a tensor that nothing makes": Case(
+        "build dangling.onnx -o e --skip-validate",
+        "`qdqtool validate --target onnx,tensorrt-rtx MODEL` names the tensor",
+        code=1,
+        then=(1,),
+        needs="tensorrt_rtx",
+    ),
+    "an output that nothing makes": Case(
+        "build no_output.onnx -o e --skip-validate",
+        "`qdqtool validate --target onnx MODEL` names the output",
+        code=1,
         then=(0, 1),
         needs="tensorrt_rtx",
     ),
@@ -324,6 +407,10 @@ CASES = {
 
 ELSEWHERE = {
     "fix the shapes, which folds": "tests/engine/test_build_model.py pastes it",
+    "qdqtool does not know this message": "tests/engine/test_refusal.py pastes it",
+    "` finds the node": "tests/engine/test_refusal.py pastes the command",
+    "finds the smallest model that this message is of": "tests/engine/test_refusal.py pastes the command",
+    "a fault of TensorRT; `": "tests/engine/test_parser_word.py has the model",
     "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
     "the model no longer fits": "needs a model above 2 GiB",
     "`git lfs pull`": "needs a repository with git lfs",
@@ -399,6 +486,34 @@ def write_models(folder: Path) -> None:
     values.graph.input.append(helper.make_tensor_value_info("size", TensorProto.INT64, [2]))
     onnx.save(values, folder / "values.onnx")
     onnx.save(rules.get("QL311").INVALID[0].model(), folder / "invalid.onnx")
+    write_refused(folder)
+
+
+def write_refused(folder: Path) -> None:
+    """Models that parser or builder of TensorRT for RTX refuse."""
+    examples = {
+        "bias": ("QL301", "an int32 bias"),
+        "empty_name": ("QT404", "an empty name"),
+        "qlinear": ("QT403", "QLinearMatMul"),
+        "cycle": ("QM615", "a tensor that depends on itself"),
+        "dangling": ("QS009", "a scale that is nowhere"),
+        "no_output": ("QM615", "an output that nothing makes"),
+    }
+    for name, (code, title) in examples.items():
+        example = next(each for each in rules.get(code).INVALID if each.title.startswith(title))
+        onnx.save(example.model(), folder / f"{name}.onnx")
+    size = (1, 2, 4, 8)
+    node = helper.make_node("Attention", ["q", "k", "v"], ["y"])
+    attention = make_model([node], dict.fromkeys("qkv", size), {"y": size}, {})
+    attention.opset_import[0].version = 23
+    onnx.save(attention, folder / "attention.onnx")
+    weights = {"b": np.ones((3,), np.float32)}
+    old = make_model([helper.make_node("Add", ["x", "b"], ["y"], broadcast=1)], {"x": (2, 3)}, {"y": (2, 3)}, weights)
+    old.opset_import[0].version = 6
+    onnx.save(old, folder / "old.onnx")
+    resize = helper.make_node("Resize", ["x", "", "scales"], ["y"])
+    resized = make_model([resize], {"x": (1, 1, 2, 2), "scales": (4,)}, {"y": (1, 1, "h", "w")}, {})
+    onnx.save(resized, folder / "resized.onnx")
 
 
 def with_index() -> onnx.ModelProto:
@@ -463,6 +578,8 @@ def test_the_advice_works_as_it_is_printed(name: str, stock: Path, tmp_path: Pat
         again = tmp_path / str(number)
         shutil.copytree(folder, again)
         follow(text, [word for word in failed if word not in case.leaves], case, again, number)
+        if case.mended and (again / "OUT.onnx").exists():
+            assert run(["OUT.onnx" if word == case.mended else word for word in failed], again) == 0
         told = capsys.readouterr()
         assert "No such" not in told.err, told.err
 
@@ -489,16 +606,19 @@ def hints() -> tuple[tuple[str, str], ...]:
         (f"{path.relative_to(ROOT)}:{value.lineno}", text)
         for path in sorted((ROOT / "qdqtool").rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if (value := advice_of(node)) is not None
+        for value in advice_of(node)
         for text in texts(value)
     )
 
 
-def advice_of(node: ast.AST) -> ast.expr | None:
+def advice_of(node: ast.AST) -> Iterator[ast.expr]:
+    """The values that are hints: arguments and variables of that name, and what functions of that name return."""
     if isinstance(node, ast.keyword):
-        return node.value if node.arg == "hint" else None
-    named = isinstance(node, ast.Assign) and any("hint" in ast.unparse(each).lower() for each in node.targets)
-    return node.value if named else None
+        yield from [node.value] if node.arg == "hint" else []
+    elif isinstance(node, ast.Assign):
+        yield from [node.value] if any("hint" in ast.unparse(each).lower() for each in node.targets) else []
+    elif isinstance(node, ast.FunctionDef) and node.name.endswith("hint"):
+        yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value is not None)
 
 
 def texts(value: ast.expr) -> Iterator[str]:

@@ -5,7 +5,7 @@ import pytest
 from qdqtool.builders.operator_hints import hint_for
 from qdqtool.repair import forms
 
-NORMALIZE = "`qdqtool normalize MODEL -o OUT` writes it as QuantizeLinear and DequantizeLinear"
+NORMALIZE = "`qdqtool normalize MODEL -o OUT.onnx` writes it as QuantizeLinear and DequantizeLinear"
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,14 @@ def test_a_node_without_name_is_called_by_its_number():
     assert parser_refusal(error("false", name="")).node == "number 3"
 
 
+@pytest.mark.parametrize(
+    ("function", "operator"), [("importScatterElements", "ScatterElements"), ("importInput", None), ("f", None)]
+)
+def test_the_operator_is_read_off_the_function_that_imports_it(function, operator):
+    refusal = parser_refusal(error("Unsupported reduction type", function=function, operator="", name="", node=-1))
+    assert refusal.op_type == operator
+
+
 def test_further_refusals_that_nobody_understands_may_be_consequences_and_are_left_out():
     known, unknown = error(CASES["zero point"][0], name="a"), error("Something about a missing shape", name="b")
     assert [refusal.node for refusal in parser_refusals([error("false")], [known, unknown])] == ["n", "a"]

@@ -64,10 +64,10 @@ def test_all_refused_nodes_are_listed(tmp_path):
     done = build(tmp_path, refused(), "--skip-validate")
     assert done.code == 1
     assert "error: TensorRT for RTX refuses node 'bias_d.DequantizeLinear'" in done.err
-    assert [line.split(" ")[2] for line in done.out.splitlines()[1:]] == [
-        "bias_d.DequantizeLinear",
-        "c_q.QuantizeLinear",
-        "c_d.DequantizeLinear",
+    assert [line.partition(" (")[0].strip() for line in done.out.splitlines()[1:]] == [
+        "QL301 bias_d.DequantizeLinear",
+        "QP102 c_q.QuantizeLinear",
+        "QP102 c_d.DequantizeLinear",
         "unheard",
     ]
 
@@ -83,7 +83,11 @@ def test_a_refusal_as_json(tmp_path):
 def test_a_crash_is_one_line_and_exit_1(tmp_path):
     done = build(tmp_path, crashing(), "--skip-validate")
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("error: TensorRT for RTX crashed with SIGSEGV while building; no engine was written\n")
+    crash = (
+        "error: TensorRT for RTX crashed with SIGSEGV while building, probably by QT406 in node 'y.MatMul' (MatMul): "
+    )
+    assert done.err.startswith(crash)
+    assert done.err.splitlines()[0].endswith("; no engine was written")
     assert files(tmp_path) == ["m.onnx"]
 
 
@@ -157,7 +161,10 @@ def test_ctrl_c_is_exit_130_and_leaves_nothing(tmp_path):
 def test_a_builder_that_dies_is_exit_1_and_tells_programs(tmp_path):
     done = build(tmp_path, conv(), "--skip-validate", "--timeout", "0.01", "--output-format", "json")
     assert done.code == 1
-    assert "was stopped after 0.01 s" in json.loads(done.out)["error"]["message"]
+    report = json.loads(done.out)
+    assert "was stopped after 0.01 s" in report["message"]
+    assert (report["passed"], report["stage"], len(report["refusals"])) == (False, "parse", 1)
+    assert "`--timeout SECONDS`; `qdqtool reduce " in report["hint"]
     assert [each.name for each in tmp_path.iterdir()] == ["m.onnx"]
 
 

@@ -72,7 +72,7 @@ def test_a_large_model_is_asked_about_on_demand_only(tmp_path: Path, monkeypatch
 
 
 def test_no_answer_in_time():
-    answer = parser_word._word("TensorRT for RTX", Parsed("timed out", {"version": "1.0"}))
+    answer = parser_word._word(backends.get("tensorrt-rtx"), Path("m.onnx"), Parsed("timed out", {"version": "1.0"}))
 
     assert (answer.status, answer.note) == ("timed out", "TensorRT for RTX 1.0 gave no answer in 30 s")
 

@@ -1,0 +1,1 @@
+"""What TensorRT for RTX refuses, and whether our messages explain it: corpora, judge, table."""

@@ -1,0 +1,30 @@
+"""Messages of TensorRT's parser and builder in plain words, with the way out: a table, first match wins.
+
+The patterns are messages that TensorRT for RTX 1.7.1 printed; ``tests/builders/data/refusals.json`` has one of each.
+"""
+
+from qdqtool.builders.known_refusals import (
+    attention,
+    block_operators,
+    operators,
+    quantization,
+    quantized_operators,
+    shapes,
+    structure,
+    targets,
+    types,
+)
+from qdqtool.builders.known_refusals._known import BY_OPERATOR as BY_OPERATOR
+from qdqtool.builders.known_refusals._known import Known as Known
+
+KNOWN: tuple[Known, ...] = (
+    *block_operators.ENTRIES,
+    *quantization.ENTRIES,
+    *quantized_operators.ENTRIES,
+    *attention.ENTRIES,
+    *targets.ENTRIES,
+    *structure.ENTRIES,
+    *operators.ENTRIES,
+    *shapes.ENTRIES,
+    *types.ENTRIES,
+)
