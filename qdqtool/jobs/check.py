@@ -9,13 +9,12 @@ from pathlib import Path
 
 from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.reference_run import CheckJob
-from qdqtool.checking.report import CheckReport, SavedOutputs
+from qdqtool.checking.report import CheckReport
 from qdqtool.checking.verdict import verdict
 from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, stored_specs, with_shapes
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import UsageError
-from qdqtool.gpu.report import Loaded
 from qdqtool.gpu.requirements import require_gpu
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
@@ -26,7 +25,7 @@ from qdqtool.graph.model import Model
 from qdqtool.insertion.split_qkv import separate_like
 from qdqtool.jobs.check_blame import BlameRequest, with_blame
 from qdqtool.jobs.check_values import with_values
-from qdqtool.jobs.engine_outputs import engine_outputs
+from qdqtool.jobs.engine_outputs import EngineRun, engine_outputs
 from qdqtool.preparation.preparation_metadata import prepared_like
 from qdqtool.running.ort_cpu import reference
 from qdqtool.task_metrics.request import labelled_for, load_metric
@@ -84,7 +83,7 @@ def check_model(
     feeds = _feeds(index, compared, request, renamed)
     if metric is not None:
         feeds = labelled_for(metric, feeds)
-    with engine_outputs(options, feeds, [each.name for each in index.model.proto.graph.output]) as (options, ran):
+    with engine_outputs(options, feeds, given[0]) as (options, ran):
         job = CheckJob(index, compared, options, metric)
         job.run(feeds, progress)
     used = reference(index.model, options.profile)
@@ -92,7 +91,8 @@ def check_model(
         used = replace(used, path=f"{used.path}+qdqtool")
     report = verdict(job, used, feeds.description)
     pairing = Pairing() if paired is None else paired.report
-    report = replace(report, warnings=(*_of_pairing(pairing), *report.warnings), saved_outputs=_named(report, ran))
+    report = replace(report, warnings=(*_of_pairing(pairing), *report.warnings))
+    report = report if ran is None else _with_engine(report, ran)
     return with_blame(report, index, compared, feeds, blame or BlameRequest())
 
 
@@ -105,11 +105,11 @@ def _of_pairing(pairing: Pairing) -> Iterator[str]:
         yield f"input '{name}' is {given}, and {own} in the baseline, which gets the same values"
 
 
-def _named(report: CheckReport, engine: Loaded | None) -> SavedOutputs | None:
-    """The comparison of saved outputs, with the engine in place of the temporary file that has its outputs."""
-    if report.saved_outputs is None or engine is None:
-        return report.saved_outputs
-    return replace(report.saved_outputs, file=engine.file, computed_by=str(engine))
+def _with_engine(report: CheckReport, ran: EngineRun) -> CheckReport:
+    """The report with the engine in place of the temporary file that had its outputs."""
+    assert report.saved_outputs is not None
+    saved = replace(report.saved_outputs, file=ran.loaded.file, computed_by=str(ran.loaded))
+    return replace(report, saved_outputs=saved, warnings=(*ran.warnings, *report.warnings))
 
 
 def _loaded(model: str | Path | Model) -> Model:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,12 +12,14 @@ from qdqtool.checking.output_file import OutputWriter, storable
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.engine.engine_map import EngineMap
+from qdqtool.engine.manifest import fingerprint
 from qdqtool.engine.stored_map import has_manifest, read_map
 from qdqtool.errors import UsageError
 from qdqtool.gpu.report import Loaded
 from qdqtool.gpu.requirements import require_gpu
 from qdqtool.gpu.runner import Runner
 from qdqtool.gpu.runners import library_of, open_runner
+from qdqtool.graph.model import Model
 from qdqtool.scratch import ScratchFolder
 
 
@@ -44,6 +46,19 @@ class LoadedEngine:
     def nodes(self) -> dict[str, tuple[str, ...]]:
         """The ONNX nodes of each kernel, by its name; empty without a manifest."""
         return {kernel.name: kernel.nodes for kernel in self.stored.kernels} if self.stored is not None else {}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRun:
+    """The engine of a check, when it has run.
+
+    Attributes:
+        loaded: What ran.
+        warnings: Remarks for the report.
+    """
+
+    loaded: Loaded
+    warnings: tuple[str, ...]
 
 
 @contextmanager
@@ -91,14 +106,14 @@ def write_outputs(runner: Runner, feeds: Feeds, output: Path, progress: Progress
 
 @contextmanager
 def engine_outputs(
-    options: CheckOptions, feeds: Feeds, names: Sequence[str]
-) -> Iterator[tuple[CheckOptions, Loaded | None]]:
+    options: CheckOptions, feeds: Feeds, model: Model
+) -> Iterator[tuple[CheckOptions, EngineRun | None]]:
     """Run the engine of a check, and put its outputs in the place of saved ones while the block runs.
 
     Args:
         options: The options of the check.
         feeds: The samples.
-        names: The outputs of the model.
+        model: The model that is checked, as it was loaded.
 
     Yields:
         The options with a temporary file in ``outputs``, and what ran; the options as they are, and None, where they
@@ -117,10 +132,21 @@ def engine_outputs(
             _require_same(
                 "inputs", sorted(feeds.description.shapes), sorted(each.name for each in engine.runner.inputs)
             )
+            names = [output.name for output in model.proto.graph.output]
             _require_same("outputs", sorted(names), sorted(engine.runner.outputs))
             write_outputs(engine.runner, feeds, file, None)
-            loaded = engine.loaded
-        yield replace(options, outputs=file), loaded
+            ran = EngineRun(engine.loaded, tuple(_of_another_file(engine, model)))
+        yield replace(options, outputs=file), ran
+
+
+def _of_another_file(engine: LoadedEngine, model: Model) -> Iterator[str]:
+    """Say where the engine was built from another file: its numbers may be good, but they are those of that model."""
+    if engine.stored is None or model.path is None or engine.stored.model_sha256 == fingerprint(model.path)["sha256"]:
+        return
+    yield (
+        f"{engine.loaded.file} was built from another file than {model.path}: from '{engine.stored.model}', as its "
+        "manifest says"
+    )
 
 
 def _require_same(what: str, model: list[str], engine: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,26 @@ from qdqtool.jobs.check import check_model
 ort = pytest.importorskip("onnxruntime")
 CNN = ROOT / "sample_models" / "digits_cnn"
 MODEL = CNN / "model.onnx"
+
+
+MANIFEST = {
+    "backend": "tensorrt-rtx",
+    "versions": {},
+    "targets": [],
+    "evidence": "none",
+    "planned": {},
+    "achieved": {},
+    "kernels": [],
+    "conversions": None,
+}
+
+
+def write_manifest(folder: Path, engine: bytes, model: bytes) -> None:
+    files = {
+        what: {"name": f"{what}.file", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for what, content in (("engine", engine), ("model", model))
+    }
+    (folder / "e.engine.manifest.json").write_text(json.dumps(MANIFEST | files))
 
 
 @pytest.fixture
@@ -95,21 +116,20 @@ def test_the_engine_of_another_model_is_refused(changes, says, data, monkeypatch
 
 def test_the_manifest_of_another_engine_is_refused(data, monkeypatch):
     with_runners(monkeypatch, {"e.engine": engine()})
-    manifest = {
-        "engine": {"name": "e.engine", "bytes": 3, "sha256": hashlib.sha256(b"old").hexdigest()},
-        "model": {"name": "m", "bytes": 1, "sha256": ""},
-        "backend": "tensorrt-rtx",
-        "versions": {},
-        "targets": [],
-        "evidence": "none",
-        "planned": {},
-        "achieved": {},
-        "kernels": [],
-        "conversions": None,
-    }
-    (data.parent / "e.engine.manifest.json").write_text(json.dumps(manifest))
+    write_manifest(data.parent, b"old", MODEL.read_bytes())
     with pytest.raises(ModelError, match="is the manifest of another engine"):
         check_model(MODEL, data=data, options=options(data.parent))
+
+
+@pytest.mark.parametrize("content", [MODEL.read_bytes(), b"another"])
+def test_an_engine_that_was_built_from_another_file_is_told(content, data, monkeypatch):
+    # its numbers may be close enough: those of a float engine are, beside the int8 model
+    with_runners(monkeypatch, {"e.engine": engine()})
+    write_manifest(data.parent, b"vtrt", content)
+    report = check_model(MODEL, data=data, options=options(data.parent, min_sqnr=60))
+    told = [warning for warning in report.warnings if "was built from another file" in warning]
+    assert len(told) == (content == b"another")
+    assert all("'model.file'" in warning for warning in told)
 
 
 def test_an_engine_and_a_file_exclude_each_other(data, monkeypatch):

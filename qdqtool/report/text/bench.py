@@ -73,16 +73,18 @@ def _print_times(engines: Sequence[EngineTimes], console: Console) -> None:
 
 def _print_layers(report: BenchReport, console: Console) -> None:
     if report.comparison is not None:
-        _print_comparison(report.comparison, console)
+        _print_comparison(report.comparison, console, has_failed=not report.passed)
     elif report.engine.layers:
         _print_slowest(report.engine.layers, console)
     else:
         console.print(f"layers   not known: {report.engine.engine.library} does not tell their times")
 
 
-def _print_comparison(comparison: LayerComparison, console: Console) -> None:
+def _print_comparison(comparison: LayerComparison, console: Console, *, has_failed: bool) -> None:
     groups = comparison.slower
-    heading = f"{len(groups)} of {len(comparison.groups)} groups of layers are slower than in the other engine"
+    heading = f"slower than in the other engine: {len(groups)} of {plural(len(comparison.groups), 'group')} of layers"
+    if has_failed and not groups and comparison.groups:
+        groups, heading = comparison.groups, f"{heading}; those that gain least:"
     console.print(Text(heading, "bold"))
     if groups:
         table = make_table("ONNX nodes or layer", "ms", "other ms", "lost ms")

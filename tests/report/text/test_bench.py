@@ -65,7 +65,7 @@ def test_one_engine_has_its_times_and_its_slowest_layers():
 def test_two_engines_have_a_speedup_and_the_layers_that_lose():
     text = printed(render, COMPARED)
     rows = cells(text)
-    assert "1 of 1 groups of layers are slower than in the other engine" in text
+    assert "slower than in the other engine: 1 of 1 group of layers\n" in text
     assert ["conv, relu", "0.1250", "0.0625", "0.0625"] in rows
     assert "only in this engine: 0.3750 ms in 1 layer: k2" in text
     assert "only in the other engine: 0.5000 ms in 1 layer: f2" in text
@@ -73,6 +73,15 @@ def test_two_engines_have_a_speedup_and_the_layers_that_lose():
         "1.100 times as fast as float.engine (1.050 to 1.150 in single rounds)",
         "gate >=1.2x: MISSED, 1.100x",
     ]
+
+
+def test_where_no_layer_is_slower_a_missed_gate_names_those_that_gain_least():
+    slow = tuple(replace(layer, milliseconds=2.0) for layer in OTHERS)
+    faster = replace(COMPARED, comparison=compare_layers(LAYERS, slow))
+    text = printed(render, faster)
+    assert "0 of 1 group of layers; those that gain least:" in text
+    assert ["conv, relu", "0.1250", "2.0000", "-1.8750"] in cells(text)
+    assert "those that gain least" not in printed(render, replace(faster, passed=True))
 
 
 def test_a_gate_that_is_met_and_unknown_layers():
