@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from qdqtool.engine.profiles import ShapeOptions
     from qdqtool.engine.report import EngineReport
     from qdqtool.findings import Finding
+    from qdqtool.gpu.report import BenchReport, RunReport
+    from qdqtool.gpu.speedup_gate import SpeedupGate
+    from qdqtool.gpu.timing import TimingOptions
     from qdqtool.graph.io.load import load_model
     from qdqtool.graph.io.save import ExternalData
     from qdqtool.graph.model import Model
     from qdqtool.insertion.pair_edits import WeightStorage
     from qdqtool.interop.arrays import dequantize, fake_quantize, quantize, scale_from_range, scale_from_tensor
+    from qdqtool.jobs.bench import bench_engine
     from qdqtool.jobs.build import build_engine
     from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
     from qdqtool.jobs.calibrate_report import CalibrateReport
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
     from qdqtool.jobs.quantize_report import QuantizeReport
     from qdqtool.jobs.reduce import reduce_model
+    from qdqtool.jobs.run import run_engine
     from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
     from qdqtool.jobs.sensitivity_report import SensitivityReport
     from qdqtool.jobs.strip import StripReport, strip_model
@@ -86,11 +91,15 @@ _HOMES = {
     "qdqtool.builders.shape_values": ("ShapeValues",),
     "qdqtool.engine.report": ("EngineReport",),
     "qdqtool.findings": ("Finding",),
+    "qdqtool.gpu.report": ("BenchReport", "RunReport"),
+    "qdqtool.gpu.speedup_gate": ("SpeedupGate",),
+    "qdqtool.gpu.timing": ("TimingOptions",),
     "qdqtool.graph.io.load": ("load_model",),
     "qdqtool.graph.io.save": ("ExternalData",),
     "qdqtool.graph.model": ("Model",),
     "qdqtool.insertion.pair_edits": ("WeightStorage",),
     "qdqtool.interop.arrays": ("dequantize", "fake_quantize", "quantize", "scale_from_range", "scale_from_tensor"),
+    "qdqtool.jobs.bench": ("bench_engine",),
     "qdqtool.jobs.build": ("build_engine",),
     "qdqtool.jobs.calibrate": ("calibrate", "calibrate_to_file"),
     "qdqtool.jobs.calibrate_report": ("CalibrateReport",),
@@ -109,6 +118,7 @@ _HOMES = {
     "qdqtool.jobs.quantize_report": ("QuantizeReport",),
     "qdqtool.jobs.sensitivity": ("SensitivityOptions", "measure_sensitivity"),
     "qdqtool.jobs.reduce": ("reduce_model",),
+    "qdqtool.jobs.run": ("run_engine",),
     "qdqtool.jobs.sensitivity_report": ("SensitivityReport",),
     "qdqtool.jobs.strip": ("StripReport", "strip_model"),
     "qdqtool.jobs.validate": ("validate_model",),
@@ -136,6 +146,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AccuracyGoal",
+    "BenchReport",
     "BlameRequest",
     "BuildOptions",
     "CachedRanges",
@@ -176,6 +187,7 @@ __all__ = [
     "Recipe",
     "ReduceOptions",
     "ReduceReport",
+    "RunReport",
     "ScaleRule",
     "Selection",
     "SensitivityOptions",
@@ -183,11 +195,14 @@ __all__ = [
     "ShapeOptions",
     "ShapeValues",
     "Shard",
+    "SpeedupGate",
     "StripReport",
+    "TimingOptions",
     "ValidateReport",
     "VerifyReport",
     "WeightStorage",
     "__version__",
+    "bench_engine",
     "build_engine",
     "calibrate",
     "calibrate_to_file",
@@ -212,6 +227,7 @@ __all__ = [
     "quantize_model",
     "read_ranges",
     "reduce_model",
+    "run_engine",
     "scale_from_range",
     "scale_from_tensor",
     "strip_model",

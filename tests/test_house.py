@@ -22,7 +22,6 @@ LARGE_ROOMS = {"graph", "rules"}
 ELSEWHERE = {
     "acceptance": "whole programs on models that others made",
     "benchmarks": "the scripts in benchmarks/",
-    "gpu": "engines that run on a GPU",
     "integrations": "pre-commit and the GitHub action",
     "properties": "every job on random models",
     "mutation": "the tests of tests",
@@ -31,6 +30,7 @@ ELSEWHERE = {
 }
 """Folders of tests for what is outside the package."""
 NO_MODULE = {
+    "gpu/test_contract": "every call of the room against the packages that are installed",
     "numerics/test_two_level": "scales of scales through affine, derive and search, against onnx",
     "planning/modes/test_number_formats": "every mode against every target",
     "planning/modes/test_weight_only": "the weight-only modes alike",

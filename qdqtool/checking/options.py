@@ -19,6 +19,7 @@ class CheckOptions:
         profile: The session that computes the outputs that are compared. Q and DQ nodes, and the baseline, always run
             in the semantic session.
         outputs: An ``.npz`` with outputs for the same data that were computed elsewhere, to compare with the reference.
+        engine: An engine, whose outputs on this machine's GPU are compared likewise.
         save_outputs: File for the reference's outputs, in the layout of ``outputs``.
         metric: The task metric: ``NAME`` or ``NAME:OUTPUT`` of :mod:`qdqtool.task_metrics.metrics`,
             ``SCRIPT.py:func``, or a function of outputs and labels (``docs/check.md``).
@@ -27,6 +28,7 @@ class CheckOptions:
     gates: Gates = field(default_factory=Gates)
     profile: Profile = Profile.SEMANTIC
     outputs: Path | None = None
+    engine: Path | None = None
     save_outputs: Path | None = None
     metric: MetricRequest | None = None
 
@@ -43,7 +45,9 @@ class CheckOptions:
         """
         gates = self.gates
         gates.require_finite()
-        compares = has_baseline or self.outputs is not None
+        if self.engine is not None and self.outputs is not None:
+            raise UsageError("--engine and --outputs both give what is compared", hint="leave one of them out")
+        compares = has_baseline or self.outputs is not None or self.engine is not None
         limits = (gates.min_sqnr, gates.min_cosine, gates.max_steps, gates.min_agreement)
         if not compares and any(limit is not None for limit in limits):
             raise UsageError(

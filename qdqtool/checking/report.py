@@ -94,12 +94,14 @@ class SavedOutputs:
     """Outputs that were computed elsewhere, against those of the reference session on the same data.
 
     Attributes:
-        file: The file with the outputs.
+        file: The file with the outputs, or the engine that gave them.
         outputs: Every output.
+        computed_by: The library and GPU that ran the engine; empty for a file with outputs.
     """
 
     file: str
     outputs: tuple[OutputResult, ...]
+    computed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

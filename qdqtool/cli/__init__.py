@@ -17,6 +17,7 @@ _WORK = {
     "Look and judge": ("inspect", "validate", "check", "sensitivity", "diff"),
     "Rewrite": ("normalize", "strip"),
     "Build": ("build", "verify-engine", "reduce"),
+    "Run on a GPU": ("run", "bench"),
     "Help": ("doctor", "rules", "explain"),
 }
 """The commands by the work that they are for; those that are not named come last."""

@@ -20,7 +20,7 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 LAYOUT = Layout(
     sections={
-        "What is compared": ("baseline", "outputs", "save_outputs", "metric", "profile"),
+        "What is compared": ("baseline", "engine", "outputs", "save_outputs", "metric", "profile"),
         "Data": ("data", "allow_constant_data", "samples", "seed", "input_shapes", "input_values"),
         "Gates": (
             "min_sqnr",
@@ -66,6 +66,13 @@ LAYOUT = Layout(
 )
 @shapes_option("--input-shapes", "Fix the shape of an input")
 @values_option("Feed an input one value in every sample (a quantized model notes its own)")
+@click.option(
+    "--engine",
+    type=click.Path(path_type=Path),
+    metavar="ENGINE",
+    help="Run this engine on the GPU of this machine, and compare its outputs with the reference. Never run so far: "
+    "`qdqtool explain gpu`.",
+)
 @click.option(
     "--outputs",
     type=click.Path(path_type=Path),
@@ -135,6 +142,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     allow_constant_data: bool,
     input_shapes: tuple[str, ...],
     input_values: tuple[str, ...],
+    engine: Path | None,
     outputs: Path | None,
     save_outputs: Path | None,
     metric: str | None,
@@ -149,11 +157,16 @@ def command(  # noqa: PLR0913 -- one argument for each option
     ONNX Runtime CPU reference, and must agree in every bit. Every DQ must undo the Q before it, every scale must fit
     the values that its Q reads, and no output may have NaN or infinities. With --baseline, outputs, activations and
     packed weights are compared with the float model, and no output may be lost; with --outputs, what another machine
-    made of the same --data is compared with the reference. Where an output misses a gate, the layers that cost it most
-    are named, with the options that leave them in float.
+    made of the same --data is compared with the reference, and with --engine, what an engine makes of it on the GPU
+    of this one. Where an output misses a gate, the layers that cost it most are named, with the options that leave
+    them in float.
 
     Exit code 1 when a gate is missed; `qdqtool explain check` explains each of them.
     """
+    if engine is not None:
+        from qdqtool.gpu.requirements import require_gpu
+
+        require_gpu()  # before the imports below, which take a second
     from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
     from qdqtool.data.input_shapes import parse_numbers, parse_shapes
@@ -163,7 +176,12 @@ def command(  # noqa: PLR0913 -- one argument for each option
     from qdqtool.running.ort_cpu import Profile
 
     options = CheckOptions(
-        gates=Gates(**limits), profile=Profile(profile), outputs=outputs, save_outputs=save_outputs, metric=metric
+        gates=Gates(**limits),
+        profile=Profile(profile),
+        engine=engine,
+        outputs=outputs,
+        save_outputs=save_outputs,
+        metric=metric,
     )
     request = DataRequest(
         path=data,

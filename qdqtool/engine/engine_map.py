@@ -65,6 +65,7 @@ class EngineMap:
         engine: Name of the engine file.
         bytes: Its size.
         model: Name of the model file that it was built from.
+        model_sha256: Its sha256, without external data.
         backend: Public id of the builder.
         version: Its version.
         targets: Compute capabilities that the engine is for; empty for the GPU of the machine that built it.
@@ -80,6 +81,7 @@ class EngineMap:
     engine: str
     bytes: int
     model: str
+    model_sha256: str
     backend: str
     version: str
     targets: tuple[str, ...]

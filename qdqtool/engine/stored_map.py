@@ -50,6 +50,7 @@ def read_map(path: Path) -> EngineMap:
         engine=stored.engine.name,
         bytes=stored.engine.bytes,
         model=stored.model.name,
+        model_sha256=stored.model.sha256,
         backend=stored.backend,
         version=stored.version,
         targets=stored.targets,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from qdqtool.builders import backends
-from qdqtool.engine.gpus import find_gpus
+from qdqtool.builders.gpus import find_gpus
 from qdqtool.engine.header import EngineHeader, read_header
 from qdqtool.engine.manifest import describe_model, fingerprint
 from qdqtool.engine.signature import signature_path, verify

@@ -15,6 +15,7 @@ from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import UsageError
+from qdqtool.gpu.requirements import require_gpu
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
 from qdqtool.graph.index.view import GraphView
@@ -24,6 +25,7 @@ from qdqtool.graph.model import Model
 from qdqtool.insertion.split_qkv import separate_like
 from qdqtool.jobs.check_blame import BlameRequest, with_blame
 from qdqtool.jobs.check_values import with_values
+from qdqtool.jobs.engine_outputs import EngineRun, engine_outputs
 from qdqtool.preparation.preparation_metadata import prepared_like
 from qdqtool.running.ort_cpu import reference
 from qdqtool.task_metrics.request import labelled_for, load_metric
@@ -54,10 +56,12 @@ def check_model(
         blame: When layers are named; default where a gate on the outputs is missed.
 
     Raises:
-        UsageError: Data or saved outputs do not fit the model, the model fails while it runs, or options lack what they
-            need.
+        UsageError: Data, saved outputs or the engine do not fit the model, the model fails while it runs, or options
+            lack what they need.
         ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model; or an engine was given, and a GPU, its
+            driver or a package is absent.
+        GateError: The engine does not run.
         OutputError: The outputs cannot be saved.
     """
     options = options or CheckOptions()
@@ -65,9 +69,11 @@ def check_model(
     metric = load_metric(options.metric) if options.metric is not None else None
     if blame is not None and blame.always and baseline is None:
         raise UsageError("--blame compares with a baseline", hint="give `--baseline FLOAT.onnx`")
+    if options.engine is not None:
+        require_gpu()
     options.require_sense(metric, has_baseline=baseline is not None, has_data=request.path is not None)
     if options.save_outputs is not None:
-        check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs))
+        check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs, options.engine))
     given = _loaded(model), _loaded(baseline) if baseline is not None else None
     fixed, others, request = with_values(*given, request)
     index = _index_of(fixed)
@@ -77,14 +83,16 @@ def check_model(
     feeds = _feeds(index, compared, request, renamed)
     if metric is not None:
         feeds = labelled_for(metric, feeds)
-    job = CheckJob(index, compared, options, metric)
-    job.run(feeds, progress)
+    with engine_outputs(options, feeds, given[0]) as (options, ran):
+        job = CheckJob(index, compared, options, metric)
+        job.run(feeds, progress)
     used = reference(index.model, options.profile)
     if job.split is not None:
         used = replace(used, path=f"{used.path}+qdqtool")
     report = verdict(job, used, feeds.description)
     pairing = Pairing() if paired is None else paired.report
     report = replace(report, warnings=(*_of_pairing(pairing), *report.warnings))
+    report = report if ran is None else _with_engine(report, ran)
     return with_blame(report, index, compared, feeds, blame or BlameRequest())
 
 
@@ -95,6 +103,13 @@ def _of_pairing(pairing: Pairing) -> Iterator[str]:
             yield f"{what} '{name}' is called '{own}' in the baseline: they are paired by their position"
     for name, (own, given) in pairing.types.items():
         yield f"input '{name}' is {given}, and {own} in the baseline, which gets the same values"
+
+
+def _with_engine(report: CheckReport, ran: EngineRun) -> CheckReport:
+    """The report with the engine in place of the temporary file that had its outputs."""
+    assert report.saved_outputs is not None
+    saved = replace(report.saved_outputs, file=ran.loaded.file, computed_by=str(ran.loaded))
+    return replace(report, saved_outputs=saved, warnings=(*ran.warnings, *report.warnings))
 
 
 def _loaded(model: str | Path | Model) -> Model:

@@ -6,87 +6,16 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from qdqtool import targets
-from qdqtool.engine.gpus import Gpu, find_gpus
-
-State = Literal["ok", "missing", "broken"]
+from qdqtool.builders.gpus import find_gpus
+from qdqtool.gpu.requirements import NEVER_RUN
+from qdqtool.jobs.doctor_report import CommandState, Component, DoctorReport, KnownTarget, State
 
 INSTALL_ORT = "`pip install onnxruntime`"
 INSTALL_RTX = "`pip install tensorrt-rtx` (Linux x86-64 and Windows x64)"
 INSTALL_TRT = "`pip install tensorrt` (its libraries come from the package index of NVIDIA)"
 _IMPORT_SECONDS = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Component:
-    """One package and whether it really loads.
-
-    Attributes:
-        name: Distribution names, the first installed one's if there are several.
-        state: ``ok`` if it imports, ``missing`` if it is not installed, ``broken`` if its import fails.
-        version: Installed version.
-        note: What is wrong, or what else there is to know.
-        needed_for: Commands that need it.
-    """
-
-    name: str
-    state: State
-    version: str | None
-    note: str
-    needed_for: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandState:
-    """Whether one command can do its work here, and what is missing if not."""
-
-    command: str
-    works: bool
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownTarget:
-    """One target that models are judged for.
-
-    Attributes:
-        name: Its id, or those of its releases as a span.
-        title: What it is.
-        verified: What the facts about it rest on.
-    """
-
-    name: str
-    title: str
-    verified: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorReport:
-    """What works on this machine.
-
-    Attributes:
-        qdqtool: Our version.
-        python: Python version.
-        platform: Operating system and processor.
-        gpus: CUDA devices that the driver shows.
-        gpu_note: Why there are none.
-        components: The packages.
-        commands: The commands.
-        targets: What models can be judged for, on every machine.
-        problems: What should be mended, with the way to do it.
-    """
-
-    qdqtool: str
-    python: str
-    platform: str
-    gpus: tuple[Gpu, ...]
-    gpu_note: str
-    components: tuple[Component, ...]
-    commands: tuple[CommandState, ...]
-    targets: tuple[KnownTarget, ...]
-    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +33,14 @@ _PACKAGES = (
     _Package("onnxruntime", ("onnxruntime-gpu", "onnxruntime"), INSTALL_ORT),
     _Package("tensorrt_rtx", ("tensorrt-rtx", "tensorrt_rtx"), INSTALL_RTX),
     _Package("tensorrt", ("tensorrt", "tensorrt-cu13", "tensorrt-cu12"), INSTALL_TRT),
+    _Package("cuda.bindings", ("cuda-python", "cuda-bindings"), "`pip install cuda-python`"),
+    _Package("pynvml", ("nvidia-ml-py",), "`pip install nvidia-ml-py`", "clocks in bench; optional"),
+    _Package(
+        "onnxruntime_ep_nv_tensorrt_rtx",
+        ("onnxruntime-ep-nv-tensorrt-rtx", "onnxruntime-ep-nv-tensorrt-rtx-cu13"),
+        "`pip install onnxruntime-ep-nv-tensorrt-rtx-cu13`",
+        "run and bench of ONNX models; optional",
+    ),
     _Package("numba", ("numba",), "`pip install numba`", "faster kernels; optional"),
 )
 
@@ -118,8 +55,12 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "reduce": ("onnx",),
     "build --backend tensorrt-rtx": ("onnx", "tensorrt_rtx"),
     "build --backend tensorrt": ("onnx", "tensorrt"),
+    "run": ("onnx", "cuda.bindings", "tensorrt_rtx"),
+    "bench": ("onnx", "cuda.bindings", "tensorrt_rtx"),
+    "check --engine": ("onnx", "onnxruntime", "cuda.bindings", "tensorrt_rtx"),
 }
 """The modules that each command imports."""
+_ON_GPU = ("run", "bench", "check --engine")
 
 
 def examine() -> DoctorReport:
@@ -135,7 +76,7 @@ def examine() -> DoctorReport:
         gpus=gpus,
         gpu_note=gpu_note,
         components=tuple(components.values()),
-        commands=tuple(_commands(components)),
+        commands=tuple(_commands(components, gpu_note)),
         targets=tuple(_targets()),
         problems=tuple(_problems(components)),
     )
@@ -173,11 +114,15 @@ def _import_error(module: str) -> str:
     return f"import fails: {last[-1]}" if last else f"import ends with code {done.returncode}"
 
 
-def _commands(components: dict[str, Component]) -> Iterator[CommandState]:
+def _commands(components: dict[str, Component], gpu_note: str) -> Iterator[CommandState]:
     for command, modules in _NEEDS.items():
-        lacking = [components[module] for module in modules if components[module].state != "ok"]
-        reason = "; ".join(f"{part.name} is {part.state}: {part.note}" for part in lacking)
-        yield CommandState(command=command, works=not lacking, reason=reason)
+        parts = [components[module] for module in modules if components[module].state != "ok"]
+        lacking = [f"{part.name} is {part.state}: {part.note}" for part in parts]
+        remark = ""
+        if command in _ON_GPU:
+            lacking = [*([f"no GPU: {gpu_note}"] if gpu_note else []), *lacking]
+            remark = f"{NEVER_RUN}: `qdqtool explain gpu`"
+        yield CommandState(command=command, works=not lacking, reason="; ".join(lacking), remark=remark)
 
 
 def _targets() -> Iterator[KnownTarget]:

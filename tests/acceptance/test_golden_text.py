@@ -21,6 +21,7 @@ from support.scenes import NEED_BUILDER, SCENES
 from qdqtool import __main__ as entry
 from qdqtool.builders import backends
 from qdqtool.cli import command
+from qdqtool.gpu import requirements
 from qdqtool.jobs import doctor
 from qdqtool.running import ort_cpu
 
@@ -55,7 +56,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
     # Not sys.executable itself: builders start their child processes with it.
     monkeypatch.setattr(doctor, "sys", SimpleNamespace(executable="/usr/bin/python3"))
-    monkeypatch.setattr(doctor, "find_gpus", lambda: ((), "no CUDA driver (libcuda is absent)"))
+    for module in (doctor, requirements):
+        monkeypatch.setattr(module, "find_gpus", lambda: ((), "no CUDA driver (libcuda is absent)"))
 
 
 @pytest.mark.parametrize("scene", SCENES)

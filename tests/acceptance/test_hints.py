@@ -91,6 +91,12 @@ CASES = {
     "a goal that no model keeps": Case(
         "quantize float.onnx --calib-data data.npz --min-sqnr 200 -o q2.onnx", "`--min-sqnr {}`; or {}", code=1
     ),
+    "a speedup that cannot be read": Case(
+        "bench int8.engine --speedup 1.2", "`--speedup '>=1.2x'`", then=(2, 4), leaves=("--speedup", "1.2")
+    ),
+    "an engine without samples": Case(
+        "run int8.engine -o outputs.npz", "give them: `--data DATA`", then=(3, 4), fills=DATA
+    ),
     "blame without a baseline": Case(
         "check float.onnx --blame", "give `--baseline FLOAT.onnx`", fills={"FLOAT.onnx": "float.onnx"}
     ),
@@ -415,6 +421,13 @@ ELSEWHERE = {
     "the model no longer fits": "needs a model above 2 GiB",
     "`git lfs pull`": "needs a repository with git lfs",
     "nvidia-smi": "needs a GPU",
+    "an engine runs where its GPU is": "needs a GPU",
+    "build it for your shapes: `": "needs a GPU; tests/gpu/test_gpu.py builds for a range of shapes",
+    "build it here: `": "needs a GPU",
+    "give samples: `--data DATA`": "needs a GPU; tests/gpu/test_tensorrt_runner.py asks for it",
+    "runs it on the CPU": "needs a GPU",
+    "lists the driver and the versions": "needs a GPU",
+    "give the float one: `--against": "needs a GPU; tests/jobs/test_bench.py follows it",
     "install it: `": "test_what_is_to_be_installed_exists",
     "`pip ": "test_what_is_to_be_installed_exists",
     "builds without one": "needs TensorRT without a GPU",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from qdqtool.builders.deployment import DeploymentOptions
 from qdqtool.builders.shape_values import ShapeValues
 from qdqtool.cli.build import command as build
 from qdqtool.cli.reduce import command as reduce
@@ -17,6 +18,13 @@ RTX = "qdqtool reduce m.onnx --fails build -o small.onnx{} -- --backend tensorrt
 CASES = {
     "none": (BuildOptions(), "", ""),
     "gate skipped": (BuildOptions(skip_validate=True), "", " --skip-validate"),
+    "deployment": (
+        BuildOptions(
+            deployment=DeploymentOptions(refit=True, builder_optimization_level=2, mem_pool_size={"workspace": 1024})
+        ),
+        "",
+        " --refit --builder-optimization-level 2 --mem-pool-size workspace:1024B",
+    ),
     "targets": (BuildOptions(compute_capabilities=("8.6", "8.9")), "", " --compute-capabilities 8.6,8.9"),
     "fixed shapes": (
         BuildOptions(shapes=ShapeOptions(fixed={"x": (1, 3), "y": ()})),

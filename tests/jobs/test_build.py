@@ -14,8 +14,8 @@ from support.qdq import text_model
 import qdqtool
 from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError
 from qdqtool.builders.deployment import DeploymentOptions
+from qdqtool.builders.gpus import find_gpus
 from qdqtool.builders.shape_values import ShapeValues
-from qdqtool.engine.gpus import find_gpus
 from qdqtool.engine.options import BuildOptions, ProfileOptions
 from qdqtool.engine.precision_gate import PrecisionGate, gate_result, parse_gate
 from qdqtool.engine.profiles import ShapeOptions

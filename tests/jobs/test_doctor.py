@@ -18,7 +18,7 @@ def test_every_target_is_told_with_what_the_facts_rest_on():
 
 
 def test_commands_work_where_their_packages_load():
-    def states(missing: str) -> dict[str, bool]:
+    def states(missing: str, gpu_note: str = "") -> dict[str, bool]:
         found = {
             package.module: Component(
                 name=package.module,
@@ -29,17 +29,21 @@ def test_commands_work_where_their_packages_load():
             )
             for package in doctor._PACKAGES
         }
-        return {state.command: state.works for state in doctor._commands(found)}
+        return {state.command: state.works for state in doctor._commands(found, gpu_note)}
 
     assert all(states("").values())
     assert {name for name, works in states("onnxruntime").items() if not works} == {
         "calibrate",
         "check",
+        "check --engine",
         "normalize",
         "quantize",
         "sensitivity",
         "validate --fix",
     }
+    on_gpu = {"run", "bench", "check --engine"}
+    assert {name for name, works in states("cuda.bindings").items() if not works} == on_gpu
+    assert {name for name, works in states("", "no driver").items() if not works} == on_gpu
     assert not any(states("onnx").values())
     assert {name.split()[0] for name in states("")} == set(command.list_commands(None))
 
@@ -64,5 +68,12 @@ def test_a_package_names_the_commands_that_fail_without_it(monkeypatch: pytest.M
         "quantize",
         "sensitivity",
         "check",
+        "check --engine",
     )
+    assert parts["pynvml"].needed_for == ("clocks in bench; optional",)
     assert parts["onnx"].needed_for == ("every command",)
+
+
+def test_what_has_never_run_says_so_whether_it_works_or_not():
+    for state in doctor.examine().commands:
+        assert ("never run on a GPU so far" in state.remark) == (state.command in {"run", "bench", "check --engine"})

@@ -12,7 +12,7 @@ import pytest
 from support.command import qdqtool
 from support.engine_models import conv
 
-from qdqtool.engine.gpus import Gpu
+from qdqtool.builders.gpus import Gpu
 from qdqtool.engine.options import BuildOptions
 from qdqtool.errors import ModelError
 from qdqtool.jobs.build import build_engine

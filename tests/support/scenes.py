@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 COMMANDS = (
+    "bench",
     "build",
     "calibrate",
     "check",
@@ -17,6 +18,7 @@ COMMANDS = (
     "quantize",
     "reduce",
     "rules",
+    "run",
     "sensitivity",
     "strip",
     "validate",
@@ -27,6 +29,7 @@ HELP = {"help": "--help"} | {f"{name}_help": f"{name} --help" for name in COMMAN
 
 SCENES: Mapping[str, str] = {
     **HELP,
+    "bench_no_gpu": "bench int8.engine --against float.engine --speedup >=1.2x",
     "build": "build int8.onnx -o int8.engine --compute-capabilities 8.9 --require-precision int8>=90%",
     "build_gate_missed": "build wrong_axis.onnx -o x.engine --compute-capabilities 8.9 --require-precision int8>=100%",
     "build_invalid": "build faulty.onnx -o faulty.engine --backend tensorrt-rtx",
@@ -38,6 +41,7 @@ SCENES: Mapping[str, str] = {
     "calibrate_shard": "calibrate net.onnx --calib-data samples.npz --shard 1/2 -o out.json",
     "check": "check int8.onnx --baseline net.onnx --data samples.npz",
     "check_branch_not_run": "check branches.onnx --data taken.npz",
+    "check_engine_no_gpu": "check int8.onnx --engine int8.engine",
     "check_nan": "check logarithm.onnx --samples 2",
     "check_alone": "check int8.onnx --samples 2",
     "check_coarse_scale": "check coarse.onnx --baseline net.onnx --data samples.npz",
@@ -99,6 +103,7 @@ SCENES: Mapping[str, str] = {
     "quantize_weights_nothing": "quantize net.onnx --quantize-mode int4 --block-size 32 -o out.onnx",
     "quantize_with_ranges": "quantize net.onnx --calibration-cache ranges.json -o out.onnx",
     "rules": "rules",
+    "run_no_gpu": "run int8.engine --data samples.npz -o outputs.npz",
     "sensitivity": "sensitivity net.onnx --calib-data samples.npz",
     "sensitivity_random": "sensitivity net.onnx --random-calibration --samples 4",
     "sensitivity_without_data": "sensitivity net.onnx",

@@ -5,7 +5,7 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.checking.report import BoundaryResult, CheckReport, OutputResult
+from qdqtool.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
 from qdqtool.data.input_shapes import spell_shape
 from qdqtool.jobs.check_blame import BlamedReport
 from qdqtool.report.terminal import escape, make_table
@@ -86,8 +86,14 @@ def _print_outputs(report: CheckReport, console: Console) -> None:
         _print_comparison("output", report.outputs, console)
     if report.saved_outputs is not None:
         console.print()
-        console.print(f"outputs in {escape(report.saved_outputs.file)} against the reference", style="bold")
+        console.print(f"outputs {_source(report.saved_outputs)} against the reference", style="bold")
         _print_comparison("saved output", report.saved_outputs.outputs, console)
+
+
+def _source(saved: SavedOutputs) -> str:
+    if saved.computed_by:
+        return f"of {escape(saved.file)} ({escape(saved.computed_by)})"
+    return f"in {escape(saved.file)}"
 
 
 def _print_comparison(what: str, outputs: tuple[OutputResult, ...], console: Console) -> None:

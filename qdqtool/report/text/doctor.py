@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.jobs.doctor import Component, DoctorReport
+from qdqtool.jobs.doctor_report import Component, DoctorReport
 from qdqtool.report.terminal import escape, make_table
 
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}
@@ -25,6 +25,8 @@ def render(report: DoctorReport, console: Console) -> None:
     for state in report.commands:
         mark = Text("works  ", "green") if state.works else Text("absent ", "yellow")
         console.print(Text.assemble(mark, state.command, f"  ({escape(state.reason)})" if state.reason else ""))
+        if state.remark:
+            console.print(f"       {state.remark}")
     console.print()
     for target in report.targets:
         console.print(Text.assemble("target ", (target.name, "bold"), f": {target.title} ({target.verified})"))

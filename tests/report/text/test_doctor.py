@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
-from qdqtool.engine.gpus import Gpu
-from qdqtool.jobs.doctor import CommandState, Component, DoctorReport, KnownTarget
+from qdqtool.builders.gpus import Gpu
+from qdqtool.jobs.doctor_report import CommandState, Component, DoctorReport, KnownTarget
 from qdqtool.report.text.doctor import render
 
 MISSING = Component(
@@ -45,14 +45,17 @@ def test_commands_targets_and_problems_are_listed():
         commands=(
             CommandState(command="check", works=True, reason=""),
             CommandState(command="build", works=False, reason="no builder"),
+            CommandState(command="run", works=True, reason="", remark="never run"),
         ),
         targets=(KnownTarget(name="ort-cpu", title="ONNX Runtime", verified="1.2"),),
         problems=("two builds of onnx",),
     )
 
-    assert [line for line in text[-6:] if line] == [
+    assert [line for line in text[-8:] if line] == [
         "works  check",
         "absent build  (no builder)",
+        "works  run",
+        "       never run",
         "target ort-cpu: ONNX Runtime (1.2)",
         "problem: two builds of onnx",
     ]

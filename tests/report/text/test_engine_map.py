@@ -28,6 +28,7 @@ REPORT = EngineMap(
     manifest="e.engine.manifest.json",
     engine="e.engine",
     bytes=2_500_000,
+    model_sha256="",
     model="m.onnx",
     backend="tensorrt-rtx",
     version="1.7",

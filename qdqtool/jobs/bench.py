@@ -1,0 +1,116 @@
+"""The bench job: the times of an engine on this machine's GPU, against those of a float engine."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from qdqtool.data import Feeds, Sample, load_feeds
+from qdqtool.data.feeds import Progress
+from qdqtool.errors import UsageError
+from qdqtool.gpu.clocks import ClockMeter
+from qdqtool.gpu.comparable import require_comparable, require_order
+from qdqtool.gpu.layer_comparison import LayerComparison, compare_layers
+from qdqtool.gpu.random_sample import random_sample
+from qdqtool.gpu.report import BenchReport, EngineTimes
+from qdqtool.gpu.requirements import require_gpu
+from qdqtool.gpu.runner import Runner, with_nodes
+from qdqtool.gpu.speedup import clock_warning, judge, speedup_of
+from qdqtool.gpu.speedup_gate import SpeedupGate
+from qdqtool.gpu.timing import Measured, TimingOptions, time_in_turn
+from qdqtool.jobs.engine_outputs import LoadedEngine, load_engine
+
+
+def bench_engine(
+    engine: str | Path,
+    *,
+    against: str | Path | None = None,
+    data: str | Path | None = None,
+    timing: TimingOptions | None = None,
+    speedup: SpeedupGate | None = None,
+    progress: Progress | None = None,
+) -> BenchReport:
+    """Time an engine on the GPU of this machine, in turn with one that it is compared with.
+
+    Args:
+        engine: An engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider compiles.
+        against: The engine to compare with, of the float model; of the same kind.
+        data: Samples, of which the first is run; default is a random one of the shapes that the engine was built for.
+        timing: How often.
+        speedup: The gate.
+        progress: Told of every turn of an engine.
+
+    Raises:
+        CapabilityError: A GPU, its driver or a package is absent, or a CUDA call fails.
+        ModelError: An engine cannot be read, or the runtime does not take it.
+        UsageError: The sample does not fit, the engines cannot be compared, or the gate has nothing to compare with.
+        GateError: An engine does not run.
+    """
+    timing = timing or TimingOptions()
+    if speedup is not None and against is None:
+        raise UsageError("--speedup compares two engines", hint="give the float one: `--against FLOAT.engine`")
+    require_gpu()
+    with ExitStack() as stack:
+        paths = [Path(engine), *([Path(against)] if against is not None else [])]
+        engines = [stack.enter_context(load_engine(path)) for path in paths]
+        _require_sense(engines)
+        feeds = _feeds(engines[0].runner, Path(data) if data is not None else None)
+        pairs = [(each.runner, _fed(each.runner, next(iter(feeds)))) for each in engines]
+        meter = stack.enter_context(ClockMeter())
+        measured = time_in_turn(pairs, timing, meter, progress)
+        times = [
+            _times(each, found, sample, timing)
+            for each, found, (_, sample) in zip(engines, measured, pairs, strict=True)
+        ]
+    return _report(times, measured, speedup, feeds, meter)
+
+
+def _require_sense(engines: list[LoadedEngine]) -> None:
+    for other in engines[1:]:
+        require_comparable(engines[0].runner, other.runner)
+        require_order(engines[0].planned, other.planned)
+
+
+def _feeds(runner: Runner, data: Path | None) -> Feeds:
+    return random_sample(runner.example_inputs()) if data is None else load_feeds(data, runner.inputs, 1)
+
+
+def _fed(runner: Runner, sample: Sample) -> Sample:
+    """Return the sample with the types of an engine: the float one may take float32, and the other float16."""
+    return Sample.like(sample, {spec.name: sample[spec.name].astype(spec.dtype) for spec in runner.inputs})
+
+
+def _times(engine: LoadedEngine, measured: Measured, sample: Sample, timing: TimingOptions) -> EngineTimes:
+    return EngineTimes(
+        engine=engine.loaded,
+        measured_by=engine.runner.clock,
+        times=measured.percentiles(),
+        clocks=tuple(measured.clocks),
+        layers=with_nodes(engine.runner.profile(sample, runs=timing.profiled), engine.nodes),
+    )
+
+
+def _report(
+    times: list[EngineTimes], measured: list[Measured], gate: SpeedupGate | None, feeds: Feeds, meter: ClockMeter
+) -> BenchReport:
+    speedup = speedup_of(*measured) if len(measured) > 1 else None
+    comparison = _compared(times)
+    result = judge(gate, speedup, comparison) if gate is not None and speedup is not None else None
+    warning = clock_warning(measured)
+    return BenchReport(
+        passed=result is None or result.passed,
+        data=feeds.description,
+        engine=times[0],
+        against=times[1] if len(times) > 1 else None,
+        speedup=speedup,
+        gate=result,
+        comparison=comparison,
+        warnings=() if warning is None else (warning,),
+        clocks_unknown="" if any(each.clocks for each in measured) else meter.reason,
+    )
+
+
+def _compared(times: list[EngineTimes]) -> LayerComparison | None:
+    if len(times) < 2 or not all(each.layers for each in times):
+        return None
+    return compare_layers(times[0].layers, times[1].layers)
