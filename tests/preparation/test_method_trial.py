@@ -339,8 +339,9 @@ def test_a_branch_that_one_fold_alone_takes_does_no_harm(taken):
     feeds = Feeds(given, DataDescription("", len(given), None, {}))
     recipe = Recipe(preparation=AS_IT_IS)
     with runs_for(recipe) as runs:
-        trial = try_methods(Prepared(Model(proto)), recipe, feeds, runs)
-    assert trial is not None
+        tried = try_methods(Prepared(Model(proto)), recipe, feeds, runs)
+    assert tried is not None
+    trial = tried.methods
     assert trial.method == "max"
     assert trial.samples == SAMPLES
 
@@ -367,6 +368,7 @@ def noise_of_gains(**gains: list[float]) -> dict[str, OutputNoise]:
         ({"percentile": [2.0, 0.0] * 4, "mse": [0.8] * 8}, "mse"),
         ({"percentile": [2.0, 0.0] * 4, "max": [0.8] * 8}, "percentile"),
         ({"percentile": [2.0, 0.0] * 4, "mse": [0.3] * 8}, "percentile"),
+        ({"max": [0.6] * 16, "mse": [40.0, *[-0.5] * 15]}, "max"),
         # The best one may be chance, the second one is not.
         ({"percentile": [30.0, *[-0.5] * 9], "max": [0.6] * 10}, "max"),
         # Hopeless on the first samples: not run on the others.
