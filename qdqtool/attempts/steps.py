@@ -18,6 +18,7 @@ from qdqtool.planning.high_precision import HighPrecisionReport, known_magnitude
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import HighPrecision
 from qdqtool.preparation.bias_correction import correct_biases
+from qdqtool.preparation.loud_layer import without_loud
 from qdqtool.preparation.plan_inputs import PlanInputs
 from qdqtool.ranges.magnitudes import measure_magnitudes
 from qdqtool.ranges.types import Ranges
@@ -62,6 +63,7 @@ class QuantizeSteps:
         Raises:
             UsageError: The model fails on a sample.
         """
+        recipe = without_loud(recipe, inputs.prepared.record)
         half, choosing = recipe.high_precision is HighPrecision.FP16, inputs.choosing
         measured = measure_magnitudes(inputs.prepared.model, choosing) if half and choosing is not None else {}
         return cls(ready=ready, inputs=inputs, recipe=recipe, weights=weights, magnitudes=measured)

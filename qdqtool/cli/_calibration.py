@@ -28,7 +28,7 @@ _SELECTING = (
 DATA = ("calib_data", "allow_constant_data", "samples", "random_calibration", "seed")
 WHAT = ("target", "quantize_mode", "block_size")
 SELECTING = tuple(name.strip("-").replace("-", "_") for name, _ in _SELECTING)
-HOW = ("calibration_method", "percentile", "equalize", "bias_correction", "smoothquant", "awq")
+HOW = ("calibration_method", "percentile", "equalize", "bias_correction", "smoothquant", "awq", "float_layer")
 """The options by the headings that they stand under in help texts."""
 
 

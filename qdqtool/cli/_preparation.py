@@ -36,6 +36,13 @@ PREPARATION_OPTIONS = (
         help="In weight-only modes of 4 bits with data: make weights that meet large inputs larger, and the layer in "
         "front smaller, where products then lose less on data that chose nothing.",
     ),
+    click.option(
+        "--float-layer/--no-float-layer",
+        default=True,
+        show_default=True,
+        help="With the calibration method auto: leave a layer in float that has at most 1 % of the work and of the "
+        "weights, and alone makes most of the noise at the worst output.",
+    ),
 )
 """What :func:`make_preparation` reads."""
 
@@ -59,4 +66,5 @@ def make_preparation(values: dict[str, Any]) -> "Preparation":
         smoothquant=alpha,
         bias_correction=values.pop("bias_correction"),
         awq=values.pop("awq") == "auto",
+        float_layer=values.pop("float_layer"),
     )

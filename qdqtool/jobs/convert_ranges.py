@@ -13,7 +13,8 @@ from qdqtool.graph.scope import display
 from qdqtool.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.preparation.steps import known_steps
 from qdqtool.ranges import calibrators, encodings
-from qdqtool.ranges.method_choice import METHOD_CHOICE, chosen_method, threshold
+from qdqtool.ranges.loud_layer import PLANNED
+from qdqtool.ranges.method_choice import chosen_method, threshold
 from qdqtool.ranges.stored import read_stored
 from qdqtool.ranges.types import Ranges, TensorRange
 from qdqtool.registry import suggestion
@@ -108,7 +109,7 @@ def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
 def _check_preparation(ranges: Ranges, source: Path) -> None:
     """Raise where a step rescaled tensors: another tool would have to rescale those of its model likewise."""
     known = known_steps()
-    harmless = {BIAS_CORRECTION, METHOD_CHOICE, *(name for name, step in known.items() if not step.rescales_tensors)}
+    harmless = {BIAS_CORRECTION, *PLANNED, *(name for name, step in known.items() if not step.rescales_tensors)}
     steps = [step.step for step in ranges.record.preparation if step.was_made and step.step not in harmless]
     if steps:
         off = " ".join(step.off for step in known.values() if step.rescales_tensors)

@@ -16,7 +16,7 @@ from qdqtool.planning.placement import Proposal, ProposedSlot, Reason, SkippedNo
 from qdqtool.planning.recipe import Preparation, Recipe
 from qdqtool.transforms.inline_functions import InlinedFunction, inline_repeated
 
-UNPREPARED = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False)
+UNPREPARED = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False, float_layer=False)
 
 _Node = tuple[ScopePath, NodeKey]
 

@@ -25,6 +25,7 @@ class Preparation:
         equalize: Whether the ranges of channels are equalised between layers.
         smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations; ``auto`` to search the best for each
             normalization that has outlier channels; None for no SmoothQuant.
+        float_layer: Whether a small layer stays in float that alone makes most of the noise on calibration samples.
         awq: Whether the input channels of weights of few bits are scaled by AWQ, where data shows that products gain.
         bias_correction: Whether biases are corrected after quantizing, so that the mean of each output channel is kept.
     """
@@ -33,6 +34,7 @@ class Preparation:
     smoothquant: float | Literal["auto"] | None = "auto"
     bias_correction: bool = True
     awq: bool = True
+    float_layer: bool = True
 
     def __post_init__(self) -> None:
         alpha = self.smoothquant

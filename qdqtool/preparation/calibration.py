@@ -17,14 +17,15 @@ from qdqtool.graph.model import Model
 from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.proposal import propose_for, refuse_nothing
 from qdqtool.planning.recipe import Recipe, with_fixed_inputs
-from qdqtool.preparation.method_trial import try_methods
+from qdqtool.preparation.method_trial import ModelTrial, try_methods
 from qdqtool.preparation.prepare import Prepared, prepare
 from qdqtool.preparation.step import StepRequest
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.calibration_run import CalibrationScope, Samples, fold_samples
 from qdqtool.ranges.collector import RangeCollector
+from qdqtool.ranges.loud_layer import encode_loud
 from qdqtool.ranges.method_choice import MethodTrial, encode_choice
-from qdqtool.ranges.types import CalibrationRecord, Ranges
+from qdqtool.ranges.types import CalibrationRecord, PreparationStep, Ranges
 from qdqtool.running.channel_statistics import product_inputs
 from qdqtool.running.float_runs import FloatRuns
 
@@ -91,9 +92,8 @@ def calibrate_model(
     refuse_nothing(proposal.slots, proposal.skipped)
     values = [index.value(entry.slot) for entry in proposal.activations]
     automatic = recipe.method == calibrators.DEFAULT
-    trial = try_methods(prepared, recipe, split.choosing_of(feeds), runs) if automatic else None
-    if trial is not None and trial.method != calibrators.DEFAULT:
-        prepared = replace(prepared, record=(*prepared.record, encode_choice(trial.method)))
+    tried = try_methods(prepared, recipe, split.choosing_of(feeds), runs) if automatic else None
+    prepared = replace(prepared, record=(*prepared.record, *_decisions(tried)))
     histograms = calibrators.get(recipe.method).needs_histogram
     collector = RangeCollector(index, values, runs, histograms=histograms, held=split.held)
     record = CalibrationRecord(
@@ -107,7 +107,15 @@ def calibrate_model(
         parameters=recipe.parameters(),
     )
     done = fold_samples(collector, record, Samples(feeds, digests), scope, progress)
-    return Calibrated(prepared, done.ranges, feeds, split, done.resumed, trial)
+    return Calibrated(prepared, done.ranges, feeds, split, done.resumed, None if tried is None else tried.methods)
+
+
+def _decisions(tried: ModelTrial | None) -> Iterator[PreparationStep]:
+    """Yield what a ranges file keeps of the trials of the quantized model."""
+    if tried is not None and tried.methods.method != calibrators.DEFAULT:
+        yield encode_choice(tried.methods.method)
+    if tried is not None and tried.loud is not None:
+        yield encode_loud(tried.loud)
 
 
 def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:

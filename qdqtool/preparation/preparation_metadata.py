@@ -14,7 +14,7 @@ from qdqtool.graph.model import Model
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.preparation.prepare import Prepared, prepare_as_recorded
-from qdqtool.ranges.method_choice import METHOD_CHOICE
+from qdqtool.ranges.loud_layer import PLANNED
 from qdqtool.ranges.types import PreparationStep
 from qdqtool.transforms.inline_functions import inline_like
 
@@ -31,7 +31,7 @@ def preparation_note(record: Sequence[PreparationStep]) -> Notes:
     made = [
         _Note(step=step.step, parameters=dict(step.parameters))
         for step in record
-        if step.step not in (BIAS_CORRECTION, METHOD_CHOICE) and step.was_made
+        if step.step not in PLANNED | {BIAS_CORRECTION} and step.was_made
     ]
     return {PREPARATION_KEY: msgspec.json.encode(made).decode()} if made else {}
 

@@ -15,7 +15,7 @@ from qdqtool.preparation.gate import GATE_LIMIT, PreparationGate
 from qdqtool.preparation.step import Change, Site, StepRequest
 from qdqtool.preparation.steps import asked_steps, known_steps
 from qdqtool.preparation.trial import TrialRunner
-from qdqtool.ranges.method_choice import METHOD_CHOICE
+from qdqtool.ranges.loud_layer import PLANNED
 from qdqtool.ranges.types import PreparationStep, Trial
 from qdqtool.running.channel_statistics import ChannelData
 from qdqtool.running.float_runs import FloatRuns
@@ -131,8 +131,7 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
         if entry.step == BIAS_CORRECTION:
             means = decode_means(entry.parameters) if asked.bias_correction else {}
             continue
-        if entry.step == METHOD_CHOICE:
-            # It changes no weight: the planner reads it.
+        if entry.step in PLANNED:
             continue
         if entry.step not in known:
             raise UsageError(

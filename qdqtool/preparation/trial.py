@@ -46,7 +46,7 @@ from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
-MIN_SAMPLES, MAX_SAMPLES = 2, 16
+MIN_SAMPLES, MAX_SAMPLES = 2, 64
 """Bounds of the number of samples that are run, if there are so many."""
 
 ENOUGH_VALUES = 1 << 22

@@ -26,11 +26,13 @@ class MethodTrial:
         samples: Number of samples on which outputs were compared. None of them chose the scales that it judged.
         gains_db: By how much the outputs are nearer to those of the float model than with ``auto``, in dB, by method.
             What is far worse on a quarter of the samples is judged by these alone.
+        errors_db: The standard error of each gain, in dB: a method is taken where it gains more than that.
     """
 
     method: str
     samples: int
     gains_db: dict[str, float] = field(default_factory=dict)
+    errors_db: dict[str, float] = field(default_factory=dict)
 
 
 def encode_choice(method: str) -> PreparationStep:

@@ -49,6 +49,10 @@ class OutputNoise:
             found = 10 * np.log10(signal / noise)
         return np.where(noise == 0, np.inf, np.where(signal == 0, -np.inf, found))
 
+    def without(self, sample: int) -> "OutputNoise":
+        """Return the noise on all samples but one."""
+        return OutputNoise(np.delete(self.signal, sample, axis=0), np.delete(self.noise, sample, axis=0))
+
     def gain_db(self, other: "OutputNoise") -> float:
         """Return by how many dB the outputs of ``other`` have less noise than these, on the same samples.
 
@@ -63,6 +67,16 @@ class OutputNoise:
         audible = np.maximum(self.signal, self.signal.mean(axis=0))
         single = _gain(audible[:, heard], self.noise[:, heard], other.noise[:, heard])
         return float((whole.mean() + single.mean()) / 2)
+
+    def gain_error_db(self, other: "OutputNoise") -> float:
+        """Return the standard error of :meth:`gain_db` in dB, by the jackknife; infinite for fewer than two samples.
+
+        Each sample is left out once. So the error is large where one sample makes most of the noise, or of its change.
+        """
+        if self.samples < 2:
+            return float("inf")
+        gains = [self.without(number).gain_db(other.without(number)) for number in range(self.samples)]
+        return float(np.std(gains) * np.sqrt(self.samples - 1))
 
 
 def _gain(signal: Array, before: Array, after: Array) -> Array:

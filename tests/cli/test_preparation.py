@@ -8,7 +8,7 @@ from qdqtool.cli._preparation import make_preparation
 from qdqtool.errors import ArgumentError
 from qdqtool.planning.recipe import Preparation
 
-DEFAULTS = {"equalize": True, "smoothquant": "auto", "bias_correction": True, "awq": "auto"}
+DEFAULTS = {"equalize": True, "smoothquant": "auto", "bias_correction": True, "awq": "auto", "float_layer": True}
 
 
 def made(**changes: object) -> Preparation:

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from support.paths import ROOT
 
+from qdqtool.builders import gpus
 from qdqtool.errors import CapabilityError, ModelError
-from qdqtool.gpu import gpus, tensor_types, tensorrt_hooks
+from qdqtool.gpu import tensor_types, tensorrt_hooks
 from qdqtool.gpu.cuda import Cuda
 from qdqtool.gpu.requirements import is_installed
 from qdqtool.gpu.tensorrt_runner import TensorRTRunner

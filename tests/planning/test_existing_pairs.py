@@ -167,7 +167,7 @@ def test_a_random_note_replaces_an_old_one_of_the_calibration_only(half: Path) -
 
 def test_a_model_whose_pairs_stay_is_not_prepared(half: Path) -> None:
     source, recipe = load_model(half), Recipe(existing=Existing.KEEP)
-    off = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False)
+    off = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False, float_layer=False)
     assert settle_existing(source, recipe) == Settled(
         source, Recipe(existing=Existing.KEEP, preparation=off), Existing.KEEP
     )

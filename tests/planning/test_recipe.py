@@ -13,7 +13,9 @@ from qdqtool.planning.recipe import Preparation, Recipe, with_fixed_inputs
 
 
 def test_a_model_is_prepared_in_every_way_unless_the_user_says_otherwise():
-    assert Preparation() == Preparation(equalize=True, smoothquant="auto", bias_correction=True, awq=True)
+    assert Preparation() == Preparation(
+        equalize=True, smoothquant="auto", bias_correction=True, awq=True, float_layer=True
+    )
     assert Recipe().preparation == Preparation()
 
 

@@ -29,7 +29,7 @@ from qdqtool.planning.range_planner import RangePlanner
 from qdqtool.planning.recipe import Preparation, Recipe
 from qdqtool.preparation.bias_correction import Means, correct_biases
 from qdqtool.preparation.calibration import calibrate_model, runs_for
-from qdqtool.preparation.method_trial import LEAST_GAIN_DB, MIN_SAMPLES, try_methods
+from qdqtool.preparation.method_trial import LEAST_GAIN_DB, MIN_SAMPLES, decide_method, try_methods
 from qdqtool.preparation.prepare import Prepared
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.calibration_run import CalibrationScope
@@ -37,6 +37,7 @@ from qdqtool.ranges.file import read_ranges
 from qdqtool.ranges.method_choice import METHOD_CHOICE, MethodTrial
 from qdqtool.ranges.shard import Shard
 from qdqtool.report import json as as_json
+from qdqtool.sensitivity.output_noise import OutputNoise
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 SAMPLES = 32
@@ -338,7 +339,49 @@ def test_a_branch_that_one_fold_alone_takes_does_no_harm(taken):
     feeds = Feeds(given, DataDescription("", len(given), None, {}))
     recipe = Recipe(preparation=AS_IT_IS)
     with runs_for(recipe) as runs:
-        trial = try_methods(Prepared(Model(proto)), recipe, feeds, runs)
-    assert trial is not None
+        tried = try_methods(Prepared(Model(proto)), recipe, feeds, runs)
+    assert tried is not None
+    trial = tried.methods
     assert trial.method == "max"
     assert trial.samples == SAMPLES
+
+
+def noise_of_gains(**gains: list[float]) -> dict[str, OutputNoise]:
+    """Noise of one output whose signal and noise with ``auto`` are 1 on each sample, by the gains of samples in dB."""
+    count = max(len(each) for each in gains.values())
+    levels = {"auto": [0.0] * count, **gains}
+    return {
+        method: OutputNoise(np.ones((len(each), 1)), 10 ** (-np.array(each)[:, np.newaxis] / 10))
+        for method, each in levels.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("gains", "chosen"),
+    [
+        ({"max": [1.0] * 8}, "max"),
+        ({"max": [0.4] * 8}, "auto"),
+        # The mean is 2 dB, and one sample makes it.
+        ({"max": [40.0, *[-0.5] * 15]}, "auto"),
+        ({"max": [2.0, 0.0] * 4}, "max"),
+        # Both gain, and the best one of them not for sure more than mse.
+        ({"percentile": [2.0, 0.0] * 4, "mse": [0.8] * 8}, "mse"),
+        ({"percentile": [2.0, 0.0] * 4, "max": [0.8] * 8}, "percentile"),
+        ({"percentile": [2.0, 0.0] * 4, "mse": [0.3] * 8}, "percentile"),
+        ({"max": [0.6] * 16, "mse": [40.0, *[-0.5] * 15]}, "max"),
+        # The best one may be chance, the second one is not.
+        ({"percentile": [30.0, *[-0.5] * 9], "max": [0.6] * 10}, "max"),
+        # Hopeless on the first samples: not run on the others.
+        ({"max": [1.0] * 8, "entropy": [-20.0] * 2}, "max"),
+    ],
+)
+def test_a_method_is_taken_where_its_gain_is_more_than_chance(gains, chosen):
+    trial = decide_method(noise_of_gains(**gains))
+    assert trial is not None
+    assert trial.method == chosen
+    assert trial.gains_db.keys() == trial.errors_db.keys() == {"auto", *gains}
+    assert (trial.gains_db["auto"], trial.errors_db["auto"]) == (0, 0)
+
+
+def test_no_method_is_decided_without_samples():
+    assert decide_method({"auto": OutputNoise(np.ones((0, 1)), np.ones((0, 1)))}) is None

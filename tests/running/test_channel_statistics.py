@@ -11,7 +11,7 @@ from qdqtool.data.request import open_feeds
 from qdqtool.data.sample import Sample
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
-from qdqtool.running.channel_statistics import MAX_SAMPLES, MIN_SAMPLES, SHARE, ChannelData
+from qdqtool.running.channel_statistics import MAX_SAMPLES, ChannelData
 from qdqtool.running.float_runs import FloatRuns
 
 CHANNELS = np.arange(1, 7, dtype=np.float32)
@@ -28,7 +28,7 @@ def rows(array: np.ndarray, axis: int) -> np.ndarray:
 
 
 def test_they_are_those_of_activations_that_were_kept(tmp_path):
-    x = np.random.default_rng(0).normal(1, 2, size=(MIN_SAMPLES, 3, 8, 8)).astype(np.float32)
+    x = np.random.default_rng(0).normal(1, 2, size=(32, 3, 8, 8)).astype(np.float32)
     tapped = conv_model()
     tapped.graph.output.add(name="r")
     kept = np.concatenate([run(tapped, {"x": sample[np.newaxis]})[1] for sample in x])
@@ -64,7 +64,7 @@ def test_folds_are_every_other_sample_whichever_of_them_has_values_first(empty):
 
 
 def test_channels_of_a_matmul_are_on_the_last_axis_and_products_of_activations_have_none(tmp_path):
-    x = np.random.default_rng(0).normal(size=(MIN_SAMPLES, 4, 6)).astype(np.float32)
+    x = np.random.default_rng(0).normal(size=(32, 4, 6)).astype(np.float32)
     found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(ModelIndex.of(Model(products())))
     ((value, statistics),) = found.items()
     assert value.name == "x"
@@ -79,13 +79,12 @@ def test_a_large_model_is_looked_at_on_fewer_samples(tmp_path, monkeypatch):
     np.testing.assert_allclose(statistics.mean, x[:7].mean(axis=(0, 1)), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("count", [3, MIN_SAMPLES + 1, SHARE * (MIN_SAMPLES + 3), SHARE * MAX_SAMPLES * 2])
-def test_only_a_share_of_the_samples_is_looked_at(count, tmp_path):
+@pytest.mark.parametrize("count", [3, MAX_SAMPLES, MAX_SAMPLES + 1, MAX_SAMPLES * 2])
+def test_all_samples_are_looked_at_up_to_a_limit(count, tmp_path):
     signs = np.resize(np.float32([1, -1]), (1, 4, 6))
     x = np.arange(1, count + 1, dtype=np.float32)[:, np.newaxis, np.newaxis] * signs
     found = ChannelData(feeds_of(products(), tmp_path, x=x), FloatRuns()).of(ModelIndex.of(Model(products())))
-    looked_at = min(count, max(count // SHARE, MIN_SAMPLES), MAX_SAMPLES)
-    assert next(iter(found.values())).peak.tolist() == [looked_at] * 6
+    assert next(iter(found.values())).peak.tolist() == [min(count, MAX_SAMPLES)] * 6
 
 
 def test_the_model_runs_once_however_often_it_is_asked(tmp_path, monkeypatch):

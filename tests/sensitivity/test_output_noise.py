@@ -155,3 +155,26 @@ def test_the_gain_of_random_noise_is_antisymmetric_and_zero_over_itself():
         )
         assert one.gain_db(two) == -two.gain_db(one)
         assert one.gain_db(one) == 0
+
+
+def test_the_error_of_a_gain_is_that_of_pseudo_values():
+    rng = np.random.default_rng(2)
+    signal, before, after = (np.exp(rng.normal(size=(9, 2))) for _ in range(3))
+    one, two = OutputNoise(signal, before), OutputNoise(signal, after)
+    kept = [[other for other in range(9) if other != left] for left in range(9)]
+    without = [OutputNoise(signal[k], before[k]).gain_db(OutputNoise(signal[k], after[k])) for k in kept]
+    pseudo = 9 * one.gain_db(two) - 8 * np.array(without)
+    assert one.gain_error_db(two) == pytest.approx(pseudo.std(ddof=1) / 3, rel=1e-12)
+
+
+def test_a_gain_that_all_samples_have_has_no_error_and_one_of_a_single_sample_has_any():
+    same = OutputNoise(np.ones((5, 1)), np.full((5, 1), 2.0))
+    assert same.gain_error_db(OutputNoise(same.signal, same.noise / 4)) == pytest.approx(0, abs=1e-12)
+    assert noise([[1]], [[2]]).gain_error_db(noise([[1]], [[1]])) == INF
+
+
+def test_the_error_is_larger_than_a_gain_that_one_sample_makes():
+    before, after = np.ones((20, 1)), np.full((20, 1), 1.1)
+    before[7], after[7] = 1000, 1
+    one, two = OutputNoise(np.ones((20, 1)), before), OutputNoise(np.ones((20, 1)), after)
+    assert one.gain_error_db(two) > one.gain_db(two) > 5

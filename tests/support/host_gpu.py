@@ -162,6 +162,9 @@ class Engine:
         layers = [
             {
                 "Name": name,
+                "LayerType": "kgen",
+                "Inputs": [],
+                "Outputs": [],
                 "Metadata": "\x1f".join(f"[ONNX Layer: {node}]" for node in self.network.nodes.get(name, ())),
             }
             for name in self.network.layers

@@ -24,6 +24,7 @@ Code = Literal[
     "no-range",
     "no-weight",
     "no-whole-blocks",
+    "noise",
     "not-observable",
     "not-selected",
     "nothing-to-fuse",

@@ -1,8 +1,8 @@
 """Select the nodes that a user wants quantized, by globs over node names and operators."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import takewhile
 
@@ -49,6 +49,7 @@ class Selection:
         op_types_to_exclude: Not these.
         float_nodes: Nodes that a search leaves in float for the accuracy.
         fallback_nodes: Nodes that a search gives the fallback format of the recipe.
+        loud_nodes: Nodes that calibration leaves in float, with the reason in words.
     """
 
     nodes_to_quantize: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class Selection:
     op_types_to_exclude: tuple[str, ...] = ()
     float_nodes: frozenset[NodeId] = frozenset()
     fallback_nodes: frozenset[NodeId] = frozenset()
+    loud_nodes: Mapping[NodeId, str] = field(default_factory=dict)
 
     def matches(self, view: GraphView) -> tuple[PatternMatch, ...]:
         """Return what each pattern matches in a model.
@@ -74,9 +76,9 @@ class Selection:
 
     def refusal(self, node: NodeView) -> Reason | None:
         """Return why ``node`` is not quantized; None where it may be."""
-        searched = (node.scope.path, node.key)
-        if searched in self.float_nodes or searched in self.fallback_nodes:
-            return FOR_ACCURACY if searched in self.float_nodes else IN_FALLBACK
+        measured = self._measured((node.scope.path, node.key))
+        if measured is not None:
+            return measured
         excluding = _first(self.nodes_to_exclude, _names(node))
         if excluding is not None:
             return Reason("excluded", f"excluded by --nodes-to-exclude '{excluding}'")
@@ -88,6 +90,12 @@ class Selection:
         if self.op_types_to_quantize and _first(self.op_types_to_quantize, _op_types(node)) is None:
             return Reason("not-selected", "not among --op-types-to-quantize")
         return None
+
+    def _measured(self, node: NodeId) -> Reason | None:
+        if node in self.float_nodes or node in self.fallback_nodes:
+            return FOR_ACCURACY if node in self.float_nodes else IN_FALLBACK
+        loud = self.loud_nodes.get(node)
+        return None if loud is None else Reason("noise", loud)
 
     def asks_for(self, node: NodeView) -> bool:
         """Return whether the user named ``node`` or its operator in full: then it is quantized without gain, too."""

@@ -40,8 +40,9 @@ def print_chosen(chosen: str, trial: MethodTrial | None, console: Console) -> No
     if trial is None:
         console.print(f"scales by {escape(chosen)}, as the ranges file says")
         return
-    gain, samples = trial.gains_db.get(chosen, 0.0), plural(trial.samples, "sample")
-    told = f"outputs keep {gain:.1f} dB more than where each tensor is judged by itself ({samples})"
+    gain, error = trial.gains_db.get(chosen, 0.0), trial.errors_db.get(chosen, 0.0)
+    samples = plural(trial.samples, "sample")
+    told = f"outputs keep {gain:.1f} ± {error:.1f} dB more than where each tensor is judged by itself ({samples})"
     console.print(f"scales by {escape(chosen)}: {told}")
 
 

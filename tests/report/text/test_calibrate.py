@@ -51,10 +51,10 @@ def test_random_data_is_marked():
 
 
 def test_the_method_that_auto_chose_is_named():
-    trial = MethodTrial(method="max", samples=8, gains_db={"auto": 0.0, "max": 1.0})
+    trial = MethodTrial(method="max", samples=8, gains_db={"max": 1.0}, errors_db={"max": 0.26})
     text = lines(method="auto", chosen="max", method_trial=trial)
 
-    assert text[1].startswith("scales by max: outputs keep 1.0 dB more")
+    assert text[1].startswith("scales by max: outputs keep 1.0 ± 0.3 dB more")
     assert not any("scales by" in line for line in lines(method="auto", chosen="auto"))
 
 

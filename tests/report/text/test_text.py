@@ -40,6 +40,7 @@ OURS = {
     "EngineReport": {"backend", "skipped", "targets"},
     "EvaluatedNode": {"evaluated_by"},
     "GateResult": {"found", "gate", "name"},
+    "SpeedupResult": {"found", "gate"},
     "GivenReport": {"format", "mode"},
     "GoalReport": {"fallback"},
     "HighPrecisionReport": {"dtype"},

@@ -1,0 +1,113 @@
+"""Find a small layer that alone makes most of the noise, which stays in float.
+
+The Conv of 16 channels to one that computes the expectation of a distribution (the DFL head of YOLO) is an example: its
+weights are 0, 1, .., 15, so a step of int8 is an error that every box has. It has a thousandth of the
+multiply-accumulates of the model, and in float the boxes keep 19 dB more.
+
+Only small layers can be left, so these are run in float first, all at once. Where the worst output gains little by
+that, this is the only run. Otherwise the half of them that gains more is taken, until one layer is left, and its own
+gain decides.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.planning.recipe import Recipe
+from qdqtool.ranges.loud_layer import LoudLayer, recorded_loud
+from qdqtool.ranges.types import PreparationStep
+from qdqtool.sensitivity.costs import costs_of
+from qdqtool.sensitivity.effects import float_setting
+from qdqtool.sensitivity.masked_model import Setting
+from qdqtool.sensitivity.output_noise import OutputNoise
+from qdqtool.sensitivity.units import Unit
+
+LARGEST_SHARE = 0.01
+"""A layer is small if it has at most this share of the multiply-accumulates, and of the weights, of all layers."""
+
+LEAST_GAIN_DB = 3.0
+"""By how much the worst output must gain: the layer then makes as much noise as all the others together."""
+
+Measure = Callable[[Setting], OutputNoise]
+"""Gives the noise with all layers quantized but those that the setting switches off."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Small:
+    """A small layer, with its shares of multiply-accumulates and weights."""
+
+    unit: Unit
+    macs: float
+    weights: float
+
+
+def find_loud(units: Sequence[Unit], index: ModelIndex, whole: OutputNoise, measure: Measure) -> LoudLayer | None:
+    """Find the small layer without which the worst output gains most.
+
+    Args:
+        units: All quantized layers.
+        index: Of the float model with their nodes.
+        whole: The noise with all layers quantized.
+        measure: Measures the noise on the same samples.
+
+    Returns:
+        The layer; None where the worst output does not gain :data:`LEAST_GAIN_DB` and the standard error of its gain.
+
+    Raises:
+        RunError: A node fails on a sample.
+    """
+    small, heard = _small(units, index), np.flatnonzero(whole.signal.sum(axis=0) > 0)
+    if not small or not heard.size:
+        return None
+    worst = int(heard[np.argmin(whole.sqnr_db()[heard])])
+    before = _at(whole, worst)
+
+    def after(layers: Sequence[_Small]) -> OutputNoise:
+        return _at(measure(float_setting([layer.unit for layer in layers])), worst)
+
+    while before.gain_db(found := after(small)) >= LEAST_GAIN_DB:
+        if len(small) == 1:
+            sure = before.gain_db(found) - before.gain_error_db(found)
+            return _loud(small[0], before, found) if sure >= LEAST_GAIN_DB else None
+        halves = small[: len(small) // 2], small[len(small) // 2 :]
+        small = max(halves, key=lambda half: before.gain_db(after(half)))
+    return None
+
+
+def without_loud(recipe: Recipe, record: Sequence[PreparationStep]) -> Recipe:
+    """Return the recipe that leaves the layer in float that a calibration recorded, unless the user disables that.
+
+    Raises:
+        UsageError: The record is malformed.
+    """
+    layer = recorded_loud(record) if recipe.preparation.float_layer else None
+    if layer is None:
+        return recipe
+    noise, macs = f"{100 * layer.noise_share:.3g} %", f"{100 * layer.macs_share:.1g} %"
+    reason = f"stays in float: makes {noise} of the noise, {macs} of the multiply-accumulates"
+    return replace(recipe, selection=replace(recipe.selection, loud_nodes=dict.fromkeys(layer.nodes, reason)))
+
+
+def _small(units: Sequence[Unit], index: ModelIndex) -> Sequence[_Small]:
+    costs = costs_of(units, index)
+    macs, weights = sum(cost.macs for cost in costs) or 1, sum(cost.weights for cost in costs) or 1
+    layers = (_Small(unit, cost.macs / macs, cost.weights / weights) for unit, cost in zip(units, costs, strict=True))
+    return [layer for layer in layers if max(layer.macs, layer.weights) <= LARGEST_SHARE]
+
+
+def _at(noise: OutputNoise, output: int) -> OutputNoise:
+    """Return the noise of one output."""
+    return OutputNoise(noise.signal[:, [output]], noise.noise[:, [output]])
+
+
+def _loud(layer: _Small, before: OutputNoise, after: OutputNoise) -> LoudLayer:
+    first, second = float(before.noise.sum()), float(after.noise.sum())
+    return LoudLayer(
+        nodes=tuple((node.scope.path, node.key) for node in layer.unit.nodes),
+        # Infinite noise: with the layer, values become NaN or infinite.
+        noise_share=1.0 if np.isinf(first) else round(1 - second / first, 4),
+        macs_share=round(layer.macs, 6),
+        weights_share=round(layer.weights, 6),
+    )
