@@ -35,9 +35,9 @@ SAMPLES, MOST_SAMPLES, FEW = 8, 32, 4
 """The number of samples that a layer is measured on, the largest number that a search compares states on, and that on
 which a search measures each layer alone.
 
-On a face detector with rare large values, the state that 8 samples chose kept 1.6 dB less on others, and the state that
-32 samples chose kept 1.8 dB more, at a quarter of the cost. With 2 for the last number, some searches on small networks
-found no model for a goal that can be reached."""
+What 8 samples of a face detector chose kept 0.7 dB less on test data than on them; what 32 chose kept 0.2 dB less, with
+3 layers in float in place of 5. With 2 for the last number, some searches on small networks found no model for a goal
+that can be reached."""
 
 SHARE = 2
 """A search compares states on one of so many samples, within the numbers above."""
