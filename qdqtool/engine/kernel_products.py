@@ -42,7 +42,8 @@ def find_products(model: Model, kernels: tuple[Kernel, ...], profiles: Sequence[
     """
     if not kernels:
         return Products()
-    fixed = {profile.name: profile.opt for profile in profiles if profile.min == profile.max}
+    # An empty input cannot be fixed, and the products that depend on it stay unknown.
+    fixed = {each.name: each.opt for each in profiles if each.min == each.max and 0 not in each.opt}
     index = ModelIndex.of(specialize(model, fixed).model if fixed else model)
     places = {id(kernel): at for at, kernel in enumerate(kernels)}
     macs: dict[int, int | None] = {}

@@ -603,6 +603,8 @@ def follow(text: str, failed: list[str], case: Case, folder: Path, number: int) 
     if words[0] == "qdqtool":
         assert run(words[1:], folder) in case.then
     elif not words[0].startswith("-"):
+        # Whoever pastes it has the environment of qdqtool active.
+        words[0] = sys.executable if words[0] == "python" else words[0]
         subprocess.run(words, cwd=folder, check=True)
         assert run(failed, folder) in case.then
     elif number in case.of:

@@ -24,6 +24,8 @@ MODEL = CNN / "model.onnx"
 
 
 MANIFEST = {
+    "schema_version": 1,
+    "macs": {"by_type": {}},
     "backend": "tensorrt-rtx",
     "versions": {},
     "targets": [],
