@@ -225,13 +225,14 @@ here = Path(__file__).parent
 
 def load_data():
     # The samples are read for a check and for the statistics of channels first.
-    is_calibration = (here / "read 2").exists()
+    started = here / "started"
+    started.open("a").write("x")
+    is_calibration = started.stat().st_size == 3
     for number, row in enumerate(np.load(DATA)["x"]):
         if number == 60 and is_calibration and not (here / "hangs").exists():
             (here / "hangs").touch()
             time.sleep(60)
         yield {"x": row[None]}
-    (here / ("read 2" if (here / "read 1").exists() else "read 1")).touch()
 """
 
 
