@@ -52,8 +52,8 @@ def stored_inputs(folder: Path) -> Iterator[Source]:
     """Yield those examples that are fed with integers, with these stored as constants, as exporters do."""
     for number, (name, model, fed) in enumerate(_examples()):
         if fed and len(fed) < len(model.graph.input):
-            _store(model, fed)
-            yield Source("node tests, integers stored", name, _saved(model, folder / f"{number}.onnx"))
+            stored = _with_stored(model, fed)
+            yield Source("node tests, integers stored", name, _saved(stored, folder / f"{number}.onnx"))
 
 
 def _examples() -> Iterator[tuple[str, onnx.ModelProto, dict[str, Array]]]:
@@ -75,11 +75,15 @@ def _examples() -> Iterator[tuple[str, onnx.ModelProto, dict[str, Array]]]:
             yield case.name, case.model, small
 
 
-def _store(model: onnx.ModelProto, arrays: Mapping[str, Array]) -> None:
+def _with_stored(example: onnx.ModelProto, arrays: Mapping[str, Array]) -> onnx.ModelProto:
+    """A copy: onnx gives the same objects to everyone in the process who asks for its examples."""
+    model = onnx.ModelProto()
+    model.CopyFrom(example)
     kept = [info for info in model.graph.input if info.name not in arrays]
     del model.graph.input[:]
     model.graph.input.extend(kept)
     model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
+    return model
 
 
 def packages(_: Path) -> Iterator[Source]:

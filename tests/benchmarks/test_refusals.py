@@ -118,3 +118,10 @@ def test_the_smallest_model_of_each_entry_is_recorded(tmp_path: Path):
     (row,) = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert (row["model"], row["message"]) == ("small", message)
     assert any(entry.reason == row["reason"] for entry in KNOWN)
+
+
+def test_a_corpus_leaves_onnx_s_examples_as_they_are(tmp_path: Path):
+    """onnx hands the same objects to every test of the process."""
+    before = [(each.name, each.path.read_bytes()) for each in CORPORA["nodes"](tmp_path)]
+    assert list(CORPORA["stored"](tmp_path))
+    assert [(each.name, each.path.read_bytes()) for each in CORPORA["nodes"](tmp_path)] == before
