@@ -22,10 +22,10 @@ import numpy as np
 import onnxruntime
 
 from benchmarks.comparison import subjects
-from benchmarks.comparison.quality import Referee
+from benchmarks.comparison.quality import Quality, Referee
 from benchmarks.comparison.subjects import Subject, Workshop
 from qdqtool.attempts.accuracy_goal import AccuracyGoal
-from qdqtool.checking.accuracy import Accuracy
+from qdqtool.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.data.input_shapes import parse_shapes
 from qdqtool.data.request import FileData, open_feeds
 from qdqtool.errors import GateError
@@ -106,23 +106,23 @@ def row(subject: Subject, scratch: Path) -> list[str]:
     referee, plain, calibration = Referee(subject), _plain_seconds(subject), _calibration_seconds(subject)
     model = scratch / "quantized.onnx"
     default = _quantized(subject, model, None)
-    before = worst(default.report.accuracy), referee.judge(model).worst
-    goal = before[0] + RAISED_DB
+    before = _pair(default.report.accuracy, referee.judge(model))
+    goal = worst(default.report.accuracy) + RAISED_DB
     try:
         found = _quantized(subject, model, AccuracyGoal(min_sqnr_db=goal))
     except GateError as error:
-        return [subject.name, "", _pair(before), f"{goal:.1f}", error.message, *[""] * 4]
-    reached, after = found.report.goal, (worst(found.report.accuracy), referee.judge(model).worst)
+        return [subject.name, "", before, f"{goal:.1f}", error.message, *[""] * 4]
+    reached, after = found.report.goal, _pair(found.report.accuracy, referee.judge(model))
     assert reached is not None
     return [
         subject.name,
         str(reached.layers),
-        _pair(before),
+        before,
         f"{goal:.1f}",
         str(len(reached.left)),
         f"{reached.float_share:.0%}",
-        _pair(after),
-        f"{(found.seconds - default.seconds) / plain:.0f}, {(found.seconds - default.seconds) / calibration:.0f}",
+        after,
+        f"{(found.seconds - default.seconds) / plain:.0f}, {(found.seconds - default.seconds) / calibration:.1f}",
         str(reached.runs),
     ]
 
@@ -158,12 +158,25 @@ def _calibration_seconds(subject: Subject) -> float:
 
 def worst(accuracy: Accuracy | None) -> float:
     """SQNR of the worst output, dB."""
+    output = _worst_output(accuracy)
+    return math.inf if output is None or output.sqnr_db is None else output.sqnr_db
+
+
+def _worst_output(accuracy: Accuracy | None) -> OutputAccuracy | None:
     assert accuracy is not None
-    return min((each.sqnr_db for each in accuracy.outputs if each.sqnr_db is not None), default=math.inf)
+    known = (each for each in accuracy.outputs if each.sqnr_db is not None)
+    return min(known, key=lambda each: each.sqnr_db or 0.0, default=None)
 
 
-def _pair(found: tuple[float, float]) -> str:
-    return f"{found[0]:.1f}, {found[1]:.1f}"
+def _pair(accuracy: Accuracy | None, on_test: Quality) -> str:
+    """Held back and on test data, each with its standard error."""
+    output = _worst_output(accuracy)
+    error = output.standard_error_db if output is not None else None
+    return f"{_decibels(worst(accuracy), error)}, {_decibels(on_test.worst, on_test.doubt_of_worst)}"
+
+
+def _decibels(found: float, error: float | None) -> str:
+    return f"{found:.1f}" if error is None else f"{found:.1f} ± {error:.1f}"
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ qdqtool quantizes with a goal 5 dB above its default on held-back samples. The t
 others have to reach: nodes stay in float in the order of their sensitivity, in qdqtool's own quantization, as few as
 reach it on the same test data. So nothing but the order differs. PYTHON has AIMET (``aimet-onnx``), or Model Optimizer
 (``nvidia-modelopt[torch]``) with the packages of the zoo; the latter ranks layers of PyTorch modules only, so it takes
-the networks of ``--networks``. Seconds are of the processor: of the whole search for qdqtool, of the scores for the
-others; all on 8 samples. Prints a table in Markdown.
+the networks of ``--networks``. The order of ``qdqtool sensitivity`` is judged like theirs. Seconds are processor time:
+of the whole search, and of the scores alone without calibration for every order. Prints a table in Markdown.
 """
 
 import argparse
@@ -22,23 +22,25 @@ from pathlib import Path
 
 import onnx
 
-from benchmarks.accuracy_goal import RAISED_DB, from_zoo, worst
+from benchmarks.accuracy_goal import RAISED_DB, SAMPLES, from_zoo, worst
 from benchmarks.comparison import subjects
 from benchmarks.comparison.quality import Referee
 from benchmarks.comparison.subjects import Subject, Workshop
 from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.data.input_shapes import parse_shapes
 from qdqtool.data.request import FileData
+from qdqtool.errors import GateError
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
+from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.planning.placement.selection import Selection
 from qdqtool.planning.recipe import Recipe
 
 CHILDREN = Path(__file__).parent / "comparison" / "children"
 MODELS, NETWORKS = ("yunet_n_dynamic", "face_slim_320", "digits_cnn"), ("resnet18", "mobilenet_v3_small", "unet")
 HEAVY = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-TITLES = ("model", "test dB to reach", "tool", "nodes in float", "of the cost", "test dB", "seconds", "÷ qdqtool")
+TITLES = ("model", "test dB to reach", "tool", "nodes in float", "of the cost", "test dB", "seconds", "÷ sensitivity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,14 @@ class Ranking:
     """Nodes in the order in which they leave the quantized format, and the seconds that it took to find it."""
 
     nodes: Sequence[str]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The report of ``sensitivity``, and the seconds that the measurement took."""
+
+    report: SensitivityReport
     seconds: float
 
 
@@ -74,7 +84,7 @@ def main() -> None:
     asked = parser.parse_args()
     print(f"| {' | '.join(TITLES)} |\n|{'---|' * len(TITLES)}")
     with tempfile.TemporaryDirectory() as scratch:
-        workshop = Workshop(asked.folder or Path(scratch), quick=False)
+        workshop = Workshop(asked.folder or Path(scratch), quick=False, samples=SAMPLES)
         found = [subjects.prepare(name, workshop) for name in MODELS if name in subjects.names()]
         found += [from_zoo(asked.networks, name) for name in NETWORKS] if asked.networks else []
         for subject in found:
@@ -87,16 +97,33 @@ def _compare(subject: Subject, asked: argparse.Namespace, scratch: Path) -> None
     start = time.process_time()
     default = _quantized(subject, model)
     between = time.process_time()
-    reached = _quantized(subject, model, goal=AccuracyGoal(min_sqnr_db=worst(default.accuracy) + RAISED_DB)).goal
+    try:
+        reached = _quantized(subject, model, goal=AccuracyGoal(min_sqnr_db=worst(default.accuracy) + RAISED_DB)).goal
+    except GateError:
+        print(
+            f"| {subject.name} | no model that the search found reaches the goal |{' |' * (len(TITLES) - 2)}",
+            flush=True,
+        )
+        return
     seconds = (time.process_time() - between) - (between - start)
     assert reached is not None
-    wanted, costs = referee.judge(model).worst, _costs(subject)
+    effects = _sensitivity(subject)
+    wanted, costs = referee.judge(model).worst, _costs(subject, effects.report)
     left = [node for layer in reached.left for node in layer.nodes if costs.is_product(node)]
-    rows = {"qdqtool": (left, wanted, seconds)}
-    for tool, ranking in _rankings(subject, asked, scratch).items():
+    rows = {"qdqtool quantize --min-sqnr": (left, wanted, seconds)}
+    own = Ranking(
+        [each for layer in effects.report.nodes for each in layer.nodes if costs.is_product(each)], effects.seconds
+    )
+    for tool, ranking in {"qdqtool sensitivity": own, **_rankings(subject, asked, scratch)}.items():
         rows[tool] = (*_fewest(subject, ranking.nodes, wanted, referee, model), ranking.seconds)
     for tool, (nodes, found, took) in rows.items():
-        counted = (f"{len(nodes)}", f"{costs.share(nodes):.0%}", f"{found:.1f}", f"{took:.1f}", f"{took / seconds:.1f}")
+        counted = (
+            f"{len(nodes)}",
+            f"{costs.share(nodes):.0%}",
+            f"{found:.1f}",
+            f"{took:.1f}",
+            f"{took / effects.seconds:.1f}",
+        )
         print(f"| {' | '.join((subject.name, f'{wanted:.1f}', tool, *counted))} |", flush=True)
 
 
@@ -108,11 +135,21 @@ def _quantized(
     return quantize_model(subject.path, subject.calibration, output, QuantizeOptions(recipe=recipe, goal=goal))
 
 
-def _costs(subject: Subject) -> Costs:
-    """The costs of layers, as ``sensitivity`` counts them."""
+def _sensitivity(subject: Subject) -> Effects:
+    """What ``sensitivity`` finds, and the seconds that it runs layers: from the first result to the last one."""
     shapes = parse_shapes(subject.input_shapes.split(), "--input-shapes") if subject.input_shapes else {}
-    data = FileData(path=subject.calibration, samples=4)
-    report = measure_sensitivity(subject.path, data, SensitivityOptions(recipe=Recipe(input_shapes=shapes)))
+    times: list[float] = []
+
+    def note(_: int, __: int) -> None:
+        times.append(time.process_time())
+
+    options = SensitivityOptions(recipe=Recipe(input_shapes=shapes))
+    report = measure_sensitivity(subject.path, FileData(path=subject.calibration), options, tick=note)
+    return Effects(report, (times[-1] - times[0]) * len(times) / (len(times) - 1))
+
+
+def _costs(subject: Subject, report: SensitivityReport) -> Costs:
+    """The costs of layers, as ``sensitivity`` counts them."""
     graph = onnx.load(subject.path, load_external_data=False).graph
     outputs = {node.name or f"{node.op_type} -> {node.output[0]}": node.output[0] for node in graph.node}
     products = {node.output[0] for node in graph.node if node.op_type in HEAVY}

@@ -4,6 +4,7 @@ Both run in ONNX Runtime on the CPU with graph optimizations off, so that every 
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import onnxruntime
 
 from benchmarks.comparison.subjects import Subject
 from qdqtool.numerics.dtypes import Array
+from qdqtool.running.sampling_error import jackknife_db
 
 ROWS = 32
 """Rows of a run where the batch is free."""
@@ -23,16 +25,23 @@ class Quality:
 
     Attributes:
         sqnr: Of each output against the float model, dB over all samples; infinite where nothing differs.
+        doubt: Standard error of the SQNR of each output, dB; None where one row decides.
         task: Accuracy or agreement with the float model in percent, or perplexity; None without a task.
     """
 
     sqnr: dict[str, float]
     task: float | None = None
+    doubt: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def worst(self) -> float:
         """SQNR of the worst output, dB."""
         return min(self.sqnr.values())
+
+    @property
+    def doubt_of_worst(self) -> float | None:
+        """Standard error of the SQNR of the worst output, dB."""
+        return self.doubt.get(min(self.sqnr, key=lambda name: self.sqnr[name]))
 
 
 @dataclass(slots=True)
@@ -62,7 +71,8 @@ class Referee:
         """
         outputs = self._outputs(model)
         measured = {name: sqnr(expected, outputs[name]) for name, expected in self._expected.items()}
-        return Quality(measured, self._task(outputs))
+        doubt = {name: standard_error_db(expected, outputs[name]) for name, expected in self._expected.items()}
+        return Quality(measured, self._task(outputs), doubt)
 
     def _outputs(self, model: Path) -> dict[str, Array]:
         options = onnxruntime.SessionOptions()
@@ -102,6 +112,15 @@ def sqnr(expected: Array, got: Array) -> float:
     if noise == 0:
         return math.inf
     return 10 * math.log10(signal / noise) if signal else -math.inf
+
+
+def standard_error_db(expected: Array, got: Array) -> float | None:
+    """The standard error of :func:`sqnr` in dB, with the entries of the first axis for samples."""
+    if not expected.ndim:
+        return None
+    wide = expected.astype(np.float64).reshape(len(expected), -1)
+    noise = np.square(wide - got.reshape(wide.shape)).sum(axis=1)
+    return jackknife_db(list(zip(np.square(wide).sum(axis=1).tolist(), noise.tolist(), strict=True)))
 
 
 def accuracy(scores: Array, labels: Array) -> float:

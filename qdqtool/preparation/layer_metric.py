@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from qdqtool.preparation.layer_search import RUNS_PER_SAMPLE, LayerRuns
+from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.sensitivity.effects import float_setting, only_setting
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.measure import Measure, Score
+
+RUNS_PER_SAMPLE = 12
+"""Runs of one sample that the layers may take together, for each sample."""
 
 FEW_SAMPLES = 64
 """Samples that every layer may be measured on, whatever that costs."""
@@ -77,7 +80,7 @@ def measure_layers(layers: LayerRuns, metric: MetricRuns) -> LayerMetrics:
     """Measure the metric of the float model, of the quantized one, and of each layer.
 
     The models are measured on all samples. The layers are measured on at least :data:`FEW_SAMPLES` of them, and on as
-    many as take :data:`~qdqtool.preparation.layer_search.RUNS_PER_SAMPLE` runs for each sample in all.
+    many as take :data:`RUNS_PER_SAMPLE` runs for each sample in all.
 
     Args:
         layers: The layers and their session.

@@ -79,6 +79,15 @@ class TestQuality:
         assert quality.sqnr(expected, expected) == math.inf
         assert quality.sqnr(expected, np.array([np.nan, 4])) == -math.inf
 
+    def test_the_standard_error_is_the_spread_of_the_sqnr_without_one_row(self):
+        expected = np.array([[3.0], [4.0], [1.0]])
+        got = expected + np.array([[0.5], [0.25], [1.0]])
+        without = [10 * math.log10(17 / 1.0625), 10 * math.log10(10 / 1.25), 10 * math.log10(25 / 0.3125)]
+        spread = math.sqrt(2 * np.var(without))
+        assert quality.standard_error_db(expected, got) == pytest.approx(spread)
+        assert quality.standard_error_db(expected[:1], got[:1]) is None
+        assert quality.standard_error_db(np.float32(2), np.float32(1)) is None
+
     def test_perplexity_of_a_uniform_guess_is_the_number_of_classes(self):
         assert quality.perplexity(np.zeros((2, 3, 7)), np.zeros((2, 3), np.int64)) == pytest.approx(7)
 

@@ -13,7 +13,7 @@ from qdqtool.preparation.layer_search import FEW, LEAST_RUNS, RUNS_PER_SAMPLE, S
 
 
 @pytest.mark.parametrize(
-    ("depth", "count", "limit"), [(2, 60, 48 * RUNS_PER_SAMPLE), (6, 12, 6 * LEAST_RUNS), (2, 3, 2 * LEAST_RUNS)]
+    ("depth", "count", "limit"), [(2, 60, 48 * RUNS_PER_SAMPLE), (6, 12, 8 * RUNS_PER_SAMPLE), (6, 3, 6 * LEAST_RUNS)]
 )
 def test_the_limit_grows_with_the_samples_or_with_the_layers(tmp_path: Path, depth: int, count: int, limit: int):
     save(tmp_path, chain(depth), rows(count=count))
