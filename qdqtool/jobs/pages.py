@@ -28,7 +28,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """Every page, sorted by name; the text of each is left out."""
+    """Every page, sorted by name; the text of each is left out.
+
+    Attributes:
+        pages: The pages.
+    """
 
     pages: tuple[Page, ...]
 
