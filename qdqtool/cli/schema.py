@@ -2,11 +2,12 @@
 
 import click
 
+from qdqtool.cli._completion import offer, schemas
 from qdqtool.cli._options import emit, output_format_option
 
 
 @click.command(short_help="Print the JSON Schema of a report or file.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=offer(schemas))
 @output_format_option()
 def command(*, name: str | None, output_format: str) -> None:
     """Print the JSON Schema NAME (draft 2020-12): of what a command prints with --output-format json, or of a file.

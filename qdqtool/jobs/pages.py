@@ -47,6 +47,11 @@ def page_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _folder().glob("*.md")))
 
 
+def rule_page_names() -> tuple[str, ...]:
+    """The codes of the rules, sorted: each has a page."""
+    return tuple(sorted(path.stem for path in (_folder() / "rules").glob("Q*.md")))
+
+
 def page(name: str) -> Page:
     """Return a page by its name, such as ``plan``.
 
