@@ -1,7 +1,9 @@
 """Shared fixtures."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -18,6 +20,25 @@ def real_models() -> list[Path]:
     """The real models to try everything on; empty when the folder is not named."""
     folder = os.environ.get(REAL_MODELS)
     return sorted(Path(folder).glob("*.onnx")) if folder else []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _reports_fit_their_schemas() -> Iterator[None]:
+    """Hold every report that a test renders as JSON to its schema; ``support.command`` does so for other processes."""
+    from qdqtool.report import json
+
+    render = json.render
+
+    def checked(report: Any) -> str:
+        from support.printed_json import check_report  # imports every report, which most tests do not need
+
+        text = render(report)
+        check_report(report, text)
+        return text
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json, "render", checked)
+        yield
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -52,6 +52,7 @@ NO_MODULE = {
     "rules/test_reports": "what every rule says, word for word",
     "rules/test_side_by_side": "every rule on several models in one",
     "rules/test_truth": "every rule against its own examples",
+    "schemas/test_stability": "docs/stability.md",
     "test_house": "the layout",
     "test_public_api": "every __all__",
     "transforms/float16/test_random_graphs": "conversion to float16 as a whole",

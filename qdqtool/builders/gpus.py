@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One CUDA device: its name and compute capability, such as ``8.9``."""
+    """One CUDA device: its name and compute capability, such as ``8.9``.
+
+    Attributes:
+        name: Its name.
+        compute_capability: Its compute capability, such as ``8.9``.
+    """
 
     name: str
     compute_capability: str

@@ -2,8 +2,12 @@
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
+
+LAYERS_VERSION = 1
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
 UNKNOWN = "unknown"
@@ -111,14 +115,74 @@ class Kernel:
         return _GENERATED.search(self.tactic) is not None
 
 
-def as_json(kernel: Kernel) -> dict[str, Any]:
-    """A kernel with the key names of the builder's own layer information."""
-    return {
-        "Name": kernel.name,
-        "LayerType": kernel.layer_type,
-        "Inputs": [{"Datatype": kind} for kind in kernel.input_types],
-        "Constants": [{"Datatype": kind} for kind in kernel.weight_types],
-        "Outputs": [{"Datatype": kind} for kind in kernel.output_types],
-        "TacticName": kernel.tactic,
-        "Metadata": list(kernel.nodes),
-    }
+class LayerTensor(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+    """A tensor of a layer.
+
+    Attributes:
+        datatype: Its type; ``unknown`` where the builder does not tell it.
+    """
+
+    datatype: str
+
+
+class Layer(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+    """A kernel with the key names of the builder's own layer information.
+
+    Attributes:
+        name: Its name.
+        layer_type: What kind of layer it is, in the builder's words.
+        inputs: The activations that it reads.
+        constants: The weights that it reads.
+        outputs: What it writes.
+        tactic_name: The implementation that the builder chose; may be empty.
+        metadata: Names of the ONNX nodes that it computes.
+    """
+
+    name: str
+    layer_type: str
+    inputs: tuple[LayerTensor, ...]
+    constants: tuple[LayerTensor, ...]
+    outputs: tuple[LayerTensor, ...]
+    tactic_name: str
+    metadata: tuple[str, ...]
+
+
+class LayersFile(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+    """What ``--export-layer-info`` writes.
+
+    Attributes:
+        schema_version: Always 1 today.
+        layers: The kernels in the order in which they run.
+        dump: The builder's own text, whose form is the builder's.
+    """
+
+    schema_version: int = msgspec.field(name="schema_version")
+    layers: tuple[Layer, ...]
+    dump: str
+
+
+def encode_layers(kernels: Iterable[Kernel], dump: str) -> bytes:
+    """Encode kernels as ``--export-layer-info`` writes them.
+
+    Args:
+        kernels: The kernels in the order in which they run.
+        dump: The builder's own text.
+    """
+    document = LayersFile(schema_version=LAYERS_VERSION, layers=tuple(map(_layer, kernels)), dump=dump)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _layer(kernel: Kernel) -> Layer:
+    return Layer(
+        name=kernel.name,
+        layer_type=kernel.layer_type,
+        inputs=_layer_tensors(kernel.input_types),
+        constants=_layer_tensors(kernel.weight_types),
+        outputs=_layer_tensors(kernel.output_types),
+        tactic_name=kernel.tactic,
+        metadata=tuple(kernel.nodes),
+    )
+
+
+def _layer_tensors(types: Iterable[str]) -> tuple[LayerTensor, ...]:
+    return tuple(LayerTensor(datatype=kind) for kind in types)

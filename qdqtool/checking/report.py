@@ -165,7 +165,14 @@ class NodeDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotObserved:
-    """Something that was not checked, and why."""
+    """Something that was not checked, and why.
+
+    Attributes:
+        node: Label of the node.
+        graph: Its scope; empty for the main graph.
+        tensor: Name of the tensor.
+        reason: Why it was not checked.
+    """
 
     node: str
     graph: str

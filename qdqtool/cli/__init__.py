@@ -18,7 +18,7 @@ _WORK = {
     "Rewrite": ("normalize", "strip"),
     "Build": ("build", "verify-engine", "reduce"),
     "Run on a GPU": ("run", "bench"),
-    "Help": ("doctor", "rules", "explain"),
+    "Help": ("doctor", "rules", "explain", "schema"),
 }
 """The commands by the work that they are for; those that are not named come last."""
 

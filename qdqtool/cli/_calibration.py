@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qdqtool.cli._completion import node_names, offer, op_types, target_names, units
 from qdqtool.cli._options import ComputedHelp, constant_data_option, samples_option, shapes_option, values_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
@@ -89,6 +90,7 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
             default="int8",
             show_default=True,
             metavar="MODE",
+            shell_complete=offer(units("planning.modes")),
             help_text=_modes_help,
         ),
         click.option(
@@ -103,6 +105,7 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
             default="auto",
             show_default=True,
             metavar="METHOD",
+            shell_complete=offer(units("ranges.calibrators")),
             help="How ranges are chosen: max, mse, entropy or percentile for all tensors; or auto, which clips a "
             "tensor where that lowers its error, or takes one of the others if the outputs keep more with it.",
         ),
@@ -117,9 +120,19 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
             default="tensorrt",
             show_default=True,
             metavar="TARGET",
+            shell_complete=offer(target_names),
             help="What the model is for: onnx, ort-cpu, tensorrt or tensorrt-rtx.",
         ),
-        *(click.option(name, multiple=True, metavar="GLOB", help=f"{text} Repeatable.") for name, text in _SELECTING),
+        *(
+            click.option(
+                name,
+                multiple=True,
+                metavar="GLOB",
+                help=f"{text} Repeatable.",
+                shell_complete=offer(op_types if "op-types" in name else node_names),
+            )
+            for name, text in _SELECTING
+        ),
         click.option(
             "--existing",
             type=click.Choice(["refuse", "keep", "replace"]),

@@ -66,7 +66,8 @@ class OutputPath(click.Path):
         from qdqtool.graph.io.output import STDOUT, is_stdout, reserve_stdout, shows_stdout
 
         path = STDOUT if str(value) == "-" else Path(value)
-        if is_stdout(path):
+        # A line that a shell completes is parsed too, and what is offered goes to stdout.
+        if is_stdout(path) and not (ctx is not None and ctx.resilient_parsing):
             if self._is_binary and shows_stdout():
                 self.fail(
                     "stdout is a terminal, and what is written is no text: redirect it, or name a file", param, ctx

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qdqtool.cli._completion import offer, rule_codes, targets_and_releases
 from qdqtool.cli._options import OutputPath, emit, output_format_option, verbosity_options
 from qdqtool.registry import suggestion, unit_names
 from qdqtool.report import validate as _formats
@@ -37,7 +38,11 @@ def _words(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 
 
 def _list_option(name: str, metavar: str, text: str) -> Callable[[Decorated], Decorated]:
-    return click.option(*name.split(), multiple=True, callback=_words, metavar=f"{metavar},...", help=text)
+    find = {"TARGET": targets_and_releases, "CODE": rule_codes}.get(metavar)
+    complete = None if find is None else offer(find, takes_commas=True)
+    return click.option(
+        *name.split(), multiple=True, callback=_words, metavar=f"{metavar},...", help=text, shell_complete=complete
+    )
 
 
 def _reports(

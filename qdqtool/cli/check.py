@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from qdqtool.cli._completion import offer, units
 from qdqtool.cli._options import (
     OutputPath,
     constant_data_option,
@@ -88,6 +89,7 @@ LAYOUT = Layout(
 @click.option(
     "--metric",
     metavar="NAME[:OUTPUT]",
+    shell_complete=offer(units("task_metrics.metrics")),
     help="Measure the task by the array 'labels' in --data: top-1, perplexity, or your function SCRIPT.py:func.",
 )
 @click.option("--min-sqnr", type=float, metavar="DB", help="Signal to noise ratio of every float output.")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from qdqtool.cli._completion import offer, units
 from qdqtool.cli._options import emit, output_format_option, output_option, verbosity_options
 
 
@@ -20,6 +21,7 @@ from qdqtool.cli._options import emit, output_format_option, output_option, verb
 @click.option(
     "--calibration-method",
     metavar="METHOD",
+    shell_complete=offer(units("ranges.calibrators")),
     help="How ranges become thresholds.  [default: the one that they were calibrated for]",
 )
 @output_format_option()

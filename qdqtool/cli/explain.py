@@ -4,11 +4,12 @@ from pathlib import PurePath
 
 import click
 
+from qdqtool.cli._completion import offer, topics
 from qdqtool.cli._options import emit, output_format_option
 
 
 @click.command(short_help="Explain a rule, or show a page of the manual.")
-@click.argument("topic", metavar="[CODE|PAGE]", required=False)
+@click.argument("topic", metavar="[CODE|PAGE]", required=False, shell_complete=offer(topics))
 @output_format_option()
 def command(*, topic: str | None, output_format: str) -> None:
     """Explain the rule CODE, which is a code (QP101) or a name (parameters.scale-value), or show a PAGE of the manual.

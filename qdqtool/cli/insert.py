@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from qdqtool.cli._completion import offer, targets_and_releases
 from qdqtool.cli._options import (
     emit,
     external_data_option,
@@ -36,6 +37,7 @@ from qdqtool.cli._options import (
     "targets",
     multiple=True,
     metavar="TARGET,...",
+    shell_complete=offer(targets_and_releases, takes_commas=True),
     help="Refuse what one of these does not take, with the nearest that it does: onnx, ort-cpu, tensorrt, "
     "tensorrt-rtx, or a release as tensorrt-10.8. Without it the report only notes who does not take the result.",
 )

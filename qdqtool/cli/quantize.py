@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
+from qdqtool.cli._completion import offer, units
 from qdqtool.cli._options import (
     OutputPath,
     emit,
@@ -88,6 +89,7 @@ LAYOUT = Layout(
 @click.option(
     "--metric",
     metavar="NAME[:OUTPUT]",
+    shell_complete=offer(units("task_metrics.metrics")),
     help="Measure the task by the array 'labels' in the data: a metric of `qdqtool check`, or your function "
     "SCRIPT.py:func.",
 )

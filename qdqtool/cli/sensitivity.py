@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
+from qdqtool.cli._completion import offer, units
 from qdqtool.cli._options import (
     OutputPath,
     emit,
@@ -43,6 +44,7 @@ LAYOUT = Layout(
 @click.option(
     "--metric",
     metavar="NAME[:OUTPUT]",
+    shell_complete=offer(units("task_metrics.metrics")),
     help="Measure each layer by the task too: a metric of `qdqtool check`, or your function SCRIPT.py:func.",
 )
 @data_options()

@@ -32,7 +32,12 @@ class PairInfo:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPair:
-    """A pair of the first model, with its differences in the second."""
+    """A pair of the first model, with its differences in the second.
+
+    Attributes:
+        pair: The pair in the first model.
+        changes: The differences.
+    """
 
     pair: PairInfo
     changes: tuple[Change, ...]
@@ -40,7 +45,12 @@ class ChangedPair:
 
 @dataclass(frozen=True, slots=True)
 class MovedPair:
-    """A pair with the same constants a few nodes away."""
+    """A pair with the same constants a few nodes away.
+
+    Attributes:
+        before: The pair in the first model.
+        after: The pair in the second model.
+    """
 
     before: PairInfo
     after: PairInfo

@@ -147,7 +147,7 @@ def _stored_inputs(stored: StoredManifest) -> dict[str, Any]:
         "options": _without_names(stored.options or {}),
         "timing cache": stored.timing_cache.sha256 if stored.timing_cache is not None else None,
         "skipped": list(stored.skipped),
-        "gates": [gate.get("gate") for gate in stored.gates],
+        "gates": [gate.gate for gate in stored.gates],
     }
 
 

@@ -1,16 +1,17 @@
 """Read the manifest of an engine back, with its types checked."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from qdqtool.builders.builder import Evidence, InputProfile
+from qdqtool.builders.builder import Evidence, InputProfile, NodePrecision
 from qdqtool.builders.deployment import OptionValue
 from qdqtool.engine.conversions import Conversions
 from qdqtool.engine.engine_map import MappedKernel, MultiplyAccumulates
 from qdqtool.engine.manifest import SCHEMA_VERSION, SUFFIX, manifest_path
+from qdqtool.engine.precision_gate import GateResult
 from qdqtool.errors import ModelError
 
 _AGAIN = "build the engine again with this version of qdqtool"
@@ -18,7 +19,13 @@ _AGAIN = "build the engine again with this version of qdqtool"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file as a manifest describes it: its name without folder, its size in bytes, and its sha256 in hexadecimal."""
+    """A file as a manifest describes it.
+
+    Attributes:
+        name: Its name without folder.
+        bytes: Its size.
+        sha256: Its SHA-256 in hexadecimal.
+    """
 
     name: str
     bytes: int
@@ -27,16 +34,41 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredModel(StoredFile):
-    """The model file, with the files of its external data."""
+    """The model file, with the files of its external data.
+
+    Attributes:
+        external_data: The files of its external data.
+    """
 
     external_data: tuple[StoredFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredManifest:
-    """What a manifest says; :func:`qdqtool.engine.manifest.describe_build` has the meaning of each key.
+    """What a manifest says of a build; :func:`qdqtool.engine.manifest.describe_build` makes it.
 
-    ``options`` is None in manifests that were written before there were deployment options.
+    Attributes:
+        schema_version: Always 1 today.
+        engine: The engine file.
+        model: The model file as it was read.
+        backend: Public id of the builder.
+        versions: Versions of qdqtool, the builder, onnx and Python, and the platform, by name.
+        targets: Compute capabilities that the engine is for; empty for the GPU of the machine that built it.
+        evidence: Where the actual types of nodes come from.
+        planned: Number of quantized nodes by the type that their Q/DQ ask for.
+        achieved: How many of these nodes run in that type.
+        macs: Multiply-accumulates of all kernels by type.
+        kernels: The kernels in the order in which they run; empty without evidence.
+        conversions: The conversions between floats and codes; None where the evidence cannot prove any.
+        specialized: How the model was specialized for fixed shapes; None where it was built as it is.
+        profiles: Shapes that the engine accepts for dynamic inputs.
+        shape_values: Values that it accepts for inputs that decide shapes.
+        options: Deployment options that were given, by name; None in manifests that are older than these options.
+        timing_cache: The timing cache after the build; None where none was asked for.
+        skipped: Steps that were skipped at the user's request.
+        gates: Precision gates that were asked for.
+        fallbacks: The quantized nodes that do not run in their planned type.
+        warnings: Messages of the builder that matter to the user.
     """
 
     schema_version: int
@@ -57,7 +89,9 @@ class StoredManifest:
     options: dict[str, OptionValue] | None = None
     timing_cache: StoredFile | None = None
     skipped: tuple[str, ...] = ()
-    gates: tuple[dict[str, Any], ...] = field(default=())
+    gates: tuple[GateResult, ...] = ()
+    fallbacks: tuple[NodePrecision, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:

@@ -9,7 +9,12 @@ from qdqtool.gpu.cuda import Cuda
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The clocks of the GPU at one moment, in MHz: of its processors and of its memory."""
+    """The clocks of the GPU at one moment, in MHz: of its processors and of its memory.
+
+    Attributes:
+        sm: Clock of the processors, in MHz.
+        memory: Clock of the memory, in MHz.
+    """
 
     sm: int
     memory: int

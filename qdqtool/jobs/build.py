@@ -13,7 +13,7 @@ from qdqtool.builders.builder import (
     EngineRequest,
     Refusal,
 )
-from qdqtool.builders.kernels import as_json
+from qdqtool.builders.kernels import encode_layers
 from qdqtool.engine import manifest
 from qdqtool.engine.build_model import ModelToBuild, model_to_build
 from qdqtool.engine.conversions import find_conversions
@@ -143,8 +143,7 @@ class _Job:
     def _write_layer_info(self, built: Built) -> None:
         if self._options.layer_info is None:
             return
-        facts = {"Layers": [as_json(kernel) for kernel in built.kernels], "Dump": built.layer_dump}
-        write_output(self._options.layer_info, manifest.encode(facts))
+        write_output(self._options.layer_info, encode_layers(built.kernels, built.layer_dump))
 
     def _report(
         self, built: Built, request: EngineRequest, ready: ModelToBuild, findings: Summary | None

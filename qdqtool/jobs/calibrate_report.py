@@ -9,7 +9,13 @@ from qdqtool.ranges.method_choice import MethodTrial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnseenTensor:
-    """A tensor that took no value on the data, and why."""
+    """A tensor that took no value on the data, and why.
+
+    Attributes:
+        tensor: Its name.
+        graph: Its scope; empty for the main graph.
+        reason: Why it took none.
+    """
 
     tensor: str
     graph: str

@@ -14,7 +14,13 @@ HEADINGS = ("Why it matters", "Bad", "Good")
 
 @dataclass(frozen=True, slots=True)
 class TargetImpact:
-    """What a fault means to one target."""
+    """What a fault means to one target.
+
+    Attributes:
+        target: Its id.
+        severity: How bad a fault is there.
+        effect: What the target does with a faulty model.
+    """
 
     target: str
     severity: Severity
@@ -23,7 +29,12 @@ class TargetImpact:
 
 @dataclass(frozen=True, slots=True)
 class FixCard:
-    """A kind of fix that ``--fix`` can make: ``safe`` ones are proven, ``unsafe`` ones need ``--unsafe-fixes``."""
+    """A kind of fix that ``--fix`` can make: ``safe`` ones are proven, ``unsafe`` ones need ``--unsafe-fixes``.
+
+    Attributes:
+        label: ``safe`` or ``unsafe``.
+        summary: What the fix does.
+    """
 
     label: Label
     summary: str
@@ -64,7 +75,11 @@ class RuleCard:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Every rule, sorted by code."""
+    """Every rule, sorted by code.
+
+    Attributes:
+        rules: The rules.
+    """
 
     rules: tuple[RuleCard, ...]
 

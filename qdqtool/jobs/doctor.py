@@ -44,7 +44,18 @@ _PACKAGES = (
     _Package("numba", ("numba",), "`pip install numba`", "faster kernels; optional"),
 )
 
-_READS = ("inspect", "verify-engine", "validate", "diff", "merge", "convert-ranges", "rules", "explain", "doctor")
+_READS = (
+    "inspect",
+    "verify-engine",
+    "validate",
+    "diff",
+    "merge",
+    "convert-ranges",
+    "rules",
+    "explain",
+    "schema",
+    "doctor",
+)
 _EDITS = ("insert", "strip")
 _RUNS = ("normalize", "validate --fix", "calibrate", "quantize", "sensitivity")
 _NEEDS: Mapping[str, tuple[str, ...]] = {

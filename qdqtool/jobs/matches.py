@@ -20,7 +20,13 @@ from qdqtool.transforms.computed_weights import store_computed_weights
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeToQuantize:
-    """One node that would read a dequantized tensor."""
+    """One node that would read a dequantized tensor.
+
+    Attributes:
+        node: Its label.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+    """
 
     node: str
     op_type: str

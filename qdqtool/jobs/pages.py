@@ -28,7 +28,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """Every page, sorted by name; the text of each is left out."""
+    """Every page, sorted by name; the text of each is left out.
+
+    Attributes:
+        pages: The pages.
+    """
 
     pages: tuple[Page, ...]
 
@@ -41,6 +45,11 @@ def manual() -> Manual:
 def page_names() -> tuple[str, ...]:
     """The names of the pages, sorted."""
     return tuple(sorted(path.stem for path in _folder().glob("*.md")))
+
+
+def rule_page_names() -> tuple[str, ...]:
+    """The codes of the rules, sorted: each has a page."""
+    return tuple(sorted(path.stem for path in (_folder() / "rules").glob("Q*.md")))
 
 
 def page(name: str) -> Page:

@@ -23,6 +23,18 @@ from qdqtool.ranges.types import Ranges
 CURVE_VERSION = 1
 
 
+class CurveFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``--pareto`` writes: how accuracy and cost change as layers leave the quantized format.
+
+    Attributes:
+        schema_version: Always 1 today.
+        points: The states that the search came by, in its order.
+    """
+
+    schema_version: int
+    points: tuple[CurvePoint, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraFiles:
     """What is written besides the model.
@@ -78,5 +90,5 @@ def save_extras(extras: ExtraFiles, ranges: Ranges | None, plan: QuantPlan, curv
     if extras.plan_file is not None:
         write_output(extras.plan_file, encode_plan(plan))
     if extras.curve_file is not None:
-        document = {"schema_version": CURVE_VERSION, "points": curve}
+        document = CurveFile(schema_version=CURVE_VERSION, points=tuple(curve))
         write_output(extras.curve_file, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")

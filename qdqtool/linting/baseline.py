@@ -45,7 +45,12 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A decoded baseline file."""
+    """A decoded baseline file.
+
+    Attributes:
+        schema_version: Always 2 today.
+        findings: The known findings.
+    """
 
     schema_version: int
     findings: list[Entry]

@@ -13,7 +13,12 @@ Verdict = Literal["pass", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A rule that ``ignore`` of the settings or the command line leaves out, and the number of its findings."""
+    """A rule that ``ignore`` of the settings or the command line leaves out, and the number of its findings.
+
+    Attributes:
+        code: Its code.
+        count: Number of its findings.
+    """
 
     code: str
     count: int

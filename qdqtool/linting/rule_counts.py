@@ -9,7 +9,15 @@ from qdqtool.linting.report import Summary, ValidateReport
 
 @dataclass(frozen=True, slots=True)
 class RuleCount:
-    """The findings of one rule at one severity, over all models and targets."""
+    """The findings of one rule at one severity, over all models and targets.
+
+    Attributes:
+        code: Its code.
+        name: Its dotted name.
+        severity: The severity.
+        count: Number of findings.
+        fixable: How many of them have a fix.
+    """
 
     code: str
     name: str
@@ -20,7 +28,12 @@ class RuleCount:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The counts of a run, the most frequent rule first."""
+    """The counts of a run, the most frequent rule first.
+
+    Attributes:
+        rules: The counts of each rule at each severity.
+        summary: The counts over all rules.
+    """
 
     rules: tuple[RuleCount, ...]
     summary: Summary

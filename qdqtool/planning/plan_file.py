@@ -18,7 +18,12 @@ MAX_PLAN_BYTES = 1 << 28
 
 
 class ArrayRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An array stored beside the plan: ``key`` of an ``.npz`` or ``.safetensors`` file, relative to the plan."""
+    """An array stored beside the plan: ``key`` of an ``.npz`` or ``.safetensors`` file, relative to the plan.
+
+    Attributes:
+        file: Path relative to the folder of the plan.
+        key: Name of the array in the file.
+    """
 
     file: str
     key: str

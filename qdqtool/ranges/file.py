@@ -14,72 +14,22 @@ import msgspec
 
 from qdqtool.errors import UsageError
 from qdqtool.ranges.counts_text import decode_counts, encode_counts
+from qdqtool.ranges.file_content import (
+    RangesFile,
+    StoredData,
+    StoredHistogram,
+    StoredMethod,
+    StoredModel,
+    StoredPart,
+    StoredRange,
+    StoredStep,
+)
 from qdqtool.ranges.histogram import Histogram, exponent_for
-from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange, Trial
+from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange
 
 SCHEMA_VERSION = 2
 READ_VERSIONS = (1, SCHEMA_VERSION)
 MAX_RANGES_BYTES = 1 << 28
-
-
-class _Histogram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    exponent: int | None
-    zeros: int
-    counts: str
-
-
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    tensor: str
-    scope: list[str]
-    min: float | None
-    max: float | None
-    amax: float
-    count: int
-    histogram: _Histogram | None = None
-    unreadable: str | None = None
-
-
-class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    step: str
-    parameters: dict[str, Any] = {}
-    trial: Trial | msgspec.UnsetType = msgspec.UNSET
-
-
-class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    sha256: str
-    preparation: list[_Step] = []
-    batchnorm_folded: bool | msgspec.UnsetType = msgspec.UNSET
-    """In files of version 1, when there was no other step."""
-
-
-class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    sha256: str
-    samples: int
-    random: bool
-    seed: int | None
-    chunk: int | None = None
-
-
-class _Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    name: str
-    parameters: dict[str, Any]
-
-
-class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    start: int
-    stop: int
-    done: int
-
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    schema_version: int
-    model: _Model
-    data: _Data
-    method: _Method
-    part: _Part | None = None
-    tensors: list[_Entry]
-    choosing: list[_Entry] | None = None
-    """In the file of an unfinished calibration."""
 
 
 def encode_ranges(ranges: Ranges) -> bytes:
@@ -89,21 +39,21 @@ def encode_ranges(ranges: Ranges) -> bytes:
     """
     record, part = ranges.record, ranges.part
     choosing = None if part is None or part.is_whole else ranges.choosing
-    document = _File(
+    document = RangesFile(
         schema_version=SCHEMA_VERSION,
-        model=_Model(
+        model=StoredModel(
             sha256=record.model_sha256,
             preparation=[_step(made) for made in record.preparation],
         ),
-        data=_Data(
+        data=StoredData(
             sha256=record.data_sha256,
             samples=record.samples,
             random=record.random,
             seed=record.seed,
             chunk=record.chunk,
         ),
-        method=_Method(name=record.method, parameters=dict(record.parameters)),
-        part=None if part is None else _Part(start=part.start, stop=part.stop, done=part.done),
+        method=StoredMethod(name=record.method, parameters=dict(record.parameters)),
+        part=None if part is None else StoredPart(start=part.start, stop=part.stop, done=part.done),
         tensors=[_entry(key, found, ranges.unreadable.get(key)) for key, found in ranges.tensors.items()],
         choosing=None if choosing is None else [_entry(key, found, None) for key, found in choosing.items()],
     )
@@ -137,10 +87,10 @@ def read_ranges(path: Path) -> Ranges:
     return Ranges(record, tensors, unreadable, part, choosing)
 
 
-def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> _Entry:
+def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> StoredRange:
     scope, name = key
     low, high = (found.min, found.max) if found.count else (None, None)
-    return _Entry(
+    return StoredRange(
         tensor=name,
         scope=list(scope),
         min=low,
@@ -152,11 +102,11 @@ def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> _Entry
     )
 
 
-def _histogram(found: Histogram) -> _Histogram:
-    return _Histogram(exponent=found.exponent, zeros=found.zeros, counts=encode_counts(found.counts))
+def _histogram(found: Histogram) -> StoredHistogram:
+    return StoredHistogram(exponent=found.exponent, zeros=found.zeros, counts=encode_counts(found.counts))
 
 
-def _decode(path: Path) -> _File:
+def _decode(path: Path) -> RangesFile:
     try:
         if path.stat().st_size > MAX_RANGES_BYTES:
             raise UsageError(f"ranges {path} is larger than {MAX_RANGES_BYTES >> 20} MiB")
@@ -172,13 +122,13 @@ def _decode(path: Path) -> _File:
         if version not in READ_VERSIONS:
             known = " and ".join(map(str, READ_VERSIONS))
             raise UsageError(f"ranges {path} has schema_version {version!r}; this qdqtool reads {known}", hint=hint)
-        return msgspec.json.decode(data, type=_File)
+        return msgspec.json.decode(data, type=RangesFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error).replace("`", "'")
         raise UsageError(f"ranges {path} is no ranges file: {reason}", hint=hint) from None
 
 
-def _preparation(model: _Model) -> tuple[PreparationStep, ...]:
+def _preparation(model: StoredModel) -> tuple[PreparationStep, ...]:
     if model.batchnorm_folded is True:
         return (PreparationStep("batchnorm"),)
     return tuple(
@@ -187,12 +137,12 @@ def _preparation(model: _Model) -> tuple[PreparationStep, ...]:
     )
 
 
-def _step(made: PreparationStep) -> _Step:
+def _step(made: PreparationStep) -> StoredStep:
     trial = msgspec.UNSET if made.trial is None else made.trial
-    return _Step(step=made.step, parameters=dict(made.parameters), trial=trial)
+    return StoredStep(step=made.step, parameters=dict(made.parameters), trial=trial)
 
 
-def _part(document: _File, path: Path) -> Part | None:
+def _part(document: RangesFile, path: Path) -> Part | None:
     found = document.part
     if found is None:
         return None
@@ -205,7 +155,7 @@ def _part(document: _File, path: Path) -> Part | None:
 
 
 def _choosing(
-    entries: list[_Entry] | None, tensors: Mapping[TensorKey, TensorRange], path: Path
+    entries: list[StoredRange] | None, tensors: Mapping[TensorKey, TensorRange], path: Path
 ) -> Mapping[TensorKey, TensorRange] | None:
     if entries is None:
         return None
@@ -219,8 +169,8 @@ def _choosing(
     return found
 
 
-def _by_key(entries: list[_Entry], path: Path) -> Mapping[TensorKey, _Entry]:
-    found: dict[TensorKey, _Entry] = {}
+def _by_key(entries: list[StoredRange], path: Path) -> Mapping[TensorKey, StoredRange]:
+    found: dict[TensorKey, StoredRange] = {}
     for entry in entries:
         key = (tuple(entry.scope), entry.tensor)
         if key in found:
@@ -229,7 +179,7 @@ def _by_key(entries: list[_Entry], path: Path) -> Mapping[TensorKey, _Entry]:
     return found
 
 
-def _range(entry: _Entry, path: Path) -> TensorRange:
+def _range(entry: StoredRange, path: Path) -> TensorRange:
     if entry.count == 0 and entry.min is None and entry.max is None and entry.amax == 0 and entry.histogram is None:
         return UNSEEN
     low, high = entry.min, entry.max
@@ -244,7 +194,7 @@ def _range(entry: _Entry, path: Path) -> TensorRange:
     return TensorRange(low, high, entry.amax, entry.count, _checked_histogram(entry, path))
 
 
-def _checked_histogram(entry: _Entry, path: Path) -> Histogram | None:
+def _checked_histogram(entry: StoredRange, path: Path) -> Histogram | None:
     stored = entry.histogram
     if stored is None:
         return None
@@ -258,7 +208,7 @@ def _checked_histogram(entry: _Entry, path: Path) -> Histogram | None:
     return found
 
 
-def _contradictions(found: Histogram, entry: _Entry) -> Iterator[str]:
+def _contradictions(found: Histogram, entry: StoredRange) -> Iterator[str]:
     total = int(found.counts.sum()) + found.zeros
     if total != entry.count or found.zeros < 0:
         yield f"has {total} values, {found.zeros} of them zeros; the tensor has {entry.count}"

@@ -23,11 +23,28 @@ fallback format stands behind, with the layers that are in it: ``alone 3 int8-0c
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What was measured with some layers quantized; rows are samples, columns are outputs.
+
+    Attributes:
+        signal: Power of each float output: the sum of its squares.
+        noise: Power of the error of each output; None where it is infinite.
+    """
+
     signal: list[list[float]]
     noise: list[list[float | None]]
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A sensitivity file.
+
+    Attributes:
+        schema_version: Always 2 today.
+        measured_on: SHA-256 of everything that the numbers depend on.
+        layers: Labels of the layers, in the order of their numbers.
+        outputs: Names of the float outputs.
+        entries: What was measured, by what was switched, such as ``alone 3`` for layer 3 alone quantized.
+    """
+
     schema_version: int
     measured_on: str
     layers: list[str]

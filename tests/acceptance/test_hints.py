@@ -218,6 +218,7 @@ CASES = {
     "unknown settings": Case(
         "validate float.onnx", "`qdqtool explain validate` lists the settings", writes={"qdqtool.toml": "colour = 1\n"}
     ),
+    "an unknown schema": Case("schema chek", "`qdqtool schema` lists them"),
     "an unknown rule": Case("explain QP999", "`qdqtool rules` lists them all, `qdqtool explain` the pages"),
     "an unknown rule to ignore": Case(
         "validate float.onnx --ignore QP999", "`qdqtool rules` lists them all, `qdqtool explain` the pages"

@@ -1,9 +1,12 @@
 """Sizes and kinds of the tensors and kernels of a layer dump."""
 
+import json
+
 import pytest
 from support.kernels import typed_kernel
+from support.printed_json import faults
 
-from qdqtool.builders.kernels import Kernel, KernelTensor, as_json, is_quantized
+from qdqtool.builders.kernels import Kernel, KernelTensor, encode_layers, is_quantized
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_floats_masks_and_indices_are_no_codes(kind):
 
 def test_the_keys_of_the_layer_file():
     kernel = typed_kernel(name="k", layer_type="gemm", inputs=["int8"], constants=["int4"], nodes=("a",))
-    assert as_json(kernel) == {
+    layer = {
         "Name": "k",
         "LayerType": "gemm",
         "Inputs": [{"Datatype": "int8"}],
@@ -75,3 +78,6 @@ def test_the_keys_of_the_layer_file():
         "TacticName": "",
         "Metadata": ["a"],
     }
+    found = json.loads(encode_layers([kernel], "its text"))
+    assert found == {"schema_version": 1, "Layers": [layer], "Dump": "its text"}
+    assert faults(found, "layers-file") == []

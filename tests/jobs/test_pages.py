@@ -44,7 +44,7 @@ def test_the_installed_copy_goes_before_the_checkout(tmp_path: Path, monkeypatch
     assert pages.page_names() == ("only",)
 
 
-def test_the_wheel_has_the_manual_and_shows_it(tmp_path: Path):
+def test_the_wheel_has_the_manual_and_the_schemas_and_shows_them(tmp_path: Path):
     pytest.importorskip("hatchling")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
@@ -59,3 +59,6 @@ def test_the_wheel_has_the_manual_and_shows_it(tmp_path: Path):
     shown = [sys.executable, "-P", "-m", "qdqtool", "explain", "plan"]
     done = subprocess.run(shown, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("# Plan files")
+    shown[-2:] = ["schema", "check"]
+    done = subprocess.run(shown, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout == (ROOT / "qdqtool/schemas/check.json").read_text(encoding="utf-8")

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.printed_json import check_stdout
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -28,4 +30,5 @@ def qdqtool(*arguments: str | Path, cwd: Path | None = None, timeout: float = 30
     )
     out, err = done.stdout.decode(), done.stderr.decode()
     assert "Traceback" not in out + err, err
+    check_stdout([str(word) for word in arguments], out)
     return Done(done.returncode, out, err)

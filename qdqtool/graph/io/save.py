@@ -189,7 +189,12 @@ def set_external(tensor: TensorProto, location: str, offset: int, length: int) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Bytes of model and data file together, before and after."""
+    """Bytes of model and data file together, before and after.
+
+    Attributes:
+        before: Bytes of the model that was read.
+        after: Bytes of the model that was written.
+    """
 
     before: int
     after: int

@@ -1,0 +1,63 @@
+"""JSON Schemas (draft 2020-12) of reports and files. ``tests/schemas`` makes the JSON files here from the types."""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+
+from qdqtool.errors import ArgumentError
+from qdqtool.registry import suggestion
+
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEntry:
+    """A schema in the list of them.
+
+    Attributes:
+        name: What it is called by.
+        about: What it describes, in one line.
+    """
+
+    name: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaList:
+    """Every schema, sorted by name.
+
+    Attributes:
+        schemas: The schemas.
+    """
+
+    schemas: tuple[SchemaEntry, ...]
+
+
+def schema_names() -> tuple[str, ...]:
+    """Return the names of the schemas, sorted."""
+    found = (each.name for each in files(__name__).iterdir())
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX)))
+
+
+def schema_text(name: str) -> str:
+    """Return a schema as JSON of printable ASCII.
+
+    Raises:
+        ArgumentError: There is none of that name.
+    """
+    if name not in schema_names():
+        tail = suggestion(name, schema_names())
+        raise ArgumentError(f"there is no schema '{name}'{tail}", hint="`qdqtool schema` lists them")
+    return (files(__name__) / f"{name}{_SUFFIX}").read_text(encoding="ascii").rstrip("\n")
+
+
+def list_schemas() -> SchemaList:
+    """List the schemas with what each describes."""
+    return SchemaList(tuple(SchemaEntry(name, _about(name)) for name in schema_names()))
+
+
+def _about(name: str) -> str:
+    found = json.loads(schema_text(name))["description"]
+    assert isinstance(found, str)
+    return found

@@ -1,0 +1,139 @@
+"""What the shell is offered, through click's protocol in a process of its own, and in a real bash."""
+
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.paths import ROOT
+from support.small import conv_model
+
+from qdqtool import rules, targets
+from qdqtool.cli import command
+from qdqtool.jobs import pages
+from qdqtool.schemas import schema_names
+
+HOSTILE = "evil\nplain,injected\x1b[31m"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a model, one with hostile names, and files that are none."""
+    onnx.save(conv_model(), tmp_path / "m.onnx")
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    nodes = [helper.make_node("Relu", ["x"], ["h"], name=HOSTILE), helper.make_node("Abs", ["h"], ["y"])]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [value], [result])), tmp_path / "hostile.onnx")
+    (tmp_path / "text.onnx").write_text("no model")
+    (tmp_path / "empty.onnx").touch()
+    return tmp_path
+
+
+def offered(folder: Path, line: str) -> list[str]:
+    """The words that bash is offered for the last word of a line; stderr has to stay empty."""
+    words = shlex.split(line) + ([""] if line.endswith(" ") else [])
+    asked = {"_QDQTOOL_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-m", "qdqtool"],
+        cwd=folder,
+        env={**os.environ, **asked, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.stderr == ""
+    lines = done.stdout.strip().splitlines()
+    assert all(each.partition(",")[0] in {"plain", "file", "dir"} for each in lines)
+    return [each.partition(",")[2] for each in lines if each.startswith("plain,")]
+
+
+def test_commands_and_options(folder: Path):
+    assert offered(folder, "qdqtool ") == command.list_commands(None)
+    assert "--nodes-to-exclude" in offered(folder, "qdqtool quantize m.onnx --nodes")
+    assert offered(folder, "qdqtool check m.onnx --profile ") == ["semantic", "deployed"]
+    assert offered(folder, "qdqtool validate m.onnx --output-format s") == ["sarif"]
+
+
+def test_rules_pages_and_schemas(folder: Path):
+    codes = sorted(rule.code for rule in rules.catalogue())
+    assert offered(folder, "qdqtool explain ") == sorted([*codes, *pages.page_names()])
+    assert offered(folder, "qdqtool validate m.onnx --select QS00") == [code for code in codes if code[:4] == "QS00"]
+    assert offered(folder, "qdqtool validate m.onnx --ignore QP101,QM60") == [
+        f"QP101,{code}" for code in codes if code[:4] == "QM60"
+    ]
+    assert offered(folder, "qdqtool schema ") == list(schema_names())
+
+
+def test_targets_modes_methods_and_metrics(folder: Path):
+    assert offered(folder, "qdqtool quantize m.onnx --target ") == sorted(targets.names())
+    releases = [name for name in targets.releases("tensorrt") if name.startswith("tensorrt-10.1")]
+    assert offered(folder, "qdqtool validate m.onnx --target onnx,tensorrt-10.1") == sorted(
+        f"onnx,{name}" for name in releases
+    )
+    assert offered(folder, "qdqtool quantize m.onnx --quantize-mode fp8") == ["fp8", "fp8-weight-only"]
+    assert offered(folder, "qdqtool quantize m.onnx --calibration-method m") == ["max", "mse"]
+    assert offered(folder, "qdqtool check m.onnx --metric t") == ["top-1"]
+
+
+@pytest.mark.parametrize("before", ["", "-o - ", "-o q.onnx --samples 3 "])
+def test_nodes_and_operators_of_the_model_on_the_line(folder: Path, before: str):
+    nodes = conv_model().graph.node
+    names = sorted(node.name or node.output[0] for node in nodes)
+    assert names
+    assert offered(folder, f"qdqtool quantize {before}m.onnx --nodes-to-exclude ") == names
+    assert offered(folder, f"qdqtool quantize {before}m.onnx --op-types-to-quantize ") == sorted(
+        {node.op_type for node in nodes}
+    )
+
+
+@pytest.mark.parametrize("model", ["", "absent.onnx ", "text.onnx ", "empty.onnx ", ". "])
+def test_without_a_readable_model_nothing_is_offered_or_said(folder: Path, model: str):
+    assert offered(folder, f"qdqtool quantize {model}--nodes-to-exclude ") == []
+
+
+def test_a_name_that_would_break_the_answer_is_left_out(folder: Path):
+    assert offered(folder, "qdqtool quantize hostile.onnx --nodes-to-exclude ") == ["y"]
+
+
+def test_weights_are_not_read(folder: Path):
+    model = conv_model()
+    onnx.save(model, folder / "big.onnx", save_as_external_data=True, location="big.data", size_threshold=0)
+    (folder / "big.data").unlink()
+    assert offered(folder, "qdqtool quantize big.onnx --op-types-to-exclude C") == ["Conv"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_a_real_bash_completes(folder: Path):
+    """Source the script as the page says, and call the function that bash calls at the key."""
+    program = folder / "qdqtool"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m qdqtool "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    script = (
+        'eval "$(_QDQTOOL_COMPLETE=bash_source qdqtool)"; COMP_WORDS=(qdqtool schema pl); COMP_CWORD=2; '
+        '_qdqtool_completion qdqtool; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    path = {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, env={**os.environ, **path}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("plan-file\n", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_each_shell(folder: Path, shell: str):
+    done = subprocess.run(
+        [sys.executable, "-m", "qdqtool"],
+        env={**os.environ, "_QDQTOOL_COMPLETE": f"{shell}_source"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert f"_QDQTOOL_COMPLETE={shell}_complete" in done.stdout

@@ -1,0 +1,247 @@
+"""The JSON Schemas of everything that qdqtool writes or reads as JSON or TOML, made from the types.
+
+``qdqtool/schemas`` keeps them as files, which ``qdqtool schema`` prints; ``tests/schemas`` holds the files to the
+types. A report has a schema because it has a text renderer. A file format gets one by a line in ``FILES``.
+"""
+
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import docstring_parser
+import msgspec
+
+from qdqtool.builders import kernels
+from qdqtool.engine import manifest, stored_manifest
+from qdqtool.jobs import quantize_files
+from qdqtool.linting import baseline, settings
+from qdqtool.planning import plan_file
+from qdqtool.ranges import file as ranges_file
+from qdqtool.ranges import file_content
+from qdqtool.report import failure, text
+from qdqtool.report.json import SCHEMA_VERSION
+from qdqtool.sensitivity import noise_file
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A file that qdqtool reads.
+
+    Attributes:
+        content: The type of its content.
+        versions: The values of ``schema_version`` that are read; empty where it has none.
+        about: What it is, in one line.
+    """
+
+    content: type
+    versions: tuple[int, ...]
+    about: str
+
+
+FILES = {
+    "baseline-file": FileFormat(
+        baseline.Baseline, (baseline.SCHEMA_VERSION,), "Accepted findings, of `validate --write-baseline`."
+    ),
+    "curve-file": FileFormat(
+        quantize_files.CurveFile, (quantize_files.CURVE_VERSION,), "Accuracy against cost, of `quantize --pareto`."
+    ),
+    "layers-file": FileFormat(
+        kernels.LayersFile, (kernels.LAYERS_VERSION,), "Kernels of an engine, of `build --export-layer-info`."
+    ),
+    "manifest-file": FileFormat(
+        stored_manifest.StoredManifest, (manifest.SCHEMA_VERSION,), "ENGINE.manifest.json, of `build`."
+    ),
+    "plan-file": FileFormat(plan_file.PlanFile, (plan_file.SCHEMA_VERSION,), "Plan of `insert`, as JSON or TOML."),
+    "ranges-file": FileFormat(
+        file_content.RangesFile, ranges_file.READ_VERSIONS, "Ranges of activations, of `calibrate`."
+    ),
+    "sensitivity-file": FileFormat(
+        noise_file._File, (noise_file.SCHEMA_VERSION,), "Noise of each layer, of `quantize --sensitivity`."
+    ),
+    "settings-file": FileFormat(settings.Config, (), "Settings of `validate`: qdqtool.toml."),
+}
+
+RENAMED = {
+    "engine_map": "inspect-engine",
+    "findings": "validate",
+    "fixes": "validate-fix",
+    "manual": "explain-manual",
+    "matches": "quantize-matches",
+    "page": "explain-page",
+    "rule": "explain-rule",
+    "settings": "validate-settings",
+    "statistics": "validate-statistics",
+}
+"""Schemas of reports whose text renderer is not named after the command that prints them."""
+
+
+@cache
+def reports() -> Mapping[str, type]:
+    """The type of each report by the name of its schema."""
+    found: dict[str, type] = {"failure": failure.FailureReport}
+    for kind in (each.name for each in pkgutil.iter_modules(text.__path__) if not each.name.startswith("_")):
+        renderer = importlib.import_module(f"{text.__name__}.{kind}").render
+        found[RENAMED.get(kind, kind.replace("_", "-"))] = typing.get_type_hints(renderer)["report"]
+    return found
+
+
+@cache
+def schemas() -> Mapping[str, Schema]:
+    """Every schema by its name."""
+    made = {name: _report_schema(name, report) for name, report in reports().items()}
+    made |= {name: _file_schema(name, found) for name, found in FILES.items()}
+    return json.loads(json.dumps(dict(sorted(made.items()))))  # tuples, as defaults are, become arrays
+
+
+def closed(schema: Any) -> Any:
+    """The schema with every object closed: a key that is not declared is a fault."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: closed(value) for key, value in schema.items()}
+    return {**found, "additionalProperties": False} if isinstance(found.get("properties"), dict) else found
+
+
+def _report_schema(name: str, report: type) -> Schema:
+    top, definitions = _components(report)
+    for each in (top, *definitions.values()):
+        if "properties" in each:
+            each["required"] = list(each["properties"])  # msgspec writes every field of a dataclass
+            each["properties"] = {key: _without_default(value) for key, value in each["properties"].items()}
+    finite = [_nullable_numbers(each) for each in (top, *definitions.values())]
+    return _document(
+        name, _first_paragraph(report), finite[0], dict(zip(definitions, finite[1:], strict=True)), (SCHEMA_VERSION,)
+    )
+
+
+def _file_schema(name: str, found: FileFormat) -> Schema:
+    top, definitions = _components(found.content)
+    return _document(name, found.about, top, definitions, found.versions)
+
+
+def _document(
+    name: str, about: str, top: Schema, definitions: Mapping[str, Schema], versions: tuple[int, ...]
+) -> Schema:
+    properties = top.pop("properties")
+    required = top.pop("required", [])
+    if versions:
+        values = {"const": versions[0]} if len(versions) == 1 else {"enum": list(versions)}
+        version = {"description": "Changes where readers have to change.", "type": "integer", **values}
+        properties = {"schema_version": version} | {
+            key: value for key, value in properties.items() if key != "schema_version"
+        }
+        required = list(dict.fromkeys(["schema_version", *required]))
+    rest = {key: value for key, value in top.items() if key not in {"title", "description"}}
+    head = {"$schema": DIALECT, "$id": f"urn:qdqtool:{name}", "title": f"qdqtool {name}", "description": about}
+    document = {
+        **head,
+        **rest,
+        "properties": properties,
+        "required": required,
+        "$defs": dict(sorted(definitions.items())),
+    }
+    return {key: value for key, value in document.items() if value not in ({}, [])}
+
+
+def _components(content: type) -> tuple[Schema, dict[str, Schema]]:
+    """The schema of a type without the reference to it, and those of the types in it, with descriptions."""
+    (top,), found = msgspec.json.schema_components([content], schema_hook=_hook, ref_template="#/$defs/{name}")
+    classes = {each.__name__: each for each in _classes(content, set())}
+    definitions = {name: _described(schema, classes[name]) for name, schema in found.items()}
+    renamed = {name.lstrip("_"): _public_references(schema) for name, schema in definitions.items()}
+    assert len(renamed) == len(found)
+    return renamed.pop(top["$ref"].rpartition("/")[2].lstrip("_")), renamed
+
+
+def _hook(kind: type) -> Schema:
+    if kind is not Path:
+        raise NotImplementedError(f"say in _hook how report/json.py writes {kind}")
+    return {"type": "string"}
+
+
+def _without_default(schema: Schema) -> Schema:
+    return {key: value for key, value in schema.items() if key != "default"}
+
+
+def _classes(hint: Any, seen: set[Any]) -> Iterator[type]:
+    """Every class of ours in a hint and in the fields of those classes."""
+    if isinstance(hint, type) and hint.__module__.startswith("qdqtool") and hint not in seen:
+        seen.add(hint)
+        yield hint
+        for field in typing.get_type_hints(hint, include_extras=True).values():
+            yield from _classes(field, seen)
+    for argument in typing.get_args(hint):
+        yield from _classes(argument, seen)
+
+
+def _described(schema: Schema, kind: type) -> Schema:
+    """The schema with the text of the class and of its attributes, and without the defaults and titles of msgspec."""
+    said = {name: text for base in reversed(kind.__mro__) for name, text in _attributes(base)}
+    found = {key: value for key, value in schema.items() if key != "title"}
+    found["description"] = _first_paragraph(kind)
+    if "properties" in found:
+        names = dict(zip(found["properties"], _field_names(kind), strict=True))
+        found["properties"] = {
+            key: _with_text(value, said.get(names[key])) for key, value in found["properties"].items()
+        }
+    return found
+
+
+def _field_names(kind: type) -> tuple[str, ...]:
+    if issubclass(kind, msgspec.Struct):
+        return kind.__struct_fields__
+    return tuple(field.name for field in msgspec.inspect.type_info(kind).fields)
+
+
+def _with_text(schema: Schema, said: str | None) -> Schema:
+    return {**({"description": said} if said else {}), **schema}
+
+
+def _attributes(kind: type) -> Iterator[tuple[str, str]]:
+    if kind.__module__.startswith("qdqtool"):
+        for each in docstring_parser.parse_from_object(kind).params:
+            yield each.arg_name, _in_json(each.description or "")
+
+
+def _first_paragraph(kind: type) -> str:
+    return _in_json(docstring_parser.google.parse(inspect.getdoc(kind) or "").short_description or "")
+
+
+def _in_json(said: str) -> str:
+    """A text of a docstring, in the words of JSON."""
+    plain = re.sub(r":\w+:`~?([^`]*)`", r"\1", said).replace("``", "'")
+    words = {"None": "null", "True": "true", "False": "false"}
+    return re.sub(r"\b(None|True|False)\b", lambda match: words[match[0]], " ".join(plain.split()))
+
+
+def _public_references(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_public_references(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _public_references(value) for key, value in schema.items()}
+    if "$ref" in found:
+        found["$ref"] = found["$ref"].replace("/_", "/")
+    return found
+
+
+def _nullable_numbers(schema: Any) -> Any:
+    """The schema with null beside every number: that is how ``report/json.py`` writes NaN and infinities."""
+    if isinstance(schema, list):
+        return [_nullable_numbers(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _nullable_numbers(value) for key, value in schema.items()}
+    return {**found, "type": ["number", "null"]} if found.get("type") == "number" else found
