@@ -28,6 +28,7 @@ from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.target_fit import RefusedBy, refused_by_any, require_targets
 from qdqtool.ranges.encodings import read_encodings
+from qdqtool.results import Report
 from qdqtool.running.loadable import require_loadable
 from qdqtool.transforms.opset import upgrade_opset
 
@@ -50,7 +51,7 @@ class InsertOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertReport:
+class InsertReport(Report):
     """What insert did.
 
     Attributes:

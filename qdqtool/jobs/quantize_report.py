@@ -13,6 +13,7 @@ from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.planning.placement import SkippedNode
 from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.preparation.prepare import PreparationReport
+from qdqtool.results import Report
 from qdqtool.sensitivity.blame_report import BlameReport
 from qdqtool.transforms.inline_functions import InlinedFunction
 
@@ -43,7 +44,7 @@ def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[LeftInFloat, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizeReport:
+class QuantizeReport(Report):
     """What quantize did.
 
     Attributes:

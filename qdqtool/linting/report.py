@@ -7,6 +7,7 @@ from typing import Literal
 
 from qdqtool.findings import SEVERITIES, Finding, Severity
 from qdqtool.linting.parser_word import ParserStatus
+from qdqtool.results import Report
 
 Verdict = Literal["pass", "fail"]
 
@@ -90,7 +91,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidateReport:
+class ValidateReport(Report):
     """The findings of a run.
 
     Attributes:
@@ -102,6 +103,11 @@ class ValidateReport:
     models: tuple[ModelReport, ...]
     summary: Summary
     settings: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every model was read and no finding is an error."""
+        return not self.summary.errors and not self.unreadable
 
     @property
     def findings(self) -> tuple[Finding, ...]:
