@@ -105,7 +105,10 @@ def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, 
     rank = len(spec.shape) if spec.shape is not None else len(shape)
     batched = len(shape) == rank
     if not batched and len(shape) != rank + 1:
-        raise UsageError(f"{place} has shape {list(shape)}; the model takes {spec}, with samples along the first axis")
+        raise UsageError(
+            f"{place} has shape {list(shape)}; the model takes {spec}, with samples along the first axis",
+            hint="add the axis of the batch in front: array[None]" if len(shape) == rank - 1 else None,
+        )
     return Column(spec.name, dtype, shape, False, _batch(spec) if batched else 1, batched)
 
 

@@ -4,6 +4,8 @@ A list and a dict of arrays stay in memory. Any other iterable is read once; wha
 because a job reads its data several times.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,7 +52,7 @@ class HeldData:
         """What to do where it has no samples."""
         return None if self.is_one else "an iterator can be read once: make a new one, or keep it with hold_data(...)"
 
-    def read(self, specs: Sequence[InputSpec]) -> "HeldSamples":
+    def read(self, specs: Sequence[InputSpec]) -> HeldSamples:
         """Return the samples for the inputs of a model."""
         return HeldSamples(self, tuple(specs))
 
@@ -106,7 +108,7 @@ class HeldSamples:
             place = self.data.source if self.data.is_one else f"{self.data.source}, item {number}"
             yield from self._samples(self._named(item, place), place)
 
-    def with_labels(self) -> "HeldSamples":
+    def with_labels(self) -> HeldSamples:
         """Return the same samples with the labels of each item, which have a row for each row of the inputs.
 
         Raises:

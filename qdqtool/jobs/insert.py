@@ -10,6 +10,7 @@ from qdqtool.data.request import DataRequest
 from qdqtool.errors import GateError, UsageError
 from qdqtool.findings import Finding
 from qdqtool.graph.io.external import model_bytes
+from qdqtool.graph.io.in_memory import ModelReport
 from qdqtool.graph.io.load import load_source
 from qdqtool.graph.io.output import is_stream
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
@@ -28,7 +29,6 @@ from qdqtool.planning.planners import PlanData, planner_for
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.target_fit import RefusedBy, refused_by_any, require_targets
 from qdqtool.ranges.encodings import read_encodings
-from qdqtool.results import Report
 from qdqtool.running.loadable import require_loadable
 from qdqtool.transforms.opset import upgrade_opset
 
@@ -51,7 +51,7 @@ class InsertOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertReport(Report):
+class InsertReport(ModelReport):
     """What insert did.
 
     Attributes:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from qdqtool.attempts.goal_report import GoalReport
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
+from qdqtool.graph.io.in_memory import ModelReport
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
 from qdqtool.planning.degenerate import DegenerateTensor
@@ -13,7 +14,6 @@ from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.planning.placement import SkippedNode
 from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.preparation.prepare import PreparationReport
-from qdqtool.results import Report
 from qdqtool.sensitivity.blame_report import BlameReport
 from qdqtool.transforms.inline_functions import InlinedFunction
 
@@ -44,7 +44,7 @@ def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[LeftInFloat, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizeReport(Report):
+class QuantizeReport(ModelReport):
     """What quantize did.
 
     Attributes:
