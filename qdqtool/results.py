@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 
-from qdqtool.wording import escape, plural
+from qdqtool.wording import escape
 
 SCHEMA_VERSION = 1
 MOST_ROWS = 20
 """The number of rows of a list that a notebook shows."""
+MOST_NUMBERS = 8
+"""The number of numbers, such as extents of a shape, that stand in one line."""
 
 
 class Report:
@@ -24,9 +26,13 @@ class Report:
         found: dict[str, Any] = msgspec.json.decode(encode(self))
         return found
 
+    def notebook_rows(self) -> dict[str, Any]:
+        """Return the plain data that a notebook shows; a report whose facts lie deep says them here."""
+        return self.to_dict()
+
     def _repr_html_(self) -> str:
         """Return a table for notebooks; every text in it is escaped."""
-        return as_html(type(self).__name__, self.to_dict(), getattr(self, "passed", None))
+        return as_html(type(self).__name__, self.notebook_rows(), getattr(self, "passed", None))
 
 
 def encode(report: Any) -> bytes:
@@ -62,31 +68,33 @@ def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:
 
 
 def _cell(value: Any) -> str:
+    """Return a value as HTML: a list is folded, and its parts are told as far as they are no dicts again."""
     if isinstance(value, dict):
-        return "<br>".join(f"{_text(name)}: {_short(inner)}" for name, inner in _told(value))
-    if isinstance(value, list):
-        rows = "".join(f"<li>{_row(each)}</li>" for each in value[:MOST_ROWS])
-        more = f"<li>… {len(value) - MOST_ROWS} more</li>" if len(value) > MOST_ROWS else ""
-        entries = f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
-        return f"<details><summary>{entries}</summary><ul>{rows}{more}</ul></details>"
-    return _text(value)
+        return "<br>".join(f"{_text(name)}: {_inner(inner)}" for name, inner in _told(value))
+    return _inner(value)
+
+
+def _inner(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"({', '.join(f'{_text(name)} {_inner(inner)}' for name, inner in _told(value))})"
+    if not isinstance(value, list):
+        return _text(value)
+    if all(isinstance(each, int | float) for each in value) and len(value) <= MOST_NUMBERS:
+        return f"[{', '.join(map(_text, value))}]"
+    rows = "".join(f"<li>{_row(each)}</li>" for each in value[:MOST_ROWS])
+    more = f"<li>… {len(value) - MOST_ROWS} more</li>" if len(value) > MOST_ROWS else ""
+    entries = f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
+    return f"<details><summary>{entries}</summary><ul>{rows}{more}</ul></details>"
 
 
 def _row(value: Any) -> str:
     if not isinstance(value, dict):
-        return _short(value)
-    return ", ".join(f"{_text(name)} {_short(inner)}" for name, inner in _told(value))
+        return _inner(value)
+    return ", ".join(f"{_text(name)} {_inner(inner)}" for name, inner in _told(value))
 
 
 def _told(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     return ((name, inner) for name, inner in value.items() if inner not in (None, "", [], {}))
-
-
-def _short(value: Any) -> str:
-    """Return a value in one line: of what has several parts, the number of them."""
-    if isinstance(value, list) and all(isinstance(each, int | float) for each in value) and len(value) <= 8:
-        return f"[{', '.join(map(_text, value))}]"
-    return plural(len(value), "part") if isinstance(value, list | dict) else _text(value)
 
 
 def _text(value: Any) -> str:

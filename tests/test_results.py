@@ -105,3 +105,17 @@ def test_the_table_leaves_out_what_is_empty_and_shortens_lists():
     assert f"name p{MOST_ROWS - 1}, db 1, shape [1, 2]" in text
     assert f"p{MOST_ROWS}" not in text
     assert "… 5 more" in text
+
+
+def test_what_lies_deep_is_told_too():
+    @dataclass(frozen=True, slots=True)
+    class Outer:
+        name: str
+        parts: tuple[Part, ...]
+
+    @dataclass(frozen=True, slots=True)
+    class Deep(Report):
+        outer: tuple[Outer, ...]
+
+    text = Tags(Deep((Outer("a", (Part("b", 2.5),)),))._repr_html_()).text
+    assert " ".join(text.split()) == "Deep outer 1 entry name a, parts 1 entry name b, db 2.5, shape [1, 2]"

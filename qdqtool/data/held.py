@@ -81,7 +81,10 @@ def hold_data(data: object) -> HeldData:
         source = "dict of arrays" if isinstance(data, Mapping) else "array"
         return HeldData((_item(data, source),), source, is_one=True)
     if not isinstance(data, Iterable) or isinstance(data, str | bytes | bytearray):
-        raise ArgumentError(f"data is of type {type(data).__name__}; legal: {ACCEPTED}")
+        raise ArgumentError(
+            f"data is of type {type(data).__name__}; legal: {ACCEPTED}",
+            hint="wrap the data set: DataLoader(dataset)" if hasattr(data, "__getitem__") else None,
+        )
     source = type(data).__name__
     if isinstance(data, list | tuple):
         return HeldData(tuple(_item(each, f"{source}, item {number}") for number, each in enumerate(data)), source)
@@ -191,7 +194,9 @@ class _Taker:
                 self._iterator = iter(self._data)
             given = next(self._iterator, self)
         except Exception as error:
-            raise UsageError(f"{self._source} raised {type(error).__name__} at item {number}: {error}") from error
+            raise UsageError(
+                f"{self._source} raised {type(error).__name__} at item {number}: {_last_line(error)}"
+            ) from error
         return None if given is self else _item(given, f"{self._source}, item {number}")
 
 
@@ -207,6 +212,11 @@ def _item(given: object, place: str) -> Item:
     return Item((_array(given, place),))
 
 
+def _last_line(error: Exception) -> str:
+    """Return what an error says: a worker of a data loader puts its traceback in front."""
+    return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), "no message")
+
+
 def _is_array(value: object) -> bool:
     return any(hasattr(value, name) for name in ("__array__", "numpy", "__dlpack__")) and not isinstance(value, type)
 
@@ -215,12 +225,15 @@ def _array(value: Any, place: str) -> Array:
     try:
         array = _to_numpy(value)
     except Exception as error:
-        raise UsageError(f"{place} of type {type(value).__name__} is no array: {error}") from error
+        raise UsageError(
+            f"{place} of type {type(value).__name__} is no array: {_last_line(error)}",
+            hint="give arrays of numbers, such as float32",
+        ) from error
     # NumPy stores types that others added, such as bfloat16, as bytes without a meaning.
     if array.dtype.kind not in "biufc" or array.dtype.isbuiltin == 2:
         raise UsageError(
             f"{place} of type {type(value).__name__} holds {array.dtype}, no numbers that NumPy knows",
-            hint="give arrays of numbers, such as float32, by input name",
+            hint="give arrays of numbers, such as float32",
         )
     return array
 

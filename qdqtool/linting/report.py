@@ -104,6 +104,20 @@ class ValidateReport(Report):
     summary: Summary
     settings: str | None = None
 
+    def notebook_rows(self) -> dict[str, object]:
+        """Return the counts and the findings, each with its model and target."""
+        found = [
+            {"model": model["path"], "target": target["target"], **finding}
+            for model in self.to_dict()["models"]
+            for target in model["targets"]
+            for finding in target["findings"]
+        ]
+        errors = [{"model": model.path, "error": model.error} for model in self.unreadable]
+        verdicts = {
+            f"{model.path}, {target.target}": target.verdict for model in self.models for target in model.targets
+        }
+        return {"verdicts": verdicts, "unreadable": errors, "findings": found, "summary": self.to_dict()["summary"]}
+
     @property
     def passed(self) -> bool:
         """Whether every model was read and no finding is an error."""

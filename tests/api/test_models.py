@@ -85,3 +85,18 @@ def test_random_data_has_the_seed_that_is_given():
     assert qdqtool.check_model(conv_model(), data=qdqtool.RandomData(seed=4, samples=2)).to_dict()["data"] == shown(
         seed=4, samples=2
     )
+
+
+def test_a_notebook_shows_each_finding_with_its_target():
+    quantized = qdqtool.quantize_model(conv_model(), ROWS).output_model
+    assert quantized is not None
+    report = qdqtool.validate_model(quantized, ["tensorrt", "onnx"])
+    assert report.notebook_rows()["verdicts"] == {"<memory>, tensorrt": "pass", "<memory>, onnx": "pass"}
+    for tensor in quantized.proto.graph.initializer:
+        if tensor.name.endswith("scale"):
+            tensor.CopyFrom(onnx.numpy_helper.from_array(np.array(0, np.float32), tensor.name))
+    broken = qdqtool.validate_model(quantized)
+    rows = broken.notebook_rows()
+    assert rows["verdicts"] == {"<memory>, tensorrt": "fail"}
+    assert len(rows["findings"]) == len(broken.findings) > 0
+    assert broken.findings[0].code in broken._repr_html_()

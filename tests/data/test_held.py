@@ -150,6 +150,22 @@ def failing() -> Iterator[np.ndarray]:
     raise ValueError("the disk is gone")
 
 
+def worker() -> Iterator[np.ndarray]:
+    raise RuntimeError("Caught OSError in worker 0.\nTraceback (most recent call last):\nOSError: gone\n")
+    yield ROWS
+
+
+class DataSet:
+    def __getitem__(self, index: int) -> np.ndarray:
+        return ROWS[index]
+
+
+def test_a_data_set_without_a_loader_is_told() -> None:
+    with pytest.raises(ArgumentError, match="data is of type DataSet; legal") as caught:
+        hold_data(DataSet())
+    assert caught.value.hint == "wrap the data set: DataLoader(dataset)"
+
+
 WRONG: dict[str, tuple[Callable[[], object], tuple[InputSpec, ...], str]] = {
     "nothing": (lambda: iter(()), X, "tuple_iterator has no samples"),
     "empty list": (list, X, "list has no samples"),
@@ -170,6 +186,8 @@ WRONG: dict[str, tuple[Callable[[], object], tuple[InputSpec, ...], str]] = {
         "array, sample 0: input 'x' has type float64; the model takes float32",
     ),
     "not finite": (lambda: iter([ROWS, ROWS * np.nan]), X, r"list_iterator, sample 6: input 'x' is nan at \[0, 0, 0\]"),
+    "at once": (lambda: map(int.__truediv__, [1], [0]), X, "map raised ZeroDivisionError at item 0: division by zero"),
+    "traceback": (worker, X, "generator raised RuntimeError at item 0: OSError: gone$"),
     "raises": (failing, X, "generator raised ValueError at item 2: the disk is gone"),
     "one array": (lambda: ROWS, XY, "array has 1 array; the model has 2 inputs: x, mask"),
     "too many": (lambda: [(ROWS, ROWS, ROWS)], X, "list, item 0 has 3 arrays; the model has 1 input: x"),
