@@ -11,6 +11,18 @@ from qdqtool.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from qdqtool import errors, interop
+    from qdqtool.api.any_data import DataLike
+    from qdqtool.api.build import build_engine
+    from qdqtool.api.keywords import (
+        BuildKeywords,
+        CalibrateKeywords,
+        CheckKeywords,
+        InsertKeywords,
+        QuantizeKeywords,
+        SensitivityKeywords,
+    )
+    from qdqtool.api.models import check_model, diff_models, insert_plan, inspect_model, validate_model
+    from qdqtool.api.quantize import calibrate, calibrate_to_file, measure_sensitivity, quantize_model
     from qdqtool.attempts.accuracy_goal import AccuracyGoal
     from qdqtool.builders.deployment import DeploymentOptions
     from qdqtool.builders.shape_values import ShapeValues
@@ -18,6 +30,7 @@ if TYPE_CHECKING:
     from qdqtool.checking.options import CheckOptions
     from qdqtool.checking.report import CheckReport
     from qdqtool.data.feeds import Progress
+    from qdqtool.data.held import HeldData, hold_data
     from qdqtool.data.request import DataRequest, FileData, RandomData
     from qdqtool.diff.report import DiffReport
     from qdqtool.engine.engine_map import EngineMap
@@ -29,34 +42,29 @@ if TYPE_CHECKING:
     from qdqtool.gpu.report import BenchReport, RunReport
     from qdqtool.gpu.speedup_gate import SpeedupGate
     from qdqtool.gpu.timing import TimingOptions
+    from qdqtool.graph.io.any_model import ModelLike
     from qdqtool.graph.io.load import load_model
     from qdqtool.graph.io.save import ExternalData
     from qdqtool.graph.model import Model
     from qdqtool.insertion.pair_edits import WeightStorage
     from qdqtool.interop.arrays import dequantize, fake_quantize, quantize, scale_from_range, scale_from_tensor
     from qdqtool.jobs.bench import bench_engine
-    from qdqtool.jobs.build import build_engine
-    from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
     from qdqtool.jobs.calibrate_report import CalibrateReport
-    from qdqtool.jobs.check import check_model
     from qdqtool.jobs.check_blame import BlameRequest
     from qdqtool.jobs.convert_ranges import ConvertReport, convert_ranges
-    from qdqtool.jobs.diff import diff_models
     from qdqtool.jobs.fix import FixRequest, fix_models
-    from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_encodings, insert_plan
-    from qdqtool.jobs.inspect import inspect_model
+    from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_encodings
     from qdqtool.jobs.inspect_engine import inspect_engine
     from qdqtool.jobs.inspect_report import InspectReport
     from qdqtool.jobs.merge import MergeReport, merge_to_file
     from qdqtool.jobs.normalize import normalize_model
-    from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+    from qdqtool.jobs.quantize import QuantizeOptions
     from qdqtool.jobs.quantize_report import QuantizeReport
     from qdqtool.jobs.reduce import reduce_model
     from qdqtool.jobs.run import run_engine
-    from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
+    from qdqtool.jobs.sensitivity import SensitivityOptions
     from qdqtool.jobs.sensitivity_report import SensitivityReport
     from qdqtool.jobs.strip import StripReport, strip_model
-    from qdqtool.jobs.validate import validate_model
     from qdqtool.jobs.verify_engine import VerifyReport, verify_engine
     from qdqtool.linting.policy import Policy
     from qdqtool.linting.report import ValidateReport
@@ -76,12 +84,25 @@ if TYPE_CHECKING:
     from qdqtool.running.ort_cpu import Profile
 
 _HOMES = {
+    "qdqtool.api.any_data": ("DataLike",),
+    "qdqtool.api.build": ("build_engine",),
+    "qdqtool.api.keywords": (
+        "BuildKeywords",
+        "CalibrateKeywords",
+        "CheckKeywords",
+        "InsertKeywords",
+        "QuantizeKeywords",
+        "SensitivityKeywords",
+    ),
+    "qdqtool.api.models": ("check_model", "diff_models", "insert_plan", "inspect_model", "validate_model"),
+    "qdqtool.api.quantize": ("calibrate", "calibrate_to_file", "measure_sensitivity", "quantize_model"),
     "qdqtool.jobs.verify_engine": ("VerifyReport", "verify_engine"),
     "qdqtool.builders.deployment": ("DeploymentOptions",),
     "qdqtool.checking.options": ("CheckOptions",),
     "qdqtool.checking.limits": ("Gates",),
     "qdqtool.checking.report": ("CheckReport",),
     "qdqtool.data.feeds": ("Progress",),
+    "qdqtool.data.held": ("HeldData", "hold_data"),
     "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
     "qdqtool.diff.report": ("DiffReport",),
     "qdqtool.engine.engine_map": ("EngineMap",),
@@ -94,34 +115,29 @@ _HOMES = {
     "qdqtool.gpu.report": ("BenchReport", "RunReport"),
     "qdqtool.gpu.speedup_gate": ("SpeedupGate",),
     "qdqtool.gpu.timing": ("TimingOptions",),
+    "qdqtool.graph.io.any_model": ("ModelLike",),
     "qdqtool.graph.io.load": ("load_model",),
     "qdqtool.graph.io.save": ("ExternalData",),
     "qdqtool.graph.model": ("Model",),
     "qdqtool.insertion.pair_edits": ("WeightStorage",),
     "qdqtool.interop.arrays": ("dequantize", "fake_quantize", "quantize", "scale_from_range", "scale_from_tensor"),
     "qdqtool.jobs.bench": ("bench_engine",),
-    "qdqtool.jobs.build": ("build_engine",),
-    "qdqtool.jobs.calibrate": ("calibrate", "calibrate_to_file"),
     "qdqtool.jobs.calibrate_report": ("CalibrateReport",),
-    "qdqtool.jobs.check": ("check_model",),
     "qdqtool.jobs.check_blame": ("BlameRequest",),
     "qdqtool.jobs.convert_ranges": ("ConvertReport", "convert_ranges"),
-    "qdqtool.jobs.diff": ("diff_models",),
     "qdqtool.jobs.fix": ("FixRequest", "fix_models"),
-    "qdqtool.jobs.insert": ("InsertOptions", "InsertReport", "insert_encodings", "insert_plan"),
-    "qdqtool.jobs.inspect": ("inspect_model",),
+    "qdqtool.jobs.insert": ("InsertOptions", "InsertReport", "insert_encodings"),
     "qdqtool.jobs.inspect_engine": ("inspect_engine",),
     "qdqtool.jobs.inspect_report": ("InspectReport",),
     "qdqtool.jobs.merge": ("MergeReport", "merge_to_file"),
     "qdqtool.jobs.normalize": ("normalize_model",),
-    "qdqtool.jobs.quantize": ("QuantizeOptions", "quantize_model"),
+    "qdqtool.jobs.quantize": ("QuantizeOptions",),
     "qdqtool.jobs.quantize_report": ("QuantizeReport",),
-    "qdqtool.jobs.sensitivity": ("SensitivityOptions", "measure_sensitivity"),
+    "qdqtool.jobs.sensitivity": ("SensitivityOptions",),
     "qdqtool.jobs.reduce": ("reduce_model",),
     "qdqtool.jobs.run": ("run_engine",),
     "qdqtool.jobs.sensitivity_report": ("SensitivityReport",),
     "qdqtool.jobs.strip": ("StripReport", "strip_model"),
-    "qdqtool.jobs.validate": ("validate_model",),
     "qdqtool.linting.policy": ("Policy",),
     "qdqtool.linting.report": ("ValidateReport",),
     "qdqtool.numerics.derive": ("PowerOfTwo", "ScaleRule"),
@@ -148,12 +164,16 @@ __all__ = [
     "AccuracyGoal",
     "BenchReport",
     "BlameRequest",
+    "BuildKeywords",
     "BuildOptions",
     "CachedRanges",
+    "CalibrateKeywords",
     "CalibrateReport",
+    "CheckKeywords",
     "CheckOptions",
     "CheckReport",
     "ConvertReport",
+    "DataLike",
     "DataRequest",
     "DeploymentOptions",
     "DiffReport",
@@ -166,12 +186,15 @@ __all__ = [
     "FixReport",
     "FixRequest",
     "Gates",
+    "HeldData",
     "HighPrecision",
+    "InsertKeywords",
     "InsertOptions",
     "InsertReport",
     "InspectReport",
     "MergeReport",
     "Model",
+    "ModelLike",
     "NormalizeReport",
     "Policy",
     "PowerOfTwo",
@@ -180,6 +203,7 @@ __all__ = [
     "Profile",
     "ProfileOptions",
     "Progress",
+    "QuantizeKeywords",
     "QuantizeOptions",
     "QuantizeReport",
     "RandomData",
@@ -190,6 +214,7 @@ __all__ = [
     "RunReport",
     "ScaleRule",
     "Selection",
+    "SensitivityKeywords",
     "SensitivityOptions",
     "SensitivityReport",
     "ShapeOptions",
@@ -213,6 +238,7 @@ __all__ = [
     "errors",
     "fake_quantize",
     "fix_models",
+    "hold_data",
     "insert_encodings",
     "insert_plan",
     "inspect_engine",

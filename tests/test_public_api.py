@@ -28,7 +28,7 @@ PUBLIC = [
     pytest.param(module, name, id=f"{module.__name__}.{name}") for module in MODULES for name in sorted(module.__all__)
 ]
 FUNCTIONS = [case for case in PUBLIC if isinstance(getattr(*case.values), FunctionType)]
-OUTSIDE = {"Any", "ArrayLike", "DTypeLike", "Iterable", "Literal", "NDArray", "Path", "Sequence"}
+OUTSIDE = {"Any", "ArrayLike", "DTypeLike", "Iterable", "Literal", "NDArray", "Path", "Sequence", "Unpack"}
 """Names of NumPy and of Python's library that signatures may show."""
 LONGEST_SIGNATURE = 330
 """Characters of the longest signature that `help` may print: some four lines of a terminal."""

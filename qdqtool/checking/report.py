@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from qdqtool.data import DataDescription
+from qdqtool.results import Report
 from qdqtool.running.ort_cpu import Reference
 from qdqtool.task_metrics.result import MetricResult
 
@@ -231,7 +232,7 @@ class QdqCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckReport:
+class CheckReport(Report):
     """The verdict on one model.
 
     Attributes:

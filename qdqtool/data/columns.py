@@ -18,7 +18,7 @@ from typing import IO
 
 import numpy as np
 
-from qdqtool.data.sample import Sample
+from qdqtool.data.sample import LABELS, Sample
 from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
@@ -87,14 +87,61 @@ def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> Co
         raise UsageError(f"{place} holds pickled Python objects, which are never loaded", hint="save a numeric array")
     if stored != math.prod(shape) * dtype.itemsize:
         raise UsageError(f"{place} is damaged: {stored} bytes of data for {dtype} {list(shape)}")
+    return replace(make_column(spec, dtype, shape, place), fortran=fortran)
+
+
+def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, ...], place: str) -> Column:
+    """Describe an array that holds the samples of one input.
+
+    Args:
+        spec: The input it is for.
+        dtype: Type of the array.
+        shape: Shape of the array.
+        place: Its name in messages.
+
+    Raises:
+        UsageError: Its rank does not fit the input.
+    """
     rank = len(spec.shape) if spec.shape is not None else len(shape)
     batched = len(shape) == rank
     if not batched and len(shape) != rank + 1:
-        raise UsageError(f"{place} has shape {list(shape)}; the model takes {spec}, with samples along the first axis")
-    return Column(spec.name, dtype, shape, fortran, _batch(spec) if batched else 1, batched)
+        raise UsageError(
+            f"{place} has shape {list(shape)}; the model takes {spec}, with samples along the first axis",
+            hint="add the axis of the batch in front: array[None]" if len(shape) == rank - 1 else None,
+        )
+    return Column(spec.name, dtype, shape, False, _batch(spec) if batched else 1, batched)
 
 
-def common_count(columns: Sequence[Column], path: Path) -> int:
+def settle_columns(columns: tuple[Column, ...], specs: Sequence[InputSpec]) -> tuple[Column, ...]:
+    """Return the columns as they are divided into runs: as one run where they serve different numbers and fit so."""
+    if len({column.samples for column in columns} - {None}) > 1:
+        return as_one_run(columns, specs) or columns
+    return columns
+
+
+def fit_labels(labels: Column, columns: Sequence[Column], count: int, source: object) -> Column:
+    """Return the labels, with as many rows in each run as the inputs take.
+
+    Args:
+        labels: The labels.
+        columns: The inputs.
+        count: Number of runs.
+        source: What messages name.
+
+    Raises:
+        UsageError: They have another number of rows.
+    """
+    if not labels.shape:
+        raise UsageError(f"{source}: '{LABELS}' is one number; it must have a row for each row of the inputs")
+    for rows in sorted({column.rows for column in columns if column.shape} or {1}, reverse=True):
+        fitted = replace(labels, rows=rows)
+        if fitted.samples == count and fitted.filler in {column.filler for column in columns}:
+            return replace(fitted, fill=False)
+    counts = ", ".join(f"{column.name} {column.shape[0]}" for column in columns if column.shape)
+    raise UsageError(f"{source}: '{LABELS}' has {labels.shape[0]} rows, and the inputs have others: {counts}")
+
+
+def common_count(columns: Sequence[Column], source: object) -> int:
     """Return the number of runs that the columns serve.
 
     Raises:
@@ -103,7 +150,7 @@ def common_count(columns: Sequence[Column], path: Path) -> int:
     counts = {column.name: column.samples for column in columns if column.samples is not None}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise UsageError(f"{path} has a different number of samples for each input: {listed}")
+        raise UsageError(f"{source} has a different number of samples for each input: {listed}")
     return next(iter(counts.values()), 1)
 
 
@@ -141,7 +188,7 @@ def read_rows(stream: IO[bytes], column: Column) -> Iterator[Array]:
     if not column.shape or column.fortran:
         flat = np.frombuffer(stream.read(), column.dtype)
         whole = flat.reshape(column.shape[::-1]).transpose() if column.fortran else flat.reshape(column.shape)
-        yield from _slices(whole, column)
+        yield from slice_rows(whole, column)
         return
     inner = column.shape[1:]
     for run in range(column.samples or 0):
@@ -151,7 +198,8 @@ def read_rows(stream: IO[bytes], column: Column) -> Iterator[Array]:
         yield _filled(part.reshape(rows, *inner), column)
 
 
-def _slices(whole: Array, column: Column) -> Iterator[Array]:
+def slice_rows(whole: Array, column: Column) -> Iterator[Array]:
+    """Yield the array of each run in turn out of the array that a column describes, as :func:`read_rows` does."""
     if not column.shape:
         yield from itertools.repeat(whole)
     for run in range(column.samples or 0):

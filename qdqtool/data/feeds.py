@@ -9,6 +9,7 @@ import numpy as np
 
 from qdqtool.data import readers
 from qdqtool.data.converted import Converted
+from qdqtool.data.held import DataPlace, HeldData
 from qdqtool.data.sample import NoLabelsError, Sample, Samples, labelled
 from qdqtool.data.signature import InputSpec, check_names, needed
 from qdqtool.data.stored_inputs import WithoutStored
@@ -114,7 +115,7 @@ class _Numbered:
 
 
 def load_feeds(
-    path: Path,
+    path: DataPlace,
     specs: Sequence[InputSpec],
     limit: int | None = None,
     *,
@@ -124,7 +125,7 @@ def load_feeds(
     """Open data and check every sample of it, in one pass, before anything runs.
 
     Args:
-        path: A file, a folder or ``SCRIPT.py:func``; the reader is chosen by what it is.
+        path: A file, a folder or ``SCRIPT.py:func``, whose reader is chosen by what it is; or data in memory.
         specs: Inputs of the model, and those that were stored as constants: samples may hold them, with that value.
         limit: Use only so many samples from the start.
         allow_constant: Whether samples may hold one value throughout.
@@ -133,7 +134,8 @@ def load_feeds(
     Raises:
         UsageError: The file is unreadable, a sample does not fit the model, which the message names.
     """
-    samples = labelled(_reader(path)(path, specs), str(path))
+    read = path.read(specs) if isinstance(path, HeldData) else _reader(path)(path, specs)
+    samples = labelled(read, str(path))
     stored, specs = {spec.name: spec.value for spec in specs if spec.value is not None}, needed(specs)
     if stored:
         samples = WithoutStored(samples, stored, str(path))
@@ -148,7 +150,7 @@ def load_feeds(
             each(sample)
         shapes = shapes or {name: array.shape for name, array in sample.items()}
     if survey.samples == 0:
-        raise UsageError(f"{path} has no samples")
+        raise UsageError(f"{path} has no samples", hint=path.hint_if_empty if isinstance(path, HeldData) else None)
     if not allow_constant:
         survey.refuse_constant(path)
     return Feeds(samples, DataDescription(str(path), survey.samples, None, shapes, survey.repeated))
@@ -180,7 +182,7 @@ def _check_array(array: Array, spec: InputSpec, where: str) -> None:
     if array.dtype != spec.dtype:
         raise UsageError(
             f"{place} has type {array.dtype}; the model takes {spec.dtype}",
-            hint=f"convert it before saving: array.astype('{spec.dtype}')",
+            hint=f"convert it first: array.astype('{spec.dtype}')",
         )
     if spec.shape is not None and not _fits(array.shape, spec.shape):
         raise UsageError(f"{place} has shape {list(array.shape)}; the model takes {spec}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds, stored_specs
+from qdqtool.data.held import DataPlace
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
@@ -16,7 +17,7 @@ class DataRequest:
     """The input data of a model.
 
     Attributes:
-        path: A data file; None for random inputs.
+        path: A data file, or data in memory; None for random inputs.
         seed: Seed of random inputs.
         samples: Number of samples to use; None for all of a file, or the default number of random ones.
         allow_constant: Whether samples of a file may hold one value throughout.
@@ -24,7 +25,7 @@ class DataRequest:
         input_values: Values that the user fixes, likewise.
     """
 
-    path: Path | None = None
+    path: DataPlace | None = None
     seed: int = 0
     samples: int | None = None
     allow_constant: bool = False
@@ -34,15 +35,15 @@ class DataRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileData:
-    """Calibration data from a file, a folder or a script.
+    """Calibration data from a file, a folder or a script, or in memory.
 
     Attributes:
-        path: A file, a folder or ``SCRIPT.py:func`` (``docs/calibration.md``).
+        path: A file, a folder or ``SCRIPT.py:func`` (``docs/calibration.md``); or data in memory (``docs/python.md``).
         samples: Number of samples to use, from the start; None for all.
         allow_constant: Whether samples may hold one value throughout.
     """
 
-    path: Path
+    path: DataPlace
     samples: int | None = None
     allow_constant: bool = False
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class Survey:
             self.first = self.first or (self.samples, next((value for value in values if value), values[0]))
         self.samples += 1
 
-    def refuse_constant(self, path: Path) -> None:
+    def refuse_constant(self, path: object) -> None:
         """Refuse data with constant samples, as a reader makes that finds nothing to read.
 
         Raises:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from qdqtool.diff.parameters import Change
+from qdqtool.results import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ class DisturbedReader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiffReport:
+class DiffReport(Report):
     """The changes in Q/DQ from one model to another.
 
     Attributes:

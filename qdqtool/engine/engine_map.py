@@ -9,6 +9,7 @@ from qdqtool.builders.kernels import Kernel, KernelTensor
 from qdqtool.builders.precision import computes_in
 from qdqtool.engine.conversions import Conversions
 from qdqtool.engine.kernel_products import Products
+from qdqtool.results import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class MultiplyAccumulates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineMap:
+class EngineMap(Report):
     """What the manifest of an engine says of its kernels.
 
     Attributes:

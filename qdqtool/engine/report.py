@@ -10,11 +10,12 @@ from qdqtool.engine.engine_map import MappedKernel, MultiplyAccumulates
 from qdqtool.engine.locked import Locked
 from qdqtool.engine.precision_gate import GateResult
 from qdqtool.linting.report import Summary
+from qdqtool.results import Report
 from qdqtool.transforms.specialize import Specialized
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineReport:
+class EngineReport(Report):
     """The report of a build that made an engine.
 
     Attributes:

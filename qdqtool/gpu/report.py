@@ -9,6 +9,7 @@ from qdqtool.gpu.layer_comparison import LayerComparison
 from qdqtool.gpu.runner import Clock, LayerTime
 from qdqtool.gpu.speedup import Speedup, SpeedupResult
 from qdqtool.gpu.timing import Percentiles
+from qdqtool.results import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
+class RunReport(Report):
     """Outputs of an engine that were written.
 
     Attributes:
@@ -68,7 +69,7 @@ class EngineTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchReport:
+class BenchReport(Report):
     """The times of an engine, and of one that it is compared with.
 
     Attributes:

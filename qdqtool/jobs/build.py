@@ -14,6 +14,7 @@ from qdqtool.builders.builder import (
     Refusal,
 )
 from qdqtool.builders.kernels import encode_layers
+from qdqtool.data.held import in_files
 from qdqtool.engine import manifest
 from qdqtool.engine.build_model import ModelToBuild, model_to_build
 from qdqtool.engine.conversions import find_conversions
@@ -55,10 +56,9 @@ def build_engine(
         BuilderFailedError: It crashed or ran out of time.
         OutputError: A file cannot be written. In every case no engine is left.
     """
-    options = options or BuildOptions()
     builder = backends.get(backend)
     builder.require()
-    return _Job(builder, load_model(model), Path(output), options).run()
+    return _Job(builder, load_model(model), Path(output), options or BuildOptions()).run()
 
 
 class _Job:
@@ -125,7 +125,7 @@ class _Job:
     def _check_outputs(self) -> None:
         options = self._options
         inputs = [self._path, *external_files(self._model.proto, self._model.folder)]
-        inputs += [path for path in (options.calib_data, options.sign_key) if path is not None]
+        inputs += in_files((options.calib_data, options.sign_key))
         if options.locked is not None and not (self._lock and self._manifest and self._lock.is_in(self._manifest)):
             inputs.append(options.locked)
         extra = (options.layer_info, options.verbose_log, options.deployment.timing_cache_file)

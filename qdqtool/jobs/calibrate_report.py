@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from qdqtool.data import DataDescription
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.ranges.method_choice import MethodTrial
+from qdqtool.results import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class UnseenTensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrateReport:
+class CalibrateReport(Report):
     """What calibrate did.
 
     Attributes:

@@ -13,6 +13,7 @@ from qdqtool.checking.report import CheckReport
 from qdqtool.checking.verdict import verdict
 from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, stored_specs, with_shapes
 from qdqtool.data.feeds import Progress
+from qdqtool.data.held import in_files
 from qdqtool.data.request import DataRequest
 from qdqtool.errors import UsageError
 from qdqtool.gpu.requirements import require_gpu
@@ -73,7 +74,9 @@ def check_model(
         require_gpu()
     options.require_sense(metric, has_baseline=baseline is not None, has_data=request.path is not None)
     if options.save_outputs is not None:
-        check_output(options.save_outputs, _paths(model, baseline, request.path, options.outputs, options.engine))
+        check_output(
+            options.save_outputs, _paths(model, baseline, *in_files([request.path, options.outputs, options.engine]))
+        )
     given = _loaded(model), _loaded(baseline) if baseline is not None else None
     fixed, others, request = with_values(*given, request)
     index = _index_of(fixed)

@@ -18,13 +18,14 @@ from qdqtool.ranges.method_choice import chosen_method, threshold
 from qdqtool.ranges.stored import read_stored
 from qdqtool.ranges.types import Ranges, TensorRange
 from qdqtool.registry import suggestion
+from qdqtool.results import Report
 
 GOAL_FORMAT = "int8"
 """What the files are for: a TensorRT calibration cache holds scales of int8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertReport:
+class ConvertReport(Report):
     """What convert-ranges did.
 
     Attributes:

@@ -10,6 +10,7 @@ from qdqtool.data.request import DataRequest
 from qdqtool.errors import GateError, UsageError
 from qdqtool.findings import Finding
 from qdqtool.graph.io.external import model_bytes
+from qdqtool.graph.io.in_memory import ModelReport
 from qdqtool.graph.io.load import load_source
 from qdqtool.graph.io.output import is_stream
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
@@ -50,7 +51,7 @@ class InsertOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertReport:
+class InsertReport(ModelReport):
     """What insert did.
 
     Attributes:

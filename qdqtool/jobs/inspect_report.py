@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from qdqtool.graph.index.types import Shape
+from qdqtool.results import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class TensorInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InspectReport:
+class InspectReport(Report):
     """What is in a model.
 
     Attributes:

@@ -9,10 +9,11 @@ from pathlib import Path
 from qdqtool.graph.io.output import check_output, write_output
 from qdqtool.ranges.file import encode_ranges, read_ranges
 from qdqtool.ranges.merge import merge_ranges
+from qdqtool.results import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeReport:
+class MergeReport(Report):
     """What merge did.
 
     Attributes:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from qdqtool.attempts.goal_report import CurvePoint
+from qdqtool.data.held import in_files
 from qdqtool.data.request import RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.output import check_outputs, write_output
@@ -73,9 +74,9 @@ def check_files(
     inputs = [source.path] if source.path else []
     for read in data:
         if read is not None and not isinstance(read, RandomData):
-            inputs.append(Path(read) if isinstance(read, str | Path) else read.path)
+            inputs += in_files([Path(read) if isinstance(read, str | Path) else read.path])
         if isinstance(read, CachedRanges) and read.data is not None:
-            inputs.append(read.data.path)
+            inputs += in_files([read.data.path])
     written = (extras.ranges_file, extras.plan_file, extras.curve_file, extras.sensitivity_file)
     check_outputs([output, *(path for path in written if path is not None)], inputs)
     for what, path in (("plan", extras.plan_file), ("curve", extras.curve_file)):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from qdqtool.attempts.goal_report import GoalReport
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
+from qdqtool.graph.io.in_memory import ModelReport
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
 from qdqtool.planning.degenerate import DegenerateTensor
@@ -43,7 +44,7 @@ def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[LeftInFloat, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizeReport:
+class QuantizeReport(ModelReport):
     """What quantize did.
 
     Attributes:

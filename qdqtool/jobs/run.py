@@ -6,6 +6,7 @@ from pathlib import Path
 
 from qdqtool.data import load_feeds
 from qdqtool.data.feeds import Progress
+from qdqtool.data.held import in_files
 from qdqtool.data.request import FileData
 from qdqtool.gpu.report import RunReport
 from qdqtool.gpu.requirements import require_gpu
@@ -34,7 +35,7 @@ def run_engine(
     require_gpu()
     path, target = Path(engine), Path(output)
     request = data if isinstance(data, FileData) else FileData(path=Path(data))
-    check_output(target, [path, request.path])
+    check_output(target, [path, *in_files([request.path])])
     with load_engine(path) as loaded:
         feeds = load_feeds(request.path, loaded.runner.inputs, request.samples, allow_constant=request.allow_constant)
         shapes = write_outputs(loaded.runner, feeds, target, progress)

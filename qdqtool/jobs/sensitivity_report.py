@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.preparation.layer_metric import LayerMetric, MetricEffect
+from qdqtool.results import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ class NodeEffect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SensitivityReport:
+class SensitivityReport(Report):
     """What quantizing each layer does.
 
     Attributes:

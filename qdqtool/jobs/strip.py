@@ -11,11 +11,12 @@ from qdqtool.graph.io.load import load_source
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.model import Model
 from qdqtool.insertion.strip import KeptNode, RemovedNode, RestoredNode, strip_from
+from qdqtool.results import Report
 from qdqtool.running.loadable import require_loadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StripReport:
+class StripReport(Report):
     """What strip did.
 
     Attributes:

@@ -17,10 +17,11 @@ from qdqtool.engine.verification import (
     check_version,
 )
 from qdqtool.errors import ModelError
+from qdqtool.results import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
+class VerifyReport(Report):
     """What was checked of an engine. The engine was not run: whether a GPU takes it is not known.
 
     Attributes:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from qdqtool.findings import SEVERITIES, Finding, Severity
 from qdqtool.linting.parser_word import ParserStatus
+from qdqtool.results import Report
 
 Verdict = Literal["pass", "fail"]
 
@@ -95,7 +96,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidateReport:
+class ValidateReport(Report):
     """The findings of a run.
 
     Attributes:
@@ -107,6 +108,25 @@ class ValidateReport:
     models: tuple[ModelReport, ...]
     summary: Summary
     settings: str | None = None
+
+    def notebook_rows(self) -> dict[str, object]:
+        """Return the counts and the findings, each with its model and target."""
+        found = [
+            {"model": model["path"], "target": target["target"], **finding}
+            for model in self.to_dict()["models"]
+            for target in model["targets"]
+            for finding in target["findings"]
+        ]
+        errors = [{"model": model.path, "error": model.error} for model in self.unreadable]
+        verdicts = {
+            f"{model.path}, {target.target}": target.verdict for model in self.models for target in model.targets
+        }
+        return {"verdicts": verdicts, "unreadable": errors, "findings": found, "summary": self.to_dict()["summary"]}
+
+    @property
+    def passed(self) -> bool:
+        """Whether every model was read and no finding is an error."""
+        return not self.summary.errors and not self.unreadable
 
     @property
     def findings(self) -> tuple[Finding, ...]:

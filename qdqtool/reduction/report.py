@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from qdqtool.reduction.failure import Failure, Kind
 from qdqtool.reduction.reducer import StepDone
+from qdqtool.results import Report
 
 _PACKAGES = ("onnx", "onnxruntime", "onnxruntime-gpu", "tensorrt", "tensorrt-rtx", "numpy")
 
@@ -50,7 +51,7 @@ class ModelSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReduceReport:
+class ReduceReport(Report):
     """What reduce found.
 
     Attributes:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from qdqtool.linting.report import Summary, TargetReport
+from qdqtool.results import Report
 from qdqtool.rules import Label
 
 
@@ -122,7 +123,7 @@ class FixedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixReport:
+class FixReport(Report):
     """The result of ``validate --fix``.
 
     Attributes:
@@ -135,7 +136,7 @@ class FixReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalizeReport:
+class NormalizeReport(Report):
     """The result of ``normalize``.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
@@ -10,30 +9,25 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.report.table import MOST_LINES, FittedTable
-from qdqtool.wording import plural
+from qdqtool.wording import escape, is_unsafe, plural
+
+__all__ = [
+    "PIPE_WIDTH",
+    "ReportConsole",
+    "escape",
+    "human_bytes",
+    "human_count",
+    "is_unsafe",
+    "make_console",
+    "make_table",
+    "print_unbroken",
+    "sizes_line",
+]
 
 PIPE_WIDTH = 1 << 20
 """In a pipe a row of a table is one line, which ``grep`` finds as a whole, unless COLUMNS asks for a width."""
 _HANGING = 2
 """Characters that the second and later lines of a long line are indented by, beyond the first."""
-_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-
-
-def escape(text: str) -> str:
-    """``text`` with every control, format and unassigned character spelled as a Python escape.
-
-    A model may name a node with escape sequences, line breaks or direction marks; none of them may reach a terminal.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        char.encode("unicode_escape", "surrogatepass").decode() if is_unsafe(char) else char for char in text
-    )
-
-
-def is_unsafe(char: str) -> bool:
-    """Whether a character may not reach a terminal: control, format, surrogate, private and unassigned characters."""
-    return unicodedata.category(char) in _UNSAFE
 
 
 class ReportConsole(Console):

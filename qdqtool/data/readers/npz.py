@@ -15,11 +15,12 @@ import numpy as np
 from qdqtool.data.columns import (
     DAMAGED_ARCHIVE,
     Column,
-    as_one_run,
     common_count,
+    fit_labels,
     make_sample,
     read_column,
     read_rows,
+    settle_columns,
 )
 from qdqtool.data.sample import LABELS, NoLabelsError, Sample
 from qdqtool.data.signature import InputSpec, check_names
@@ -82,18 +83,7 @@ class NpzSamples:
                 )
             spec = InputSpec(LABELS, np.dtype(np.int64), None)
             column = _column(archive, f"{LABELS}.npy", spec, self.path)
-        return replace(self, labels=self._fitted(column))
-
-    def _fitted(self, labels: Column) -> Column:
-        """Return the labels, with as many rows in each run as the inputs take."""
-        if not labels.shape:
-            raise UsageError(f"{self.path}: '{LABELS}' is one number; it must have a row for each row of the inputs")
-        for rows in sorted({column.rows for column in self.columns if column.shape} or {1}, reverse=True):
-            fitted = replace(labels, rows=rows)
-            if fitted.samples == self.count and fitted.filler in {column.filler for column in self.columns}:
-                return replace(fitted, fill=False)
-        counts = ", ".join(f"{column.name} {column.shape[0]}" for column in self.columns if column.shape)
-        raise UsageError(f"{self.path}: '{LABELS}' has {labels.shape[0]} rows, and the inputs have others: {counts}")
+        return replace(self, labels=fit_labels(column, self.columns, self.count, self.path))
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
@@ -109,8 +99,7 @@ def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
         check_names(members, specs, str(path))
         held = [spec for spec in specs if spec.name in members]
         columns = tuple(_column(archive, members[spec.name], spec, path) for spec in held)
-    if len({column.samples for column in columns} - {None}) > 1:
-        columns = as_one_run(columns, held) or columns
+    columns = settle_columns(columns, held)
     return NpzSamples(path, columns, common_count(columns, path))
 
 

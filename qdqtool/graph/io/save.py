@@ -26,6 +26,10 @@ _PAGE = 4096
 _CHUNK = 1 << 22
 
 
+class TooLargeError(UsageError):
+    """A model was to be stored in one file, or in memory, and passes 2 GiB."""
+
+
 class ExternalData(enum.Enum):
     """Where weights are stored: as in the input unless the size decides, in a second file, or inline."""
 
@@ -114,7 +118,7 @@ def _needs_data_file(model: Model, external_data: ExternalData, path: Path | Non
     too_large = model.proto.ByteSize() + stored > INLINE_LIMIT
     if external_data is ExternalData.NEVER:
         if too_large:
-            raise UsageError(
+            raise TooLargeError(
                 "the model passes 2 GiB, which one ONNX file cannot hold", hint="allow external data beside it"
             )
         return False

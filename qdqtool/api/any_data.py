@@ -1,0 +1,119 @@
+"""Data as Python code has it: a path, arrays, an iterable of samples, or a request of the library."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from qdqtool.data.held import DataPlace, HeldData, hold_data
+from qdqtool.data.request import DataRequest, FileData, RandomData
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.preparation.cached_ranges import CachedRanges
+
+DataLike: TypeAlias = str | Path | FileData | RandomData | HeldData | Mapping[str, Any] | Iterable[Any]
+"""Data: a path, an array, a dict of arrays by input name, an iterable of arrays or of such dicts, a DataLoader, or a
+request that says more (:class:`~qdqtool.FileData`, :class:`~qdqtool.RandomData`)."""
+
+
+def as_place(data: Any) -> DataPlace:
+    """Return where data is.
+
+    Raises:
+        ArgumentError: It is of no accepted kind.
+        UsageError: An array has no numbers.
+    """
+    if isinstance(data, str | Path):
+        return Path(data)
+    return data if isinstance(data, HeldData) else hold_data(data)
+
+
+def take_data(data: Any, given: dict[str, Any]) -> FileData | RandomData | None:
+    """Return calibration data; the keywords that describe it are taken out of ``given``.
+
+    Raises:
+        ArgumentError: The data is of no accepted kind, or says itself what a keyword says.
+        UsageError: Keywords contradict each other or the data.
+    """
+    said: dict[str, Any] = {
+        name: given.pop(name)
+        for name in ("samples", "allow_constant_data", "random_calibration", "seed")
+        if name in given
+    }
+    if isinstance(data, FileData | RandomData):
+        _refuse_twice(data, said)
+        return data
+    is_random = said.get("random_calibration", False)
+    if is_random and data is not None:
+        raise UsageError("data and random_calibration exclude each other")
+    if "seed" in said and not is_random:
+        raise UsageError("seed goes with random_calibration only")
+    if is_random:
+        return RandomData(seed=said.get("seed", 0), samples=said.get("samples"))
+    if data is None:
+        if "samples" in said:
+            raise UsageError("samples goes with data only")
+        return None
+    allow_constant = said.get("allow_constant_data", False)
+    return FileData(path=as_place(data), samples=said.get("samples"), allow_constant=allow_constant)
+
+
+def take_source(data: Any, given: dict[str, Any]) -> FileData | RandomData | CachedRanges | None:
+    """Return calibration data or ranges from a file; their keywords are taken out of ``given``.
+
+    Raises:
+        ArgumentError: As :func:`take_data`.
+        UsageError: As :func:`take_data`.
+    """
+    said: dict[str, Any] = {name: given.pop(name) for name in ("calibration_cache", "force") if name in given}
+    if isinstance(data, CachedRanges):
+        _refuse_twice(data, {**said, **{name: given[name] for name in ("samples", "seed") if name in given}})
+        return data
+    samples = take_data(data, given)
+    if "calibration_cache" not in said:
+        if "force" in said:
+            raise UsageError("force goes with calibration_cache only")
+        return samples
+    if isinstance(samples, RandomData):
+        raise UsageError("calibration_cache excludes random_calibration")
+    return CachedRanges(path=said["calibration_cache"], force=said.get("force", False), data=samples)
+
+
+def take_request(data: Any, given: dict[str, Any]) -> DataRequest:
+    """Return the data of a check; its keywords are taken out of ``given``.
+
+    Raises:
+        ArgumentError: The data is of no accepted kind, or says itself what a keyword says.
+    """
+    names = {"allow_constant_data": "allow_constant", "input_shapes": "input_shapes", "input_values": "input_values"}
+    names |= {"samples": "samples", "seed": "seed"}
+    said = {name: given.pop(name) for name in names if name in given}
+    if isinstance(data, DataRequest | FileData | RandomData):
+        _refuse_twice(data, said)
+    if isinstance(data, DataRequest):
+        return data
+    if isinstance(data, FileData):
+        return DataRequest(path=data.path, samples=data.samples, allow_constant=data.allow_constant)
+    if isinstance(data, RandomData):
+        return DataRequest(seed=data.seed, samples=data.samples)
+    converted: dict[str, Callable[[Any], Any]] = {"input_shapes": as_shapes, "input_values": as_values}
+    found: dict[str, Any] = {names[name]: converted.get(name, _unchanged)(value) for name, value in said.items()}
+    return DataRequest(path=None if data is None else as_place(data), **found)
+
+
+def as_shapes(given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return shapes by input name as the options of jobs have them."""
+    return {name: tuple(shape) for name, shape in given.items()}
+
+
+def as_values(given: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
+    """Return values by input name as the options of jobs have them; one number is a list of one."""
+    return {name: (float(value),) if isinstance(value, int | float) else tuple(value) for name, value in given.items()}
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _refuse_twice(data: object, said: Mapping[str, object]) -> None:
+    if said:
+        kind = type(data).__name__
+        raise ArgumentError(f"data is a {kind}, and {next(iter(said))} is given beside it", hint=f"say it in {kind}(…)")

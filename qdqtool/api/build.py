@@ -1,0 +1,61 @@
+"""``build_engine`` for Python code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from qdqtool.api.keywords import BuildKeywords, checked
+from qdqtool.api.options import build_options, settled
+from qdqtool.engine.build_model import stored
+from qdqtool.engine.options import BuildOptions
+from qdqtool.engine.report import EngineReport
+from qdqtool.errors import GateError
+from qdqtool.graph.io.any_model import ModelLike, as_source
+from qdqtool.jobs import build as build_job
+
+
+def build_engine(
+    model: ModelLike,
+    output: str | Path,
+    *,
+    backend: str = "auto",
+    options: BuildOptions | None = None,
+    **keywords: Unpack[BuildKeywords],
+) -> EngineReport:
+    """Build an engine from a Q/DQ (or float) model.
+
+    Args:
+        model: The model. A model in memory is written to a temporary file first, which builders read.
+        output: The engine to write; ``OUTPUT.manifest.json`` is written beside it.
+        backend: ``tensorrt``, ``tensorrt-rtx`` or ``auto`` (the first of the two that is installed).
+        options: How to build.
+        keywords: In place of ``options``: options of ``qdqtool build``, with ``_`` for ``-``.
+
+    Raises:
+        ArgumentError: An argument is of no accepted kind, or an option is unknown or given twice.
+        CapabilityError: The backend, or the GPU that it needs, is absent.
+        ModelError: The model cannot be read.
+        UsageError: A shape, target or path does not fit the model.
+        BuildRefusedError: ``validate`` found errors, the parser or the builder refused the model, or the build is not
+            the one that ``locked`` asks for.
+        BuilderFailedError: It crashed or ran out of time.
+        OutputError: A file cannot be written. In every case no engine is left.
+    """
+    source = as_source(model)
+    chosen = settled(options, checked(keywords, BuildKeywords, "build_engine"), build_options)
+    if isinstance(source, Path):
+        return build_job.build_engine(source, output, backend=backend, options=chosen)
+    if source.path is not None and not source.payloads:
+        return build_job.build_engine(source.path, output, backend=backend, options=chosen)
+    with stored(source) as file:
+        assert file.path is not None
+        try:
+            report = build_job.build_engine(file.path, output, backend=backend, options=chosen)
+        except GateError as error:
+            # The commands in hints name a file that is about to go.
+            if error.hint is not None and str(file.path) in error.hint:
+                error.hint = "save the model to a file and build that: the message then says what to run on it"
+            raise
+    return replace(report, model="")

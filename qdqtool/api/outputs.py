@@ -1,0 +1,52 @@
+"""Models that are written to no file: a job writes into a temporary folder, and the report gets the model."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from qdqtool.errors import UsageError
+from qdqtool.graph.io.in_memory import ModelReport
+from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.save import ExternalData, TooLargeError
+from qdqtool.graph.model import Model
+from qdqtool.scratch import ScratchFolder
+
+
+class _HasExternalData(Protocol):
+    @property
+    def external_data(self) -> ExternalData: ...
+
+
+Options = TypeVar("Options", bound=_HasExternalData)
+Made = TypeVar("Made", bound=ModelReport)
+
+
+def write_or_keep(output: str | Path | None, options: Options, job: Callable[[Path, Options], Made]) -> Made:
+    """Run a job that writes a model; without an output, keep the model in the report and leave no file.
+
+    Args:
+        output: The file to write; None for a model in memory.
+        options: Options of the job.
+        job: The job, given the file and the options.
+
+    Raises:
+        UsageError: The model passes 2 GiB, or external data is asked for, and there is no output.
+    """
+    if output is not None:
+        return job(Path(output), options)
+    if options.external_data is ExternalData.ALWAYS:
+        raise UsageError("external_data is 'always', and no output is named", hint="name one: output='OUT.onnx'")
+    with ScratchFolder("qdqtool-model-") as folder:
+        file = folder.path / "model.onnx"
+        try:
+            report = job(file, replace(options, external_data=ExternalData.NEVER))  # type: ignore[type-var]
+        except TooLargeError:
+            raise UsageError(
+                "the model that is made passes 2 GiB, which no ModelProto in memory holds",
+                hint="name an output: output='OUT.onnx'; its weights go to a file beside it",
+            ) from None
+        made = Model(load_model(file).proto)
+    kept = replace(report, output="")  # type: ignore[type-var]
+    kept.keep(made)
+    return kept

@@ -1,0 +1,103 @@
+"""What every report of a job can do in Python: become plain data, and show itself as a table in a notebook."""
+
+import dataclasses
+import html
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from qdqtool.wording import escape
+
+SCHEMA_VERSION = 1
+MOST_ROWS = 20
+"""The number of rows of a list that a notebook shows."""
+MOST_NUMBERS = 8
+"""The number of numbers, such as extents of a shape, that stand in one line."""
+
+
+class Report:
+    """The base of every report: a dataclass whose fields are the keys of the JSON report."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dicts, lists, strings and numbers: the JSON of the command line, decoded."""
+        found: dict[str, Any] = msgspec.json.decode(encode(self))
+        return found
+
+    def notebook_rows(self) -> dict[str, Any]:
+        """Return the plain data that a notebook shows; a report whose facts lie deep says them here."""
+        return self.to_dict()
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks; every text in it is escaped."""
+        return as_html(type(self).__name__, self.notebook_rows(), getattr(self, "passed", None))
+
+
+def encode(report: Any) -> bytes:
+    """Return a report dataclass as JSON with a ``schema_version``.
+
+    Field names are the keys; numbers that JSON cannot spell (NaN, infinities) become null.
+    """
+    fields = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
+    return msgspec.json.encode({"schema_version": SCHEMA_VERSION, **fields}, enc_hook=_encode)
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, tuple | frozenset | set):
+        return list(value)
+    return str(value)
+
+
+def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:
+    """Return a report as an HTML table without scripts.
+
+    Args:
+        title: Its heading.
+        report: Its plain data; what is None or empty is left out.
+        passed: Its verdict; None for a report without one.
+    """
+    verdict = "" if passed is None else f": {'passed' if passed else 'failed'}"
+    rows = "".join(
+        f"<tr><th>{_text(name)}</th><td>{_cell(value)}</td></tr>"
+        for name, value in report.items()
+        if name != "schema_version" and value not in (None, "", [], {})
+    )
+    return f"<table><caption><b>{_text(title)}{verdict}</b></caption>{rows}</table>"
+
+
+def _cell(value: Any) -> str:
+    """Return a value as HTML: a list is folded, and its parts are told as far as they are no dicts again."""
+    if isinstance(value, dict):
+        return "<br>".join(f"{_text(name)}: {_inner(inner)}" for name, inner in _told(value))
+    return _inner(value)
+
+
+def _inner(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"({', '.join(f'{_text(name)} {_inner(inner)}' for name, inner in _told(value))})"
+    if not isinstance(value, list):
+        return _text(value)
+    if all(isinstance(each, int | float) for each in value) and len(value) <= MOST_NUMBERS:
+        return f"[{', '.join(map(_text, value))}]"
+    rows = "".join(f"<li>{_row(each)}</li>" for each in value[:MOST_ROWS])
+    more = f"<li>… {len(value) - MOST_ROWS} more</li>" if len(value) > MOST_ROWS else ""
+    entries = f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
+    return f"<details><summary>{entries}</summary><ul>{rows}{more}</ul></details>"
+
+
+def _row(value: Any) -> str:
+    if not isinstance(value, dict):
+        return _inner(value)
+    return ", ".join(f"{_text(name)} {_inner(inner)}" for name, inner in _told(value))
+
+
+def _told(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((name, inner) for name, inner in value.items() if inner not in (None, "", [], {}))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return html.escape(escape(f"{value:.6g}" if isinstance(value, float) else str(value)))

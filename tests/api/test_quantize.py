@@ -1,0 +1,204 @@
+"""Models and data of Python code give the bytes that the same values in files give, and stay as they were."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx.external_data_helper import convert_model_to_external_data
+from support.paths import ROOT
+from support.small import conv_model, matmul_model
+
+import qdqtool
+from qdqtool.errors import ArgumentError, ModelError, UsageError
+from qdqtool.ranges.file import encode_ranges
+
+ROWS = np.random.default_rng(5).normal(size=(12, 3, 8, 8)).astype(np.float32)
+DIGITS = ROOT / "sample_models/digits_cnn"
+
+
+def bytes_of(report: qdqtool.QuantizeReport) -> bytes:
+    assert report.output_model is not None
+    return report.output_model.proto.SerializeToString(deterministic=True)
+
+
+def saved(folder: Path) -> tuple[Path, Path]:
+    onnx.save(conv_model(), folder / "m.onnx")
+    np.savez(folder / "d.npz", x=ROWS)
+    return folder / "m.onnx", folder / "d.npz"
+
+
+class Loader:
+    dataset = ROWS
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([[ROWS[:8], np.arange(8)], [ROWS[8:], np.arange(4)]])
+
+
+DATA = {
+    "array": lambda: ROWS,
+    "dict": lambda: {"x": ROWS},
+    "generator": lambda: ({"x": row[None]} for row in ROWS),
+    "loader": Loader,
+}
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_ranges_and_model_are_those_of_the_same_values_in_a_file(tmp_path: Path, kind: str):
+    file, data = saved(tmp_path)
+    made = tmp_path / "q.onnx"
+    written = qdqtool.quantize_model(file, data, made)
+    assert (written.output, written.output_model) == (str(made), None)
+    kept = qdqtool.quantize_model(conv_model(), DATA[kind]())
+    assert kept.output == ""
+    assert bytes_of(kept) == made.read_bytes()
+    wanted = encode_ranges(qdqtool.calibrate(file, data))
+    assert encode_ranges(qdqtool.calibrate(conv_model(), DATA[kind]())) == wanted
+    assert encode_ranges(qdqtool.calibrate(conv_model(), ROWS * 2)) != wanted
+
+
+@pytest.mark.parametrize("kind", ["proto", "model"])
+def test_a_model_in_memory_stays_as_it_was_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    proto = conv_model()
+    model = proto if kind == "proto" else qdqtool.Model(proto)
+    before = proto.SerializeToString()
+    report = qdqtool.quantize_model(model, ROWS)
+    qdqtool.measure_sensitivity(model, ROWS)
+    qdqtool.calibrate(model, iter(ROWS[:, None]))
+    assert report.output_model is not None
+    made = report.output_model.proto.SerializeToString()
+    assert qdqtool.check_model(report.output_model, baseline=model, data=ROWS, min_sqnr=20).passed
+    assert qdqtool.validate_model(report.output_model).passed
+    assert len(qdqtool.diff_models(model, report.output_model).added) == len(report.quantized)
+    assert qdqtool.inspect_model(model).nodes == 3
+    assert proto.SerializeToString() == before
+    assert report.output_model.proto.SerializeToString() == made != before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_beside_the_model_are_inside_the_model_in_memory(tmp_path: Path):
+    proto = conv_model()
+    convert_model_to_external_data(proto, location="w.bin", size_threshold=0)
+    onnx.save(proto, tmp_path / "m.onnx")
+    report = qdqtool.quantize_model(tmp_path / "m.onnx", ROWS)
+    assert bytes_of(report) == bytes_of(qdqtool.quantize_model(conv_model(), ROWS))
+    with pytest.raises(UsageError, match="external_data is 'always', and no output is named"):
+        qdqtool.quantize_model(conv_model(), ROWS, external_data="always")
+
+
+def test_a_proto_whose_weights_are_elsewhere_is_refused_with_the_way_out(tmp_path: Path):
+    proto = conv_model()
+    convert_model_to_external_data(proto, location="w.bin", size_threshold=0)
+    onnx.save(proto, tmp_path / "m.onnx")
+    light = onnx.load(tmp_path / "m.onnx", load_external_data=False)
+    with pytest.raises(ModelError, match="whose tensor 'w' is stored in a file, and its folder is not known") as told:
+        qdqtool.quantize_model(light, ROWS)
+    assert "load_external_data_for_model(model, folder)" in told.value.hint
+    onnx.external_data_helper.load_external_data_for_model(light, str(tmp_path))
+    assert bytes_of(qdqtool.quantize_model(light, ROWS)) == bytes_of(qdqtool.quantize_model(conv_model(), ROWS))
+
+
+@pytest.mark.parametrize("limit", [100, 1 << 40])
+def test_a_result_that_no_proto_holds_needs_an_output(monkeypatch: pytest.MonkeyPatch, limit: int):
+    monkeypatch.setattr("qdqtool.graph.io.save.INLINE_LIMIT", limit)
+    if limit > 100:
+        assert qdqtool.quantize_model(conv_model(), ROWS).output_model is not None
+        return
+    with pytest.raises(UsageError, match="passes 2 GiB, which no ModelProto in memory holds") as told:
+        qdqtool.quantize_model(conv_model(), ROWS)
+    assert told.value.hint == "name an output: output='OUT.onnx'; its weights go to a file beside it"
+
+
+def test_options_as_keywords_change_the_model_as_objects_do():
+    wanted = qdqtool.QuantizeOptions(
+        recipe=qdqtool.Recipe(quantize_mode="fp8", selection=qdqtool.Selection(nodes_to_exclude=("conv2",)))
+    )
+    by_object = qdqtool.quantize_model(conv_model(), ROWS, options=wanted)
+    by_words = qdqtool.quantize_model(conv_model(), ROWS, quantize_mode="fp8", nodes_to_exclude=["conv2"])
+    assert bytes_of(by_words) == bytes_of(by_object) != bytes_of(qdqtool.quantize_model(conv_model(), ROWS))
+    assert [each.node for each in by_words.skipped] == ["conv2"]
+
+
+def test_samples_and_weight_only_modes():
+    report = qdqtool.quantize_model(conv_model(), (row[None] for row in ROWS), samples=5)
+    assert report.calibration is not None
+    assert (report.calibration.samples, report.calibration.source) == (5, "generator")
+    assert qdqtool.quantize_model(matmul_model(inner=64), quantize_mode="int8-weight-only").calibration is None
+    with pytest.raises(UsageError, match="it needs calibration data"):
+        qdqtool.quantize_model(conv_model())
+    with pytest.raises(UsageError, match="no calibration data is given") as told:
+        qdqtool.calibrate(conv_model())
+    assert told.value.hint == "pass data; or, for a trial, random_calibration=True"
+    assert qdqtool.calibrate(conv_model(), random_calibration=True).record.random
+
+
+def test_data_that_was_kept_serves_several_calls(tmp_path: Path):
+    _, file = saved(tmp_path)
+    kept = qdqtool.hold_data(row[None] for row in ROWS)
+    assert bytes_of(qdqtool.quantize_model(conv_model(), kept)) == bytes_of(qdqtool.quantize_model(conv_model(), file))
+    assert qdqtool.check_model(conv_model(), data=kept).data.samples == 12
+    few = qdqtool.FileData(path=kept, samples=3)
+    assert qdqtool.check_model(conv_model(), data=few).data.samples == 3
+
+
+def test_a_metric_reads_labels_of_python_data():
+    with np.load(DIGITS / "test.npz") as stored:
+        image, labels = stored["image"][:60], stored["labels"][:60]
+    by_dict = qdqtool.quantize_model(DIGITS / "model.onnx", {"image": image, "labels": labels}, metric="top-1")
+    by_tuples = qdqtool.quantize_model(
+        DIGITS / "model.onnx", zip(image[:, None], labels[:, None], strict=True), metric="top-1"
+    )
+    assert by_dict.accuracy is not None
+    assert by_dict.accuracy.metric is not None
+    assert by_tuples.accuracy == by_dict.accuracy
+    with pytest.raises(UsageError, match="array has no right answers to measure by"):
+        qdqtool.quantize_model(DIGITS / "model.onnx", image, metric="top-1")
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "message"),
+    [
+        (ROWS, {"random_calibration": True}, "data and random_calibration exclude each other"),
+        (ROWS, {"seed": 3}, "seed goes with random_calibration only"),
+        (None, {"samples": 3}, "samples goes with data only"),
+        (None, {"random_calibration": True, "calibration_cache": "r"}, "calibration_cache excludes random_calibration"),
+        (ROWS, {"force": True}, "force goes with calibration_cache only"),
+        (ROWS, {"pareto": "p.json"}, "pareto and sensitivity go with min_sqnr or max_metric_loss only"),
+        (qdqtool.RandomData(), {"samples": 3}, "data is a RandomData, and samples is given beside it"),
+        (qdqtool.CachedRanges(path=Path("r")), {"force": True}, "data is a CachedRanges, and force is given beside it"),
+    ],
+)
+def test_what_contradicts_each_other_is_told(data: Any, more: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        qdqtool.quantize_model(conv_model(), data, **more)
+
+
+def test_what_is_no_model_is_told():
+    for call in (qdqtool.quantize_model, qdqtool.calibrate, qdqtool.validate_model, qdqtool.inspect_model):
+        with pytest.raises(
+            ArgumentError, match=r"model is of type numpy\.ndarray; legal: a path, an onnx.ModelProto, or"
+        ):
+            call(ROWS)
+    with pytest.raises(ArgumentError, match="baseline is of type int; legal"):
+        qdqtool.check_model(conv_model(), baseline=3)
+    with pytest.raises(ModelError, match="model is a ModelProto without a graph"):
+        qdqtool.validate_model(onnx.ModelProto())
+
+
+def test_a_ranges_file_serves_as_keyword(tmp_path: Path):
+    ranges = tmp_path / "r.json"
+    qdqtool.calibrate_to_file(conv_model(), ROWS, ranges)
+    report = qdqtool.quantize_model(conv_model(), calibration_cache=ranges)
+    wanted = qdqtool.quantize_model(conv_model(), ROWS)
+    assert [*report.quantized] == [*wanted.quantized]
+    assert [*report.quantized] != [*qdqtool.quantize_model(conv_model(), ROWS * 2).quantized]
+    beside = qdqtool.quantize_model(conv_model(), ROWS, calibration_cache=ranges)
+    assert beside.accuracy is not None
+    with pytest.raises(UsageError, match="were found on other data"):
+        qdqtool.quantize_model(conv_model(), ROWS + 1, calibration_cache=ranges)
