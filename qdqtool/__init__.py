@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
     from qdqtool.checking.report import CheckReport
+    from qdqtool.conversion.convert import convert
+    from qdqtool.conversion.options import ConvertOptions
+    from qdqtool.conversion.progress import ConvertProgress
+    from qdqtool.conversion.report import ConversionReport
     from qdqtool.data.feeds import Progress
     from qdqtool.data.request import DataRequest, FileData, RandomData
     from qdqtool.diff.report import DiffReport
@@ -81,6 +85,10 @@ _HOMES = {
     "qdqtool.checking.options": ("CheckOptions",),
     "qdqtool.checking.limits": ("Gates",),
     "qdqtool.checking.report": ("CheckReport",),
+    "qdqtool.conversion.convert": ("convert",),
+    "qdqtool.conversion.options": ("ConvertOptions",),
+    "qdqtool.conversion.progress": ("ConvertProgress",),
+    "qdqtool.conversion.report": ("ConversionReport",),
     "qdqtool.data.feeds": ("Progress",),
     "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
     "qdqtool.diff.report": ("DiffReport",),
@@ -153,6 +161,9 @@ __all__ = [
     "CalibrateReport",
     "CheckOptions",
     "CheckReport",
+    "ConversionReport",
+    "ConvertOptions",
+    "ConvertProgress",
     "ConvertReport",
     "DataRequest",
     "DeploymentOptions",
@@ -207,6 +218,7 @@ __all__ = [
     "calibrate",
     "calibrate_to_file",
     "check_model",
+    "convert",
     "convert_ranges",
     "dequantize",
     "diff_models",

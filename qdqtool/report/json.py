@@ -1,14 +1,10 @@
 """Any report as JSON with a ``schema_version``."""
 
-import dataclasses
 import re
 from typing import Any
 
-import msgspec
-
+from qdqtool.documents import encode_report
 from qdqtool.report.terminal import is_unsafe
-
-SCHEMA_VERSION = 1
 
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\n -~]")
 
@@ -22,9 +18,7 @@ def render(report: Any) -> str:
     Args:
         report: A dataclass whose fields msgspec can encode.
     """
-    fields = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
-    encoded = msgspec.json.encode({"schema_version": SCHEMA_VERSION, **fields}, enc_hook=_encode)
-    return spell_unsafe(msgspec.json.format(encoded, indent=2).decode())
+    return spell_unsafe(encode_report(report).decode())
 
 
 def spell_unsafe(document: str) -> str:
@@ -37,9 +31,3 @@ def _spelled(char: str) -> str:
         return char
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
-
-
-def _encode(value: Any) -> Any:
-    if isinstance(value, tuple | frozenset | set):
-        return list(value)
-    return str(value)
