@@ -107,7 +107,7 @@ def _checked(context: click.Context, option: click.Option, value: Any, path: Pat
     if any(_executes(option, word) for word in words):
         raise UsageError(
             f"{where} names a script, and a recipe executes no code",
-            hint=f"name it on the command line: `--{key_of(option)} SCRIPT.py:func`",
+            hint=f"take it out of the recipe, and name it on the command line: `--{key_of(option)} SCRIPT.py:func`",
         )
     value = _placed(option, [value] if option.multiple and isinstance(value, str) else value, path.parent)
     try:

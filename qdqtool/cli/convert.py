@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from qdqtool.cli import build, check, quantize
 from qdqtool.cli._convert_options import sections, step_options, values_of
@@ -92,6 +93,8 @@ command.params.extend(step_options())
 def _options(context: click.Context, values: dict[str, Any], asked: Any, settings: "Settings") -> "ConvertOptions":
     from qdqtool.conversion.options import ConvertOptions
 
+    if values["no_build"]:
+        _refuse_idle(context)
     words = {**values_of("build", values), "input_shapes": (), "input_values": ()}
     backend = words.pop("backend")
     return ConvertOptions(
@@ -104,6 +107,20 @@ def _options(context: click.Context, values: dict[str, Any], asked: Any, setting
         build=None if values["no_build"] else build.make_options(context, **words),
         backend=backend,
     )
+
+
+def _refuse_idle(context: click.Context) -> None:
+    """Raise where the command line has an option of an engine that is not built; a recipe may have them."""
+    from qdqtool.errors import UsageError
+
+    for name in values_of("build", context.params).keys() - {
+        "compute_capabilities",
+        "calib_data",
+        *"input_shapes",
+        "input_values",
+    }:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--{name.replace('_', '-')} is for an engine, and --no-build asks for none")
 
 
 def _validate_values(values: dict[str, Any], target: str) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Convert a float model: quantize, validate, check, build; a folder with all files and one report."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from qdqtool.checking.report import CheckReport
@@ -68,7 +70,9 @@ def _run(conversion: Conversion) -> list[StepReport]:
     """Run the steps until one fails."""
     steps: list[StepReport] = []
     for name in STEPS:
-        if any(each.state == "failed" for each in steps):
+        if name == "build" and conversion.builder is None:
+            steps.append(StepReport(step=name, state="not asked for"))
+        elif any(each.state == "failed" for each in steps):
             steps.append(StepReport(step=name, state="not reached"))
         else:
             steps.append(conversion.run(name))

@@ -56,8 +56,6 @@ class Conversion:
         Raises:
             QdqError: ``quantize`` failed for another reason than a gate: nothing was made.
         """
-        if step == "build" and self.builder is None:
-            return StepReport(step=step, state="not asked for")
         self.progress.step(step)
         functions: dict[StepName, Callable[[], StepReport]] = {
             "quantize": self._quantize,

@@ -72,7 +72,11 @@ def test_a_folder_has_to_be_one(tmp_path: Path):
 
 
 def test_a_failure_leaves_no_folder(tmp_path: Path):
-    with pytest.raises(KeyboardInterrupt), staging(tmp_path / "out", NAMES, ()) as aside:
-        aside.made("model").write_bytes(b"half")
-        raise KeyboardInterrupt
+    def fail() -> None:
+        with staging(tmp_path / "out", NAMES, ()) as aside:
+            aside.made("model").write_bytes(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
     assert list(tmp_path.iterdir()) == []

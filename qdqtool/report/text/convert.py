@@ -60,12 +60,13 @@ def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
         return [_worst(found), *_samples(measured)]
     if isinstance(found, EngineReport):
         kept = [
-            f"{found.achieved.get(kind, 0)} of {count} planned {kind} nodes" for kind, count in found.planned.items()
+            f"{found.achieved.get(kind, 0)} of {count} planned {kind} nodes are {kind}"
+            for kind, count in found.planned.items()
         ]
         gpus = f" for {', '.join(found.targets)}" if found.targets else ""
         return [
             f"{found.backend} {found.version}{gpus}",
-            f"{', '.join(kept) or 'no node'} compiled as planned (evidence: {found.evidence})",
+            f"{', '.join(kept) or 'no type is planned'} (evidence: {found.evidence})",
         ]
     return [""]
 
@@ -73,7 +74,7 @@ def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
 def _quantized(report: QuantizeReport) -> list[str]:
     left = f", {plural(len(report.skipped), 'node')} left in float" if report.skipped else ""
     size = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
-    return [f"{report.mode} for {report.target}: {plural(len(report.quantized), 'pair')}{left}; {size}"]
+    return [f"{report.mode} for {report.target}: {plural(len(report.quantized), 'pair')}{left}", size]
 
 
 def _worst(report: CheckReport) -> str:
@@ -82,7 +83,7 @@ def _worst(report: CheckReport) -> str:
     if worst is None:
         return f"{held}; all outputs are equal to the float model's"
     if worst.sqnr_db is not None:
-        return f"{held}; worst output '{escape(worst.name)}' {worst.sqnr_db:.2f} dB against the float model"
+        return f"{held}; worst output '{escape(worst.name)}' {worst.sqnr_db:.2f} dB"
     share = f"{worst.agreement:.2%} equal" if worst.agreement is not None else f"off by {worst.max_abs:.4g}"
     return f"{held}; worst output '{escape(worst.name)}' {share}"
 
@@ -91,7 +92,7 @@ def _samples(measured: MeasuredOn) -> list[str]:
     """Return which samples the check ran, and what was chosen with them."""
     if measured.part == "held back":
         kind = "held-back random sample" if measured.data == "random" else "held-back sample"
-        return [f"on {plural(measured.samples, kind)}: only the final ranges were chosen with them"]
+        return [f"on {plural(measured.samples, kind)}; they chose only the final ranges"]
     if measured.part == "random":
         return [f"on {plural(measured.samples, 'random sample')}, which say little: there is no data"]
     doubt = f": {measured.reason}" if measured.reason else ""
