@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
     from qdqtool.checking.report import CheckReport
+    from qdqtool.conversion.convert import convert
+    from qdqtool.conversion.options import ConvertOptions
+    from qdqtool.conversion.progress import ConvertProgress
+    from qdqtool.conversion.report import ConversionReport
     from qdqtool.data.feeds import Progress
     from qdqtool.data.held import HeldData, hold_data
     from qdqtool.data.request import DataRequest, FileData, RandomData
@@ -101,6 +105,10 @@ _HOMES = {
     "qdqtool.checking.options": ("CheckOptions",),
     "qdqtool.checking.limits": ("Gates",),
     "qdqtool.checking.report": ("CheckReport",),
+    "qdqtool.conversion.convert": ("convert",),
+    "qdqtool.conversion.options": ("ConvertOptions",),
+    "qdqtool.conversion.progress": ("ConvertProgress",),
+    "qdqtool.conversion.report": ("ConversionReport",),
     "qdqtool.data.feeds": ("Progress",),
     "qdqtool.data.held": ("HeldData", "hold_data"),
     "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
@@ -172,6 +180,9 @@ __all__ = [
     "CheckKeywords",
     "CheckOptions",
     "CheckReport",
+    "ConversionReport",
+    "ConvertOptions",
+    "ConvertProgress",
     "ConvertReport",
     "DataLike",
     "DataRequest",
@@ -232,6 +243,7 @@ __all__ = [
     "calibrate",
     "calibrate_to_file",
     "check_model",
+    "convert",
     "convert_ranges",
     "dequantize",
     "diff_models",

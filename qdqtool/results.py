@@ -41,7 +41,12 @@ def encode(report: Any) -> bytes:
     Field names are the keys; numbers that JSON cannot spell (NaN, infinities) become null.
     """
     fields = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
-    return msgspec.json.encode({"schema_version": SCHEMA_VERSION, **fields}, enc_hook=_encode)
+    return encode_document({"schema_version": SCHEMA_VERSION, **fields})
+
+
+def encode_document(document: Mapping[str, Any]) -> bytes:
+    """Return plain data and dataclasses as JSON."""
+    return msgspec.json.encode(document, enc_hook=_encode)
 
 
 def _encode(value: Any) -> Any:

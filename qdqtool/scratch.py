@@ -54,6 +54,7 @@ class ScratchFolder:
 
     Args:
         prefix: How its name begins.
+        inside: The folder that it is made in; None for that of temporary files.
 
     Attributes:
         path: The folder.
@@ -62,8 +63,8 @@ class ScratchFolder:
         OSError: It cannot be made.
     """
 
-    def __init__(self, prefix: str = "qdqtool-") -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=prefix))
+    def __init__(self, prefix: str = "qdqtool-", inside: Path | None = None) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
         _note(b"+", self.path)
         self._remove = weakref.finalize(self, _remove, self.path)
 

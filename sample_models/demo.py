@@ -1,11 +1,11 @@
 """The main job on a real network, as ``make demo`` runs it: from a float model and some data to an engine.
 
-Every step is the command that a user would type, run as a process of its own and shown with its own output. The same
-command with ``--output-format json`` then leaves its report in the demo's folder, and the summary is read from those
-reports. The accuracy is counted here, on images that neither training nor the scales have seen.
+It runs ``qdqtool convert``, shown as a user would type it and with its own output. The summary is read from the report
+that this leaves in the demo's folder. The accuracy is counted here, on images that neither training nor the scales have
+seen.
 
 Run from the top of the repository: ``python -m sample_models.demo [FOLDER]``; the folder defaults to ``build/demo``.
-Leaves with 1 if any step fails, int8 loses more than half a point of accuracy, or the validator finds an error.
+Leaves with 1 if a step fails, int8 loses more than half a point of accuracy, or the validator finds an error.
 """
 
 import json
@@ -13,7 +13,6 @@ import platform
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import onnxruntime
 SAMPLE = Path("sample_models/digits_cnn")
 FLOAT_MODEL = SAMPLE / "model.onnx"
 CALIBRATION_DATA, TEST_DATA = SAMPLE / "calibration.npz", SAMPLE / "test.npz"
+REPORT = "report.json"
 MAX_LOSS_POINTS = 0.5
 MIN_SQNR = 30
 EXIT_MISSING_CAPABILITY = 4
@@ -38,69 +38,30 @@ class StepFailedError(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """What the demo writes."""
-
-    folder: Path
-
-    @property
-    def model(self) -> Path:
-        """The Q/DQ model."""
-        return self.folder / "digits_cnn.int8.onnx"
-
-    @property
-    def engine(self) -> Path:
-        """The TensorRT engine."""
-        return self.folder / "digits_cnn.int8.engine"
-
-    @property
-    def all(self) -> list[Path]:
-        """Everything that a complete run leaves in the folder."""
-        manifest = self.engine.with_name(f"{self.engine.name}.manifest.json")
-        reports = [self.report(command) for command in ("quantize", "validate", "check", "build")]
-        return [self.model, self.engine, manifest, *reports]
-
-    def report(self, command: str) -> Path:
-        """The JSON report of a command."""
-        return self.folder / f"{command}.json"
-
-
-def qdqtool(files: Files, *words: str | Path) -> dict[str, Any]:
-    """Show a command with its output, run it again for its JSON report, keep and return that.
+def convert(folder: Path) -> dict[str, Any]:
+    """Convert the float model, without an engine where no builder exists for this kind of machine; return the report.
 
     Raises:
-        StepFailedError: It ended with another exit code than 0.
+        StepFailedError: A step failed.
     """
-    arguments = [str(word) for word in words]
-    print(f"\n$ qdqtool {shlex.join(arguments)}", flush=True)
-    _run(arguments, capture=False)
-    report = _run([*arguments, "--output-format", "json"], capture=True)
-    files.report(arguments[0]).write_text(report, encoding="utf-8")
-    return dict(json.loads(report))
-
-
-def _run(arguments: list[str], *, capture: bool) -> str:
-    command = [sys.executable, "-m", "qdqtool", *arguments]
-    ended = subprocess.run(command, stdout=subprocess.PIPE if capture else None, text=True, check=False)
-    if ended.returncode:
-        raise StepFailedError(arguments, ended.returncode)
-    return ended.stdout or ""
-
-
-def build(files: Files) -> dict[str, Any] | None:
-    """Build the engine; None where the builder does not exist for this kind of machine.
-
-    Raises:
-        StepFailedError: It exists and did not succeed.
-    """
+    data = ("--calib-data", CALIBRATION_DATA, "--validation-data", TEST_DATA)
+    gates = ("--check-min-sqnr", str(MIN_SQNR), "--backend", "tensorrt-rtx")
+    arguments = [str(word) for word in ("convert", FLOAT_MODEL, *data, *gates, "-o", folder)]
     try:
-        return qdqtool(files, "build", files.model, "-o", files.engine, "--backend", "tensorrt-rtx")
+        _run(arguments)
     except StepFailedError as failed:
         here = (platform.system(), platform.machine())
-        if failed.code == EXIT_MISSING_CAPABILITY and here not in BUILDER_PLATFORMS:
-            return None
-        raise
+        if failed.code != EXIT_MISSING_CAPABILITY or here in BUILDER_PLATFORMS:
+            raise
+        _run([*(word for word in arguments if word not in {"--backend", "tensorrt-rtx"}), "--no-build"])
+    return dict(json.loads((folder / REPORT).read_text(encoding="utf-8")))
+
+
+def _run(arguments: list[str]) -> None:
+    print(f"\n$ qdqtool {shlex.join(arguments)}", flush=True)
+    ended = subprocess.run([sys.executable, "-m", "qdqtool", *arguments], check=False)
+    if ended.returncode:
+        raise StepFailedError(arguments, ended.returncode)
 
 
 def accuracy(model: Path) -> float:
@@ -114,20 +75,22 @@ def accuracy(model: Path) -> float:
     return float(np.mean(logits.argmax(axis=1) == labels) * 100)
 
 
-def summarize(files: Files, found: dict[str, Any], checked: dict[str, Any], built: dict[str, Any] | None) -> bool:
+def summarize(folder: Path, report: dict[str, Any]) -> bool:
     """Print the summary; returns whether everything is as it should be."""
-    before, after = accuracy(FLOAT_MODEL), accuracy(files.model)
+    steps = {step["step"]: step["report"] for step in report["steps"]}
+    paths = {file["what"]: folder / file["name"] for file in report["files"]}
+    found, built = steps["validate"]["summary"], steps["build"]
+    before, after = accuracy(FLOAT_MODEL), accuracy(paths["model"])
     loss = round(before - after, 2)
-    errors = found["summary"]["errors"]
-    sqnr = ", ".join(f"{each['sqnr_db']:.1f} dB" for each in checked["outputs"])
-    good = loss <= MAX_LOSS_POINTS and errors == 0 and checked["passed"]
+    sqnr = ", ".join(f"{each['sqnr_db']:.1f} dB" for each in steps["check"]["outputs"])
+    good = loss <= MAX_LOSS_POINTS and found["errors"] == 0 and report["passed"]
     rows = [
         ("accuracy", f"float {before:.2f} %, int8 {after:.2f} %: {loss:.2f} points lost, {MAX_LOSS_POINTS} allowed"),
         ("SQNR", f"{sqnr} on the output, int8 against float"),
-        ("findings", f"{errors} errors, {found['summary']['warnings']} warnings"),
+        ("findings", f"{found['errors']} errors, {found['warnings']} warnings"),
         ("engine", _engine_line(built)),
-        ("sizes", ", ".join(f"{what} {path.stat().st_size:,} bytes" for what, path in _sized(files, built))),
-        ("files", f"in {files.folder}: {', '.join(path.name for path in files.all if path.exists())}"),
+        ("sizes", ", ".join(f"{what} {path.stat().st_size:,} bytes" for what, path in _sized(paths))),
+        ("files", f"in {folder}: {', '.join(path.name for path in (*paths.values(), folder / REPORT))}"),
     ]
     print("\nSummary")
     for label, text in rows:
@@ -136,9 +99,9 @@ def summarize(files: Files, found: dict[str, Any], checked: dict[str, Any], buil
     return good
 
 
-def _sized(files: Files, built: dict[str, Any] | None) -> list[tuple[str, Path]]:
-    sized = [("float model", FLOAT_MODEL), ("int8 model", files.model)]
-    return sized if built is None else [*sized, ("engine", files.engine)]
+def _sized(paths: dict[str, Path]) -> list[tuple[str, Path]]:
+    sized = [("float model", FLOAT_MODEL), ("int8 model", paths["model"])]
+    return [*sized, ("engine", paths["engine"])] if "engine" in paths else sized
 
 
 def _engine_line(built: dict[str, Any] | None) -> str:
@@ -150,21 +113,14 @@ def _engine_line(built: dict[str, Any] | None) -> str:
 
 def main() -> int:
     """Run the demo; returns the exit code."""
-    files = Files(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("build/demo"))
-    files.folder.mkdir(parents=True, exist_ok=True)
-    for path in files.all:
-        path.unlink(missing_ok=True)
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("build/demo")
+    folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        int8 = ("--quantize-mode", "int8", "--calib-data", CALIBRATION_DATA)
-        qdqtool(files, "quantize", FLOAT_MODEL, *int8, "-o", files.model)
-        found = qdqtool(files, "validate", files.model, "--target", "tensorrt-rtx")
-        against = ("--baseline", FLOAT_MODEL, "--data", TEST_DATA, "--min-sqnr", str(MIN_SQNR))
-        checked = qdqtool(files, "check", files.model, *against)
-        built = build(files)
+        report = convert(folder)
     except StepFailedError as failed:
         print(failed, file=sys.stderr)
         return 1
-    return 0 if summarize(files, found, checked, built) else 1
+    return 0 if summarize(folder, report) else 1
 
 
 if __name__ == "__main__":

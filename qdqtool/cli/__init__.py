@@ -13,6 +13,7 @@ from qdqtool.errors import QdqError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
 _WORK = {
+    "All of it": ("convert",),
     "Quantize": ("quantize", "calibrate", "merge", "insert", "convert-ranges"),
     "Look and judge": ("inspect", "validate", "check", "sensitivity", "diff"),
     "Rewrite": ("normalize", "strip"),

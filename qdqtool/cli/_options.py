@@ -223,13 +223,26 @@ def sample_progress() -> Iterator[Callable[[int, int], None]]:
 @contextlib.contextmanager
 def layer_progress() -> Iterator[tuple[Callable[[int, int], None], Callable[[int, int], None]]]:
     """Two such functions: for samples, and for settings of layers, whose bar is there from the first one on."""
+    with step_progress() as (_, samples, layers):
+        yield samples, layers
+
+
+@contextlib.contextmanager
+def step_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None], Callable[[int, int], None]]]:
+    """Functions as those of :func:`layer_progress`, after one that takes the name of the step that begins."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=is_quiet() or not console.is_interactive) as bar:
         samples, layers = bar.add_task("samples", total=None), bar.add_task("layers", total=None, visible=False)
+
+        def begin(step: str) -> None:
+            bar.reset(samples, description=f"{step}: samples", total=None)
+            bar.reset(layers, description=f"{step}: layers", total=None, visible=False)
+
         yield (
+            begin,
             lambda done, total: bar.update(samples, completed=done, total=total),
             lambda done, total: bar.update(layers, completed=done, total=total, visible=True),
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from qdqtool.cli._options import Decorated, shapes_option
 from qdqtool.cli._sections import SectionedCommand
@@ -47,7 +48,13 @@ class ProfilesCommand(SectionedCommand):
         # Click hands the values of an option over together; only its parser knows in which order options stood.
         values, _, order = self.make_parser(ctx).parse_args(list(args))
         ctx.meta[_KEY] = _by_profile(values, order)
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        first = ctx.meta[_KEY]["0"]
+        for name in (*SHAPES, *VALUES):
+            # A default map has shapes of the first profile; an option on the command line replaces them.
+            if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
+                first[name] = list(ctx.params[name])
+        return rest
 
 
 def profile_options() -> Callable[[Decorated], Decorated]:

@@ -186,6 +186,19 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
     return EXIT_UNREADABLE if report.unreadable else code
 
 
+def write_reports(report: "ValidateReport", files: tuple[tuple[str, Path], ...]) -> None:
+    """Write a report to each file, in its format.
+
+    Raises:
+        OutputError: A file cannot be written.
+    """
+    from qdqtool.graph.io.output import write_output
+
+    for output_format, path in files:
+        text = _rendered(report, output_format)
+        write_output(path, f"{text.rstrip()}\n".encode())
+
+
 def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateReport":
     if settings.baseline is None:
         return report
@@ -201,11 +214,7 @@ def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateR
 
 def _print(report: "ValidateReport", options: dict[str, Any], *, passed: bool) -> None:
     """Write the files that were asked for, then print."""
-    from qdqtool.graph.io.output import write_output
-
-    for output_format, path in options["reports"]:
-        text = _rendered(report, output_format)
-        write_output(path, f"{text.rstrip()}\n".encode())
+    write_reports(report, options["reports"])
     output_format = options["output_format"]
     if options["statistics"]:
         from qdqtool.linting.rule_counts import statistics

@@ -124,7 +124,7 @@ def command(
     from qdqtool.report.failure import Failure, tell
 
     try:
-        report = build_engine(model, output, backend=backend, options=_options(ctx, **words))
+        report = build_engine(model, output, backend=backend, options=make_options(ctx, **words))
     except BuildRefusedError as error:
         tell(Failure(f"error: {error.message}", error.hint, error.exit_code))
         emit(refused_report(model, error), output_format, "build_refused", passed=False)
@@ -134,7 +134,7 @@ def command(
         ctx.exit(1)
 
 
-def _options(  # noqa: PLR0913 -- one argument for each option
+def make_options(  # noqa: PLR0913 -- one argument for each option
     ctx: click.Context,
     /,
     *,
@@ -151,6 +151,11 @@ def _options(  # noqa: PLR0913 -- one argument for each option
     sign: Path | None,
     **words: Any,
 ) -> "BuildOptions":
+    """The options that the values of this command ask for.
+
+    Raises:
+        UsageError: A value is illegal, or an option needs another one.
+    """
     from qdqtool.builders.compute_capabilities import parse
     from qdqtool.data.input_shapes import parse_numbers, parse_shapes
     from qdqtool.engine.options import BuildOptions

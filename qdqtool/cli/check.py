@@ -1,6 +1,7 @@
 """``qdqtool check``: a model's numbers against our own core, ONNX Runtime on the CPU and a float baseline."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,18 +20,16 @@ from qdqtool.cli._options import (
 )
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
+if TYPE_CHECKING:
+    from qdqtool.checking.options import CheckOptions
+
+GATES = ("min_sqnr", "min_cosine", "min_agreement", "max_steps", "max_weight_steps", "max_metric_loss")
+
 LAYOUT = Layout(
     sections={
         "What is compared": ("baseline", "engine", "outputs", "save_outputs", "metric", "profile"),
         "Data": ("data", "allow_constant_data", "samples", "seed", "input_shapes", "input_values"),
-        "Gates": (
-            "min_sqnr",
-            "min_cosine",
-            "min_agreement",
-            "max_steps",
-            "max_weight_steps",
-            "max_metric_loss",
-        ),
+        "Gates": GATES,
         "Report": ("blame", *REPORT),
     },
     examples=(
@@ -132,7 +131,7 @@ LAYOUT = Layout(
 @output_format_option()
 @verbosity_options()
 @click.pass_context
-def command(  # noqa: PLR0913 -- one argument for each option
+def command(  # noqa: PLR0913 -- one argument for each option that says what runs on what
     context: click.Context,
     /,
     *,
@@ -144,14 +143,9 @@ def command(  # noqa: PLR0913 -- one argument for each option
     allow_constant_data: bool,
     input_shapes: tuple[str, ...],
     input_values: tuple[str, ...],
-    engine: Path | None,
-    outputs: Path | None,
-    save_outputs: Path | None,
-    metric: str | None,
-    profile: str,
     blame: bool,
     output_format: str,
-    **limits: float | None,
+    **values: Any,
 ) -> None:
     """Check the numbers of MODEL.
 
@@ -165,26 +159,16 @@ def command(  # noqa: PLR0913 -- one argument for each option
 
     Exit code 1 when a gate is missed; `qdqtool explain check` explains each of them.
     """
-    if engine is not None:
+    if values["engine"] is not None:
         from qdqtool.gpu.requirements import require_gpu
 
         require_gpu()  # before the imports below, which take a second
-    from qdqtool.checking.limits import Gates
-    from qdqtool.checking.options import CheckOptions
     from qdqtool.data.input_shapes import parse_numbers, parse_shapes
     from qdqtool.data.request import DataRequest
     from qdqtool.jobs.check import check_model
     from qdqtool.jobs.check_blame import BlameRequest
-    from qdqtool.running.ort_cpu import Profile
 
-    options = CheckOptions(
-        gates=Gates(**limits),
-        profile=Profile(profile),
-        engine=engine,
-        outputs=outputs,
-        save_outputs=save_outputs,
-        metric=metric,
-    )
+    options = make_options(values)
     request = DataRequest(
         path=data,
         seed=seed,
@@ -198,3 +182,19 @@ def command(  # noqa: PLR0913 -- one argument for each option
         report = check_model(model, baseline=baseline, data=request, options=options, progress=progress, blame=asked)
     emit(report, output_format, "check", passed=report.passed)
     context.exit(0 if report.passed else 1)
+
+
+def make_options(values: dict[str, Any]) -> "CheckOptions":
+    """The options that the values of this command ask for: gates, and what is done with the outputs."""
+    from qdqtool.checking.limits import Gates
+    from qdqtool.checking.options import CheckOptions
+    from qdqtool.running.ort_cpu import Profile
+
+    return CheckOptions(
+        gates=Gates(**{name: values[name] for name in GATES}),
+        profile=Profile(values["profile"]),
+        engine=values.get("engine"),
+        outputs=values.get("outputs"),
+        save_outputs=values["save_outputs"],
+        metric=values["metric"],
+    )

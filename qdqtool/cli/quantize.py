@@ -24,6 +24,7 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 if TYPE_CHECKING:
     from qdqtool.attempts.accuracy_goal import AccuracyGoal
     from qdqtool.data.request import FileData, RandomData
+    from qdqtool.jobs.quantize import QuantizeOptions
     from qdqtool.planning.recipe import Recipe
     from qdqtool.preparation.cached_ranges import CachedRanges
 
@@ -128,32 +129,51 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     input gives the same bytes. The report names every quantizable node that was left in float, and why.
     """
     from qdqtool.errors import UsageError
-    from qdqtool.graph.io.save import ExternalData
-    from qdqtool.insertion.pair_edits import WeightStorage
     from qdqtool.jobs import matches, quantize
 
-    recipe = replace(_with_high_precision(make_recipe(values), values), fallback=values.pop("fallback"))
-    validation = _validation(values)
     if list_matches:
-        emit(matches.list_matches(model, recipe), output_format, "matches")
+        emit(matches.list_matches(model, _recipe(values)), output_format, "matches")
         return
     if output is None:
         raise UsageError("no output is named", hint="`-o OUT.onnx`; or `--list-matches` to see what would be done")
+    data, options = make_request(values)
+    with layer_progress() as (progress, tick):
+        report = quantize.quantize_model(model, data, output, options, progress, tick)
+    emit(report, output_format, "quantize")
+
+
+def make_request(
+    values: dict[str, Any],
+) -> "tuple[FileData | RandomData | CachedRanges | None, QuantizeOptions]":
+    """The data and options that the values of this command ask for; they are taken out of ``values``.
+
+    ``save_ranges`` and ``save_plan`` may be missing.
+
+    Raises:
+        UsageError: They do not fit each other.
+    """
+    from qdqtool.graph.io.save import ExternalData
+    from qdqtool.insertion.pair_edits import WeightStorage
+    from qdqtool.jobs.quantize import QuantizeOptions
+
+    recipe = _recipe(values)
+    validation = _validation(values)
     data = _source(values, needed=recipe.mode.needs_ranges, measured=validation is not None)
-    options = quantize.QuantizeOptions(
+    return data, QuantizeOptions(
         recipe=recipe,
         weights=WeightStorage(values["weights"]),
         external_data=ExternalData(values["external_data"]),
-        ranges_file=values["save_ranges"],
-        plan_file=values["save_plan"],
+        ranges_file=values.get("save_ranges"),
+        plan_file=values.get("save_plan"),
         validation_data=validation,
         metric=values["metric"],
         goal=_goal(values),
         curve_file=values["pareto"],
     )
-    with layer_progress() as (progress, tick):
-        report = quantize.quantize_model(model, data, output, options, progress, tick)
-    emit(report, output_format, "quantize")
+
+
+def _recipe(values: dict[str, Any]) -> "Recipe":
+    return replace(_with_high_precision(make_recipe(values), values), fallback=values.pop("fallback"))
 
 
 def _goal(values: dict[str, Any]) -> "AccuracyGoal | None":

@@ -21,6 +21,8 @@ class DataRequest:
         seed: Seed of random inputs.
         samples: Number of samples to use; None for all of a file, or the default number of random ones.
         allow_constant: Whether samples of a file may hold one value throughout.
+        held_back: Use only the samples that ``quantize`` holds back of this data; all, where there are too few to hold
+            any back.
         input_shapes: Extents that the user fixes, by input name.
         input_values: Values that the user fixes, likewise.
     """
@@ -29,6 +31,7 @@ class DataRequest:
     seed: int = 0
     samples: int | None = None
     allow_constant: bool = False
+    held_back: bool = False
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     input_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 

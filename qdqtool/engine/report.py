@@ -79,7 +79,7 @@ class EngineReport(Report):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedReport:
+class RefusedReport(Report):
     """A build that the validate gate, the parser or the builder refused.
 
     Attributes:

@@ -14,7 +14,9 @@ from qdqtool.checking.verdict import verdict
 from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, stored_specs, with_shapes
 from qdqtool.data.feeds import Progress
 from qdqtool.data.held import in_files
+from qdqtool.data.measuring_data import measuring_part
 from qdqtool.data.request import DataRequest
+from qdqtool.data.split import split_samples
 from qdqtool.errors import UsageError
 from qdqtool.gpu.requirements import require_gpu
 from qdqtool.graph.index.model_index import ModelIndex
@@ -84,6 +86,8 @@ def check_model(
     compared = _index_of(_like(index.model, paired.model)) if paired is not None else None
     renamed = {} if paired is None else {own: name for name, own in paired.report.inputs.items()}
     feeds = _feeds(index, compared, request, renamed)
+    if request.held_back:
+        feeds = measuring_part(feeds, split_samples(len(feeds))).feeds
     if metric is not None:
         feeds = labelled_for(metric, feeds)
     with engine_outputs(options, feeds, given[0]) as (options, ran):

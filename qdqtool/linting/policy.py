@@ -50,6 +50,12 @@ class Policy:
     parser: bool | None = False
     folder: Path | None = None
 
+    def before_move(self, destination: Path) -> "Policy":
+        """Return the policy for a model under a temporary name: ``per_model_ignores`` are those of its destination."""
+        shown = _relative(destination, self.folder)
+        codes = [code for glob, words in self.per_model_ignores.items() if _fits_path(shown, glob) for code in words]
+        return replace(self, per_model_ignores={"*": tuple(codes)} if codes else {})
+
 
 class Linter:
     """Applies a policy to models.

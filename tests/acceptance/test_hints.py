@@ -84,6 +84,37 @@ CASES = {
     "no calibration data": Case(
         "quantize float.onnx -o q2.onnx", "`--calib-data DATA` or `--calibration-cache RANGES`; or", fills=DATA
     ),
+    "a conversion into a file": Case(
+        "convert float.onnx --calib-data data.npz --no-build -o q.onnx",
+        "name a folder: `-o FOLDER`",
+        fills={"FOLDER": "converted"},
+        leaves=("-o", "q.onnx"),
+    ),
+    "a conversion over a file of others": Case(
+        "convert float.onnx --calib-data data.npz --no-build -o .",
+        "move it away, or name another folder: `-o FOLDER`",
+        fills={"FOLDER": "converted"},
+        leaves=("-o", "."),
+        writes={"report.json": "{}"},
+    ),
+    "an engine for a target that has none": Case(
+        "convert float.onnx --calib-data data.npz --target ort-cpu -o converted",
+        "`--no-build`, or name the builder: `--backend NAME`",
+        fills={"NAME": "tensorrt-rtx"},
+        then=(0, 1),
+        needs="tensorrt_rtx",
+    ),
+    "a recipe with an unknown option": Case(
+        "convert float.onnx --recipe r.toml -o converted",
+        "`qdqtool convert --write-recipe` prints a recipe with all options",
+        writes={"r.toml": "sampels = 3"},
+    ),
+    "a conversion over a file that it is given": Case(
+        "convert float.onnx --calib-data data.npz --no-build --save-outputs report.json -o .",
+        "name another folder: `-o FOLDER`",
+        fills={"FOLDER": "converted"},
+        leaves=("-o", "."),
+    ),
     "no data to calibrate": Case("calibrate float.onnx -o r2.json", "`--calib-data DATA`; or, for a trial", fills=DATA),
     "validation data alone": Case(
         "quantize float.onnx --validation-data data.npz -o q2.onnx", "`--calib-data DATA` as well, with", fills=DATA
@@ -438,6 +469,8 @@ ELSEWHERE = {
     "`--existing keep`, or another source": "tests/planning/test_existing_pairs.py refuses to replace",
     "a fault of qdqtool": "no model is known that gives it",
     "the same calibration again": "tests/ranges/test_checkpoint.py goes on with one",
+    "take it out of the recipe": "tests/cli/test_recipe_file.py names it on the command line",
+    "`--no-build` converts without an engine": "tests/conversion/test_convert.py takes the builder away",
     "choose the --quantize-mode": "names a page, as tests/jobs/test_pages.py wants",
 }
 """Parts of the hints that are not tried here, and why."""

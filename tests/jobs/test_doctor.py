@@ -36,6 +36,7 @@ def test_commands_work_where_their_packages_load():
         "calibrate",
         "check",
         "check --engine",
+        "convert",
         "normalize",
         "quantize",
         "sensitivity",
@@ -60,6 +61,7 @@ def test_a_package_names_the_commands_that_fail_without_it(monkeypatch: pytest.M
         "calibrate",
         "quantize",
         "sensitivity",
+        "convert",
     )
     assert parts["onnxruntime"].needed_for == (
         "normalize",

@@ -52,28 +52,27 @@ def test_the_demo_ends_in_an_engine_and_a_summary(tmp_path):
     assert "0 errors" in summary
     assert "8 of 8 planned int8 nodes are int8 (evidence: aot-dump)" in summary
     assert summary.endswith("The demo succeeded.\n")
-    assert (tmp_path / "out" / "digits_cnn.int8.engine").stat().st_size > 0
+    assert (tmp_path / "out" / "model.int8.engine").stat().st_size > 0
     assert masked(summary.replace(str(tmp_path / "out"), "build/demo")) in masked((ROOT / "README.md").read_text())
-    commands = ["quantize", "validate", "check", "build"]
-    assert all(f"\n$ qdqtool {command} " in ended.stdout for command in commands)
-    reports = [json.loads((tmp_path / "out" / f"{command}.json").read_text()) for command in commands]
-    assert [report["schema_version"] for report in reports] == [1] * 4
+    assert "\n$ qdqtool convert " in ended.stdout
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["passed"]
 
 
 def test_calibration_data_that_ruins_the_result_fails_the_demo(changed_repository):
     replace_calibration(changed_repository, image=np.linspace(0, 0.01, 256, dtype=np.float32).reshape(4, 1, 8, 8))
     ended = run_demo(repository=changed_repository)
     assert ended.returncode == 1
-    assert "demo failed: qdqtool check " in ended.stderr
+    assert "demo failed: qdqtool convert " in ended.stderr
+    assert "error: check: " in ended.stderr
     assert "min-sqnr" in ended.stdout
-    assert not (changed_repository / "build" / "demo" / "digits_cnn.int8.engine").exists()
+    assert not (changed_repository / "build" / "demo" / "model.int8.engine").exists()
 
 
 def test_calibration_data_that_is_refused_fails_the_demo(changed_repository):
     replace_calibration(changed_repository, picture=np.zeros((4, 1, 8, 8), np.float32))
     ended = run_demo(repository=changed_repository)
     assert ended.returncode == 1
-    assert "demo failed: qdqtool quantize " in ended.stderr
+    assert "demo failed: qdqtool convert " in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -91,13 +90,23 @@ def demo() -> ModuleType:
 def summarize(demo: ModuleType, folder: Path, monkeypatch, *, after: float = 99.0, **changed: Any) -> bool:
     """The verdict of the summary when everything is well except what is ``changed``."""
     monkeypatch.chdir(ROOT)
-    (folder / "digits_cnn.int8.onnx").write_bytes(b"model")
-    (folder / "digits_cnn.int8.engine").write_bytes(b"engine")
+    (folder / "model.int8.onnx").write_bytes(b"model")
+    (folder / "model.int8.engine").write_bytes(b"engine")
     monkeypatch.setattr(demo, "accuracy", lambda model: 99.0 if model == demo.FLOAT_MODEL else after)
-    found = {"summary": {"errors": changed.get("errors", 0), "warnings": 0}}
-    checked = {"passed": changed.get("passed", True), "outputs": [{"sqnr_db": 38.6}]}
     built = {"planned": {"int8": 9}, "achieved": {"int8": 9}, "evidence": "aot-dump"}
-    return demo.summarize(demo.Files(folder), found, checked, changed.get("built", built))
+    steps = {
+        "validate": {"summary": {"errors": changed.get("errors", 0), "warnings": 0}},
+        "check": {"outputs": [{"sqnr_db": 38.6}]},
+        "build": changed.get("built", built),
+    }
+    kinds = ["model", "engine"] if steps["build"] is not None else ["model"]
+    names = {"model": "model.int8.onnx", "engine": "model.int8.engine"}
+    report = {
+        "passed": changed.get("passed", True),
+        "steps": [{"step": step, "report": found} for step, found in steps.items()],
+        "files": [{"what": kind, "name": names[kind]} for kind in kinds],
+    }
+    return demo.summarize(folder, report)
 
 
 @pytest.mark.parametrize("changed", [{}, {"after": 98.5}, {"after": 99.4}, {"built": None}])
@@ -111,21 +120,27 @@ def test_the_summary_is_bad(demo, tmp_path, monkeypatch, capsys, changed):
     assert "The demo FAILED." in capsys.readouterr().out
 
 
-def without_builder(demo: ModuleType, monkeypatch, machine: tuple[str, str]) -> None:
-    """The demo on a machine of that kind whose ``build`` ends with exit code 4."""
+def without_builder(demo: ModuleType, folder: Path, monkeypatch, machine: tuple[str, str]) -> list[list[str]]:
+    """The demo on a machine of that kind, where building ends with exit code 4; the commands that it runs."""
     system, processor = machine
     monkeypatch.setattr(demo.platform, "system", lambda: system)
     monkeypatch.setattr(demo.platform, "machine", lambda: processor)
+    ran: list[list[str]] = []
 
-    def refuse(files, *words):
-        raise demo.StepFailedError([str(word) for word in words], 4)
+    def refuse(arguments):
+        ran.append(arguments)
+        if "--no-build" not in arguments:
+            raise demo.StepFailedError(arguments, 4)
+        (folder / "report.json").write_text("{}")
 
-    monkeypatch.setattr(demo, "qdqtool", refuse)
+    monkeypatch.setattr(demo, "_run", refuse)
+    return ran
 
 
 def test_a_platform_without_the_builder_skips_its_step_and_says_so(demo, tmp_path, monkeypatch, capsys):
-    without_builder(demo, monkeypatch, ("Darwin", "arm64"))
-    assert demo.build(demo.Files(tmp_path)) is None
+    ran = without_builder(demo, tmp_path, monkeypatch, ("Darwin", "arm64"))
+    assert demo.convert(tmp_path) == {}
+    assert ["--backend" in words for words in ran] == [True, False]
     summarize(demo, tmp_path, monkeypatch, built=None)
     printed = capsys.readouterr().out
     assert "SKIPPED: TensorRT for RTX does not exist for Darwin arm64" in printed
@@ -133,6 +148,6 @@ def test_a_platform_without_the_builder_skips_its_step_and_says_so(demo, tmp_pat
 
 
 def test_a_platform_with_the_builder_does_not_skip_its_step(demo, tmp_path, monkeypatch):
-    without_builder(demo, monkeypatch, ("Linux", "x86_64"))
+    without_builder(demo, tmp_path, monkeypatch, ("Linux", "x86_64"))
     with pytest.raises(demo.StepFailedError):
-        demo.build(demo.Files(tmp_path))
+        demo.convert(tmp_path)

@@ -1,0 +1,174 @@
+"""The four steps of a conversion, each as its command does it, with its gates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qdqtool.builders.builder import BuildRefusedError, EngineBuilder
+from qdqtool.checking.report import CheckReport
+from qdqtool.conversion.check_data import Source, request_for
+from qdqtool.conversion.folder import Staging
+from qdqtool.conversion.options import ConvertOptions
+from qdqtool.conversion.progress import ConvertProgress
+from qdqtool.conversion.relocation import relocated
+from qdqtool.conversion.report import StepName, StepReport
+from qdqtool.engine.report import EngineReport, refused_report
+from qdqtool.errors import GateError, QdqError
+from qdqtool.graph.model import Model
+from qdqtool.jobs.build import build_engine
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.check_blame import BlameRequest
+from qdqtool.jobs.quantize import quantize_model
+from qdqtool.jobs.validate import validate_files
+from qdqtool.linting.baseline import read_baseline, without_known
+from qdqtool.linting.report import ValidateReport
+from qdqtool.preparation.cached_ranges import CachedRanges
+from qdqtool.ranges import encodings
+from qdqtool.wording import plural
+
+MISSED = 1
+UNREADABLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """One conversion: what its steps share.
+
+    Attributes:
+        model: The float model.
+        data: Calibration data, random data, ranges, or None in modes that need none.
+        options: What the user asks for.
+        builder: What builds the engine; None for no engine.
+        staging: Where files are made.
+        progress: Told what is done.
+    """
+
+    model: Model
+    data: Source
+    options: ConvertOptions
+    builder: EngineBuilder | None
+    staging: Staging
+    progress: ConvertProgress
+
+    def run(self, step: StepName) -> StepReport:
+        """Run a step.
+
+        Raises:
+            QdqError: ``quantize`` failed for another reason than a gate: nothing was made.
+        """
+        self.progress.step(step)
+        functions: dict[StepName, Callable[[], StepReport]] = {
+            "quantize": self._quantize,
+            "validate": self._validate,
+            "check": self._check,
+            "build": self._build,
+        }
+        try:
+            found = functions[step]()
+        except QdqError as error:
+            if step == "quantize" and not isinstance(error, GateError):
+                raise _told(error, self.staging) from None
+            found = _failed(step, error, self.staging.final("model"))
+        return relocated(found, self.staging.place)
+
+    def _quantize(self) -> StepReport:
+        asked, made = self.options.quantize, self.staging.made
+        has_ranges = asked.recipe.mode.needs_ranges and not _is_of_another_tool(self.data)
+        asked = replace(asked, plan_file=made("plan"), ranges_file=made("ranges") if has_ranges else None)
+        told = self.progress
+        report = quantize_model(self.model, self.data, made("model"), asked, told.samples, told.layers)
+        return StepReport(step="quantize", state="passed", exit_code=0, report=report)
+
+    def _validate(self) -> StepReport:
+        policy = self.options.judged_by().before_move(self.staging.final("model"))
+        report = relocated(validate_files([self.staging.made("model")], policy), self.staging.place)
+        if self.options.known_findings is not None:
+            known = self.options.known_findings
+            report = without_known(report, read_baseline(known), known.parent).report
+        return _judged(report, self.options)
+
+    def _check(self) -> StepReport:
+        report = check_model(
+            self.staging.made("model"),
+            baseline=self.model,
+            data=request_for(self.data, self.options.quantize),
+            options=self.options.check,
+            progress=self.progress.samples,
+            blame=BlameRequest(always=self.options.blame, tick=self.progress.layers),
+        )
+        return _checked(report)
+
+    def _build(self) -> StepReport:
+        assert self.builder is not None
+        assert self.options.build is not None
+        report = build_engine(
+            self.staging.made("model"),
+            self.staging.made("engine"),
+            backend=self.builder.id,
+            options=self.options.build,
+        )
+        return _built(report)
+
+
+def _judged(report: ValidateReport, options: ConvertOptions) -> StepReport:
+    if report.unreadable:
+        message = report.unreadable[0].error
+        return StepReport(step="validate", state="failed", exit_code=UNREADABLE, message=message, report=report)
+    if options.fail_on == "never" or not report.reaches(options.fail_on):
+        return StepReport(step="validate", state="passed", exit_code=0, report=report)
+    count = report.summary
+    warnings = f", {plural(count.warnings, 'warning')}" if options.fail_on == "warning" else ""
+    return StepReport(
+        step="validate",
+        state="failed",
+        exit_code=MISSED,
+        missed=(f"fail-on {options.fail_on}",),
+        message=f"the quantized model has {plural(count.errors, 'error')}{warnings}",
+        report=report,
+    )
+
+
+def _checked(report: CheckReport) -> StepReport:
+    missed = tuple(gate.name for gate in report.gates if not gate.passed)
+    if report.passed:
+        return StepReport(step="check", state="passed", exit_code=0, report=report)
+    message = report.failures[0] if report.failures else None
+    return StepReport(step="check", state="failed", exit_code=MISSED, missed=missed, message=message, report=report)
+
+
+def _built(report: EngineReport) -> StepReport:
+    missed = tuple(gate for gate in report.gates if not gate.passed)
+    if report.passed:
+        return StepReport(step="build", state="passed", exit_code=0, report=report)
+    return StepReport(
+        step="build",
+        state="failed",
+        exit_code=MISSED,
+        missed=tuple(f"require-precision {gate.gate}" for gate in missed),
+        message="; ".join(f"{gate.gate}: {gate.found}" for gate in missed),
+        report=report,
+    )
+
+
+def _failed(step: StepName, error: QdqError, model: Path) -> StepReport:
+    """Return the report of a step that ended with an error, which its command would print."""
+    return StepReport(
+        step=step,
+        state="failed",
+        exit_code=error.exit_code,
+        missed=(error.stage,) if isinstance(error, BuildRefusedError) else (),
+        message=error.message,
+        hint=error.hint,
+        report=refused_report(model, error) if isinstance(error, BuildRefusedError) else None,
+    )
+
+
+def _told(error: QdqError, staging: Staging) -> QdqError:
+    """Return the error with the final paths in its text."""
+    error.message = relocated(error.message, staging.place)
+    error.hint = None if error.hint is None else relocated(error.hint, staging.place)
+    return error
+
+
+def _is_of_another_tool(data: Source) -> bool:
+    return isinstance(data, CachedRanges) and encodings.recognize(data.path) is not None
