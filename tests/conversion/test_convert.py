@@ -277,6 +277,8 @@ def test_a_model_that_is_quantized_already_goes_through_as_it_is(stock: Path, tm
     report = qdq.convert(given, stock / "data.npz", tmp_path / "kept", options)
 
     assert states(report) == ["passed", "passed", "passed", "not asked for"]
+    assert report.measured_on is not None
+    assert report.measured_on.part == "held back"
     assert sorted(digests(tmp_path / "kept")) == ["net.int8.int8.onnx", "report.json"]
     with pytest.raises(UsageError, match="quantized already"):
         qdq.convert(given, stock / "data.npz", tmp_path / "refused", NO_ENGINE)
