@@ -61,10 +61,8 @@ def measured_on(data: Source, options: QuantizeOptions, quantized: QuantizeRepor
         return MeasuredOn(data=found.source, samples=found.samples, part="validation data", reason=reason)
     if data is None or (isinstance(data, CachedRanges) and data.data is None):
         return MeasuredOn(data=found.source, samples=found.samples, part="random")
-    if accuracy is None or accuracy.problem:
-        # Without a report on it: all samples are used only where they are fewer than the least that is held back.
-        is_held = found.samples >= LEAST_HELD
-    else:
-        is_held = accuracy.held_back
+    # Without a measurement of quantize: all samples are used only where they are fewer than the least that is held back.
+    is_measured = accuracy is not None and not accuracy.problem
+    is_held = accuracy.held_back if accuracy is not None and is_measured else found.samples >= LEAST_HELD
     part: Part = "held back" if request.held_back and is_held else "all"
     return MeasuredOn(data=found.source, samples=found.samples, part=part, reason=reason)
