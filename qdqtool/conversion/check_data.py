@@ -5,6 +5,7 @@ from pathlib import Path
 from qdqtool.checking.report import CheckReport
 from qdqtool.conversion.report import MeasuredOn, Part
 from qdqtool.data.request import DataRequest, FileData, RandomData
+from qdqtool.data.split import LEAST_HELD
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.preparation.cached_ranges import CachedRanges
@@ -60,5 +61,8 @@ def measured_on(data: Source, options: QuantizeOptions, quantized: QuantizeRepor
         return MeasuredOn(data=found.source, samples=found.samples, part="validation data", reason=reason)
     if data is None or (isinstance(data, CachedRanges) and data.data is None):
         return MeasuredOn(data=found.source, samples=found.samples, part="random")
-    part: Part = "held back" if request.held_back and accuracy is not None and accuracy.held_back else "all"
+    # Without a measurement of quantize: all samples are used only where they are fewer than the least that is held back.
+    is_measured = accuracy is not None and not accuracy.problem
+    is_held = accuracy.held_back if accuracy is not None and is_measured else found.samples >= LEAST_HELD
+    part: Part = "held back" if request.held_back and is_held else "all"
     return MeasuredOn(data=found.source, samples=found.samples, part=part, reason=reason)

@@ -19,9 +19,13 @@ from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.check_blame import BlameRequest
 from qdqtool.jobs.quantize import quantize_model
+from qdqtool.jobs.quantize_unchanged import nothing_to_add
 from qdqtool.jobs.validate import validate_files
 from qdqtool.linting.baseline import read_baseline, without_known
 from qdqtool.linting.report import ValidateReport
+from qdqtool.planning.existing import Existing
+from qdqtool.planning.existing_pairs import settle_model
+from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.ranges import encodings
 from qdqtool.wording import plural
@@ -74,7 +78,9 @@ class Conversion:
     def _quantize(self) -> StepReport:
         asked, made = self.options.quantize, self.staging.made
         has_ranges = asked.recipe.mode.needs_ranges and not _is_of_another_tool(self.data)
-        asked = replace(asked, plan_file=made("plan"), ranges_file=made("ranges") if has_ranges else None)
+        # Where every layer is quantized already, the model is written as it is: there is no plan.
+        if not _adds_nothing(self.model, asked.recipe):
+            asked = replace(asked, plan_file=made("plan"), ranges_file=made("ranges") if has_ranges else None)
         told = self.progress
         report = quantize_model(self.model, self.data, made("model"), asked, told.samples, told.layers)
         return StepReport(step="quantize", state="passed", exit_code=0, report=report)
@@ -168,6 +174,10 @@ def _told(error: QdqError, staging: Staging) -> QdqError:
     error.message = relocated(error.message, staging.place)
     error.hint = None if error.hint is None else relocated(error.hint, staging.place)
     return error
+
+
+def _adds_nothing(model: Model, recipe: Recipe) -> bool:
+    return recipe.existing is Existing.KEEP and nothing_to_add(settle_model(model, recipe)) is not None
 
 
 def _is_of_another_tool(data: Source) -> bool:

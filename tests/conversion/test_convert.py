@@ -267,3 +267,18 @@ def test_a_model_in_memory_is_called_model(stock: Path, tmp_path: Path):
     qdq.convert(given, stock / "data.npz", tmp_path / "out", NO_ENGINE)
 
     assert "model.int8.onnx" in digests(tmp_path / "out")
+
+
+def test_a_model_that_is_quantized_already_goes_through_as_it_is(stock: Path, tmp_path: Path):
+    convert(stock, tmp_path / "out")
+    keep = qdq.QuantizeOptions(recipe=qdq.Recipe(existing=qdq.Existing.KEEP))
+    options = qdq.ConvertOptions(quantize=keep, build=None)
+    given = tmp_path / "out" / "net.int8.onnx"
+    report = qdq.convert(given, stock / "data.npz", tmp_path / "kept", options)
+
+    assert states(report) == ["passed", "passed", "passed", "not asked for"]
+    assert report.measured_on is not None
+    assert report.measured_on.part == "held back"
+    assert sorted(digests(tmp_path / "kept")) == ["net.int8.int8.onnx", "report.json"]
+    with pytest.raises(UsageError, match="quantized already"):
+        qdq.convert(given, stock / "data.npz", tmp_path / "refused", NO_ENGINE)

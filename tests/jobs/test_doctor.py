@@ -69,6 +69,7 @@ def test_a_package_names_the_commands_that_fail_without_it(monkeypatch: pytest.M
         "calibrate",
         "quantize",
         "sensitivity",
+        "convert",
         "check",
         "check --engine",
     )
