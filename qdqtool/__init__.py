@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from qdqtool import errors, interop
     from qdqtool.api.any_data import DataLike
     from qdqtool.api.build import build_engine
+    from qdqtool.api.check import check_model
+    from qdqtool.api.insert import insert_plan
     from qdqtool.api.keywords import (
         BuildKeywords,
         CalibrateKeywords,
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
         QuantizeKeywords,
         SensitivityKeywords,
     )
-    from qdqtool.api.models import check_model, diff_models, insert_plan, inspect_model, validate_model
+    from qdqtool.api.models import diff_models, inspect_model, validate_model
     from qdqtool.api.quantize import calibrate, calibrate_to_file, measure_sensitivity, quantize_model
     from qdqtool.attempts.accuracy_goal import AccuracyGoal
     from qdqtool.builders.deployment import DeploymentOptions
@@ -90,6 +92,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "qdqtool.api.any_data": ("DataLike",),
     "qdqtool.api.build": ("build_engine",),
+    "qdqtool.api.check": ("check_model",),
+    "qdqtool.api.insert": ("insert_plan",),
     "qdqtool.api.keywords": (
         "BuildKeywords",
         "CalibrateKeywords",
@@ -98,7 +102,7 @@ _HOMES = {
         "QuantizeKeywords",
         "SensitivityKeywords",
     ),
-    "qdqtool.api.models": ("check_model", "diff_models", "insert_plan", "inspect_model", "validate_model"),
+    "qdqtool.api.models": ("diff_models", "inspect_model", "validate_model"),
     "qdqtool.api.quantize": ("calibrate", "calibrate_to_file", "measure_sensitivity", "quantize_model"),
     "qdqtool.jobs.verify_engine": ("VerifyReport", "verify_engine"),
     "qdqtool.builders.deployment": ("DeploymentOptions",),

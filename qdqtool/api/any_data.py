@@ -1,6 +1,7 @@
 """Data as Python code has it: a path, arrays, an iterable of samples, or a request of the library."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,7 +41,7 @@ def take_data(data: Any, given: dict[str, Any]) -> FileData | RandomData | None:
     }
     if isinstance(data, FileData | RandomData):
         _refuse_twice(data, said)
-        return data
+        return replace(data, path=as_place(data.path)) if isinstance(data, FileData) else data
     is_random = said.get("random_calibration", False)
     if is_random and data is not None:
         raise UsageError("data and random_calibration exclude each other")
@@ -89,9 +90,9 @@ def take_request(data: Any, given: dict[str, Any]) -> DataRequest:
     if isinstance(data, DataRequest | FileData | RandomData):
         _refuse_twice(data, said)
     if isinstance(data, DataRequest):
-        return data
+        return data if data.path is None else replace(data, path=as_place(data.path))
     if isinstance(data, FileData):
-        return DataRequest(path=data.path, samples=data.samples, allow_constant=data.allow_constant)
+        return DataRequest(path=as_place(data.path), samples=data.samples, allow_constant=data.allow_constant)
     if isinstance(data, RandomData):
         return DataRequest(seed=data.seed, samples=data.samples)
     converted: dict[str, Callable[[Any], Any]] = {"input_shapes": as_shapes, "input_values": as_values}

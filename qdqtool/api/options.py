@@ -11,7 +11,7 @@ from qdqtool.builders.deployment import DeploymentOptions
 from qdqtool.builders.shape_values import ShapeValues
 from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
-from qdqtool.data.request import DataRequest, FileData
+from qdqtool.data.request import DataRequest
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import parse_gate
 from qdqtool.engine.profiles import ShapeOptions
@@ -65,7 +65,6 @@ def quantize_options(given: dict[str, Any]) -> QuantizeOptions:
     recipe = _recipe(given)
     recipe |= _taken(given, {"high_precision_dtype": "high_precision"}, HighPrecision)
     recipe |= _taken(given, {"fallback": "fallback"})
-    validation = given.pop("validation_data", None)
     found = _taken(given, {"save_ranges": "ranges_file", "save_plan": "plan_file", "pareto": "curve_file"})
     limits = _taken(given, {"min_sqnr": "min_sqnr_db", "max_metric_loss": "max_metric_loss"})
     measured = _taken(given, {"sensitivity": "sensitivity_file"})
@@ -74,12 +73,11 @@ def quantize_options(given: dict[str, Any]) -> QuantizeOptions:
     goal = AccuracyGoal(**limits, **measured, whole_curve="curve_file" in found) if limits else None
     return QuantizeOptions(
         recipe=Recipe(**recipe),
-        validation_data=validation if validation is None or isinstance(validation, FileData) else _file(validation),
         goal=goal,
         **found,
         **_taken(given, {"weights": "weights"}, WeightStorage),
         **_taken(given, {"external_data": "external_data"}, ExternalData),
-        **_taken(given, {"metric": "metric"}),
+        **_taken(given, {"metric": "metric", "validation_data": "validation_data"}),
     )
 
 
@@ -150,7 +148,3 @@ def _taken(
     """Take keywords out of ``given`` and return them by the names that a class has for them."""
     found = {field: given.pop(name) for name, field in names.items() if name in given}
     return found if convert is None else {field: convert(value) for field, value in found.items()}
-
-
-def _file(data: Any) -> FileData:
-    return FileData(path=as_place(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -116,10 +117,11 @@ def quantize_model(
         OutputError: An output cannot be written.
     """
     given = checked(keywords, QuantizeKeywords, "quantize_model")
-    if "validation_data" in given:
-        given["validation_data"] = _validation(given)
+    allow_constant = given.get("allow_constant_data", False)
     source, samples = as_source(model), take_source(data, given)
     chosen = settled(options, given, quantize_options)
+    if chosen.validation_data is not None:
+        chosen = replace(chosen, validation_data=_file_data(chosen.validation_data, allow_constant=allow_constant))
     return write_or_keep(
         output,
         chosen,
@@ -171,8 +173,8 @@ def _required(data: FileData | RandomData | None) -> FileData | RandomData:
     return data
 
 
-def _validation(given: dict[str, Any]) -> FileData:
-    data = given["validation_data"]
+def _file_data(data: Any, *, allow_constant: bool) -> FileData:
+    """Return validation data of any accepted kind."""
     if isinstance(data, FileData):
-        return data
-    return FileData(path=as_place(data), allow_constant=given.get("allow_constant_data", False))
+        return replace(data, path=as_place(data.path))
+    return FileData(path=as_place(data), allow_constant=allow_constant)

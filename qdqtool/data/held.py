@@ -77,10 +77,14 @@ def hold_data(data: object) -> HeldData:
         ArgumentError: It is none of these.
         UsageError: An array has no numbers.
     """
+    if isinstance(data, HeldData):
+        return data
+    if isinstance(data, str | Path):
+        raise ArgumentError(f"data is the path '{data}', which can be read again: pass it as it is")
     if _is_array(data) or isinstance(data, Mapping):
         source = "dict of arrays" if isinstance(data, Mapping) else "array"
         return HeldData((_item(data, source),), source, is_one=True)
-    if not isinstance(data, Iterable) or isinstance(data, str | bytes | bytearray):
+    if not isinstance(data, Iterable) or isinstance(data, bytes | bytearray):
         raise ArgumentError(
             f"data is of type {type(data).__name__}; legal: {ACCEPTED}",
             hint="wrap the data set: DataLoader(dataset)" if hasattr(data, "__getitem__") else None,

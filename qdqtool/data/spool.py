@@ -55,6 +55,7 @@ class SpooledItems:
         self._places: list[tuple[int, int, tuple[str, ...] | None]] = []
         self._bytes = 0
         self._is_complete = False
+        self._failure: UsageError | None = None
 
     def __iter__(self) -> Iterator[Item]:
         with self._file.open("rb") as stream:
@@ -65,7 +66,7 @@ class SpooledItems:
 
     def _pull(self) -> bool:
         """Take one more item of the iterator and write it; False at its end."""
-        item = None if self._is_complete else self._take(len(self._places))
+        item = None if self._is_complete else self._taken()
         if item is None:
             self._is_complete = True
             return False
@@ -84,6 +85,23 @@ class SpooledItems:
             ) from None
         self._places.append((place, len(item.arrays), item.names))
         return True
+
+    def _taken(self) -> Item | None:
+        # A generator that raised, or was interrupted, says afterwards that it has no more items: they would be missing
+        # in the next pass without a word.
+        if self._failure is not None:
+            raise self._failure
+        number = len(self._places)
+        self._failure = UsageError(
+            f"{self._source} was interrupted at item {number}", hint="make a new one: what it has left is not known"
+        )
+        try:
+            item = self._take(number)
+        except UsageError as error:
+            self._failure = error
+            raise
+        self._failure = None
+        return item
 
     def _check_size(self) -> None:
         if self._is_endless and len(self._places) >= MOST_ITEMS:

@@ -1,6 +1,8 @@
 """Jobs that read or change a model as it is take models in memory."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,3 +102,9 @@ def test_a_notebook_shows_each_finding_with_its_target():
     assert rows["verdicts"] == {"<memory>, tensorrt": "fail"}
     assert len(rows["findings"]) == len(broken.findings) > 0
     assert broken.findings[0].code in broken._repr_html_()
+
+
+def test_the_linter_loads_without_what_runs_models():
+    code = "import sys, qdqtool; qdqtool.validate_model; print('qdqtool.jobs.quantize' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -143,8 +143,16 @@ def test_data_that_was_kept_serves_several_calls(tmp_path: Path):
     kept = qdqtool.hold_data(row[None] for row in ROWS)
     assert bytes_of(qdqtool.quantize_model(conv_model(), kept)) == bytes_of(qdqtool.quantize_model(conv_model(), file))
     assert qdqtool.check_model(conv_model(), data=kept).data.samples == 12
-    few = qdqtool.FileData(path=kept, samples=3)
-    assert qdqtool.check_model(conv_model(), data=few).data.samples == 3
+    for place in (kept, ROWS, str(file)):
+        few = qdqtool.FileData(path=place, samples=3)
+        assert qdqtool.check_model(conv_model(), data=few).data.samples == 3
+        assert qdqtool.calibrate(conv_model(), few).record.samples == 3
+        assert qdqtool.check_model(conv_model(), data=qdqtool.DataRequest(path=place, samples=2)).data.samples == 2
+    options = qdqtool.QuantizeOptions(validation_data=ROWS + 1)
+    by_options = qdqtool.quantize_model(conv_model(), ROWS, options=options).accuracy
+    assert by_options is not None
+    assert by_options.validation == "array"
+    assert qdqtool.quantize_model(conv_model(), ROWS, validation_data=ROWS + 1).accuracy.validation == "array"
 
 
 def test_a_metric_reads_labels_of_python_data():

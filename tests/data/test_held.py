@@ -204,11 +204,26 @@ def test_wrong_data_is_told_in_one_line_with_the_sample(case: str) -> None:
     assert "\n" not in caught.value.message
 
 
-@pytest.mark.parametrize("data", [3, None, "data.npz", b"x", object(), np.ndarray], ids=repr)
+@pytest.mark.parametrize("data", [3, None, b"x", object(), np.ndarray], ids=repr)
 def test_what_is_no_data_is_told_what_is(data: object) -> None:
     with pytest.raises(ArgumentError) as caught:
         hold_data(data)
     assert caught.value.message == f"data is of type {type(data).__name__}; legal: {ACCEPTED}"
+
+
+def test_held_data_is_kept_as_it_is_and_a_path_is_not_held() -> None:
+    held = hold_data(ROWS)
+    assert hold_data(held) is held
+    for path in ("data.npz", Path("data.npz")):
+        with pytest.raises(ArgumentError, match=r"data is the path 'data\.npz', which can be read again"):
+            hold_data(path)
+
+
+def test_an_iterator_that_failed_fails_in_the_next_pass_too() -> None:
+    held = hold_data(failing())
+    for _ in range(2):
+        with pytest.raises(UsageError, match="generator raised ValueError at item 2: the disk is gone"):
+            load_feeds(held, X)
 
 
 def test_types_that_others_added_to_numpy_are_refused_since_a_file_would_lose_them() -> None:

@@ -69,6 +69,19 @@ def test_an_iterator_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> 
         list(SpooledItems(Source(4), "data", is_endless=False))
 
 
+def test_an_interrupted_iterator_is_not_taken_for_a_complete_one() -> None:
+    def interrupted(number: int) -> Item | None:
+        if number == 2:
+            raise KeyboardInterrupt
+        return item(number)
+
+    items = SpooledItems(interrupted, "data", is_endless=True)
+    with pytest.raises(KeyboardInterrupt):
+        list(items)
+    with pytest.raises(UsageError, match="data was interrupted at item 2"):
+        list(items)
+
+
 def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
