@@ -8,6 +8,8 @@
 #   make bindings fetches NVIDIA's Python bindings (8 MB) for tests/builders/test_product.py, which skips what needs them
 #   make refusals    what TensorRT for RTX refuses, and whether it is explained; writes docs/refusals.md
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
+#   make wheel  builds wheel and sdist, and uses the wheel in an empty environment
+#   make oldest the commands with the oldest packages that pyproject.toml allows; UV=/path/to/uv
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -19,7 +21,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench bindings properties mutants corpus refusals peers zoo foreign gpu-test clean
+.PHONY: setup demo test lint format check bench bindings properties mutants corpus refusals peers zoo foreign gpu-test wheel oldest clean
 
 setup: $(READY)
 
@@ -96,5 +98,15 @@ foreign: $(READY) $(TORCH)
 gpu-test: $(READY)
 	$(BIN)/python -m pytest -m gpu -rs tests/gpu
 
+wheel: $(READY)
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.installed dist
+
+UV ?= uv
+oldest: $(READY)
+	rm -rf .oldest
+	$(UV) venv -q --python $(PYTHON) .oldest
+	$(UV) pip install -q --python .oldest --resolution lowest-direct '.[cpu]'
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.installed --python .oldest/bin/python
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign .bindings
+	rm -rf $(VENV) .oldest build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign .bindings
