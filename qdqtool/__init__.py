@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from qdqtool.checking.options import CheckOptions
     from qdqtool.checking.report import CheckReport
     from qdqtool.data.feeds import Progress
+    from qdqtool.data.images.options import ImageOptions
+    from qdqtool.data.read_options import ReadOptions
     from qdqtool.data.request import DataRequest, FileData, RandomData
     from qdqtool.diff.report import DiffReport
     from qdqtool.engine.engine_map import EngineMap
@@ -82,6 +84,8 @@ _HOMES = {
     "qdqtool.checking.limits": ("Gates",),
     "qdqtool.checking.report": ("CheckReport",),
     "qdqtool.data.feeds": ("Progress",),
+    "qdqtool.data.images.options": ("ImageOptions",),
+    "qdqtool.data.read_options": ("ReadOptions",),
     "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
     "qdqtool.diff.report": ("DiffReport",),
     "qdqtool.engine.engine_map": ("EngineMap",),
@@ -167,6 +171,7 @@ __all__ = [
     "FixRequest",
     "Gates",
     "HighPrecision",
+    "ImageOptions",
     "InsertOptions",
     "InsertReport",
     "InspectReport",
@@ -184,6 +189,7 @@ __all__ = [
     "QuantizeReport",
     "RandomData",
     "Ranges",
+    "ReadOptions",
     "Recipe",
     "ReduceOptions",
     "ReduceReport",

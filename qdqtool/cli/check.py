@@ -1,9 +1,11 @@
 """``qdqtool check``: a model's numbers against our own core, ONNX Runtime on the CPU and a float baseline."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from qdqtool.cli._images import IMAGES, image_options, make_read_options
 from qdqtool.cli._options import (
     OutputPath,
     constant_data_option,
@@ -22,6 +24,7 @@ LAYOUT = Layout(
     sections={
         "What is compared": ("baseline", "engine", "outputs", "save_outputs", "metric", "profile"),
         "Data": ("data", "allow_constant_data", "samples", "seed", "input_shapes", "input_values"),
+        "Images": IMAGES,
         "Gates": (
             "min_sqnr",
             "min_cosine",
@@ -52,7 +55,8 @@ LAYOUT = Layout(
     help="The float model to compare with, on the same feeds.",
 )
 @samples_option(
-    "Samples: .npz, .npy, a folder of either or of ONNX test data, or script.py:func. Default: random inputs."
+    "Samples: .npz, .npy, a folder of either, of images or of ONNX test data, or script.py:func. Default: random "
+    "inputs."
 )
 @constant_data_option()
 @click.option(
@@ -66,6 +70,7 @@ LAYOUT = Layout(
 )
 @shapes_option("--input-shapes", "Fix the shape of an input")
 @values_option("Feed an input one value in every sample (a quantized model notes its own)")
+@image_options()
 @click.option(
     "--engine",
     type=click.Path(path_type=Path),
@@ -149,7 +154,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     profile: str,
     blame: bool,
     output_format: str,
-    **limits: float | None,
+    **values: Any,
 ) -> None:
     """Check the numbers of MODEL.
 
@@ -176,7 +181,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
     from qdqtool.running.ort_cpu import Profile
 
     options = CheckOptions(
-        gates=Gates(**limits),
+        gates=Gates(**{name: values[name] for name in LAYOUT.sections["Gates"]}),
         profile=Profile(profile),
         engine=engine,
         outputs=outputs,
@@ -188,6 +193,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
         seed=seed,
         samples=samples,
         allow_constant=allow_constant_data,
+        options=make_read_options(values),
         input_shapes=parse_shapes(input_shapes, "--input-shapes"),
         input_values=parse_numbers(input_values, "--input-values"),
     )

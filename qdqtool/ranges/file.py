@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from qdqtool.data.images.options import ImagePreprocessing
 from qdqtool.errors import UsageError
 from qdqtool.ranges.counts_text import decode_counts, encode_counts
 from qdqtool.ranges.histogram import Histogram, exponent_for
@@ -58,6 +59,7 @@ class _Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     random: bool
     seed: int | None
     chunk: int | None = None
+    preprocessing: ImagePreprocessing | None = None
 
 
 class _Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -101,6 +103,7 @@ def encode_ranges(ranges: Ranges) -> bytes:
             random=record.random,
             seed=record.seed,
             chunk=record.chunk,
+            preprocessing=record.preprocessing,
         ),
         method=_Method(name=record.method, parameters=dict(record.parameters)),
         part=None if part is None else _Part(start=part.start, stop=part.stop, done=part.done),
@@ -125,6 +128,7 @@ def read_ranges(path: Path) -> Ranges:
         seed=document.data.seed,
         data_sha256=document.data.sha256,
         chunk=document.data.chunk,
+        preprocessing=document.data.preprocessing,
         model_sha256=document.model.sha256,
         preparation=_preparation(document.model),
     )
