@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qdqtool.cli._images import image_options, make_read_options
+from qdqtool.cli._images import image_options, make_read_options, require_data
 from qdqtool.cli._options import ComputedHelp, constant_data_option, samples_option, shapes_option, values_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
@@ -73,6 +73,7 @@ def make_data(values: dict[str, Any]) -> "FileData | RandomData":
         raise UsageError("--calib-data and --random-calibration exclude each other")
     if seed is not None and not random:
         raise UsageError("--seed goes with --random-calibration only")
+    require_data(values, not random)
     options = make_read_options(values)
     if random:
         return RandomData(seed=seed or 0, samples=samples)

@@ -1,6 +1,6 @@
 """Options of the commands that read images: preprocessing, labels and the preview."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +29,9 @@ IMAGES = (
     "preview",
 )
 """The options, as they stand under their heading in help texts."""
+
+OF_CALIBRATION = ("labels", "preview")
+"""The options that validation data has no use for."""
 
 MOST_CHANNELS = 3
 
@@ -119,6 +122,27 @@ def make_read_options(values: Mapping[str, Any]) -> "ReadOptions":
         std=_numbers(values["image_std"], "--image-std"),
     )
     return ReadOptions(images=images, labels=values["labels"], preview=values["preview"])
+
+
+def require_data(values: Mapping[str, Any], has_data: bool, names: Sequence[str] = IMAGES) -> None:
+    """Check that there is data where options of images are given.
+
+    Args:
+        values: The values of :func:`image_options`.
+        has_data: Whether there is data.
+        names: The options that need it.
+
+    Raises:
+        UsageError: An option is given, and there is no data.
+    """
+    from qdqtool.errors import UsageError
+
+    given = [name for name in names if values[name] is not None]
+    if given and not has_data:
+        raise UsageError(
+            f"--{given[0].replace('_', '-')} goes with a folder of images, and no such data is given",
+            hint="name it with --calib-data, which is the same as --data",
+        )
 
 
 def _word(values: Mapping[str, Any], option: str, attribute: str) -> Any:

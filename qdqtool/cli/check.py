@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from qdqtool.cli._images import IMAGES, image_options, make_read_options
+from qdqtool.cli._images import IMAGES, image_options, make_read_options, require_data
 from qdqtool.cli._options import (
     OutputPath,
     constant_data_option,
@@ -188,6 +188,7 @@ def command(  # noqa: PLR0913 -- one argument for each option
         save_outputs=save_outputs,
         metric=metric,
     )
+    require_data(values, data is not None)
     request = DataRequest(
         path=data,
         seed=seed,

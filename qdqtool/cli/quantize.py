@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
-from qdqtool.cli._images import IMAGES, make_read_options
+from qdqtool.cli._images import IMAGES, OF_CALIBRATION, make_read_options, require_data
 from qdqtool.cli._options import (
     OutputPath,
     emit,
@@ -139,6 +139,8 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
         return
     if output is None:
         raise UsageError("no output is named", hint="`-o OUT.onnx`; or `--list-matches` to see what would be done")
+    require_data(values, values["calib_data"] is not None or validation is not None)
+    require_data(values, values["calib_data"] is not None, OF_CALIBRATION)
     data = _source(values, needed=recipe.mode.needs_ranges, measured=validation is not None)
     options = quantize.QuantizeOptions(
         recipe=recipe,

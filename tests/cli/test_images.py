@@ -109,6 +109,23 @@ def test_ranges_and_reports_record_the_preprocessing_and_another_one_is_noticed(
     assert "0..255, mean 0.485" in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("calibrate", "--random-calibration", "--image-preset", "unit", "-o", "r.json"),
+        ("check", "--image-preset", "unit"),
+        ("check", "--preview", "p.png"),
+        ("quantize", "--quantize-mode", "int8-weight-only", "--labels", "l.csv", "-o", "q.onnx"),
+        ("quantize", "--calibration-cache", "r.json", "--image-range", "0..1", "-o", "q.onnx"),
+        ("quantize", "--calibration-cache", "r.json", "--validation-data", "photos", "--preview", "p.png", "-o", "q"),
+    ],
+)
+def test_options_of_images_without_data_are_refused_and_never_ignored(words, model, monkeypatch, capsys):
+    monkeypatch.chdir(model.parent)
+    assert run(words[0], model, *words[1:]) == 2
+    assert "goes with a folder of images, and no such data is given" in capsys.readouterr().err
+
+
 def test_shards_of_a_folder_merge_to_the_bytes_of_one_run(model, tmp_path):
     words = ("calibrate", model, "--calib-data", tmp_path / "photos", "--image-preset", "unit", "-q")
     assert run(*words, "-o", tmp_path / "whole.json") == 0
