@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from qdqtool.conversion.report import ConversionReport
     from qdqtool.data.feeds import Progress
     from qdqtool.data.held import HeldData, hold_data
+    from qdqtool.data.images.options import ImageOptions
+    from qdqtool.data.read_options import ReadOptions
     from qdqtool.data.request import DataRequest, FileData, RandomData
     from qdqtool.diff.report import DiffReport
     from qdqtool.engine.engine_map import EngineMap
@@ -115,6 +117,8 @@ _HOMES = {
     "qdqtool.conversion.report": ("ConversionReport",),
     "qdqtool.data.feeds": ("Progress",),
     "qdqtool.data.held": ("HeldData", "hold_data"),
+    "qdqtool.data.images.options": ("ImageOptions",),
+    "qdqtool.data.read_options": ("ReadOptions",),
     "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
     "qdqtool.diff.report": ("DiffReport",),
     "qdqtool.engine.engine_map": ("EngineMap",),
@@ -203,6 +207,7 @@ __all__ = [
     "Gates",
     "HeldData",
     "HighPrecision",
+    "ImageOptions",
     "InsertKeywords",
     "InsertOptions",
     "InsertReport",
@@ -223,6 +228,7 @@ __all__ = [
     "QuantizeReport",
     "RandomData",
     "Ranges",
+    "ReadOptions",
     "Recipe",
     "ReduceOptions",
     "ReduceReport",

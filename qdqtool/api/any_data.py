@@ -92,7 +92,9 @@ def take_request(data: Any, given: dict[str, Any]) -> DataRequest:
     if isinstance(data, DataRequest):
         return data if data.path is None else replace(data, path=as_place(data.path))
     if isinstance(data, FileData):
-        return DataRequest(path=as_place(data.path), samples=data.samples, allow_constant=data.allow_constant)
+        return DataRequest(
+            path=as_place(data.path), samples=data.samples, allow_constant=data.allow_constant, options=data.options
+        )
     if isinstance(data, RandomData):
         return DataRequest(seed=data.seed, samples=data.samples)
     converted: dict[str, Callable[[Any], Any]] = {"input_shapes": as_shapes, "input_values": as_values}

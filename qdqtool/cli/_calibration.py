@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from qdqtool.cli._completion import node_names, offer, op_types, target_names, units
+from qdqtool.cli._images import image_options, make_read_options, require_data
 from qdqtool.cli._options import ComputedHelp, constant_data_option, samples_option, shapes_option, values_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
@@ -34,10 +35,11 @@ HOW = ("calibration_method", "percentile", "equalize", "bias_correction", "smoot
 
 
 def data_options() -> Callable[[Decorated], Decorated]:
-    """``--calib-data``, ``--random-calibration``, ``--seed`` and ``--samples``."""
+    """``--calib-data``, ``--random-calibration``, ``--seed``, ``--samples`` and the options of images."""
     options = (
         samples_option(
-            "Calibration data: .npz, .npy, a folder of either, ONNX test_data_set_* folders, or SCRIPT.py[:func].",
+            "Calibration data: .npz, .npy, a folder of either or of images, ONNX test_data_set_* folders, or "
+            "SCRIPT.py[:func].",
             "calib_data",
         ),
         constant_data_option(),
@@ -52,6 +54,7 @@ def data_options() -> Callable[[Decorated], Decorated]:
         click.option(
             "--samples", type=click.IntRange(min=1), metavar="N", help="Use only so many samples.  [default: all]"
         ),
+        image_options(),
     )
     return _all(options)
 
@@ -71,6 +74,8 @@ def make_data(values: dict[str, Any]) -> "FileData | RandomData":
         raise UsageError("--calib-data and --random-calibration exclude each other")
     if seed is not None and not random:
         raise UsageError("--seed goes with --random-calibration only")
+    require_data(values, not random)
+    options = make_read_options(values)
     if random:
         return RandomData(seed=seed or 0, samples=samples)
     if path is None:
@@ -78,7 +83,7 @@ def make_data(values: dict[str, Any]) -> "FileData | RandomData":
             "no calibration data is given, and nothing is ever calibrated on made-up data unasked",
             hint="`--calib-data DATA`; or, for a trial, `--random-calibration`",
         )
-    return FileData(path=path, samples=samples, allow_constant=allow_constant)
+    return FileData(path=path, samples=samples, allow_constant=allow_constant, options=options)
 
 
 def recipe_options() -> Callable[[Decorated], Decorated]:

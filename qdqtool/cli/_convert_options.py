@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from qdqtool.cli import build, check, quantize, validate
+from qdqtool.cli._images import IMAGES
 from qdqtool.cli._sections import REPORT, Layout, name_of
 
 _PRINTED = "convert prints one report"
@@ -28,7 +29,7 @@ COMMANDS: Mapping[str, tuple[click.Command, Layout]] = {
 
 SHARED: Mapping[str, tuple[str, ...]] = {
     "build": ("calib_data", "input_shapes", "input_values"),
-    "check": ("allow_constant_data", "input_shapes", "input_values", "metric"),
+    "check": ("allow_constant_data", "input_shapes", "input_values", "metric", *IMAGES),
 }
 """Options that mean the same as those of ``quantize``, and are given once."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qdqtool.cli._completion import offer, units
+from qdqtool.cli._images import IMAGES, image_options, make_read_options, require_data
 from qdqtool.cli._options import (
     OutputPath,
     constant_data_option,
@@ -29,6 +30,7 @@ LAYOUT = Layout(
     sections={
         "What is compared": ("baseline", "engine", "outputs", "save_outputs", "metric", "profile"),
         "Data": ("data", "allow_constant_data", "samples", "seed", "input_shapes", "input_values"),
+        "Images": IMAGES,
         "Gates": GATES,
         "Report": ("blame", *REPORT),
     },
@@ -52,7 +54,8 @@ LAYOUT = Layout(
     help="The float model to compare with, on the same feeds.",
 )
 @samples_option(
-    "Samples: .npz, .npy, a folder of either or of ONNX test data, or script.py:func. Default: random inputs."
+    "Samples: .npz, .npy, a folder of either, of images or of ONNX test data, or script.py:func. Default: random "
+    "inputs."
 )
 @constant_data_option()
 @click.option(
@@ -66,6 +69,7 @@ LAYOUT = Layout(
 )
 @shapes_option("--input-shapes", "Fix the shape of an input")
 @values_option("Feed an input one value in every sample (a quantized model notes its own)")
+@image_options()
 @click.option(
     "--engine",
     type=click.Path(path_type=Path),
@@ -169,11 +173,13 @@ def command(  # noqa: PLR0913 -- one argument for each option that says what run
     from qdqtool.jobs.check_blame import BlameRequest
 
     options = make_options(values)
+    require_data(values, data is not None)
     request = DataRequest(
         path=data,
         seed=seed,
         samples=samples,
         allow_constant=allow_constant_data,
+        options=make_read_options(values),
         input_shapes=parse_shapes(input_shapes, "--input-shapes"),
         input_values=parse_numbers(input_values, "--input-values"),
     )

@@ -113,12 +113,8 @@ def _refuse_idle(context: click.Context) -> None:
     """Raise where the command line has an option of an engine that is not built; a recipe may have them."""
     from qdqtool.errors import UsageError
 
-    for name in values_of("build", context.params).keys() - {
-        "compute_capabilities",
-        "calib_data",
-        *"input_shapes",
-        "input_values",
-    }:
+    others = {"compute_capabilities", "calib_data", "input_shapes", "input_values"}  # of other steps too
+    for name in values_of("build", context.params).keys() - others:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--{name.replace('_', '-')} is for an engine, and --no-build asks for none")
 

@@ -8,6 +8,7 @@ import click
 
 from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
 from qdqtool.cli._completion import offer, units
+from qdqtool.cli._images import IMAGES, OF_CALIBRATION, make_read_options, require_data
 from qdqtool.cli._options import (
     OutputPath,
     emit,
@@ -33,6 +34,7 @@ LAYOUT = Layout(
     sections={
         "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
         "Data": (*DATA, "validation_data", "calibration_cache", "force", "input_shapes", "input_values"),
+        "Images": IMAGES,
         "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
         "Accuracy": ("min_sqnr", "metric", "max_metric_loss", "fallback", "sensitivity", "pareto"),
         "How": HOW,
@@ -158,6 +160,8 @@ def make_request(
 
     recipe = _recipe(values)
     validation = _validation(values)
+    require_data(values, values["calib_data"] is not None or validation is not None)
+    require_data(values, values["calib_data"] is not None, OF_CALIBRATION)
     data = _source(values, needed=recipe.mode.needs_ranges, measured=validation is not None)
     return data, QuantizeOptions(
         recipe=recipe,
@@ -199,7 +203,11 @@ def _validation(values: dict[str, Any]) -> "FileData | None":
     from qdqtool.data.request import FileData
 
     path = values.pop("validation_data")
-    return None if path is None else FileData(path=path, allow_constant=values["allow_constant_data"])
+    if path is None:
+        return None
+    # The file of labels names the calibration data; the preview is of that too.
+    options = replace(make_read_options(values), labels=None, preview=None)
+    return FileData(path=path, allow_constant=values["allow_constant_data"], options=options)
 
 
 def _source(values: dict[str, Any], *, needed: bool, measured: bool) -> "FileData | RandomData | CachedRanges | None":
@@ -238,7 +246,9 @@ def _cached_data(values: dict[str, Any]) -> "FileData | None":
     path, samples, allow_constant = values.pop("calib_data"), values.pop("samples"), values.pop("allow_constant_data")
     if path is None and samples is not None:
         raise UsageError("--samples goes with --calib-data only: ranges from a file are of the samples they are of")
-    return None if path is None else FileData(path=path, samples=samples, allow_constant=allow_constant)
+    if path is None:
+        return None
+    return FileData(path=path, samples=samples, allow_constant=allow_constant, options=make_read_options(values))
 
 
 def _with_high_precision(recipe: "Recipe", values: dict[str, Any]) -> "Recipe":

@@ -1,9 +1,11 @@
 """``qdqtool run``: the outputs of an engine on this machine's GPU."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from qdqtool.cli._images import IMAGES, image_options, make_read_options
 from qdqtool.cli._options import (
     constant_data_option,
     emit,
@@ -18,6 +20,7 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 LAYOUT = Layout(
     sections={
         "Data": ("data", "samples", "allow_constant_data"),
+        "Images": IMAGES,
         "Output": ("output",),
         "Report": REPORT,
     },
@@ -32,14 +35,15 @@ LAYOUT = Layout(
     cls=SectionedCommand, layout=LAYOUT, short_help="Run an engine on this machine's GPU and keep its outputs."
 )
 @click.argument("engine", type=click.Path(path_type=Path))
-@samples_option("Samples: .npz, .npy, a folder of either or of ONNX test data, or script.py:func.")
+@samples_option("Samples: .npz, .npy, a folder of either, of images or of ONNX test data, or script.py:func.")
 @constant_data_option()
 @click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use only so many samples.  [default: all]")
+@image_options()
 @output_option("The outputs, as .npz in the layout that `check --outputs` reads.")
 @output_format_option()
 @verbosity_options()
 def command(
-    *, engine: Path, data: Path | None, samples: int | None, allow_constant_data: bool, output: Path, output_format: str
+    *, engine: Path, data: Path | None, samples: int | None, allow_constant_data: bool, output: Path, **values: Any
 ) -> None:
     """Run ENGINE on the GPU of this machine and write its outputs.
 
@@ -57,7 +61,9 @@ def command(
     from qdqtool.data.request import FileData
     from qdqtool.jobs.run import run_engine
 
-    request = FileData(path=data, samples=samples, allow_constant=allow_constant_data)
+    request = FileData(
+        path=data, samples=samples, allow_constant=allow_constant_data, options=make_read_options(values)
+    )
     with sample_progress() as progress:
         report = run_engine(engine, request, output, progress=progress)
-    emit(report, output_format, "run")
+    emit(report, values["output_format"], "run")

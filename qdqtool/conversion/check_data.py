@@ -1,5 +1,6 @@
 """The samples on which the quantized model is checked: such as chose nothing, where there are any."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from qdqtool.checking.report import CheckReport
@@ -38,6 +39,7 @@ def request_for(data: Source, options: QuantizeOptions) -> DataRequest:
             samples=data.samples,
             allow_constant=data.allow_constant,
             held_back=held_back,
+            options=replace(data.options, preview=None),  # quantize wrote it
             input_values=values,
         )
     if isinstance(data, RandomData):
@@ -61,7 +63,7 @@ def measured_on(data: Source, options: QuantizeOptions, quantized: QuantizeRepor
         return MeasuredOn(data=found.source, samples=found.samples, part="validation data", reason=reason)
     if data is None or (isinstance(data, CachedRanges) and data.data is None):
         return MeasuredOn(data=found.source, samples=found.samples, part="random")
-    # Without a measurement of quantize: all samples are used only where they are fewer than the least that is held back.
+    # Without a measurement of quantize all samples are used only where they are fewer than the least that is held back.
     is_measured = accuracy is not None and not accuracy.problem
     is_held = accuracy.held_back if accuracy is not None and is_measured else found.samples >= LEAST_HELD
     part: Part = "held back" if request.held_back and is_held else "all"

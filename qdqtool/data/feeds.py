@@ -10,6 +10,10 @@ import numpy as np
 from qdqtool.data import readers
 from qdqtool.data.converted import Converted
 from qdqtool.data.held import DataPlace, HeldData
+from qdqtool.data.images.options import ImagePreprocessing
+from qdqtool.data.images.preview import write_preview
+from qdqtool.data.images.samples import ImageSamples
+from qdqtool.data.read_options import ReadOptions
 from qdqtool.data.sample import NoLabelsError, Sample, Samples, labelled
 from qdqtool.data.signature import InputSpec, check_names, needed
 from qdqtool.data.stored_inputs import WithoutStored
@@ -32,6 +36,7 @@ class DataDescription:
         seed: Of random data; None for files.
         shapes: Shape of each input in the first run.
         repeated: How many samples are equal to an earlier one.
+        preprocessing: How images became inputs; None for data that holds arrays.
     """
 
     source: str
@@ -39,6 +44,7 @@ class DataDescription:
     seed: int | None
     shapes: dict[str, tuple[int, ...]]
     repeated: int = 0
+    preprocessing: ImagePreprocessing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,7 @@ def load_feeds(
     *,
     allow_constant: bool = True,
     each: Callable[[Mapping[str, Array]], None] | None = None,
+    options: ReadOptions | None = None,
 ) -> Feeds:
     """Open data and check every sample of it, in one pass, before anything runs.
 
@@ -130,11 +137,17 @@ def load_feeds(
         limit: Use only so many samples from the start.
         allow_constant: Whether samples may hold one value throughout.
         each: Called once with every checked sample.
+        options: How files that do not hold arrays become inputs; their preview is written before samples are checked.
 
     Raises:
-        UsageError: The file is unreadable, a sample does not fit the model, which the message names.
+        UsageError: The file is unreadable, a sample does not fit the model, which the message names, or it is not
+            known how images become inputs.
+        CapabilityError: The library that reads such files is not installed.
+        OutputError: The preview cannot be written.
     """
-    read = path.read(specs) if isinstance(path, HeldData) else _reader(path)(path, specs)
+    read = _read(path, specs, options)
+    if isinstance(read, ImageSamples) and options is not None and options.preview is not None:
+        write_preview(read, limit, options.preview)
     samples = labelled(read, str(path))
     stored, specs = {spec.name: spec.value for spec in specs if spec.value is not None}, needed(specs)
     if stored:
@@ -153,22 +166,45 @@ def load_feeds(
         raise UsageError(f"{path} has no samples", hint=path.hint_if_empty if isinstance(path, HeldData) else None)
     if not allow_constant:
         survey.refuse_constant(path)
-    return Feeds(samples, DataDescription(str(path), survey.samples, None, shapes, survey.repeated))
+    how = read.preprocessing if isinstance(read, ImageSamples) else None
+    return Feeds(samples, DataDescription(str(path), survey.samples, None, shapes, survey.repeated, how))
 
 
-def _reader(path: Path) -> "readers.Reader":
+def _read(path: DataPlace, specs: Sequence[InputSpec], options: ReadOptions | None) -> Samples:
+    """Return the samples of data in memory, or of a path by the first reader that accepts it."""
+    if isinstance(path, HeldData):
+        if options is not None:
+            options.refuse_for(path)
+        return path.read(specs)
     for name in unit_names(readers):
         unit = load_unit(readers, name)
-        if unit.accepts(path):
-            found: readers.Reader = unit.read
-            return found
+        if not unit.accepts(path):
+            continue
+        if hasattr(unit, "read_with"):
+            with_options: readers.OptionReader = unit.read_with
+            return with_options(path, specs, _required(options, path, unit.ACCEPTS))
+        if options is not None:
+            options.refuse_for(path)
+        plain: readers.Reader = unit.read
+        return plain(path, specs)
     legal = ", ".join(load_unit(readers, name).ACCEPTS for name in unit_names(readers))
     if not path.exists():
         raise UsageError(f"data {path}: no such file or folder", hint=f"data may be: {legal}")
+    problem = "holds nothing that is read as data" if path.is_dir() else "is of no known kind"
     raise UsageError(
-        f"data {path} is of no known kind; legal: {legal}",
-        hint="a Python script reads anything else, as images: its load_data() yields a dict of arrays for each run",
+        f"data {path} {problem}; legal: {legal}",
+        hint="a Python script reads anything else: its load_data() yields a dict of arrays for each run",
     )
+
+
+def _required(options: ReadOptions | None, path: Path, kind: str) -> ReadOptions:
+    if options is None:
+        raise UsageError(
+            f"{path} is a {kind}, and options of preprocessing are not taken here",
+            hint="save the inputs as .npz; or read the images in a Python script, whose load_data() yields a dict of "
+            "arrays for each run",
+        )
+    return options
 
 
 def _check_sample(sample: Mapping[str, Array], specs: Sequence[InputSpec], where: str) -> None:

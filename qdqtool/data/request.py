@@ -1,11 +1,12 @@
 """The input data of a model, as a caller requests it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qdqtool.data import Feeds, input_specs, load_feeds, random_feeds, stored_specs
+from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, stored_specs
 from qdqtool.data.held import DataPlace
+from qdqtool.data.read_options import ReadOptions
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
@@ -23,6 +24,7 @@ class DataRequest:
         allow_constant: Whether samples of a file may hold one value throughout.
         held_back: Use only the samples that ``quantize`` holds back of this data; all, where there are too few to hold
             any back.
+        options: How files that do not hold arrays, such as images, become inputs.
         input_shapes: Extents that the user fixes, by input name.
         input_values: Values that the user fixes, likewise.
     """
@@ -32,6 +34,7 @@ class DataRequest:
     samples: int | None = None
     allow_constant: bool = False
     held_back: bool = False
+    options: ReadOptions = field(default_factory=ReadOptions)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     input_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
@@ -44,11 +47,19 @@ class FileData:
         path: A file, a folder or ``SCRIPT.py:func`` (``docs/calibration.md``); or data in memory (``docs/python.md``).
         samples: Number of samples to use, from the start; None for all.
         allow_constant: Whether samples may hold one value throughout.
+        options: How files that do not hold arrays, such as images, become inputs.
     """
 
     path: DataPlace
     samples: int | None = None
     allow_constant: bool = False
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+    def feeds(self, specs: Sequence[InputSpec], each: Callable[[Mapping[str, Array]], None] | None = None) -> Feeds:
+        """Open the data and check every sample of it; arguments and errors as :func:`load_feeds`."""
+        return load_feeds(
+            self.path, specs, self.samples, allow_constant=self.allow_constant, each=each, options=self.options
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +93,7 @@ def open_feeds(
         raise UsageError(f"samples is {request.samples}; it must be at least 1")
     specs = input_specs(model)
     if isinstance(request, FileData):
-        specs = (*specs, *stored_specs(model))
-        return load_feeds(request.path, specs, request.samples, allow_constant=request.allow_constant, each=each)
+        return request.feeds((*specs, *stored_specs(model)), each)
     feeds = random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
     if each is not None:
         for sample in feeds:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.reference_run import CheckJob
 from qdqtool.checking.report import CheckReport
 from qdqtool.checking.verdict import verdict
-from qdqtool.data import Feeds, InputSpec, input_specs, load_feeds, random_feeds, stored_specs, with_shapes
+from qdqtool.data import Feeds, InputSpec, input_specs, random_feeds, stored_specs, with_shapes
 from qdqtool.data.feeds import Progress
 from qdqtool.data.held import in_files
 from qdqtool.data.measuring_data import measuring_part
-from qdqtool.data.request import DataRequest
+from qdqtool.data.request import DataRequest, FileData
 from qdqtool.data.split import split_samples
 from qdqtool.errors import UsageError
 from qdqtool.gpu.requirements import require_gpu
@@ -151,16 +150,18 @@ def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest,
         models = [index.model, *([] if baseline is None else [baseline.view.model])]
         stored = {spec.name: spec for model in models for spec in stored_specs(model)}
         specs = (*specs, *stored.values())
-        load = partial(load_feeds, request.path, limit=request.samples)
+        data = FileData(
+            path=request.path, samples=request.samples, allow_constant=request.allow_constant, options=request.options
+        )
         try:
-            return load(specs, allow_constant=request.allow_constant)
+            return data.feeds(specs)
         except UsageError:
             if not renamed:
                 raise
             # The data may be those of the baseline, with its names.
             own = {name: theirs for theirs, name in renamed.items()}
             called = [replace(spec, name=own.get(spec.name, spec.name)) for spec in specs]
-            return load(called, allow_constant=request.allow_constant).renamed(renamed)
+            return data.feeds(called).renamed(renamed)
     return random_feeds(index, specs, seed=request.seed, samples=request.samples)
 
 

@@ -41,6 +41,7 @@ _PACKAGES = (
         "`pip install onnxruntime-ep-nv-tensorrt-rtx-cu13`",
         "run and bench of ONNX models; optional",
     ),
+    _Package("PIL", ("pillow",), "`pip install pillow`", "folders of images; optional"),
     _Package("numba", ("numba",), "`pip install numba`", "faster kernels; optional"),
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qdqtool.data import load_feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.data.held import in_files
 from qdqtool.data.request import FileData
@@ -37,6 +36,6 @@ def run_engine(
     request = data if isinstance(data, FileData) else FileData(path=Path(data))
     check_output(target, [path, *in_files([request.path])])
     with load_engine(path) as loaded:
-        feeds = load_feeds(request.path, loaded.runner.inputs, request.samples, allow_constant=request.allow_constant)
+        feeds = request.feeds(loaded.runner.inputs)
         shapes = write_outputs(loaded.runner, feeds, target, progress)
     return RunReport(engine=loaded.loaded, data=feeds.description, output=str(target), outputs=shapes)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdqtool.data import Feeds, data_digest, sample_digest
+from qdqtool.data.images.options import ImagePreprocessing
 from qdqtool.data.request import FileData, open_feeds
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.digest import model_digest
@@ -82,6 +83,11 @@ def _open_checked(
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
     if record.chunk is None:
         problem = f"ranges {cache.path} are of an earlier version: whether {data.path} is their data cannot be told"
+    elif feeds.description.preprocessing != record.preprocessing:
+        problem = (
+            f"ranges {cache.path} were found on {_preprocessed(record.preprocessing)}, and {data.path} gives "
+            f"{_preprocessed(feeds.description.preprocessing)}"
+        )
     elif data_digest(digests) != record.data_sha256:
         theirs = "random samples" if record.random else f"{record.samples} samples"
         problem = f"ranges {cache.path} were found on other data ({theirs}) than {data.path} ({len(feeds)} samples)"
@@ -95,6 +101,10 @@ def _open_checked(
     )
     forced.append("data")
     return feeds
+
+
+def _preprocessed(how: ImagePreprocessing | None) -> str:
+    return "samples of arrays" if how is None else f"images with the preprocessing '{how}'"
 
 
 def _require_force(cache: CachedRanges, problem: str, hint: str) -> None:

@@ -105,6 +105,7 @@ def calibrate_model(
         model_sha256=model_digest(prepared.model),
         preparation=prepared.record,
         parameters=recipe.parameters(),
+        preprocessing=feeds.description.preprocessing,
     )
     done = fold_samples(collector, record, Samples(feeds, digests), scope, progress)
     return Calibrated(prepared, done.ranges, feeds, split, done.resumed, None if tried is None else tried.methods)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from qdqtool.data import DataDescription
+from qdqtool.data.images.options import ImagePreprocessing
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.recipe import Recipe
 from qdqtool.ranges import calibrators
@@ -30,6 +31,7 @@ class CalibrationUsed:
         chosen: Id of the calibrator that ``auto`` chose for the whole model by its outputs; ``auto`` where it chose for
             each tensor by itself, and empty for other methods.
         method_trial: The effect of the methods that were tried; None where none was.
+        preprocessing: How images became samples; None for samples that were arrays.
     """
 
     source: str
@@ -45,6 +47,7 @@ class CalibrationUsed:
     from_file: bool = False
     chosen: str = ""
     method_trial: MethodTrial | None = None
+    preprocessing: ImagePreprocessing | None = None
 
 
 def used_ranges(
@@ -67,6 +70,7 @@ def used_ranges(
         chosen=chosen_method(record, recipe.method) if recipe.method == calibrators.DEFAULT else "",
         forced=bool(forced),
         forced_for=forced,
+        preprocessing=record.preprocessing,
     )
 
 
@@ -94,4 +98,5 @@ def data_of_weights(data: DataDescription, choosing: int, *, rounded: int) -> Ca
         random=data.seed is not None,
         seed=data.seed,
         repeated=data.repeated,
+        preprocessing=data.preprocessing,
     )

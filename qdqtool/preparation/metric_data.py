@@ -157,4 +157,5 @@ def _one_sample(source: str | Path | FileData | RandomData) -> FileData | Random
     if isinstance(source, RandomData):
         return replace(source, samples=1)
     data = source if isinstance(source, FileData) else FileData(path=Path(source))
-    return replace(data, samples=1, allow_constant=True)
+    # The preview is written where all samples are read.
+    return replace(data, samples=1, allow_constant=True, options=replace(data.options, preview=None))

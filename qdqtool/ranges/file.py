@@ -51,6 +51,7 @@ def encode_ranges(ranges: Ranges) -> bytes:
             random=record.random,
             seed=record.seed,
             chunk=record.chunk,
+            preprocessing=record.preprocessing,
         ),
         method=StoredMethod(name=record.method, parameters=dict(record.parameters)),
         part=None if part is None else StoredPart(start=part.start, stop=part.stop, done=part.done),
@@ -75,6 +76,7 @@ def read_ranges(path: Path) -> Ranges:
         seed=document.data.seed,
         data_sha256=document.data.sha256,
         chunk=document.data.chunk,
+        preprocessing=document.data.preprocessing,
         model_sha256=document.model.sha256,
         preparation=_preparation(document.model),
     )

@@ -22,7 +22,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.engine_models import FP8, Net, crashing, matmul
+from support.networks import Network
 from support.paths import ROOT
+from support.pictures import picture, save_picture
 from support.small import conv_model, make_model
 
 from qdqtool import rules
@@ -114,6 +116,59 @@ CASES = {
         "name another folder: `-o FOLDER`",
         fills={"FOLDER": "converted"},
         leaves=("-o", "."),
+    ),
+    "images without a preset": Case(
+        "calibrate rgb.onnx --calib-data photos -o r9.json", "name a preset, as `--image-preset imagenet`; there are"
+    ),
+    "images of another size": Case(
+        "calibrate rgb.onnx --calib-data photos --image-preset unit --image-resize none -o r9.json",
+        "`--image-resize stretch`, `--image-resize crop` or",
+    ),
+    "images for an open size": Case(
+        "calibrate rgb_open.onnx --calib-data photos --image-preset unit -o r9.json",
+        "give height and width: `--image-size 320x320`",
+    ),
+    "images for an unknown layout": Case(
+        "calibrate rgb_channels.onnx --calib-data photos --image-preset unit -o r9.json",
+        "`--image-layout nchw` if they come before",
+        then=(0, 2),  # one of the two is right
+    ),
+    "images in color for one channel": Case(
+        "calibrate float.onnx --calib-data photos --image-preset unit --image-channels rgb -o r9.json",
+        "`--image-channels grey`",
+    ),
+    "images in grey for three channels": Case(
+        "calibrate rgb.onnx --calib-data photos --image-preset unit --image-channels grey -o r9.json",
+        "`--image-channels rgb` or `--image-channels bgr`",
+    ),
+    "three means for one channel": Case(
+        "calibrate float.onnx --calib-data photos --image-preset imagenet -o r9.json",
+        "`--image-mean 0.45 --image-std 0.22`",
+    ),
+    "images as fractions for integers": Case(
+        "calibrate rgb_integers.onnx --calib-data photos --image-preset unit -o r9.json",
+        "give pixels as they are: `--image-range 0..255`",
+    ),
+    "images without labels": Case(
+        "check rgb.onnx --data photos --image-preset unit --metric top-1",
+        "or give `--labels FILE.csv` with rows FILE,LABEL",
+        fills={"FILE.csv": "labels.csv"},
+        then=(0, 2),  # the output of this model holds no scores
+        writes={"labels.csv": "0.png,0\n1.png,1\n"},
+    ),
+    "a class without images": Case(
+        "check rgb.onnx --data classes --image-preset unit --metric top-1",
+        "move the folder away, or give `--labels FILE.csv`",
+        fills={"FILE.csv": "labels.csv"},
+        then=(0, 2),
+        writes={"labels.csv": "a/0.png,0\n"},
+    ),
+    "folders whose numbers are not those of the classes": Case(
+        "check rgb.onnx --data numbers --image-preset unit --metric top-1",
+        "as 00 to 11; or give `--labels FILE.csv`",
+        fills={"FILE.csv": "labels.csv"},
+        then=(0, 2),
+        writes={"labels.csv": "2/0.png,0\n10/0.png,1\n"},
     ),
     "no data to calibrate": Case("calibrate float.onnx -o r2.json", "`--calib-data DATA`; or, for a trial", fills=DATA),
     "validation data alone": Case(
@@ -534,6 +589,23 @@ def write_models(folder: Path) -> None:
     onnx.save(values, folder / "values.onnx")
     onnx.save(rules.get("QL311").INVALID[0].model(), folder / "invalid.onnx")
     write_refused(folder)
+    write_images(folder)
+
+
+def write_images(folder: Path) -> None:
+    """Images in color, and models that take them with open dimensions or as integers."""
+    for name, shape in {"rgb": (1, 3, 16, 16), "rgb_open": (1, 3, "h", "w"), "rgb_channels": (1, "c", 16, 16)}.items():
+        net = Network()
+        net.relu(net.conv("x", "y", (16, 3, 3, 3)))
+        onnx.save(net.model({"x": shape}), folder / f"{name}.onnx")
+    net = Network()
+    net.conv(net.op("Cast", ["pixels"], "x", to=TensorProto.FLOAT), "y", (16, 3, 3, 3))
+    integers = net.model({"pixels": (1, 3, 16, 16)})
+    integers.graph.input[0].type.tensor_type.elem_type = TensorProto.UINT8
+    onnx.save(integers, folder / "rgb_integers.onnx")
+    for number, name in enumerate(("photos/0", "photos/1", "classes/a/0", "numbers/2/0", "numbers/10/0")):
+        save_picture(folder / f"{name}.png", picture(20, 30, number))
+    (folder / "classes" / "b").mkdir()
 
 
 def write_refused(folder: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from qdqtool.data.images.options import ImagePreprocessing
 from qdqtool.jobs.quantize_report import LeftInFloat
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.placement.context import QUANTIZED_ALREADY
@@ -25,6 +26,12 @@ def print_repeated(samples: int, repeated: int, console: Console) -> None:
     if repeated:
         share = f"{repeated} of {plural(samples, 'sample')}"
         console.print(f"REPEATED {share} equal an earlier one: the data has {samples - repeated}", style="yellow")
+
+
+def print_preprocessing(how: ImagePreprocessing | None, console: Console) -> None:
+    """Print how images became samples, if the data were images."""
+    if how is not None:
+        console.print(f"images: {how}")
 
 
 def print_single(samples: int, repeated: int, console: Console) -> None:

@@ -5,7 +5,14 @@ from rich.text import Text
 
 from qdqtool.jobs.calibrate_report import CalibrateReport
 from qdqtool.report.terminal import escape
-from qdqtool.report.text._calibration import SHOWN, print_chosen, print_preparation, print_repeated, print_single
+from qdqtool.report.text._calibration import (
+    SHOWN,
+    print_chosen,
+    print_preparation,
+    print_preprocessing,
+    print_repeated,
+    print_single,
+)
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.wording import plural
 
@@ -19,6 +26,7 @@ def render(report: CalibrateReport, console: Console) -> None:
             f" of {escape(report.model)}, calibrated with {report.method} over {_samples(report)} of {source}",
         )
     )
+    print_preprocessing(report.data.preprocessing, console)
     if report.resumed:
         console.print(f"went on from {plural(report.resumed, 'sample')} that an interrupted run had done")
     if report.data.seed is not None:

@@ -10,7 +10,7 @@ from qdqtool.data.input_shapes import spell_shape
 from qdqtool.jobs.check_blame import BlamedReport
 from qdqtool.report.terminal import escape, make_table
 from qdqtool.report.text._blame import print_pairs_blamed
-from qdqtool.report.text._calibration import print_repeated
+from qdqtool.report.text._calibration import print_preprocessing, print_repeated
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.task_metrics.result import MetricResult
 from qdqtool.wording import plural
@@ -56,6 +56,7 @@ def _print_setup(report: CheckReport, console: Console) -> None:
     shapes = ", ".join(f"{escape(name)}:{spell_shape(shape)}" for name, shape in data.shapes.items())
     source = f"random inputs, seed {data.seed}" if data.seed is not None else escape(data.source)
     console.print(f"  data       {source}: {plural(data.samples, 'sample')}; {shapes or 'no inputs'}")
+    print_preprocessing(data.preprocessing, console)
     print_repeated(data.samples, data.repeated, console)
 
 

@@ -17,6 +17,7 @@ from qdqtool.report.text._calibration import (
     print_chosen,
     print_given,
     print_preparation,
+    print_preprocessing,
     print_repeated,
     print_single,
     print_skipped,
@@ -102,6 +103,7 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
         console.print(f"ranges from {source}, calibrated with {used.method} over {samples}")
     else:
         console.print(_WITHOUT_RANGES.get(used.method, f"calibrated with {used.method} over ") + data)
+    print_preprocessing(used.preprocessing, console)
     print_chosen(used.chosen, used.method_trial, console)
     if used.held_back:
         console.print(f"{plural(used.held_back, 'sample')} of {source} held back, only to measure")

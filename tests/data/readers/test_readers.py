@@ -134,8 +134,8 @@ def test_only_as_many_samples_as_asked_for_are_read(tmp_path):
     assert len(list(feeds)) == len(feeds) == 4
 
 
-def test_a_folder_of_images_points_to_scripts(tmp_path):
-    (tmp_path / "cat.jpg").write_bytes(b"")
-    with pytest.raises(UsageError, match="of no known kind") as caught:
+def test_a_folder_of_something_else_points_to_scripts(tmp_path):
+    (tmp_path / "film.mp4").write_bytes(b"")
+    with pytest.raises(UsageError, match="holds nothing that is read as data") as caught:
         load_feeds(tmp_path, X)
     assert "a Python script reads anything else" in caught.value.hint

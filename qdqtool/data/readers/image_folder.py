@@ -1,0 +1,34 @@
+"""Folders of image files, nested as they may be, and single image files; each image is one sample."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qdqtool.data.images.decode import require_pillow
+from qdqtool.data.images.files import COMMON, has_images, image_files, is_image
+from qdqtool.data.images.resolve import image_input, resolve
+from qdqtool.data.images.samples import ImageSamples
+from qdqtool.data.read_options import ReadOptions
+from qdqtool.data.readers import numpy_folder, test_data_set
+from qdqtool.data.signature import InputSpec
+
+ACCEPTS = f"folder of images ({', '.join(COMMON)}, …)"
+
+
+def accepts(path: Path) -> bool:
+    """Whether ``path`` is an image file, or a folder with images and without files of arrays."""
+    if path.is_file():
+        return is_image(path)
+    return path.is_dir() and not numpy_folder.accepts(path) and not test_data_set.accepts(path) and has_images(path)
+
+
+def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> ImageSamples:
+    """Read the images of a folder. Each file is decoded when its sample is read.
+
+    Raises:
+        UsageError: The preprocessing is not known, or does not fit the input.
+        CapabilityError: Pillow is not installed.
+    """
+    taken = image_input(specs, str(path))
+    how = resolve(options.images, taken, str(path))
+    require_pillow()
+    return ImageSamples(root=path, files=image_files(path), taken=taken, preprocessing=how, labels_file=options.labels)
