@@ -204,7 +204,7 @@ def test_wrong_data_is_told_in_one_line_with_the_sample(case: str) -> None:
     assert "\n" not in caught.value.message
 
 
-@pytest.mark.parametrize("data", [3, None, b"x", object(), np.ndarray], ids=repr)
+@pytest.mark.parametrize("data", [3, None, b"x", object(), np.ndarray], ids=lambda data: type(data).__name__)
 def test_what_is_no_data_is_told_what_is(data: object) -> None:
     with pytest.raises(ArgumentError) as caught:
         hold_data(data)
