@@ -111,9 +111,9 @@ def _compare(subject: Subject, asked: argparse.Namespace, scratch: Path) -> None
     wanted, costs = referee.judge(model).worst, _costs(subject, effects.report)
     left = [node for layer in reached.left for node in layer.nodes if costs.is_product(node)]
     rows = {"qdqtool quantize --min-sqnr": (left, wanted, seconds)}
-    own = Ranking(
-        [each for layer in effects.report.nodes for each in layer.nodes if costs.is_product(each)], effects.seconds
-    )
+    labels = [each for layer in effects.report.nodes for each in layer.nodes if costs.is_product(each)]
+    # A node without a name is "Conv -> output"; --nodes-to-exclude takes the output.
+    own = Ranking([label.rpartition(" -> ")[2] for label in labels], effects.seconds)
     for tool, ranking in {"qdqtool sensitivity": own, **_rankings(subject, asked, scratch)}.items():
         rows[tool] = (*_fewest(subject, ranking.nodes, wanted, referee, model), ranking.seconds)
     for tool, (nodes, found, took) in rows.items():

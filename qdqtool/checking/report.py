@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from qdqtool.data import DataDescription
 from qdqtool.results import Report
 from qdqtool.running.ort_cpu import Reference
+from qdqtool.sensitivity.blame_report import BlameReport
 from qdqtool.task_metrics.result import MetricResult
 
 
@@ -255,6 +256,7 @@ class CheckReport(Report):
         not_observed: What was not checked.
         warnings: Further remarks, and what would have failed on real data.
         worst_output: The output furthest from the baseline's; None without a baseline, or where all are exact.
+        blame: The layers that cost that output most; None where they were not asked for.
     """
 
     passed: bool
@@ -276,3 +278,4 @@ class CheckReport(Report):
     not_observed: tuple[NotObserved, ...]
     warnings: tuple[str, ...]
     worst_output: WorstOutput | None = None
+    blame: BlameReport | None = None

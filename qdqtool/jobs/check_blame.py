@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,17 +48,6 @@ class BlameRequest:
     tick: Progress | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlamedReport(CheckReport):
-    """The verdict on a model, with the layers that cost its outputs most.
-
-    Attributes:
-        blame: These layers.
-    """
-
-    blame: BlameReport
-
-
 def with_blame(
     report: CheckReport, index: ModelIndex, baseline: ModelIndex | None, feeds: Feeds, request: BlameRequest
 ) -> CheckReport:
@@ -79,8 +68,7 @@ def with_blame(
         blame = _blame(index, baseline, feeds, worst, request.tick)
     except QdqError as error:
         blame = BlameReport(problem=error.message)
-    known = {each.name: getattr(report, each.name) for each in fields(CheckReport)}
-    return BlamedReport(**known, blame=blame)
+    return replace(report, blame=blame)
 
 
 def _blame(

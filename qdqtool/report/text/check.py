@@ -7,7 +7,6 @@ from rich.text import Text
 
 from qdqtool.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
 from qdqtool.data.input_shapes import spell_shape
-from qdqtool.jobs.check_blame import BlamedReport
 from qdqtool.report.terminal import escape, make_table
 from qdqtool.report.text._blame import print_pairs_blamed
 from qdqtool.report.text._calibration import print_preprocessing, print_repeated
@@ -30,7 +29,7 @@ def render(report: CheckReport, console: Console) -> None:
         _print_metric(report.metric, console)
     if report.boundaries:
         _print_boundaries(report.boundaries, console)
-    if isinstance(report, BlamedReport):
+    if report.blame is not None:
         console.print()
         print_pairs_blamed(report.blame, console)
     _print_notes(report, console)
