@@ -21,6 +21,10 @@ class Report:
 
     __slots__ = ()
 
+    def document(self) -> dict[str, Any]:
+        """Return the keys of the JSON report; a report that holds others says here how these are written."""
+        return {"schema_version": SCHEMA_VERSION, **_fields(self)}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers: the JSON of the command line, decoded."""
         found: dict[str, Any] = msgspec.json.decode(encode(self))
@@ -40,13 +44,14 @@ def encode(report: Any) -> bytes:
 
     Field names are the keys; numbers that JSON cannot spell (NaN, infinities) become null.
     """
-    fields = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
-    return encode_document({"schema_version": SCHEMA_VERSION, **fields})
-
-
-def encode_document(document: Mapping[str, Any]) -> bytes:
-    """Return plain data and dataclasses as JSON."""
+    document = (
+        report.document() if isinstance(report, Report) else {"schema_version": SCHEMA_VERSION, **_fields(report)}
+    )
     return msgspec.json.encode(document, enc_hook=_encode)
+
+
+def _fields(report: Any) -> dict[str, Any]:
+    return {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
 
 
 def _encode(value: Any) -> Any:

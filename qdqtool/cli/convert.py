@@ -140,12 +140,8 @@ def _write_findings(report: "ConversionReport", values: dict[str, Any]) -> None:
 def _print(report: "ConversionReport", output_format: str) -> None:
     """Print the report; why a step failed goes to stderr, as its command tells it."""
     from qdqtool.report.failure import Failure, tell
-    from qdqtool.report.json import spell_unsafe
 
     failed = None if report.failed is None else report.step(report.failed)
     if failed is not None and failed.message is not None:
         tell(Failure(f"error: {failed.step}: {failed.message}", failed.hint, report.exit_code))
-    if output_format == "json":
-        click.echo(spell_unsafe(report.encode().decode().rstrip()))
-    else:
-        emit(report, "text", "convert", passed=report.passed)
+    emit(report, output_format, "convert", passed=report.passed)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from qdqtool.results import SCHEMA_VERSION, Report, encode_document
+from qdqtool.results import Report, encode
 
 StepName = Literal["quantize", "validate", "check", "build"]
 State = Literal["passed", "failed", "not reached", "not asked for"]
@@ -24,7 +24,7 @@ class StepReport:
         missed: The gates that it missed.
         message: Why it failed, in one line; None where it did not.
         hint: How to fix that; None where that is not known.
-        report: Its report, which is what its command prints as JSON, without ``seconds``; None where it made none.
+        report: What its command prints as JSON, with null for ``seconds``; None where it made no report.
     """
 
     step: StepName
@@ -38,13 +38,13 @@ class StepReport:
     def document(self) -> dict[str, Any]:
         """Return it as it stands in ``report.json``.
 
-        The report of the step is the JSON that its command prints, less the seconds that a build took: the same input
-        gives the same bytes.
+        The report of the step is the JSON that its command prints, but has no value for the seconds that a build took:
+        the same input gives the same bytes.
         """
-        found = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "report"}
-        report = None if self.report is None else self.report.to_dict()
-        if report is not None:
-            report.pop("seconds", None)
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        report = None if self.report is None else self.report.document()
+        if report is not None and "seconds" in report:
+            report["seconds"] = None
         return {**found, "report": report}
 
 
@@ -113,11 +113,10 @@ class ConversionReport(Report):
         """Return the report of a step."""
         return next(each for each in self.steps if each.step == name)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the document that ``report.json`` is."""
-        found = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {"schema_version": SCHEMA_VERSION, **found, "steps": [each.document() for each in self.steps]}
+    def document(self) -> dict[str, Any]:
+        """Return the keys of ``report.json``."""
+        return {**Report.document(self), "steps": [each.document() for each in self.steps]}
 
     def encode(self) -> bytes:
         """Return the bytes of ``report.json``."""
-        return msgspec.json.format(encode_document(self.to_dict()), indent=2) + b"\n"
+        return msgspec.json.format(encode(self), indent=2) + b"\n"

@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
+from qdqtool.checking.report import CheckReport
 from qdqtool.registry import unit_names
 from qdqtool.report import text
 from qdqtool.report.terminal import is_unsafe, make_console
+from qdqtool.results import Report
 
 HOSTILE = "evil\x1b[31m\u202e\n[bold]"
 FIXED = {
@@ -51,6 +53,7 @@ OURS = {
     "MatchesReport": {"target"},
     "MetricEffect": {"loss_unit", "unit"},
     "MetricGoal": {"loss_unit"},
+    "MeasuredOn": {"reason"},
     "MetricResult": {"loss_unit", "name", "unit"},
     "PairInfo": {"form", "granularity", "type"},
     "PatternMatch": {"option"},
@@ -66,9 +69,10 @@ OURS = {
     "TargetReport": {"target"},
     "TensorInfo": {"kind", "type"},
     "WorstOutput": {"gate"},
+    "WrittenFile": {"what"},
 }
 """Fields by report that hold words of ours, of ONNX or of ONNX Runtime, which no model can choose."""
-OF_NO_MODEL = {"doctor", "manual", "page", "rule", "rules", "statistics"}
+OF_NO_MODEL = {"doctor", "manual", "page", "rule", "rules", "schema", "statistics"}
 """Reports about this installation and the rules."""
 
 
@@ -81,6 +85,8 @@ def made(hint: Any, name: str = "") -> Any:
         return made(arguments[0], name)
     if origin is not None:
         return collection(origin, arguments, name)
+    if hint is Report:
+        hint = CheckReport  # a report that holds any other
     if dataclasses.is_dataclass(hint):
         hints = typing.get_type_hints(hint)
         fields = [field.name for field in dataclasses.fields(hint) if field.init]
