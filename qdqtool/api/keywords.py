@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from qdqtool.api.any_data import DataLike
+from qdqtool.data.images.options import Channels, Interpolation, Layout, PixelRange, Resize
 from qdqtool.errors import ArgumentError
 from qdqtool.registry import suggestion
 
@@ -24,7 +25,25 @@ Values: TypeAlias = Mapping[str, float | Sequence[float]]
 Metric: TypeAlias = str | Callable[..., float]
 
 
-class DataKeywords(TypedDict, total=False):
+class ImageKeywords(TypedDict, total=False):
+    """How the images of a folder become inputs."""
+
+    image_preset: str | None
+    image_resize: Resize | None
+    image_interpolation: Interpolation | None
+    image_crop_ratio: float | None
+    image_pad_color: int | Sequence[int] | None
+    image_size: Sequence[int] | None
+    image_channels: Channels | None
+    image_layout: Layout | None
+    image_range: PixelRange | None
+    image_mean: float | Sequence[float] | None
+    image_std: float | Sequence[float] | None
+    labels: FileName | None
+    preview: FileName | None
+
+
+class DataKeywords(ImageKeywords, total=False):
     """Which samples are used."""
 
     samples: int | None
@@ -85,7 +104,7 @@ class SensitivityKeywords(DataKeywords, RecipeKeywords, total=False):
     output: FileName | None
 
 
-class CheckKeywords(TypedDict, total=False):
+class CheckKeywords(ImageKeywords, total=False):
     """Options of ``check_model``."""
 
     allow_constant_data: bool

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from qdqtool.api.any_data import DataLike, as_place, take_data, take_source
+from qdqtool.api.images import read_options
 from qdqtool.api.keywords import CalibrateKeywords, QuantizeKeywords, SensitivityKeywords, checked
 from qdqtool.api.options import calibrate_recipe, quantize_options, sensitivity_options, settled
 from qdqtool.api.outputs import write_or_keep
 from qdqtool.data.feeds import Progress
+from qdqtool.data.read_options import ReadOptions
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.any_model import ModelLike, as_source
@@ -117,11 +119,11 @@ def quantize_model(
         OutputError: An output cannot be written.
     """
     given = checked(keywords, QuantizeKeywords, "quantize_model")
-    allow_constant = given.get("allow_constant_data", False)
+    allow_constant, reading = given.get("allow_constant_data", False), read_options(given)
     source, samples = as_source(model), take_source(data, given)
     chosen = settled(options, given, quantize_options)
     if chosen.validation_data is not None:
-        chosen = replace(chosen, validation_data=_file_data(chosen.validation_data, allow_constant=allow_constant))
+        chosen = replace(chosen, validation_data=_file_data(chosen.validation_data, allow_constant, reading))
     return write_or_keep(
         output,
         chosen,
@@ -173,8 +175,9 @@ def _required(data: FileData | RandomData | None) -> FileData | RandomData:
     return data
 
 
-def _file_data(data: Any, *, allow_constant: bool) -> FileData:
-    """Return validation data of any accepted kind."""
+def _file_data(data: Any, allow_constant: bool, reading: ReadOptions) -> FileData:
+    """Return validation data of any accepted kind; labels and preview are those of the calibration data."""
     if isinstance(data, FileData):
         return replace(data, path=as_place(data.path))
-    return FileData(path=as_place(data), allow_constant=allow_constant)
+    options = replace(reading, labels=None, preview=None)
+    return FileData(path=as_place(data), allow_constant=allow_constant, options=options)

@@ -13,6 +13,7 @@ from support.small import conv_model
 
 import qdqtool
 from qdqtool.api import keywords
+from qdqtool.api.images import IMAGE_KEYWORDS
 from qdqtool.cli import command as program
 from qdqtool.cli.build import command as build
 from qdqtool.cli.calibrate import command as calibrate
@@ -182,7 +183,8 @@ def test_every_keyword_gives_what_the_option_gives(monkeypatch: pytest.MonkeyPat
     options, more = (CASES.get(name) or (shared, recipe)) if given else ([], {})
     if given:
         missing = set(typing.get_type_hints(ARGUMENTS[name][1])) - set(more)
-        assert missing <= {"block_size", "random_calibration", "seed", "metric", "output", "engine"}
+        # tests/api/test_images.py has those of images
+        assert missing <= {"block_size", "random_calibration", "seed", "metric", "output", "engine", *IMAGE_KEYWORDS}
     positional, named = POSITIONAL[name]
     by_words = caught(monkeypatch, job, lambda: from_command_line(name, [*words, *options]))
     by_keywords = caught(monkeypatch, job, lambda: getattr(qdqtool, function)("m.onnx", *positional, **named, **more))
