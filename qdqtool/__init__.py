@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from qdqtool.api.any_data import DataLike
     from qdqtool.api.build import build_engine
     from qdqtool.api.check import check_model
+    from qdqtool.api.convert import convert
     from qdqtool.api.insert import insert_plan
     from qdqtool.api.keywords import (
         BuildKeywords,
         CalibrateKeywords,
         CheckKeywords,
+        ConvertKeywords,
         InsertKeywords,
         QuantizeKeywords,
         SensitivityKeywords,
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from qdqtool.checking.limits import Gates
     from qdqtool.checking.options import CheckOptions
     from qdqtool.checking.report import CheckReport
-    from qdqtool.conversion.convert import convert
     from qdqtool.conversion.options import ConvertOptions
     from qdqtool.conversion.progress import ConvertProgress
     from qdqtool.conversion.report import ConversionReport
@@ -95,11 +96,13 @@ _HOMES = {
     "qdqtool.api.any_data": ("DataLike",),
     "qdqtool.api.build": ("build_engine",),
     "qdqtool.api.check": ("check_model",),
+    "qdqtool.api.convert": ("convert",),
     "qdqtool.api.insert": ("insert_plan",),
     "qdqtool.api.keywords": (
         "BuildKeywords",
         "CalibrateKeywords",
         "CheckKeywords",
+        "ConvertKeywords",
         "InsertKeywords",
         "QuantizeKeywords",
         "SensitivityKeywords",
@@ -111,7 +114,6 @@ _HOMES = {
     "qdqtool.checking.options": ("CheckOptions",),
     "qdqtool.checking.limits": ("Gates",),
     "qdqtool.checking.report": ("CheckReport",),
-    "qdqtool.conversion.convert": ("convert",),
     "qdqtool.conversion.options": ("ConvertOptions",),
     "qdqtool.conversion.progress": ("ConvertProgress",),
     "qdqtool.conversion.report": ("ConversionReport",),
@@ -189,6 +191,7 @@ __all__ = [
     "CheckOptions",
     "CheckReport",
     "ConversionReport",
+    "ConvertKeywords",
     "ConvertOptions",
     "ConvertProgress",
     "ConvertReport",

@@ -78,8 +78,8 @@ class CalibrateKeywords(DataKeywords, RecipeKeywords, total=False):
     """Options of ``calibrate``."""
 
 
-class QuantizeKeywords(DataKeywords, RecipeKeywords, total=False):
-    """Options of ``quantize_model``."""
+class QuantizationKeywords(DataKeywords, RecipeKeywords, total=False):
+    """How a model is quantized, less the files that are written beside it."""
 
     calibration_cache: FileName | None
     force: bool
@@ -87,14 +87,19 @@ class QuantizeKeywords(DataKeywords, RecipeKeywords, total=False):
     high_precision_dtype: Literal["fp32", "fp16"]
     weights: Literal["packed", "qdq"]
     external_data: Literal["auto", "always", "never"]
-    save_ranges: FileName | None
-    save_plan: FileName | None
     min_sqnr: float | None
     metric: Metric | None
     max_metric_loss: float | None
     fallback: str | None
     pareto: FileName | None
     sensitivity: FileName | None
+
+
+class QuantizeKeywords(QuantizationKeywords, total=False):
+    """Options of ``quantize_model``."""
+
+    save_ranges: FileName | None
+    save_plan: FileName | None
 
 
 class SensitivityKeywords(DataKeywords, RecipeKeywords, total=False):
@@ -135,8 +140,8 @@ class InsertKeywords(TypedDict, total=False):
     input_shapes: Shapes
 
 
-class BuildKeywords(TypedDict, total=False):
-    """Options of ``build_engine``."""
+class EngineKeywords(TypedDict, total=False):
+    """How an engine is built."""
 
     min_shapes: Shapes
     opt_shapes: Shapes
@@ -144,9 +149,6 @@ class BuildKeywords(TypedDict, total=False):
     min_shape_values: Shapes
     opt_shape_values: Shapes
     max_shape_values: Shapes
-    input_shapes: Shapes
-    input_values: Values
-    calib_data: DataLike | None
     compute_capabilities: Sequence[str]
     builder_optimization_level: int | None
     mem_pool_size: Mapping[str, int]
@@ -162,8 +164,40 @@ class BuildKeywords(TypedDict, total=False):
     sign: FileName | None
     export_layer_info: FileName | None
     verbose_log: FileName | None
-    skip_validate: bool
     timeout: float
+
+
+class BuildKeywords(EngineKeywords, total=False):
+    """Options of ``build_engine``."""
+
+    input_shapes: Shapes
+    input_values: Values
+    calib_data: DataLike | None
+    skip_validate: bool
+
+
+class ConvertKeywords(QuantizationKeywords, EngineKeywords, total=False):
+    """Options of ``convert``."""
+
+    no_build: bool
+    backend: Literal["auto", "tensorrt", "tensorrt-rtx"]
+    build_skip_validate: bool
+    validate_targets: Sequence[str]
+    validate_baseline: FileName | None
+    select: Sequence[str] | None
+    extend_select: Sequence[str]
+    ignore: Sequence[str]
+    fail_on: Literal["error", "warning", "never"]
+    parser: bool | None
+    save_outputs: FileName | None
+    check_min_sqnr: float | None
+    min_cosine: float | None
+    min_agreement: float | None
+    max_steps: float | None
+    max_weight_steps: float | None
+    check_max_metric_loss: float | None
+    check_profile: Literal["semantic", "deployed"]
+    blame: bool
 
 
 _WORDS = {"array": "a list", "object": "a dict", "float": "a number", " got": " not"}

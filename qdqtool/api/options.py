@@ -11,7 +11,7 @@ from qdqtool.builders.deployment import DeploymentOptions
 from qdqtool.builders.shape_values import ShapeValues
 from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
-from qdqtool.data.request import DataRequest
+from qdqtool.data.request import DataRequest, FileData
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import parse_gate
 from qdqtool.engine.profiles import ShapeOptions
@@ -121,7 +121,7 @@ def build_options(given: dict[str, Any]) -> BuildOptions:
         deployment=DeploymentOptions(**_taken(given, {field.name: field.name for field in fields(DeploymentOptions)})),
         compute_capabilities=compute_capabilities.parse(",".join(asked)) if asked else (),
         require_precision=tuple(map(parse_gate, given.pop("require_precision", ()))),
-        **_taken(given, {"calib_data": "calib_data"}, as_place),
+        **_taken(given, {"calib_data": "calib_data"}, _as_file_data),
         **_taken(given, names),
     )
 
@@ -148,3 +148,7 @@ def _taken(
     """Take keywords out of ``given`` and return them by the names that a class has for them."""
     found = {field: given.pop(name) for name, field in names.items() if name in given}
     return found if convert is None else {field: convert(value) for field, value in found.items()}
+
+
+def _as_file_data(data: Any) -> FileData:
+    return data if isinstance(data, FileData) else FileData(path=as_place(data), allow_constant=True)

@@ -122,8 +122,7 @@ def quantize_model(
     allow_constant, reading = given.get("allow_constant_data", False), read_options(given)
     source, samples = as_source(model), take_source(data, given)
     chosen = settled(options, given, quantize_options)
-    if chosen.validation_data is not None:
-        chosen = replace(chosen, validation_data=_file_data(chosen.validation_data, allow_constant, reading))
+    chosen = with_validation(chosen, reading, allow_constant)
     return write_or_keep(
         output,
         chosen,
@@ -175,8 +174,24 @@ def _required(data: FileData | RandomData | None) -> FileData | RandomData:
     return data
 
 
+def with_validation(options: QuantizeOptions, reading: ReadOptions, allow_constant: bool) -> QuantizeOptions:
+    """Return the options with validation data of any kind as a request.
+
+    Args:
+        options: The options.
+        reading: How the calibration data is read: labels and preview are of that alone.
+        allow_constant: Whether samples may hold one value throughout.
+
+    Raises:
+        ArgumentError: The data is of no accepted kind.
+        UsageError: An array has no numbers.
+    """
+    if options.validation_data is None:
+        return options
+    return replace(options, validation_data=_file_data(options.validation_data, allow_constant, reading))
+
+
 def _file_data(data: Any, allow_constant: bool, reading: ReadOptions) -> FileData:
-    """Return validation data of any accepted kind; labels and preview are those of the calibration data."""
     if isinstance(data, FileData):
         return replace(data, path=as_place(data.path))
     options = replace(reading, labels=None, preview=None)

@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, tuple[click.Command, Layout]] = {
 """The commands; of options with the same name, that of the first keeps it."""
 
 SHARED: Mapping[str, tuple[str, ...]] = {
-    "build": ("calib_data", "input_shapes", "input_values"),
+    "build": ("input_shapes", "input_values"),
     "check": ("allow_constant_data", "input_shapes", "input_values", "metric", *IMAGES),
 }
 """Options that mean the same as those of ``quantize``, and are given once."""
@@ -41,7 +41,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "list_matches": _OURS,
         **dict.fromkeys(REPORT, _PRINTED),
     },
-    "build": {"output": _WRITTEN, **dict.fromkeys(REPORT, _PRINTED)},
+    "build": {"output": _WRITTEN, "calib_data": "that of quantize", **dict.fromkeys(REPORT, _PRINTED)},
     "validate": {
         "sm": "--compute-capabilities names the GPUs of validate and build",
         "jobs": "there is one model",

@@ -158,6 +158,7 @@ def make_options(  # noqa: PLR0913 -- one argument for each option
     """
     from qdqtool.builders.compute_capabilities import parse
     from qdqtool.data.input_shapes import parse_numbers, parse_shapes
+    from qdqtool.data.request import FileData
     from qdqtool.engine.options import BuildOptions
     from qdqtool.engine.precision_gate import parse_gate
 
@@ -168,7 +169,7 @@ def make_options(  # noqa: PLR0913 -- one argument for each option
         further_profiles=further_profiles(profiles),
         input_values=parse_numbers(input_values, "--input-values"),
         deployment=take_deployment(words),
-        calib_data=calib_data,
+        calib_data=FileData(path=calib_data, allow_constant=True) if calib_data is not None else None,
         compute_capabilities=parse(compute_capabilities) if compute_capabilities is not None else (),
         timeout=timeout,
         skip_validate=skip_validate,

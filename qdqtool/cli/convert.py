@@ -95,7 +95,7 @@ def _options(context: click.Context, values: dict[str, Any], asked: Any, setting
 
     if values["no_build"]:
         _refuse_idle(context)
-    words = {**values_of("build", values), "input_shapes": (), "input_values": ()}
+    words = {**values_of("build", values), "calib_data": None, "input_shapes": (), "input_values": ()}
     backend = words.pop("backend")
     return ConvertOptions(
         quantize=asked,
@@ -113,7 +113,7 @@ def _refuse_idle(context: click.Context) -> None:
     """Raise where the command line has an option of an engine that is not built; a recipe may have them."""
     from qdqtool.errors import UsageError
 
-    others = {"compute_capabilities", "calib_data", "input_shapes", "input_values"}  # of other steps too
+    others = {"compute_capabilities", "input_shapes", "input_values"}  # of other steps too
     for name in values_of("build", context.params).keys() - others:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise UsageError(f"--{name.replace('_', '-')} is for an engine, and --no-build asks for none")

@@ -34,7 +34,8 @@ class ConvertOptions:
         known_findings: A file of findings that do not count, as ``validate --write-baseline`` writes it; None for none.
         check: Limits on the numbers against the float model, and what else the check does.
         blame: Whether layers are named also where the numbers keep every limit.
-        build: How the engine is built; None for no engine.
+        build: How the engine is built; None for no engine. The calibration data of ``quantize`` gives the shapes of
+            dynamic inputs; this names none.
         backend: ``tensorrt``, ``tensorrt-rtx``, or ``auto``: the target where it is one of them and installed, else the
             first of them that is installed.
     """
@@ -55,6 +56,9 @@ class ConvertOptions:
             raise ArgumentError(
                 "check names an engine or outputs, but the model does not exist yet; check it afterwards"
             )
+
+        if self.build is not None and self.build.calib_data is not None:
+            raise ArgumentError("build names calibration data; a conversion takes that of quantize")
 
     @property
     def target(self) -> str:

@@ -12,6 +12,7 @@ from qdqtool.conversion.options import ConvertOptions
 from qdqtool.conversion.progress import ConvertProgress
 from qdqtool.conversion.relocation import relocated
 from qdqtool.conversion.report import StepName, StepReport
+from qdqtool.data.request import FileData
 from qdqtool.engine.report import EngineReport, refused_report
 from qdqtool.errors import GateError, QdqError
 from qdqtool.graph.model import Model
@@ -111,9 +112,17 @@ class Conversion:
             self.staging.made("model"),
             self.staging.made("engine"),
             backend=self.builder.id,
-            options=self.options.build,
+            options=replace(self.options.build, calib_data=_shapes_from(self.data)),
         )
         return _built(report)
+
+
+def _shapes_from(data: Source) -> FileData | None:
+    """Return the samples whose shapes and shape values serve the inputs that the options of the build do not name."""
+    data = data.data if isinstance(data, CachedRanges) else data
+    if isinstance(data, str | Path):
+        return FileData(path=Path(data))
+    return replace(data, options=replace(data.options, preview=None)) if isinstance(data, FileData) else None
 
 
 def _judged(report: ValidateReport, options: ConvertOptions) -> StepReport:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from qdqtool.builders.builder import InputProfile
 from qdqtool.builders.shape_values import measure_values, resolve_values
-from qdqtool.data import Feeds, input_specs, load_feeds, stored_specs
+from qdqtool.data import Feeds, input_specs, stored_specs
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import check_shapes, resolve_profiles
 from qdqtool.errors import UsageError
@@ -60,7 +60,7 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
     fixed, constants = options.shapes.fixed, options.input_values
     special = specialize(model, fixed, constants) if fixed or constants else Transformed(model, None)
     data, specs = options.calib_data, (*input_specs(special.model), *stored_specs(special.model))
-    feeds = load_feeds(data, specs) if data is not None else None
+    feeds = data.feeds(specs) if data is not None else None
     profiles, values = _resolve(special.model, options, measure(feeds) if feeds is not None else {})
     measured = measure_values(feeds) if feeds is not None else ()
     if special.report is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qdqtool.builders.deployment import DeploymentOptions
 from qdqtool.builders.shape_values import ShapeValues
-from qdqtool.data.held import DataPlace
+from qdqtool.data.request import FileData
 from qdqtool.engine.precision_gate import PrecisionGate
 from qdqtool.engine.profiles import ShapeOptions
 from qdqtool.errors import UsageError
@@ -58,7 +58,7 @@ class BuildOptions:
     shape_values: ShapeValues = field(default_factory=ShapeValues)
     further_profiles: tuple[ProfileOptions, ...] = ()
     deployment: DeploymentOptions = field(default_factory=DeploymentOptions)
-    calib_data: DataPlace | None = None
+    calib_data: FileData | None = None
     compute_capabilities: tuple[str, ...] = ()
     timeout: float = DEFAULT_TIMEOUT
     skip_validate: bool = False

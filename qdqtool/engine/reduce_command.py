@@ -31,7 +31,7 @@ def _options(options: BuildOptions) -> Iterator[str]:
     if options.compute_capabilities:
         yield from ("--compute-capabilities", ",".join(options.compute_capabilities))
     if options.calib_data is not None:
-        yield from ("--calib-data", str(options.calib_data))
+        yield from ("--calib-data", str(options.calib_data.path))
     for name, fixed in options.input_values.items():
         yield from ("--input-values", f"{name}:{spell_values(fixed)}")
     shapes, values = options.shapes, options.shape_values

@@ -125,7 +125,7 @@ class _Job:
     def _check_outputs(self) -> None:
         options = self._options
         inputs = [self._path, *external_files(self._model.proto, self._model.folder)]
-        inputs += in_files((options.calib_data, options.sign_key))
+        inputs += in_files((options.calib_data.path if options.calib_data is not None else None, options.sign_key))
         if options.locked is not None and not (self._lock and self._manifest and self._lock.is_in(self._manifest)):
             inputs.append(options.locked)
         extra = (options.layer_info, options.verbose_log, options.deployment.timing_cache_file)

@@ -18,6 +18,7 @@ from qdqtool.cli import command as program
 from qdqtool.cli.build import command as build
 from qdqtool.cli.calibrate import command as calibrate
 from qdqtool.cli.check import command as check
+from qdqtool.cli.convert import command as convert
 from qdqtool.cli.insert import command as insert
 from qdqtool.cli.quantize import command as quantize
 from qdqtool.cli.sensitivity import command as sensitivity
@@ -32,6 +33,11 @@ ARGUMENTS = {
     "check": (check, keywords.CheckKeywords, {"baseline", "data", "blame"}),
     "insert": (insert, keywords.InsertKeywords, {"output", "plan", "encodings"}),
     "build": (build, keywords.BuildKeywords, {"output", "backend", "profile"}),
+    "convert": (
+        convert,
+        keywords.ConvertKeywords,
+        {"output", "calib_data", "profile", "recipe", "write_recipe", "isolated", "validate_reports"},
+    ),
 }
 """For each command its keywords, and the parameters that are arguments of the function, or another function."""
 
@@ -47,7 +53,7 @@ def test_keywords_are_the_options_of_the_command(name: str):
         if isinstance(parameter.type, click.Choice) and option in hints and option != "smoothquant":
             assert set(typing.get_args(hints[option])) == set(parameter.type.choices), option
         if isinstance(parameter, click.Option) and parameter.is_flag and option in hints:
-            assert hints[option] is bool, option
+            assert hints[option] in {bool, bool | None}, option
 
 
 CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
@@ -116,11 +122,59 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         },
     ),
 }  # fmt: skip
+_NOT_CONVERT = {
+    "quantize": {"save_ranges", "save_plan"},
+    "build": {"input_shapes", "input_values", "calib_data", "skip_validate"},
+}
+
+
+def _for_convert(name: str) -> tuple[list[str], dict[str, Any]]:
+    """The options and keywords of a command that ``convert`` has under the same names."""
+    words, values = CASES[name]
+    left = {f"--{each.replace('_', '-')}" for each in _NOT_CONVERT[name]}
+    return [word for word in words if word.partition("=")[0] not in left], {
+        key: value for key, value in values.items() if key not in _NOT_CONVERT[name]
+    }
+
+
+CASES["convert"] = (
+    [
+        *_for_convert("quantize")[0],
+        *_for_convert("build")[0],
+        *("--backend=tensorrt", "--build-skip-validate", "--validate-target=onnx", "--validate-baseline=b.json"),
+        *("--select=QS", "--extend-select=QP1", "--ignore=QT,QN", "--fail-on=never", "--no-parser", "--save-outputs=s"),
+        *("--check-min-sqnr=20", "--min-cosine=0.5", "--min-agreement=0.6", "--max-steps=3", "--max-weight-steps=4"),
+        *("--check-max-metric-loss=5", "--check-profile=deployed", "--blame"),
+    ],
+    {
+        **_for_convert("quantize")[1],
+        **_for_convert("build")[1],
+        "backend": "tensorrt",
+        "build_skip_validate": True,
+        "validate_targets": ["onnx"],
+        "validate_baseline": "b.json",
+        "select": ["QS"],
+        "extend_select": ("QP1",),
+        "ignore": ["QT", "QN"],
+        "fail_on": "never",
+        "parser": False,
+        "save_outputs": "s",
+        "check_min_sqnr": 20,
+        "min_cosine": 0.5,
+        "min_agreement": 0.6,
+        "max_steps": 3,
+        "max_weight_steps": 4,
+        "check_max_metric_loss": 5,
+        "check_profile": "deployed",
+        "blame": True,
+    },
+)
 JOBS = {
     "quantize": ("quantize_model", "qdqtool.jobs.quantize.quantize_model", ["--calib-data=d.npz", "--output=o.onnx"]),
     "check": ("check_model", "qdqtool.jobs.check.check_model", ["--data=d.npz"]),
     "insert": ("insert_plan", "qdqtool.jobs.insert.insert_plan", ["--plan=p.toml", "--output=o.onnx"]),
     "build": ("build_engine", "qdqtool.jobs.build.build_engine", ["--output=o.engine"]),
+    "convert": ("convert", "qdqtool.conversion.convert.convert", ["--calib-data=d.npz", "--output=out"]),
     "calibrate": (
         "calibrate_to_file",
         "qdqtool.jobs.calibrate.calibrate_to_file",
@@ -137,6 +191,7 @@ POSITIONAL: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "check": ((), {"data": "d.npz"}),
     "insert": (("p.toml", "o.onnx"), {}),
     "build": (("o.engine",), {}),
+    "convert": (("d.npz", "out"), {}),
     "calibrate": (("d.npz", "r.json"), {}),
     "sensitivity": (("d.npz",), {"output": "n.json"}),
 }
@@ -165,7 +220,11 @@ def from_command_line(name: str, words: list[str]) -> None:
 
 def of_options(found: list[Any]) -> list[Any]:
     """Without what one of the two passes only because it has progress to show, or a backend by default."""
-    return [each for each in found if type(each).__name__ != "BlameRequest" and each != Path("auto")]
+    return [
+        each
+        for each in found
+        if type(each).__name__ not in {"BlameRequest", "ConvertProgress"} and each != Path("auto")
+    ]
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -184,7 +243,8 @@ def test_every_keyword_gives_what_the_option_gives(monkeypatch: pytest.MonkeyPat
     if given:
         missing = set(typing.get_type_hints(ARGUMENTS[name][1])) - set(more)
         # tests/api/test_images.py has those of images
-        assert missing <= {"block_size", "random_calibration", "seed", "metric", "output", "engine", *IMAGE_KEYWORDS}
+        of_others = {"block_size", "random_calibration", "seed", "metric", "output", "engine", "no_build"}
+        assert missing <= {*of_others, *IMAGE_KEYWORDS}
     positional, named = POSITIONAL[name]
     by_words = caught(monkeypatch, job, lambda: from_command_line(name, [*words, *options]))
     by_keywords = caught(monkeypatch, job, lambda: getattr(qdqtool, function)("m.onnx", *positional, **named, **more))

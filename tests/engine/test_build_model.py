@@ -11,6 +11,7 @@ from support.engine_models import Net, conv, matmul, refused, save
 
 from qdqtool.builders.builder import BuildRefusedError, InputProfile
 from qdqtool.data import input_specs, load_feeds
+from qdqtool.data.request import FileData
 from qdqtool.engine.build_model import measure, model_to_build
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.profiles import ShapeOptions
@@ -79,14 +80,16 @@ def test_what_the_user_names_goes_before_the_data_and_settles_its_symbols(tmp_pa
         (ShapeOptions(opt={"a": (4, 7)}), (4, 7)),
         (ShapeOptions(fixed={"a": (1, 5)}), None),
     ):
-        with model_to_build(model, BuildOptions(shapes=shapes, calib_data=tmp_path / "d.npz")) as ready:
+        with model_to_build(
+            model, BuildOptions(shapes=shapes, calib_data=FileData(path=tmp_path / "d.npz", allow_constant=True))
+        ) as ready:
             assert {profile.opt for profile in ready.profiles} == ({expected} if expected else set())
 
 
 def test_data_that_does_not_fit_is_a_usage_error(tmp_path):
     path = save(conv(inputs=DYNAMIC), tmp_path)
     np.savez(tmp_path / "d.npz", z=np.zeros((1, 16, 8, 8), np.float32))
-    options = BuildOptions(calib_data=tmp_path / "d.npz")
+    options = BuildOptions(calib_data=FileData(path=tmp_path / "d.npz", allow_constant=True))
     with pytest.raises(UsageError, match="'z' is no input"), model_to_build(load_model(path), options):
         pass
 
@@ -95,7 +98,7 @@ def test_data_that_does_not_fit_is_a_usage_error(tmp_path):
 @pytest.mark.usefixtures("_has_the_builder")
 def test_an_engine_takes_the_range_of_its_data(tmp_path):
     folder = write_folder(tmp_path / "d", [(8, 8), (16, 24), (16, 24)])
-    options = BuildOptions(calib_data=folder, timeout=120)
+    options = BuildOptions(calib_data=FileData(path=folder, allow_constant=True), timeout=120)
     report = build_engine(save(conv(inputs=DYNAMIC), tmp_path), tmp_path / "e.engine", options=options)
     assert report.profiles == (InputProfile("x", (1, 16, 8, 8), (1, 16, 16, 24), (1, 16, 16, 24)),)
     assert report.specialized is None

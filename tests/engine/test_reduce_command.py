@@ -9,6 +9,7 @@ from qdqtool.builders.deployment import DeploymentOptions
 from qdqtool.builders.shape_values import ShapeValues
 from qdqtool.cli.build import command as build
 from qdqtool.cli.reduce import command as reduce
+from qdqtool.data.request import FileData
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.precision_gate import PrecisionGate
 from qdqtool.engine.profiles import ShapeOptions
@@ -41,7 +42,7 @@ CASES = {
         "",
         " --input-values sr:16000 --opt-shape-values 'size:[2,4]' --opt-shape-values k:3",
     ),
-    "data": (BuildOptions(calib_data=Path("my data.npz")), "", " --calib-data 'my data.npz'"),
+    "data": (BuildOptions(calib_data=FileData(path=Path("my data.npz"))), "", " --calib-data 'my data.npz'"),
     "less time": (BuildOptions(timeout=60.5), " --timeout 60.5", ""),
     "what changes no refusal": (
         BuildOptions(require_precision=(PrecisionGate("int8", 95),), layer_info=Path("l"), verbose_log=Path("v")),
