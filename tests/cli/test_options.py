@@ -14,7 +14,7 @@ from qdqtool.cli._options import emit, output_format_option, verbosity_options
 from qdqtool.jobs.merge import MergeReport
 
 REPORT = MergeReport(output="r.json", tensors=1, method="max", samples=2, shards=("a", "b"), unseen=0)
-PRINT_ALWAYS = {"doctor", "explain", "inspect", "rules"}
+PRINT_ALWAYS = {"doctor", "explain", "inspect", "rules", "schema"}
 """Commands whose only purpose is to print."""
 
 

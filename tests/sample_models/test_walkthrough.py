@@ -58,7 +58,7 @@ def test_the_page_has_commands_and_a_script():
 
 
 def test_the_plan_on_the_page_is_the_beginning_of_the_real_one():
-    shown = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[0]
+    shown = re.findall(r"^```toml plan-file\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[0]
     assert shown in (ROOT / "sample_models" / "digits_cnn" / "plan.toml").read_text(encoding="utf-8")
 
 
