@@ -119,6 +119,7 @@ PROGRAMS: Mapping[str, Callable[[list[str]], str | None]] = {
     "make": _make,
     "python": _python,
     "pip": _pip,
+    "mkdir": lambda words: None if len(words) == 2 and words[0] == "-p" else "it is no `mkdir -p` of one folder",
     "ssh-keygen": lambda words: None if words[:2] == ["-t", "ed25519"] else "another kind of key",
 }
 

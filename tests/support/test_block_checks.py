@@ -41,6 +41,8 @@ BAD = {
     "a module that does not exist": ("sh", "python -m sample_models.nothing", "no module sample_models.nothing"),
     "an extra that does not exist": ("sh", "pip install '.[cuda]'", "no extra cuda"),
     "a shell without completion": ("sh", "_QDQTOOL_COMPLETE=csh_source qdqtool", "no shell completes"),
+    "another mkdir": ("sh", "mkdir out", "no `mkdir -p` of one folder"),
+    "another kind of key": ("sh", "ssh-keygen -t rsa -f key", "another kind of key"),
     "broken Python": ("python", "x = = 1", "SyntaxError"),
     "no output": ("text", "\n", "empty"),
     "a broken graph": ("onnx", "agraph (float[1,2] x) => { }", "ParseError"),
