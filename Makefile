@@ -8,7 +8,7 @@
 #   make bindings fetches NVIDIA's Python bindings (8 MB) for tests/builders/test_product.py, which skips what needs them
 #   make refusals    what TensorRT for RTX refuses, and whether it is explained; writes docs/refusals.md
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
-#   make wheel  builds wheel and sdist, and uses the wheel in an empty environment
+#   make wheel  builds wheel and sdist, and uses the wheel in an empty environment; CI does so too
 #   make oldest the commands with the oldest packages that pyproject.toml allows; UV=/path/to/uv
 PYTHON ?= python3
 VENV   ?= .venv

@@ -98,18 +98,32 @@ def op_types(context: click.Context) -> Iterable[str]:
     return (node.op_type for node in _nodes(context))
 
 
-def _nodes(context: click.Context) -> Iterable["onnx.NodeProto"]:
-    import onnx
+def input_names(context: click.Context) -> Iterable[str]:
+    """Return the names of the inputs of the model on the line, each with the colon that its shape or value follows."""
+    model = _model(context)
+    if model is None:
+        return ()
+    constants = {each.name for each in model.graph.initializer}
+    return (f"{each.name}:" for each in model.graph.input if each.name not in constants)
 
+
+def _nodes(context: click.Context) -> Iterable["onnx.NodeProto"]:
     from qdqtool.graph.scope import walk
 
+    model = _model(context)
+    return () if model is None else (node for _, container in walk(model) for node in container.node)
+
+
+def _model(context: click.Context) -> "onnx.ModelProto | None":
+    """Return the model on the line without its external data; None where there is none, or a large one."""
+    import onnx
+
     # Where a line ends with an option that lacks its value, click leaves the arguments here.
-    given = context.params.get("model") or next(iter(context.args), None)
+    given = context.params.get("model") or next(iter(context.params.get("models") or context.args), None)
     path = Path(given) if given is not None else None
     if path is None or not path.is_file() or path.stat().st_size > MAX_MODEL_BYTES:
-        return ()
-    model = onnx.load(path, load_external_data=False)
-    return (node for _, container in walk(model) for node in container.node)
+        return None
+    return onnx.load(path, load_external_data=False)
 
 
 def _is_plain(word: str) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from qdqtool.cli._completion import input_names, offer
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -181,7 +183,13 @@ def constant_data_option() -> Callable[[Decorated], Decorated]:
 
 def shapes_option(name: str, what: str, metavar: str = "NAME:1x3x320x320") -> Callable[[Decorated], Decorated]:
     """An option with shapes by input name; :func:`qdqtool.data.input_shapes.parse_shapes` reads it."""
-    return click.option(name, multiple=True, metavar=metavar, help=f"{what}; several with commas, or the option again.")
+    return click.option(
+        name,
+        multiple=True,
+        metavar=metavar,
+        shell_complete=offer(input_names, takes_commas=True),
+        help=f"{what}; several with commas, or the option again.",
+    )
 
 
 def values_option(what: str) -> Callable[[Decorated], Decorated]:

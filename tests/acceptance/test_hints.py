@@ -9,11 +9,10 @@ import functools
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.command import exit_code_of
 from support.engine_models import FP8, Net, crashing, matmul
 from support.networks import Network
 from support.paths import ROOT
@@ -28,7 +28,6 @@ from support.pictures import picture, save_picture
 from support.small import conv_model, make_model
 
 from qdqtool import rules
-from qdqtool.__main__ import main
 
 SAMPLE = ROOT / "sample_models" / "digits_cnn"
 FILLED = re.compile(r"\\\{0?\\\}|MODEL(\\\.){0,3}")
@@ -556,7 +555,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "calibrate float.onnx --calib-data data.npz --shard 2/2 -o shard2.json",
         "check q.onnx --data data.npz --save-outputs outputs.npz",
     ):
-        assert run(shlex.split(words), folder) == 0, words
+        assert exit_code_of(shlex.split(words), folder) == 0, words
     two = onnx.load(folder / "q.onnx")
     two.graph.node.append(helper.make_node("Identity", [two.graph.output[0].name], ["again"]))
     two.graph.output.add(name="again").type.CopyFrom(two.graph.output[0].type)
@@ -653,20 +652,6 @@ def with_index() -> onnx.ModelProto:
     return model
 
 
-def run(words: Sequence[str], folder: Path) -> int:
-    """Run the command line in a folder, in this process; return the exit code."""
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        try:
-            main(list(words))
-        except SystemExit as end:
-            return int(end.code or 0)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-    raise AssertionError("main returns by SystemExit only")
-
-
 def pasted(hint: str, case: Case) -> Iterator[str]:
     """What stands between backticks, with the user's words in place of those in capitals."""
     for text in PASTED.findall(hint):
@@ -686,7 +671,7 @@ def test_the_advice_works_as_it_is_printed(name: str, stock: Path, tmp_path: Pat
         (folder / file).write_text(text, encoding="utf-8")
     failed = shlex.split(case.words)
     capsys.readouterr()
-    assert run(failed, folder) == case.code
+    assert exit_code_of(failed, folder) == case.code
     error = capsys.readouterr().err
     hint = error.partition("hint: ")[2].strip()
     assert re.search(FILLED.sub(".*", re.escape(case.says)), hint), error
@@ -698,7 +683,7 @@ def test_the_advice_works_as_it_is_printed(name: str, stock: Path, tmp_path: Pat
         shutil.copytree(folder, again)
         follow(text, [word for word in failed if word not in case.leaves], case, again, number)
         if case.mended and (again / "OUT.onnx").exists():
-            assert run(["OUT.onnx" if word == case.mended else word for word in failed], again) == 0
+            assert exit_code_of(["OUT.onnx" if word == case.mended else word for word in failed], again) == 0
         told = capsys.readouterr()
         assert "No such" not in told.err, told.err
 
@@ -707,17 +692,17 @@ def follow(text: str, failed: list[str], case: Case, folder: Path, number: int) 
     """Paste one piece of advice: a command of ours, another command, or options for the command that failed."""
     words = shlex.split(text)
     if words[0] == "qdqtool":
-        assert run(words[1:], folder) in case.then
+        assert exit_code_of(words[1:], folder) in case.then
     elif not words[0].startswith("-"):
         # Whoever pastes it has the environment of qdqtool active.
         words[0] = sys.executable if words[0] == "python" else words[0]
         subprocess.run(words, cwd=folder, check=True)
-        assert run(failed, folder) in case.then
+        assert exit_code_of(failed, folder) in case.then
     elif number in case.of:
-        assert run([*shlex.split(case.of[number]), *words], folder) == 0
-        assert run(failed, folder) in case.then
+        assert exit_code_of([*shlex.split(case.of[number]), *words], folder) == 0
+        assert exit_code_of(failed, folder) in case.then
     else:
-        assert run([*failed, *words, *shlex.split(case.adds.get(number, ""))], folder) in case.then
+        assert exit_code_of([*failed, *words, *shlex.split(case.adds.get(number, ""))], folder) in case.then
 
 
 @functools.cache

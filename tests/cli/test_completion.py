@@ -93,6 +93,38 @@ def test_nodes_and_operators_of_the_model_on_the_line(folder: Path, before: str)
     )
 
 
+@pytest.fixture
+def two_inputs(folder: Path) -> Path:
+    """The folder, with a model of two inputs and one constant that is declared as an input too."""
+    names = {"image": TensorProto.FLOAT, "sizes": TensorProto.INT64, "im_weight": TensorProto.FLOAT}
+    inputs = [helper.make_tensor_value_info(name, kind, [2]) for name, kind in names.items()]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    weight = helper.make_tensor("im_weight", TensorProto.FLOAT, [2], [1.0, 2.0])
+    node = helper.make_node("Add", ["image", "im_weight"], ["y"])
+    onnx.save(helper.make_model(helper.make_graph([node], "g", inputs, [result], [weight])), folder / "two.onnx")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(f"{name} two.onnx --input-shapes" for name in ("quantize", "check", "calibrate", "sensitivity", "convert")),
+        *(f"{name} two.onnx --input-shapes" for name in ("build", "insert", "normalize", "reduce", "validate")),
+        *(f"{name} two.onnx --input-values" for name in ("quantize", "check", "build")),
+        "build two.onnx --opt-shapes",
+        "validate two.onnx conv.onnx --fix --input-shapes",
+        "check --input-values sizes:[3,4] two.onnx --input-shapes",
+    ],
+)
+def test_inputs_of_the_model_on_the_line(two_inputs: Path, line: str):
+    assert offered(two_inputs, f"qdqtool {line} ") == ["image:", "sizes:"]
+
+
+def test_an_input_after_another_one(two_inputs: Path):
+    assert offered(two_inputs, "qdqtool check two.onnx --input-shapes image:1x3,s") == ["image:1x3,sizes:"]
+    assert offered(two_inputs, "qdqtool check two.onnx --input-shapes im") == ["image:"]
+
+
 @pytest.mark.parametrize("model", ["", "absent.onnx ", "text.onnx ", "empty.onnx ", ". "])
 def test_without_a_readable_model_nothing_is_offered_or_said(folder: Path, model: str):
     assert offered(folder, f"qdqtool quantize {model}--nodes-to-exclude ") == []

@@ -26,11 +26,14 @@ COMMANDS = (
     "explain QP101",
     "schema check",
     "inspect model.onnx",
+    "calibrate model.onnx --calib-data data.npz -o ranges.json",
+    "sensitivity model.onnx --calib-data data.npz --samples 16",
     "quantize model.onnx --calib-data data.npz -o int8.onnx",
     "validate int8.onnx --target onnx,ort-cpu,tensorrt",
     "check int8.onnx --baseline model.onnx --data data.npz",
     "diff int8.onnx model.onnx",
     "strip int8.onnx -o float.onnx",
+    "convert model.onnx --calib-data data.npz --no-build -o converted",
 )
 
 

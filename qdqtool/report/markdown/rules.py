@@ -108,7 +108,7 @@ def _example(example: ExampleCard) -> list[str]:
 
 
 def _model(text: str) -> list[str]:
-    return ["```", text, "```", ""]
+    return ["```onnx", text, "```", ""]
 
 
 def _finding(finding: ExampleFinding) -> str:

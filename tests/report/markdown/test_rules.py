@@ -40,7 +40,7 @@ def test_an_example_shows_what_the_rule_says_and_what_the_fix_makes():
     page = pages()["QS001.md"]
 
     assert "* error, *silent*: QuantizeLinear -\\> q: neither zero point nor output\\_dtype:" in page
-    assert "Fixed (*safe*: writes the zero point 0 of type uint8):\n\n```\n" in page
+    assert "Fixed (*safe*: writes the zero point 0 of type uint8):\n\n```onnx\n" in page
     assert "<float s = {0.1}, uint8 s_zero_point = {0}>" in page
 
 

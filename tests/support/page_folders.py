@@ -1,0 +1,244 @@
+"""The folders that the pages take for granted: the files that their commands and scripts name."""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import helper
+from onnxruntime.quantization import quantize_dynamic
+
+from qdqtool import rules
+from support.command import exit_code_of
+from support.engine_models import FP8, ROWS, Net
+from support.networks import Network
+from support.paths import ROOT
+from support.pictures import picture, save_picture
+
+SAMPLES = ROOT / "sample_models"
+DIGITS = SAMPLES / "digits_cnn"
+NO_GPU = "it needs a GPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What a page takes for granted.
+
+    Attributes:
+        files: Files of the sample models, by the name that the page gives them.
+        make: Makes the other files.
+        names: What its scripts take for granted.
+        not_run: Beginnings of commands and scripts that are not run, with the reason.
+        builds: Whether it takes TensorRT for RTX.
+    """
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+    make: Callable[[Path], None] = lambda _folder: None
+    names: Mapping[str, object] = field(default_factory=dict)
+    not_run: Mapping[str, str] = field(default_factory=dict)
+    builds: bool = False
+
+    def lay_out(self, folder: Path) -> None:
+        """Put the files into a folder."""
+        (folder / "sample_models").symlink_to(SAMPLES)
+        for name, source in self.files.items():
+            if source.suffix == ".npz" and source.name != "scales.npz":
+                copy_rows(source, folder / name, SAMPLES_ENOUGH)
+            else:
+                shutil.copy(source, folder / name)
+        self.make(folder)
+
+
+FLOAT = {"model.onnx": DIGITS / "model.onnx"}
+DATA = dict.fromkeys(("calibration.npz", "data.npz", "samples.npz"), DIGITS / "calibration.npz")
+LABELLED = dict.fromkeys(("test.npz", "images.npz", "other.npz"), DIGITS / "test.npz")
+SAMPLES_ENOUGH = 128
+COMMON = {**FLOAT, **DATA, **LABELLED}
+
+
+def copy_rows(source: Path, path: Path, count: int) -> None:
+    """Copy the first rows of each array of a file."""
+    with np.load(source) as data:
+        np.savez(path, **{name: array[:count] for name, array in data.items()})
+
+
+def run(folder: Path, line: str) -> None:
+    """Run a command that makes files."""
+    assert exit_code_of(line.split(), folder) == 0, line
+
+
+def conv_net(name: str, size: str | int) -> onnx.ModelProto:
+    """A network of two convolutions whose input of three channels has this name and height and width."""
+    net = Network()
+    net.relu(net.conv(name, "first", (16, 3, 3, 3), stride=2))
+    net.relu(net.conv("first_relu", "second", (16, 16, 3, 3), stride=2))
+    net.op("Flatten", [net.op("GlobalAveragePool", ["second_relu"], "pooled")], "flat")
+    net.op("Gemm", ["flat", net.weight("head", (16, 2), 16)], "y")
+    model = net.model({name: (1, 3, 64, 64)})
+    del model.graph.value_info[:]
+    dims = model.graph.input[0].type.tensor_type.shape.dim
+    for dim, extent in zip(dims, ("batch", 3, size, size), strict=True):
+        dim.CopyFrom(
+            onnx.TensorShapeProto.Dimension(**{"dim_param" if isinstance(extent, str) else "dim_value": extent})
+        )
+    model.graph.output[0].type.tensor_type.shape.dim[0].CopyFrom(dims[0])
+    return model
+
+
+def readme(folder: Path) -> None:
+    (folder / "models").mkdir()
+    shutil.copy(folder / "model.onnx", folder / "models/detector.onnx")
+    run(folder, "quantize model.onnx --calib-data calibration.npz -o models/detector.int8.onnx")
+    shutil.copy(folder / "models/detector.int8.onnx", folder / "models/detector.int8.simplified.onnx")
+    onnx.save(conv_net("images", "side"), folder / "detector.onnx")
+    images = np.random.default_rng(1).random((8, 3, 64, 64), np.float32)
+    np.savez(folder / "images.npz", images=images)
+
+
+def build(folder: Path) -> None:
+    onnx.save(conv_net("x", 320), folder / "model.onnx")
+
+
+def calibration(folder: Path) -> None:
+    """Give the last block of the network the name of a head."""
+    model = onnx.load(folder / "model.onnx")
+    for node in model.graph.node:
+        node.name = node.name.replace("block3", "head_block3")
+    onnx.save(model, folder / "model.onnx")
+
+
+def check(folder: Path) -> None:
+    run(folder, "quantize float.onnx --calib-data calibration.npz -o model.onnx")
+    run(folder, "check model.onnx --data test.npz --save-outputs engine.npz")
+    run(folder, "quantize lm.onnx --calib-data lm.npz --calibration-method max -o lm.int8.onnx")
+    copy_rows(SAMPLES / "char_lm/test.npz", folder / "text.npz", 32)
+
+
+def two_models(folder: Path) -> None:
+    (folder / "models").mkdir()
+    run(folder, "quantize model.onnx --calib-data calibration.npz -o models/detector.int8.onnx")
+    for name in ("models/detector.int8.simplified.onnx", "model.int8.onnx", "model.int8.simplified.onnx"):
+        shutil.copy(folder / "models/detector.int8.onnx", folder / name)
+
+
+def diff(folder: Path) -> None:
+    run(folder, "quantize model.onnx --calib-data calibration.npz -o before.onnx")
+    shutil.copy(folder / "before.onnx", folder / "after.onnx")
+
+
+def fixes(folder: Path) -> None:
+    (folder / "models").mkdir()
+    for name in ("model.onnx", "models/one.onnx"):
+        onnx.save(rules.get("QL301").INVALID[0].model(), folder / name)
+    quantize_dynamic(SAMPLES / "digits_transformer/model.onnx", folder / "dynamic.onnx")
+
+
+def foreign_ranges(folder: Path) -> None:
+    run(folder, "calibrate model.onnx --calib-data calibration.npz -o ranges.json")
+    run(folder, "convert-ranges ranges.json --to tensorrt-cache -o calibration.cache")
+
+
+def images(folder: Path) -> None:
+    onnx.save(conv_net("x", 64), folder / "resnet.onnx")
+    onnx.save(conv_net("x", "side"), folder / "yolo.onnx")
+    for number in range(4):
+        save_picture(folder / f"photos/{number % 2}/{number}.png", picture(80, 90, number))
+
+
+def refusals(folder: Path) -> None:
+    onnx.save(rules.get("QL301").INVALID[0].model(), folder / "bias.onnx")
+    net = Net()
+    net.op("MatMul", [net.activation("x"), net.weight("w", (64, 64), FP8)], "y")
+    onnx.save(net.model(ROWS), folder / "mixed.onnx")
+
+
+def strip(folder: Path) -> None:
+    run(folder, "quantize float.onnx --calib-data calibration.npz -o model.int8.onnx")
+
+
+def sensitivity(folder: Path) -> None:
+    shutil.copy(DIGITS / "test.npz", folder / "labelled.npz")  # a loss of 1 % shows on 500 samples
+
+
+def validate(folder: Path) -> None:
+    (folder / "models").mkdir()
+    run(folder, "quantize model.onnx --calib-data calibration.npz -o models/one.onnx")
+    save_graph(SCATTER, 18, folder / "scatter.onnx")
+    save_graph(FP4, 23, folder / "fp4.onnx")
+
+
+SCATTER = """g (float[2,3] x) => (float[2,3] y) <int64[1,1] i = {0}, float[1,3] v = {1, 2, 3}> {
+    y = ScatterND <reduction = "add"> (x, i, v)
+}"""
+FP4 = """g (float[1,2] x) => (float[1,2] y) <float s = {0.1}, float[2] ones = {1, 1}> {
+    [norm] n = RMSNormalization (x, ones)
+    [x_quantize] q = QuantizeLinear <output_dtype = 23> (n, s)
+    y = DequantizeLinear (q, s)
+}"""
+
+
+def save_graph(text: str, opset: int, path: Path) -> None:
+    """Write a model of a graph in ONNX's text form."""
+    graph = onnx.parser.parse_graph(text)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=11), path)
+
+
+def weights() -> dict[str, object]:
+    """What the scripts of the README start with."""
+    values = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
+    return {
+        "weights": values,
+        "scales": np.abs(values).max(axis=1) / 127,
+        "model": onnx.load(DIGITS / "model.onnx"),
+        "images": np.load(DIGITS / "calibration.npz")["image"],
+    }
+
+
+FOLDERS: Mapping[str, Folder] = {
+    "README.md": Folder(
+        {**COMMON, "plan.toml": DIGITS / "plan.toml", "scales.npz": DIGITS / "scales.npz"}, readme, weights(),
+        builds=True,
+    ),
+    "docs/build.md": Folder(
+        {},
+        build,
+        not_run={
+            "qdqtool build model.onnx -o model.engine --backend tensorrt": "TensorRT itself is not installed here",
+            "qdqtool inspect yunet.engine": "the network is no sample model",
+            "qdqtool verify-engine digits_cnn.engine": "the engine was built and signed elsewhere",
+            "qdqtool build model.onnx -o model.engine --sign": "ssh-keygen above asks for a passphrase",
+            "qdqtool verify-engine model.engine --public-key": "the key was not made",
+        },
+        builds=True,
+    ),
+    "docs/calibration.md": Folder(COMMON, calibration),
+    "docs/check.md": Folder(
+        {**COMMON, "float.onnx": DIGITS / "model.onnx", "lm.onnx": SAMPLES / "char_lm/model.onnx",
+         "lm.npz": SAMPLES / "char_lm/calibration.npz"}, check,
+    ),
+    "docs/ci.md": Folder(COMMON, two_models),
+    "docs/convert.md": Folder(COMMON, builds=True),
+    "docs/diff.md": Folder(COMMON, diff),
+    "docs/fixes.md": Folder({"calib.npz": SAMPLES / "digits_transformer/calibration.npz"}, fixes),
+    "docs/foreign_ranges.md": Folder(COMMON, foreign_ranges),
+    "docs/gpu.md": Folder(not_run={"qdqtool": NO_GPU, "import qdqtool": NO_GPU}),
+    "docs/high_precision.md": Folder(COMMON),
+    "docs/images.md": Folder({}, images),
+    "docs/python.md": Folder(),
+    "docs/reduce.md": Folder(
+        not_run={"qdqtool reduce": "tests/reduction has models that fail", "import qdqtool": "likewise"}
+    ),
+    "docs/refusals.md": Folder({}, refusals, builds=True),
+    "docs/sensitivity.md": Folder(
+        {**COMMON, "lm.onnx": SAMPLES / "digits_transformer/model.onnx",
+         "text.npz": SAMPLES / "digits_transformer/calibration.npz"},
+        sensitivity,
+    ),
+    "docs/stability.md": Folder(),
+    "docs/strip.md": Folder({**COMMON, "float.onnx": DIGITS / "model.onnx"}, strip),
+    "docs/validate.md": Folder({**FLOAT, **DATA}, validate, {"node": onnx.NodeProto()}, builds=True),
+    "docs/walkthrough.md": Folder(builds=True),
+}  # fmt: skip
+"""By page; a page without commands of qdqtool and without Python needs none."""
