@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from qdqtool.linting.policy import Policy
     from qdqtool.linting.report import ValidateReport
     from qdqtool.numerics.derive import PowerOfTwo, ScaleRule
+    from qdqtool.page.write import PageReport, write_page
     from qdqtool.planning.existing import Existing
     from qdqtool.planning.placement.selection import Selection
     from qdqtool.planning.recipe import Preparation, Recipe
@@ -159,6 +160,7 @@ _HOMES = {
     "qdqtool.linting.policy": ("Policy",),
     "qdqtool.linting.report": ("ValidateReport",),
     "qdqtool.numerics.derive": ("PowerOfTwo", "ScaleRule"),
+    "qdqtool.page.write": ("PageReport", "write_page"),
     "qdqtool.planning.existing": ("Existing",),
     "qdqtool.planning.placement.selection": ("Selection",),
     "qdqtool.planning.recipe": ("Preparation", "Recipe"),
@@ -219,6 +221,7 @@ __all__ = [
     "Model",
     "ModelLike",
     "NormalizeReport",
+    "PageReport",
     "Policy",
     "PowerOfTwo",
     "PrecisionGate",
@@ -284,6 +287,7 @@ __all__ = [
     "strip_model",
     "validate_model",
     "verify_engine",
+    "write_page",
 ]
 
 

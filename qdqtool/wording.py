@@ -25,3 +25,13 @@ def escape(text: str) -> str:
 def is_unsafe(char: str) -> bool:
     """Whether a character may not reach a terminal: control, format, surrogate, private and unassigned characters."""
     return unicodedata.category(char) in _UNSAFE
+
+
+def human_bytes(count: int) -> str:
+    """A size in the largest unit that leaves at least one digit before the point: ``1.5 MB`` is 1,500,000 bytes."""
+    size = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return plural(count, "byte") if unit == "bytes" else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"

@@ -32,6 +32,7 @@ ELSEWHERE = {
 NO_MODULE = {
     "gpu/test_contract": "every call of the room against the packages that are installed",
     "numerics/test_two_level": "scales of scales through affine, derive and search, against onnx",
+    "page/test_browser": "the page in Chromium",
     "planning/modes/test_number_formats": "every mode against every target",
     "planning/modes/test_weight_only": "the weight-only modes alike",
     "planning/placement/test_attention": "attention through every module of placement",

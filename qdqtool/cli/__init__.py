@@ -15,7 +15,7 @@ from qdqtool.registry import load_unit, suggestion, unit_names
 _WORK = {
     "All of it": ("convert",),
     "Quantize": ("quantize", "calibrate", "merge", "insert", "convert-ranges"),
-    "Look and judge": ("inspect", "validate", "check", "sensitivity", "diff"),
+    "Look and judge": ("inspect", "validate", "check", "sensitivity", "diff", "report"),
     "Rewrite": ("normalize", "strip"),
     "Build": ("build", "verify-engine", "reduce"),
     "Run on a GPU": ("run", "bench"),

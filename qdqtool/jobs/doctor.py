@@ -52,6 +52,7 @@ _READS = (
     "diff",
     "merge",
     "convert-ranges",
+    "report",
     "rules",
     "explain",
     "schema",

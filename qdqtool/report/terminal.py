@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.report.table import MOST_LINES, FittedTable
-from qdqtool.wording import escape, is_unsafe, plural
+from qdqtool.wording import escape, human_bytes, is_unsafe
 
 __all__ = [
     "PIPE_WIDTH",
@@ -85,16 +85,6 @@ def print_unbroken(what: str | FittedTable, console: Console) -> None:
         console.width = PIPE_WIDTH
     console.print(what)
     console.width = width
-
-
-def human_bytes(count: int) -> str:
-    """A size in the largest unit that leaves at least one digit before the point: ``1.5 MB`` is 1,500,000 bytes."""
-    size = float(count)
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return plural(count, "byte") if unit == "bytes" else f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"
 
 
 def human_count(count: int) -> str:

@@ -1,14 +1,17 @@
 """Files for the scenes of the golden outputs: each is made when a command line names it."""
 
 import contextlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from qdqtool import __main__ as entry
+from support import saved_reports
 from support.engine_models import mixed_axes
 from support.networks import Network
 from support.qdq import text_model
@@ -89,6 +92,10 @@ def _text(text: str) -> Maker:
         path.write_text(text)
 
     return make
+
+
+def _saved(document: Mapping[str, Any]) -> Maker:
+    return _text(json.dumps(document))
 
 
 def _model(text: str) -> Maker:
@@ -323,6 +330,11 @@ FILES: Mapping[str, Maker] = {
     "taken.npz": lambda path: np.savez(path, x=np.float32([[1, -2, 3]]), taken=np.array([True])),
     "known.json": _command("validate", "faulty.onnx", "--write-baseline", "@"),
     "int8.engine.manifest.json": _manifest,
+    "check.json": _saved(saved_reports.CHECK),
+    "missed.json": _saved(saved_reports.CHECK | {"passed": False, "failures": ["output 'y': min-sqnr is 60 dB"]}),
+    "alone.json": _saved(saved_reports.SENSITIVITY | {"model": "another.onnx"}),
+    "quantize.json": _saved(saved_reports.QUANTIZE),
+    "validate.json": _saved(saved_reports.VALIDATE),
     "lonely.engine": _text("vtrt and more"),
     "damaged.onnx": _text("this is no model"),
 }

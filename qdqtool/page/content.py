@@ -1,0 +1,133 @@
+"""What a section of the page consists of: facts, tables and lines, as data. ``assets/page.html`` lays them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from qdqtool.wording import escape
+
+State = Literal["passed", "failed", "unknown", "warning", "skipped"]
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value in a table or a list of facts.
+
+    Attributes:
+        text: What is shown. Characters that have no glyph are spelled as escapes.
+        sort: What the column is sorted by; None sorts last in both directions.
+        state: What it says of the model, for its colour; None for a plain value.
+    """
+
+    text: str
+    sort: float | str | None = None
+    state: State | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", escape(self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        title: Its heading.
+        numeric: Whether its cells are numbers.
+        bars: Whether the chart above the table can show it.
+        prose: Whether its cells are sentences, which need width.
+    """
+
+    title: str
+    numeric: bool = False
+    bars: bool = False
+    prose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        caption: What its rows are.
+        columns: Its columns; the first one names the row.
+        rows: As many cells as there are columns.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def has_chart(self) -> bool:
+        """Whether there is something to draw."""
+        return len(self.rows) > 1 and any(column.bars for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names with values.
+
+    Attributes:
+        rows: The pairs.
+    """
+
+    rows: tuple[tuple[str, Cell], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Sentences, one below the other.
+
+    Attributes:
+        heading: What they are.
+        lines: The sentences.
+    """
+
+    heading: str
+    lines: tuple[str, ...]
+
+
+Block = Table | Facts | Lines
+
+
+def text(value: str | None, state: State | None = None) -> Cell:
+    """Return a cell with a text; ``unknown`` for None."""
+    return Cell(UNKNOWN, None, "unknown") if value is None else Cell(value, value.casefold(), state)
+
+
+def number(value: float | None, form: str = ",.6g", unit: str = "") -> Cell:
+    """Return a cell with a number; ``unknown`` for None.
+
+    Args:
+        value: The number.
+        form: How it is formatted.
+        unit: What follows it.
+    """
+    if value is None:
+        return Cell(UNKNOWN, None, "unknown")
+    return Cell(f"{value:{form}}{f' {unit}' if unit else ''}", float(value))
+
+
+def decibels(value: float | None, *, exact: bool = False) -> Cell:
+    """Return a cell with an SQNR in dB; equal outputs have none, and sort as the best."""
+    return Cell("exact", float("1e9")) if exact else number(value, ".2f", "dB")
+
+
+def share(value: float | None) -> Cell:
+    """Return a cell with a share of 1, as a percentage."""
+    return Cell(UNKNOWN, None, "unknown") if value is None else Cell(percentage(value), float(value))
+
+
+def percentage(value: float) -> str:
+    """Return a share of 1 in percent; what is not 0 is never shown as 0."""
+    if 0 < value < 0.0001:
+        return "< 0.01%"
+    return f"{100 * value:.2f}%"
+
+
+def scoped(name: str, graph: str) -> str:
+    """Return the label of a node or tensor with its scope."""
+    return f"{graph}/{name}" if graph else name

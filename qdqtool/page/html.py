@@ -1,0 +1,90 @@
+"""Make the page: sections as data, laid out by ``assets/page.html`` with style and script in the same file.
+
+Everything that a report says reaches the page as text that Jinja2 escapes. The page forbids itself every request, and
+runs only the script and the style whose digests stand in its Content-Security-Policy.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from importlib.resources import files
+
+import jinja2
+from markupsafe import Markup
+
+from qdqtool.page.content import Block, Facts, Lines, Table
+from qdqtool.page.section import Section
+from qdqtool.page.sections import every_section
+from qdqtool.page.story import Story
+from qdqtool.page.verdict import QUESTIONS, Verdict
+from qdqtool.version import __version__
+from qdqtool.wording import escape
+
+_ASSETS = files(__name__.rpartition(".")[0]) / "assets"
+_KINDS = {Table: "table", Facts: "facts", Lines: "lines"}
+
+
+def render(story: Story, verdict: Verdict) -> str:
+    """Return the page: the same reports give the same text."""
+    made = [(section, section.blocks(story)) for section in every_section()]
+    style, script = _asset("page.css"), _asset("page.js")
+    page = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=_title(story),
+            verdict=verdict,
+            questions=QUESTIONS,
+            sections=[(section, blocks) for section, blocks in made if blocks],
+            missing=[_missing(section) for section, blocks in made if not blocks],
+            reports=[(escape(report.source), report.command) for report in story.reports],
+            style=Markup(style),  # noqa: S704 -- a file of this package
+            script=Markup(script),  # noqa: S704 -- a file of this package
+            policy=_policy(style, script),
+            version=__version__,
+        )
+    )
+    return f"{page}\n"
+
+
+def _title(story: Story) -> str:
+    name = story.quantized_model or story.float_model or "a model"
+    return escape(name.replace("\\", "/").rpartition("/")[2])
+
+
+def _missing(section: Section) -> tuple[str, str]:
+    return section.title, " or ".join(f"qdqtool {command}" for command in section.needs)
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8").strip("\n")
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.DictLoader({"page.html": _asset("page.html")}),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests.update({kind: _is(block) for block, kind in _KINDS.items()})
+    environment.filters["words"] = escape
+    return environment
+
+
+def _is(kind: type[Block]) -> Callable[[object], bool]:
+    return lambda block: isinstance(block, kind)

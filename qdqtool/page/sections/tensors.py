@@ -1,0 +1,43 @@
+"""Every quantized tensor against that of the float model."""
+
+from qdqtool.page.content import Block, Cell, Column, Table, decibels, number, scoped, share, text
+from qdqtool.page.section import Section
+from qdqtool.page.stored_parts import StoredBoundary
+from qdqtool.page.stored_reports import StoredCheck
+from qdqtool.page.story import Story
+
+COLUMNS = (
+    Column("Tensor"),
+    Column("Kind"),
+    Column("Format"),
+    Column("Scales"),
+    Column("SQNR", numeric=True, bars=True),
+    Column("Clipped", numeric=True, bars=True),
+    Column("Largest error in steps", numeric=True, bars=True),
+    Column("Mean error in steps", numeric=True, bars=True),
+)
+
+
+def blocks(story: Story) -> tuple[Block, ...]:
+    """Return a table for each check with a float model."""
+    return tuple(
+        Table(f"Quantized tensors, worst first [{source}]", COLUMNS, tuple(map(_row, check.boundaries)))
+        for source, check in story.each(StoredCheck)
+        if check.boundaries
+    )
+
+
+def _row(found: StoredBoundary) -> tuple[Cell, ...]:
+    return (
+        text(scoped(found.tensor, found.graph)),
+        text(found.kind),
+        text(found.format),
+        text(found.granularity),
+        decibels(found.sqnr_db, exact=found.max_steps == 0),
+        share(found.clipped / found.elements if found.elements else None),
+        number(found.max_steps, ".3g"),
+        number(found.mean_steps, ".3g"),
+    )
+
+
+SECTION = Section(50, "Quantized tensors", ("check",), blocks)

@@ -1,0 +1,146 @@
+"""What the page reads of each JSON report, as types; keys that no section shows are left out."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from qdqtool.page.stored_parts import (
+    Stored,
+    StoredAccuracy,
+    StoredBoundary,
+    StoredBuildGate,
+    StoredCalibration,
+    StoredCoverage,
+    StoredData,
+    StoredDegenerate,
+    StoredEffect,
+    StoredFile,
+    StoredFinding,
+    StoredGate,
+    StoredGroup,
+    StoredMeasuredOn,
+    StoredModel,
+    StoredOutput,
+    StoredPair,
+    StoredPrecision,
+    StoredReference,
+    StoredRefusal,
+    StoredSizes,
+    StoredSkip,
+    StoredStep,
+)
+
+
+class StoredQuantize(Stored, frozen=True, kw_only=True):
+    """The report of ``quantize``."""
+
+    model: str
+    output: str
+    mode: str
+    target: str
+    opset_after: int
+    calibration: StoredCalibration | None
+    quantized: tuple[StoredPair, ...]
+    skipped: tuple[StoredSkip, ...]
+    degenerate: tuple[StoredDegenerate, ...]
+    findings: tuple[StoredFinding, ...]
+    accuracy: StoredAccuracy | None
+    sizes: StoredSizes
+
+
+class StoredValidate(Stored, frozen=True, kw_only=True):
+    """The report of ``validate``."""
+
+    models: tuple[StoredModel, ...]
+
+
+class StoredCheck(Stored, frozen=True, kw_only=True):
+    """The report of ``check``."""
+
+    passed: bool
+    model: str
+    baseline: str | None
+    reference: StoredReference
+    data: StoredData
+    gates: tuple[StoredGate, ...]
+    failures: tuple[str, ...]
+    outputs: tuple[StoredOutput, ...]
+    boundaries: tuple[StoredBoundary, ...]
+    warnings: tuple[str, ...]
+
+
+class StoredBuild(Stored, frozen=True, kw_only=True):
+    """The report of ``build``; ``bytes`` is the size of the engine."""
+
+    model: str
+    engine: str | None
+    passed: bool
+    backend: str
+    version: str
+    evidence: str
+    targets: tuple[str, ...]
+    bytes: int
+    planned: Mapping[str, int]
+    achieved: Mapping[str, int]
+    nodes: tuple[StoredPrecision, ...]
+    gates: tuple[StoredBuildGate, ...]
+    warnings: tuple[str, ...]
+
+
+class StoredRefusedBuild(Stored, frozen=True, kw_only=True):
+    """The report of ``build`` where the builder refused the model."""
+
+    model: str
+    passed: Literal[False]
+    stage: str
+    message: str
+    refusals: tuple[StoredRefusal, ...]
+
+
+class StoredSensitivity(Stored, frozen=True, kw_only=True):
+    """The report of ``sensitivity``."""
+
+    model: str
+    mode: str
+    target: str
+    samples: int
+    calibration: StoredCalibration | None
+    weights_only_db: float | None
+    activations_only_db: float | None
+    nodes: tuple[StoredEffect, ...]
+
+
+class StoredInspect(Stored, frozen=True, kw_only=True):
+    """The report of ``inspect`` on a model; sizes are in bytes."""
+
+    model: str
+    bytes: int
+    weight_bytes: Mapping[str, int]
+    ir_version: int
+    opset_imports: Mapping[str, int]
+    producer: str
+    groups: tuple[StoredGroup, ...]
+    coverage: tuple[StoredCoverage, ...]
+
+
+class StoredConvert(Stored, frozen=True, kw_only=True):
+    """``report.json`` of ``convert``."""
+
+    model: str
+    folder: str
+    passed: bool
+    failed: str | None
+    measured_on: StoredMeasuredOn | None
+    steps: tuple[StoredStep, ...]
+    files: tuple[StoredFile, ...]
+
+
+StoredReport = (
+    StoredQuantize
+    | StoredValidate
+    | StoredCheck
+    | StoredBuild
+    | StoredRefusedBuild
+    | StoredSensitivity
+    | StoredInspect
+    | StoredConvert
+)

@@ -1,0 +1,133 @@
+"""The page in Chromium: no request, no message, tables that sort and filter, hostile names as text, 5,000 nodes."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.saved_reports import ALL, edited, large, save
+
+from qdqtool.page.write import write_page
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
+)
+HOSTILE = "</script><img src=http://127.0.0.1:9/x onerror=document.title='broken'><!--"
+USABLE_S = 3.0
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    if not CHROMIUM:
+        pytest.skip("no Chromium in PATH: apt-get install chromium")
+    with api.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def tab(browser: Any) -> Iterator[Any]:
+    """A tab that fails the test where a page logs anything or asks for more than itself."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    told: list[str] = []
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("request", lambda request: told.append(request.url) if not request.url.startswith("file:") else None)
+    yield page
+    context.close()
+    assert told == []
+
+
+def opened(tab: Any, folder: Path, **documents: Any) -> Any:
+    write_page(save(folder, **documents), folder / "page.html")
+    tab.goto((folder / "page.html").as_uri())
+    return tab
+
+
+def first_cells(tab: Any, caption: str) -> list[str]:
+    return tab.locator("div.table", has_text=caption).first.locator("tbody th").all_inner_texts()
+
+
+def test_tables_sort_by_value_with_unknown_ones_last(tab: Any, tmp_path: Path):
+    def spread(report: Any) -> None:
+        values = {"a": 9.5, "b": 100.0, "c": None, "d": -3.0}
+        report["boundaries"] = [
+            {**report["boundaries"][0], "tensor": name, "sqnr_db": db} for name, db in values.items()
+        ]
+
+    page = opened(tab, tmp_path, check=edited(ALL["check"], spread))
+    table = page.locator("div.table", has_text="Quantized tensors")
+    button = table.get_by_role("button", name="SQNR")
+
+    assert first_cells(page, "Quantized tensors") == ["a", "b", "c", "d"]
+    button.focus()
+    page.keyboard.press("Enter")
+    assert first_cells(page, "Quantized tensors") == ["d", "a", "b", "c"]
+    assert table.get_by_role("columnheader", name="SQNR").get_attribute("aria-sort") == "ascending"
+    button.click()
+    assert first_cells(page, "Quantized tensors") == ["b", "a", "d", "c"]
+    table.get_by_role("button", name="Tensor").click()
+    assert table.locator("th[aria-sort]").count() == 1
+
+
+def test_a_filter_keeps_the_rows_that_have_its_text(tab: Any, tmp_path: Path):
+    page = opened(tab, tmp_path, **large(30))
+    table = page.locator("div.table", has_text="Nodes, those with")
+    table.get_by_label("Filter").fill("LAYERS.2")
+
+    expected = [f"/model/layers.{index}/block/Conv" for index in (2, *range(20, 30))]
+    assert table.locator("tbody th").all_inner_texts() == expected
+    assert table.get_by_role("status").inner_text() == "11 of 30 rows"
+
+
+def test_hostile_names_are_text(tab: Any, tmp_path: Path):
+    hostile = edited(ALL["check"], lambda it: it["outputs"][0].update(name=HOSTILE))
+    page = opened(tab, tmp_path, check=hostile | {"model": f"{HOSTILE}.onnx"})
+
+    assert page.locator("img").count() == 0
+    assert HOSTILE in page.locator("div.table", has_text="Outputs against").inner_text()
+    assert page.title().endswith(": quantization report")
+
+
+def test_5000_nodes_are_usable_at_once(tab: Any, tmp_path: Path):
+    started = time.monotonic()
+    page = opened(tab, tmp_path, **large(5000))
+    table = page.locator("div.table", has_text="Quantized tensors")
+    table.get_by_label("Filter").fill("layers.4999/")
+    assert first_cells(page, "Quantized tensors") == ["/model/layers.4999/block/Conv_in"]
+
+    loaded = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000
+    assert 0 < loaded < USABLE_S, f"loading took {loaded:.1f} s, all {time.monotonic() - started:.1f} s"
+    table.get_by_label("Filter").fill("")
+    assert table.locator("tbody tr").count() == 200
+    table.get_by_role("button", name="Show all rows").click()
+    assert table.locator("tbody tr").count() == 5000
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_itself_never_scrolls_sideways(width: int, scheme: str, tab: Any, tmp_path: Path):
+    tab.set_viewport_size({"width": width, "height": 800})
+    tab.emulate_media(color_scheme=scheme)
+    page = opened(tab, tmp_path, **ALL)
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ground, ink = page.evaluate("(s => [s.backgroundColor, s.color])(getComputedStyle(document.body))")
+    assert (brightness(ground) > brightness(ink)) is (scheme == "light")
+
+
+def brightness(color: str) -> int:
+    return sum(int(part) for part in color.removeprefix("rgb(").removesuffix(")").split(","))
+
+
+def test_without_scripts_the_tables_are_complete(browser: Any, tmp_path: Path):
+    context = browser.new_context(java_script_enabled=False)
+    page = opened(context.new_page(), tmp_path, **large(300))
+
+    assert page.locator("div.table", has_text="Quantized tensors").locator("tbody tr").count() == 300
+    context.close()

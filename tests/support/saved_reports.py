@@ -1,0 +1,255 @@
+"""Small JSON reports of one model, with the keys that the page reads."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Document = dict[str, Any]
+
+_FINDING = {
+    "code": "QP101",
+    "name": "parameters.scale-value",
+    "severity": "warning",
+    "effect": "silent",
+    "message": "scale is 0",
+    "node": "conv",
+    "graph": "",
+}
+_CALIBRATION = {"source": "data.npz", "samples": 8, "random": False, "chosen": "max"}
+QUANTIZE: Document = {
+    "schema_version": 1,
+    "model": "net.onnx",
+    "output": "out/net.int8.onnx",
+    "mode": "int8",
+    "target": "tensorrt",
+    "opset_after": 17,
+    "calibration": _CALIBRATION,
+    "quantized": [
+        {
+            "tensor": "x",
+            "graph": "",
+            "kind": "activation",
+            "format": "int8",
+            "granularity": "per-tensor",
+            "scales": 1,
+            "scale_min": 0.1,
+            "scale_max": 0.1,
+            "consumers": ["conv"],
+        }
+    ],
+    "skipped": [{"node": "fc", "op_type": "Gemm", "graph": "", "reason": "too small"}],
+    "degenerate": [],
+    "findings": [],
+    "accuracy": {
+        "samples": 2,
+        "held_back": True,
+        "outputs": [{"name": "y", "sqnr_db": 40.5, "exact": False, "finite": True, "standard_error_db": None}],
+        "problem": "",
+    },
+    "sizes": {"before": 4000, "after": 1000},
+}
+CHECK: Document = {
+    "schema_version": 1,
+    "passed": True,
+    "model": "net.int8.onnx",
+    "baseline": "net.onnx",
+    "reference": {"runtime": "onnxruntime", "version": "1.2.3", "profile": "semantic", "cpu": "a processor"},
+    "data": {"source": "data.npz", "samples": 8, "seed": None},
+    "gates": [{"name": "own-core", "requires": "bits", "passed": True, "detail": "2 of 2 agree"}],
+    "failures": [],
+    "outputs": [
+        {
+            "name": "y",
+            "nonfinite": 0,
+            "sqnr_db": 41.25,
+            "cosine": 0.999,
+            "max_abs": 0.5,
+            "exact": False,
+            "agreement": None,
+        }
+    ],
+    "boundaries": [
+        {
+            "node": "x_QuantizeLinear",
+            "graph": "",
+            "tensor": "x",
+            "kind": "activation",
+            "format": "int8",
+            "granularity": "per-tensor",
+            "max_steps": 3.0,
+            "mean_steps": 0.25,
+            "sqnr_db": 33.5,
+            "clipped": 5,
+            "elements": 100,
+        }
+    ],
+    "warnings": [],
+}
+BUILD: Document = {
+    "schema_version": 1,
+    "model": "net.int8.onnx",
+    "engine": "net.engine",
+    "passed": True,
+    "backend": "tensorrt-rtx",
+    "version": "1.7",
+    "evidence": "aot-dump",
+    "targets": ["8.9"],
+    "bytes": 5000,
+    "planned": {"int8": 1},
+    "achieved": {"int8": 1},
+    "nodes": [
+        {
+            "name": "conv",
+            "op_type": "Conv",
+            "planned": "int8",
+            "actual": "int8",
+            "graph": "",
+            "kernel": "conv_kernel",
+            "reason": None,
+        }
+    ],
+    "gates": [{"gate": "int8>=90%", "passed": True, "found": "1 of 1"}],
+    "warnings": [],
+}
+REFUSED: Document = {
+    "schema_version": 1,
+    "model": "net.int8.onnx",
+    "engine": None,
+    "passed": False,
+    "stage": "parse",
+    "message": "the parser refused it",
+    "refusals": [{"message": "no such operator", "node": "conv"}],
+}
+VALIDATE: Document = {
+    "schema_version": 1,
+    "models": [
+        {
+            "path": "out/net.int8.onnx",
+            "targets": [
+                {
+                    "target": "tensorrt",
+                    "verdict": "pass",
+                    "findings": [_FINDING],
+                    "checked": ["QP101", "QP102"],
+                    "suppressed": 0,
+                    "known": 0,
+                }
+            ],
+            "error": None,
+        }
+    ],
+    "summary": {},
+    "settings": None,
+}
+SENSITIVITY: Document = {
+    "schema_version": 1,
+    "model": "net.onnx",
+    "mode": "int8",
+    "target": "tensorrt",
+    "samples": 2,
+    "runs": 9,
+    "calibration": _CALIBRATION,
+    "weights_only_db": 50.0,
+    "activations_only_db": 45.0,
+    "nodes": [
+        {
+            "node": "conv",
+            "op_type": "Conv",
+            "graph": "",
+            "nodes": ["conv", "add"],
+            "noise_share": 0.75,
+            "worst_sqnr_db": 48.5,
+            "gain_db": -0.5,
+            "cost_share": 0.9,
+        }
+    ],
+}
+INSPECT: Document = {
+    "schema_version": 1,
+    "model": "net.int8.onnx",
+    "bytes": 1000,
+    "weight_bytes": {"int8": 600},
+    "ir_version": 8,
+    "opset_imports": {"ai.onnx": 17},
+    "producer": "a test",
+    "groups": [
+        {"op_type": "QuantizeLinear", "kind": "activation", "format": "int8", "granularity": "per-tensor", "count": 1}
+    ],
+    "coverage": [{"op_type": "Conv", "total": 1, "quantized": 1, "partly": 0}],
+}
+
+
+def _step(name: str, report: Document | None, state: str = "passed") -> Document:
+    return {"step": name, "state": state, "missed": [], "message": None, "report": report}
+
+
+CONVERT: Document = {
+    "schema_version": 1,
+    "model": "net.onnx",
+    "folder": "out",
+    "passed": True,
+    "failed": None,
+    "measured_on": {"data": "data.npz", "samples": 2, "part": "held back", "reason": ""},
+    "steps": [
+        _step("quantize", QUANTIZE),
+        _step("validate", VALIDATE),
+        _step("check", CHECK),
+        _step("build", None, "not asked for"),
+    ],
+    "files": [{"name": "net.int8.onnx", "what": "model", "bytes": 1000, "sha256": "ab" * 32}],
+}
+ALL = {
+    "quantize": QUANTIZE,
+    "check": CHECK,
+    "build": BUILD,
+    "validate": VALIDATE,
+    "sensitivity": SENSITIVITY,
+    "inspect": INSPECT,
+}
+
+
+def edited(document: Document, edit: Callable[[Document], object]) -> Document:
+    """A copy of a report with something changed."""
+    made = copy.deepcopy(document)
+    edit(made)
+    return made
+
+
+def save(folder: Path, **documents: Document) -> list[Path]:
+    """Write reports as ``NAME.json``."""
+    paths = [folder / f"{name}.json" for name in documents]
+    for path, document in zip(paths, documents.values(), strict=True):
+        path.write_text(json.dumps(document))
+    return paths
+
+
+def large(nodes: int) -> dict[str, Document]:
+    """The reports of a model with so many nodes."""
+    labels = [f"/model/layers.{index}/block/Conv" for index in range(nodes)]
+
+    def spread(entry: Document, **keys: str) -> list[Document]:
+        return [
+            {**entry, **{key: form.format(label) for key, form in keys.items()}, **_varied(entry, index)}
+            for index, label in enumerate(labels)
+        ]
+
+    quantized = [
+        {**pair, "consumers": [label]}
+        for pair, label in zip(spread(QUANTIZE["quantized"][0], tensor="{}_in"), labels, strict=True)
+    ]
+    effects = [
+        {**each, "nodes": [each["node"]], "noise_share": 1 / (index + 2)}
+        for index, each in enumerate(spread(SENSITIVITY["nodes"][0], node="{}"))
+    ]
+    return {
+        "quantize": {**QUANTIZE, "quantized": quantized},
+        "check": {**CHECK, "boundaries": spread(CHECK["boundaries"][0], tensor="{}_in", node="{}_Q")},
+        "build": {**BUILD, "nodes": spread(BUILD["nodes"][0], name="{}", kernel="{}_kernel")},
+        "sensitivity": {**SENSITIVITY, "nodes": effects},
+    }
+
+
+def _varied(entry: Document, index: int) -> Document:
+    return {"sqnr_db": 20 + index % 37} if "sqnr_db" in entry else {}
