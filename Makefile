@@ -21,7 +21,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench bindings properties mutants corpus refusals peers zoo foreign gpu-test wheel oldest clean
+.PHONY: setup demo test lint format check bench bindings properties mutants corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
 
 setup: $(READY)
 
@@ -71,6 +71,10 @@ bindings: $(READY)
 corpus: $(READY)
 	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files)
 	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files) --mutations 5000
+
+# the chart library of the HTML page, from the package that qdqtool/page/assets/vendored/vendored.json names; needs npm
+vendored: $(READY)
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.vendored
 
 # ARGS="--networks FILES": networks too, as they are and quantized; see benchmarks/refusals.py
 refusals: $(READY)

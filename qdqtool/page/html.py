@@ -29,7 +29,8 @@ _KINDS = {Table: "table", Facts: "facts", Lines: "lines"}
 def render(story: Story, verdict: Verdict) -> str:
     """Return the page: the same reports give the same text."""
     made = [(section, section.blocks(story)) for section in every_section()]
-    style, script = _asset("page.css"), _asset("page.js")
+    style = f"{_asset('vendored/uPlot.min.css')}\n{_asset('page.css')}"
+    script = f"{_asset('vendored/uPlot.iife.min.js')}\n{_asset('page.js')}"
     page = (
         _environment()
         .get_template("page.html")

@@ -61,16 +61,16 @@ def test_tables_sort_by_value_with_unknown_ones_last(tab: Any, tmp_path: Path):
         ]
 
     page = opened(tab, tmp_path, check=edited(ALL["check"], spread))
-    table = page.locator("div.table", has_text="Quantized tensors")
+    table = page.locator("div.table", has_text="Largest error in steps first")
     button = table.get_by_role("button", name="SQNR")
 
-    assert first_cells(page, "Quantized tensors") == ["a", "b", "c", "d"]
+    assert first_cells(page, "Largest error in steps first") == ["a", "b", "c", "d"]
     button.focus()
     page.keyboard.press("Enter")
-    assert first_cells(page, "Quantized tensors") == ["d", "a", "b", "c"]
+    assert first_cells(page, "Largest error in steps first") == ["d", "a", "b", "c"]
     assert table.get_by_role("columnheader", name="SQNR").get_attribute("aria-sort") == "ascending"
     button.click()
-    assert first_cells(page, "Quantized tensors") == ["b", "a", "d", "c"]
+    assert first_cells(page, "Largest error in steps first") == ["b", "a", "d", "c"]
     table.get_by_role("button", name="Tensor").click()
     assert table.locator("th[aria-sort]").count() == 1
 
@@ -85,6 +85,38 @@ def test_a_filter_keeps_the_rows_that_have_its_text(tab: Any, tmp_path: Path):
     assert table.get_by_role("status").inner_text() == "11 of 30 rows"
 
 
+def test_the_chart_shows_the_rows_of_its_table(tab: Any, tmp_path: Path):
+    page = opened(tab, tmp_path, **large(30))
+    table = page.locator("div.table", has_text="Quantizable nodes")
+    chart = table.get_by_role("img")
+
+    assert chart.get_attribute("aria-label") == "Share of noise of 31 rows, in the order of the table below"
+    drawn = inked(page)
+    assert drawn > 1000
+    table.get_by_label("Chart").select_option(label="SQNR of worst input")
+    table.get_by_label("Filter").fill("layers.2/")
+    assert chart.get_attribute("aria-label") == "SQNR of worst input of 1 row, in the order of the table below"
+    assert inked(page) != drawn
+    box = table.locator(".u-over").bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert table.locator("tr.found th").inner_text() == "/model/layers.2/block/Conv"
+    assert "/model/layers.2/block/Conv: 22.00 dB" in table.inner_text()
+
+
+def inked(page: Any) -> int:
+    """The number of pixels of the first chart that have the colour of its bars."""
+    script = """() => {
+      const canvas = document.querySelector("canvas");
+      const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+      let count = 0;
+      for (let at = 0; at < data.length; at += 4) {
+        if (data[at] === 0x0b && data[at + 1] === 0x5c && data[at + 2] === 0xad && data[at + 3] === 255) count += 1;
+      }
+      return count;
+    }"""
+    return int(page.evaluate(script))
+
+
 def test_hostile_names_are_text(tab: Any, tmp_path: Path):
     hostile = edited(ALL["check"], lambda it: it["outputs"][0].update(name=HOSTILE))
     page = opened(tab, tmp_path, check=hostile | {"model": f"{HOSTILE}.onnx"})
@@ -97,9 +129,9 @@ def test_hostile_names_are_text(tab: Any, tmp_path: Path):
 def test_5000_nodes_are_usable_at_once(tab: Any, tmp_path: Path):
     started = time.monotonic()
     page = opened(tab, tmp_path, **large(5000))
-    table = page.locator("div.table", has_text="Quantized tensors")
+    table = page.locator("div.table", has_text="Largest error in steps first")
     table.get_by_label("Filter").fill("layers.4999/")
-    assert first_cells(page, "Quantized tensors") == ["/model/layers.4999/block/Conv_in"]
+    assert first_cells(page, "Largest error in steps first") == ["/model/layers.4999/block/Conv_in"]
 
     loaded = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000
     assert 0 < loaded < USABLE_S, f"loading took {loaded:.1f} s, all {time.monotonic() - started:.1f} s"
@@ -129,5 +161,5 @@ def test_without_scripts_the_tables_are_complete(browser: Any, tmp_path: Path):
     context = browser.new_context(java_script_enabled=False)
     page = opened(context.new_page(), tmp_path, **large(300))
 
-    assert page.locator("div.table", has_text="Quantized tensors").locator("tbody tr").count() == 300
+    assert page.locator("div.table", has_text="Largest error in steps first").locator("tbody tr").count() == 300
     context.close()

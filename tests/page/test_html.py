@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from support.saved_reports import ALL, CONVERT, edited, large, save
+from support.vendored import FOLDER, RECORD
 
 from qdqtool.page.sections import every_section
 from qdqtool.page.write import write_page
@@ -107,6 +109,15 @@ def test_whatever_a_report_says_stays_text(name: str, tmp_path: Path):
 
 def test_a_page_of_500_nodes_is_small(tmp_path: Path):
     assert len(page(tmp_path, **large(500))) < 3_000_000
+
+
+def test_the_chart_library_is_the_recorded_one_and_stands_in_the_page(tmp_path: Path):
+    record = json.loads(RECORD.read_text())
+    stored = {Path(name).name: digest for name, digest in record["files"].items()}
+
+    assert {path.name for path in FOLDER.iterdir()} == {*stored, RECORD.name}
+    assert {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in stored} == stored
+    assert f"uPlot (v{record['version']})" in page(tmp_path, **ALL)
 
 
 def test_the_verdict_colours_the_page(tmp_path: Path):

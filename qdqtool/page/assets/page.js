@@ -37,7 +37,7 @@
       this.heads = [...box.querySelectorAll("thead th")];
       this.original = [...this.body.rows];
       this.rows = this.original;
-      this.texts = new Map(this.rows.map((row) => [row, row.textContent.toLowerCase()]));
+      this.texts = new Map(); // filled by the first filter: reading every row takes long
       this.all = false;
       this.query = "";
       this.watchers = [];
@@ -83,12 +83,18 @@
     }
 
     matching() {
-      return this.rows.filter((row) => this.texts.get(row).includes(this.query));
+      return this.query ? this.rows.filter((row) => this.text(row).includes(this.query)) : this.rows;
+    }
+
+    text(row) {
+      if (!this.texts.has(row)) this.texts.set(row, row.textContent.toLowerCase());
+      return this.texts.get(row);
     }
 
     show() {
       const found = this.matching();
       const shown = this.all ? found : found.slice(0, SHOWN);
+      this.box.classList.toggle("all", this.all);
       this.body.replaceChildren(...shown);
       if (this.tools) {
         this.more.hidden = shown.length === found.length;
@@ -98,5 +104,81 @@
     }
   }
 
-  for (const box of document.querySelectorAll("div.table")) new Sheet(box);
+  // Bars of the rows that a table shows, in their order. The table below has the same numbers for those who cannot see it.
+  class Chart {
+    constructor(sheet) {
+      this.sheet = sheet;
+      this.columns = sheet.heads.map((head, at) => ({ head, at })).filter(({ head }) => "bars" in head.dataset);
+      this.columns = this.columns.filter(({ at }) => sheet.original.some((row) => Number.isFinite(value(row, at))));
+      if (!this.columns.length) return;
+      this.choice = element("select", {});
+      for (const { head, at } of this.columns) {
+        this.choice.append(element("option", { value: at, textContent: head.textContent }));
+      }
+      this.note = element("span", { className: "count" });
+      this.note.setAttribute("role", "status");
+      const tools = element("div", { className: "tools" }, element("label", {}, "Chart ", this.choice), this.note);
+      this.place = element("div", { className: "chart" });
+      this.place.setAttribute("role", "img");
+      sheet.box.querySelector("h3").after(tools, this.place);
+      this.choice.addEventListener("change", () => this.draw());
+      sheet.watchers.push(() => this.draw());
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+      new ResizeObserver(() => {
+        if (this.plot && this.place.clientWidth !== this.width) this.draw();
+      }).observe(this.place);
+      this.draw();
+    }
+
+    draw() {
+      const column = Number(this.choice.value);
+      this.note.textContent = "";
+      const rows = this.sheet.matching();
+      const heights = rows.map((row) => value(row, column)).map((each) => (Number.isFinite(each) && each < 1e9 ? each : null));
+      const percent = rows.some((row) => row.cells[column].textContent.endsWith("%"));
+      const title = this.choice.selectedOptions[0].textContent;
+      const style = getComputedStyle(document.documentElement);
+      const color = (name) => style.getPropertyValue(name).trim();
+      const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
+      this.place.setAttribute("aria-label", `${title} of ${rows.length} row${rows.length === 1 ? "" : "s"}, in the order of the table below`);
+      this.width = this.place.clientWidth;
+      if (this.plot) this.plot.destroy();
+      this.plot = new uPlot(
+        {
+          width: this.width,
+          height: 220,
+          legend: { show: false },
+          cursor: { drag: { x: false, y: false }, y: false },
+          scales: { x: { time: false, range: [0.25, rows.length + 0.75] }, y: { range: (_, low, high) => [Math.min(0, low), Math.max(high, 0) || 1] } },
+          axes: [{ ...axis, grid: { show: false }, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }, { ...axis, size: 60, values: (_, ticks) => ticks.map((tick) => (percent ? `${+(100 * tick).toPrecision(3)}%` : tick)) }],
+          series: [{}, { fill: color("--accent"), stroke: color("--accent"), width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.8, 60] }) }],
+          hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx, rows, column)] },
+        },
+        [rows.map((_, at) => at + 1), heights],
+        this.place,
+      );
+      this.plot.over.addEventListener("click", () => this.find(rows[this.plot.cursor.idx]));
+    }
+
+    tell(index, rows, column) {
+      const row = rows[index];
+      if (row) this.note.textContent = `${row.cells[0].textContent}: ${row.cells[column].textContent}`;
+    }
+
+    find(row) {
+      if (!row) return;
+      if (!row.isConnected) {
+        this.sheet.all = true;
+        this.sheet.show();
+      }
+      this.sheet.box.querySelectorAll("tr.found").forEach((each) => each.classList.remove("found"));
+      row.classList.add("found");
+      row.scrollIntoView({ block: "center" });
+    }
+  }
+
+  for (const box of document.querySelectorAll("div.table")) {
+    const sheet = new Sheet(box);
+    if ("chart" in box.dataset) new Chart(sheet);
+  }
 })();

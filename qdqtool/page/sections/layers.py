@@ -26,7 +26,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     layers = join_layers(story)
     if not any(layer.is_measured for layer in layers):
         return ()
-    return (Table("Layers", COLUMNS, tuple(map(_row, layers))),)
+    return (Table("Quantizable nodes, the noisiest first", COLUMNS, tuple(map(_row, layers))),)
 
 
 def _row(layer: Layer) -> tuple[Cell, ...]:

@@ -21,7 +21,7 @@ COLUMNS = (
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return a table for each check with a float model."""
     return tuple(
-        Table(f"Quantized tensors, worst first [{source}]", COLUMNS, tuple(map(_row, check.boundaries)))
+        Table(f"Largest error in steps first [{source}]", COLUMNS, tuple(map(_row, check.boundaries)))
         for source, check in story.each(StoredCheck)
         if check.boundaries
     )
