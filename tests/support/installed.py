@@ -9,6 +9,7 @@ makes one. Nothing of the checkout is on the path of what runs there.
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import tarfile
@@ -19,6 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample_models" / "digits_cnn"
 ABSENT = "pytest mypy ruff hypothesis jsonschema docstring_parser"
+HAS_BUILDER = (sys.platform, platform.machine()) in {("linux", "x86_64"), ("win32", "AMD64")}
+"""Where the extra ``cpu`` has TensorRT for RTX."""
 COMMANDS = (
     "--version",
     "doctor",
@@ -34,6 +37,7 @@ COMMANDS = (
     "diff int8.onnx model.onnx",
     "strip int8.onnx -o float.onnx",
     "convert model.onnx --calib-data data.npz --no-build -o converted",
+    *(("build int8.onnx -o int8.engine --backend tensorrt-rtx --require-precision int8>=100%",) if HAS_BUILDER else ()),
 )
 
 
