@@ -9,6 +9,10 @@ DEFAULT_AGREEMENT = 0.9
 """Share of an integer or boolean output that agrees where a limit for float outputs was asked for. Labels of well-made
 8-bit models agree for 97 % and more."""
 
+ON_OUTPUTS = frozenset({"min-sqnr", "min-cosine", "min-agreement", "max-metric-loss"})
+"""The gates on the accuracy of outputs that a report has where the user gave a limit. The gate ``accuracy``, which it
+always has, lets 0 dB pass."""
+
 _LEGAL = {
     "min_cosine": (-1.0, 1.0),
     "max_steps": (0.0, math.inf),

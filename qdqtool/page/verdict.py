@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from qdqtool.checking.limits import ON_OUTPUTS
 from qdqtool.page.content import State
 from qdqtool.page.reading import SavedReport
 from qdqtool.page.stored_parts import StoredModel, StoredStep
@@ -134,7 +135,8 @@ def _of_check(source: str, check: StoredCheck) -> Judgement:
         return Judgement("numbers", "unknown", f"{held}; not compared with a float model", source)
     if check.data.seed is not None:
         return Judgement("numbers", "unknown", f"{held}; random inputs say nothing about real ones", source)
-    return Judgement("numbers", "passed", f"{held}, against {check.baseline}", source)
+    unlimited = "" if ON_OUTPUTS & {gate.name for gate in check.gates} else "; no limit on their accuracy was given"
+    return Judgement("numbers", "passed", f"{held}, against {check.baseline}{unlimited}", source)
 
 
 def _of_build(source: str, build: StoredBuild) -> Judgement:

@@ -41,6 +41,14 @@ def test_stdout_and_file_have_the_same_report(tmp_path: Path):
     assert json.loads(done.out)["schema_version"] == 1
 
 
+@pytest.mark.parametrize(("limit", "is_told"), [((), True), (("--check-min-sqnr", "10"), False)])
+def test_a_conversion_without_a_limit_on_the_accuracy_says_so(tmp_path: Path, limit: tuple[str, ...], is_told: bool):
+    done = qdqtool("convert", SAMPLE / "model.onnx", *DATA, "--no-build", *limit, "-o", tmp_path / "out")
+
+    assert done.code == 0
+    assert ("no limit on the accuracy was given" in done.out) is is_told
+
+
 def test_a_missed_limit_is_told_with_the_report_of_its_step(tmp_path: Path):
     done = qdqtool(
         "convert", SAMPLE / "model.onnx", *DATA, "--no-build", "-o", tmp_path / "out", "--check-min-sqnr", "90"

@@ -29,6 +29,14 @@ def test_all_three_answers_make_it_green(tmp_path: Path):
     ]
 
 
+def test_a_check_without_a_limit_on_the_accuracy_is_told(tmp_path: Path):
+    with_limit = edited(CHECK, lambda it: it["gates"].append({**it["gates"][0], "name": "min-sqnr"}))
+    without = edited(CHECK, lambda it: it.update(gates=[each for each in it["gates"] if each["name"] != "min-sqnr"]))
+    said = [verdict(tmp_path, **{**GREEN, "check": each}).judgements[1].detail for each in (with_limit, without)]
+
+    assert ["no limit" in each for each in said] == [False, True]
+
+
 @pytest.mark.parametrize("missing", GREEN)
 def test_without_one_of_them_it_is_unknown(missing: str, tmp_path: Path):
     found = verdict(tmp_path, quantize=QUANTIZE, **{name: each for name, each in GREEN.items() if name != missing})

@@ -26,7 +26,8 @@ def blocks(story: Story) -> tuple[Block, ...]:
     layers = join_layers(story)
     if not any(layer.is_measured for layer in layers):
         return ()
-    return (Table("Quantizable nodes, the noisiest first", COLUMNS, tuple(map(_row, layers))),)
+    order = ", the noisiest first" if any(layer.noise_share for layer in layers) else " in the order of the reports"
+    return (Table(f"Quantizable nodes{order}", COLUMNS, tuple(map(_row, layers))),)
 
 
 def _row(layer: Layer) -> tuple[Cell, ...]:

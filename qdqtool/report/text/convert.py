@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.checking.limits import ON_OUTPUTS
 from qdqtool.checking.report import CheckReport
 from qdqtool.conversion.folder import REPORT
 from qdqtool.conversion.report import ConversionReport, MeasuredOn, StepReport
@@ -57,7 +58,7 @@ def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
         counts = f"{plural(found.summary.errors, 'error')}, {plural(found.summary.warnings, 'warning')}"
         return [f"{counts} for {targets}"]
     if isinstance(found, CheckReport) and measured is not None:
-        return [_worst(found), *_samples(measured)]
+        return [_worst(found), *_samples(measured), *_unlimited(found)]
     if isinstance(found, EngineReport):
         kept = [
             f"{found.achieved.get(kind, 0)} of {count} planned {kind} nodes are {kind}"
@@ -88,6 +89,13 @@ def _worst(report: CheckReport) -> str:
         return f"{held}; worst output '{escape(worst.name)}' {worst.sqnr_db:.2f} dB"
     share = f"{worst.agreement:.2%} equal" if worst.agreement is not None else f"off by {worst.max_abs:.4g}"
     return f"{held}; worst output '{escape(worst.name)}' {share}"
+
+
+def _unlimited(report: CheckReport) -> list[str]:
+    """Return that the accuracy has no limit: the gates that always hold let pass what is of little use."""
+    if report.worst_output is None or ON_OUTPUTS & {gate.name for gate in report.gates}:
+        return []
+    return ["no limit on the accuracy was given: `--check-min-sqnr DB`"]
 
 
 def _samples(measured: MeasuredOn) -> list[str]:
