@@ -226,6 +226,7 @@ FOLDERS: Mapping[str, Folder] = {
     "docs/gpu.md": Folder(not_run={"qdqtool": NO_GPU, "import qdqtool": NO_GPU}),
     "docs/high_precision.md": Folder(COMMON),
     "docs/images.md": Folder({}, images),
+    "docs/page.md": Folder(COMMON, builds=True),
     "docs/python.md": Folder(),
     "docs/reduce.md": Folder(
         not_run={"qdqtool reduce": "tests/reduction has models that fail", "import qdqtool": "likewise"}
