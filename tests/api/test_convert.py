@@ -92,3 +92,25 @@ def test_a_folder_of_images_becomes_an_engine(tmp_path: Path, batch: int | str):
     assert steps["check"]["report"]["data"]["preprocessing"]["channels"] == "rgb"
     assert (tmp_path / "p.png").exists()
     assert [(name, faults(each["report"], name)) for name, each in steps.items()] == [(name, []) for name in steps]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"not an image", "3.jpg"), (None, "3.jpg"), (b"", "3.jpg")],
+    ids=["text", "truncated", "empty"],
+)
+def test_a_wrong_image_is_told_in_one_line_and_leaves_no_folder(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], content: bytes | None, message: str
+):
+    onnx.save(network(), tmp_path / "net.onnx")
+    for number in range(6):
+        save_picture(tmp_path / "photos" / f"{number}.jpg", picture(100, 120, number))
+    wrong = tmp_path / "photos" / "3.jpg"
+    wrong.write_bytes(wrong.read_bytes()[:900] if content is None else content)
+    asked = ["convert", str(tmp_path / "net.onnx"), "--calib-data", str(wrong.parent), "--image-preset", "unit"]
+    assert entry._run([*asked, "--no-build", "-o", str(tmp_path / "out")]) == 2
+
+    errors = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error:")]
+    assert len(errors) == 1
+    assert message in errors[0]
+    assert not (tmp_path / "out").exists()
