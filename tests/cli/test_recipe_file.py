@@ -1,11 +1,14 @@
 """Recipes: what is read, what is refused, and the recipe that is printed."""
 
+import json
 import tomllib
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+from support.json_schemas import schemas
 
 from qdqtool.cli import _recipe_file
 from qdqtool.cli.convert import command
@@ -127,3 +130,39 @@ def test_a_recipe_that_is_absent(tmp_path: Path):
     context = click.Context(command)
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         _recipe_file.read_recipe(context, command.params[0], tmp_path / "r.toml")
+
+
+FITTING = {"samples": 3, "quantize-mode": "fp8", "no-build": True, "nodes-to-exclude": ["a", "b"], "percentile": 99.5}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sampels": 3},
+        {"samples": "3"},
+        {"samples": 0},
+        {"samples": True},
+        {"no-build": "yes"},
+        {"nodes-to-exclude": [1]},
+        {"percentile": "high"},
+        {"check-profile": "real"},
+        {"output": "out"},
+    ],
+    ids=str,
+)
+def test_the_schema_and_the_reader_take_and_refuse_the_same(tmp_path: Path, wrong: dict[str, object]):
+    schema = Draft202012Validator(schemas()["recipe-file"])
+    for found, fits in ((FITTING, True), ({**FITTING, **wrong}, False)):
+        assert schema.is_valid(found) is fits
+        text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in found.items())
+        if fits:
+            read(tmp_path / "r.toml", text)
+        else:
+            with pytest.raises(UsageError):
+                read(tmp_path / "r.toml", text)
+
+
+def test_the_printed_recipe_fits_the_schema():
+    printed = tomllib.loads(written())
+    assert len(printed) > 20
+    assert not [*Draft202012Validator(schemas()["recipe-file"]).iter_errors(printed)]

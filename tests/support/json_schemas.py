@@ -16,10 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import click
 import docstring_parser
 import msgspec
 
 from qdqtool.builders import kernels
+from qdqtool.cli import _recipe_file, convert
 from qdqtool.engine import manifest, stored_manifest
 from qdqtool.jobs import quantize_files
 from qdqtool.linting import baseline, settings
@@ -101,6 +103,7 @@ def schemas() -> Mapping[str, Schema]:
     """Every schema by its name."""
     made = {name: _report_schema(name, report) for name, report in reports().items()}
     made |= {name: _file_schema(name, found) for name, found in FILES.items()}
+    made["recipe-file"] = _recipe_schema()
     return json.loads(json.dumps(dict(sorted(made.items()))))  # tuples, as defaults are, become arrays
 
 
@@ -129,6 +132,31 @@ def _report_schema(name: str, report: type) -> Schema:
 def _file_schema(name: str, found: FileFormat) -> Schema:
     top, definitions = _components(found.content)
     return _document(name, found.about, top, definitions, found.versions)
+
+
+def _recipe_schema() -> Schema:
+    """The schema of recipes, which have the options of ``convert``: click has their types, and no class of ours."""
+    context = click.Context(convert.command, info_name="convert")
+    properties = {
+        _recipe_file.key_of(option): {"description": _recipe_file._help(context, option), **_value_of(option)}
+        for option in _recipe_file._options(convert.command)
+    }
+    top = {"type": "object", "properties": dict(sorted(properties.items())), "additionalProperties": False}
+    return _document("recipe-file", "Options of `convert --recipe`, as TOML.", top, {}, ())
+
+
+def _value_of(option: click.Option) -> Schema:
+    """What :mod:`qdqtool.cli._recipe_file` takes for an option."""
+    if option.is_flag:
+        return {"type": "boolean"}
+    if option.multiple:
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+    if isinstance(option.type, click.Choice):
+        return {"enum": list(option.type.choices)}
+    kinds = {click.types.IntParamType: "integer", click.types.FloatParamType: "number"}
+    kind = next((word for each, word in kinds.items() if isinstance(option.type, each)), "string")
+    limits = {"minimum": getattr(option.type, "min", None), "maximum": getattr(option.type, "max", None)}
+    return {"type": kind, **{name: limit for name, limit in limits.items() if limit is not None}}
 
 
 def _document(
