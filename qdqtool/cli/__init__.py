@@ -9,6 +9,7 @@ import click
 
 from qdqtool import cli as _package
 from qdqtool.cli._options import filled_hint
+from qdqtool.cli._sections import HELP_NAMES
 from qdqtool.errors import QdqError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
@@ -76,7 +77,7 @@ def _accept_underscores(name: str) -> str:
 @click.group(
     cls=LazyGroup,
     context_settings={
-        "help_option_names": ["-h", "--help"],
+        "help_option_names": HELP_NAMES,
         "max_content_width": 100,
         "token_normalize_func": _accept_underscores,
     },

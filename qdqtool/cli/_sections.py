@@ -24,6 +24,7 @@ class Layout:
 
 REPORT = ("output_format", "quiet", "verbose", "help")
 """The options that say what is printed, which every command with a report has."""
+HELP_NAMES = ["-h", "--help"]
 
 
 class SectionedCommand(click.Command):
@@ -35,7 +36,10 @@ class SectionedCommand(click.Command):
     """
 
     def __init__(self, *args: Any, layout: Layout, **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
+        # click makes the option for help once, with the names of the context that comes first: without these here, a
+        # context that has no parent would take -h away for the rest of the process.
+        settings = {"help_option_names": HELP_NAMES, **keywords.get("context_settings", {})}
+        super().__init__(*args, **{**keywords, "context_settings": settings})
         self._layout = layout
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from qdqtool.cli import _WORK, command
-from qdqtool.cli._sections import SectionedCommand, name_of
+from qdqtool.cli._sections import HELP_NAMES, Layout, SectionedCommand, name_of
 
 CONTEXT = click.Context(command, **command.context_settings)
 NAMES = command.list_commands(CONTEXT)
@@ -49,3 +49,8 @@ def test_help_texts_fit_the_terminal(name: str, width: int):
     assert max(map(len, body.splitlines())) <= width
     assert "TEXT" not in body
     assert "RANGE " not in body
+
+
+def test_a_context_without_a_parent_leaves_the_short_help():
+    found = SectionedCommand("x", layout=Layout(sections={}))
+    assert found.get_help_option(found.make_context("x", [])).opts == HELP_NAMES
