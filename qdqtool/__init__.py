@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from qdqtool.reduction.options import ReduceOptions
     from qdqtool.reduction.report import ReduceReport
     from qdqtool.repair.report import FixReport, NormalizeReport
+    from qdqtool.results import Report
     from qdqtool.running.ort_cpu import Profile
 
 _HOMES = {
@@ -174,6 +175,7 @@ _HOMES = {
     "qdqtool.reduction.options": ("ReduceOptions",),
     "qdqtool.reduction.report": ("ReduceReport",),
     "qdqtool.repair.report": ("FixReport", "NormalizeReport"),
+    "qdqtool.results": ("Report",),
     "qdqtool.running.ort_cpu": ("Profile",),
 }
 """The public names of each module that defines some."""
@@ -238,6 +240,7 @@ __all__ = [
     "Recipe",
     "ReduceOptions",
     "ReduceReport",
+    "Report",
     "RunReport",
     "ScaleRule",
     "Selection",

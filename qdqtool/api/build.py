@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack, cast
 
 from qdqtool.api.keywords import BuildKeywords, checked
 from qdqtool.api.options import build_options, settled
+from qdqtool.api.reports import report_files
 from qdqtool.engine.build_model import stored
 from qdqtool.engine.options import BuildOptions
 from qdqtool.engine.report import EngineReport
@@ -43,8 +44,15 @@ def build_engine(
         BuilderFailedError: It crashed or ran out of time.
         OutputError: A file cannot be written. In every case no engine is left.
     """
+    with report_files(keywords, "build", model) as files:
+        return files.write(_built(model, Path(output), backend, options, keywords))
+
+
+def _built(
+    model: ModelLike, output: Path, backend: str, options: BuildOptions | None, keywords: BuildKeywords
+) -> EngineReport:
     source = as_source(model)
-    chosen = settled(options, checked(keywords, BuildKeywords, "build_engine"), build_options)
+    chosen = settled(options, checked(cast("dict[str, Any]", keywords), BuildKeywords, "build_engine"), build_options)
     if isinstance(source, Path):
         return build_job.build_engine(source, output, backend=backend, options=chosen)
     if source.path is not None and not source.payloads:

@@ -7,6 +7,7 @@ from typing import Unpack
 from qdqtool.api.any_data import DataLike, take_request
 from qdqtool.api.keywords import CheckKeywords, checked
 from qdqtool.api.options import check_options, settled
+from qdqtool.api.reports import report_files
 from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.report import CheckReport
 from qdqtool.data.feeds import Progress
@@ -51,13 +52,15 @@ def check_model(
         GateError: The engine does not run.
         OutputError: The outputs cannot be saved.
     """
-    given = checked(keywords, CheckKeywords, "check_model")
-    request = take_request(data, given)
-    return check_job.check_model(
-        as_source(model),
-        baseline=None if baseline is None else as_source(baseline, "baseline"),
-        data=request,
-        options=settled(options, given, check_options),
-        progress=progress,
-        blame=BlameRequest(always=blame) if isinstance(blame, bool) else blame,
-    )
+    with report_files(keywords, "check", model) as files:
+        given = checked(keywords, CheckKeywords, "check_model")
+        request = take_request(data, given)
+        report = check_job.check_model(
+            as_source(model),
+            baseline=None if baseline is None else as_source(baseline, "baseline"),
+            data=request,
+            options=settled(options, given, check_options),
+            progress=progress,
+            blame=BlameRequest(always=blame) if isinstance(blame, bool) else blame,
+        )
+        return files.write(report)

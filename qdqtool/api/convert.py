@@ -13,6 +13,7 @@ from qdqtool.api.images import read_options
 from qdqtool.api.keywords import ConvertKeywords, EngineKeywords, checked
 from qdqtool.api.options import build_options, check_options, quantize_options, settled
 from qdqtool.api.quantize import with_validation
+from qdqtool.api.reports import report_files
 from qdqtool.conversion import convert as convert_job
 from qdqtool.conversion.options import ConvertOptions
 from qdqtool.conversion.progress import ConvertProgress
@@ -52,8 +53,8 @@ def convert(
 
     Each step has the gates of its command. The first that is missed ends the conversion; the report then says which,
     and the later steps are ``not reached``. The folder gets the Q/DQ model, its plan and ranges, the engine with its
-    manifest, and ``report.json``. The files of an earlier conversion in the same folder are replaced or removed; other
-    files stay.
+    manifest, ``report.json`` and its page ``report.html``. The files of an earlier conversion in the same folder are
+    replaced or removed; other files stay.
 
     Args:
         model: The model. It is not changed.
@@ -73,12 +74,13 @@ def convert(
             it was.
         OutputError: A file cannot be written.
     """
-    given = checked(keywords, ConvertKeywords, "convert")
-    reading, allow_constant = read_options(given), given.get("allow_constant_data", False)
-    source, samples = as_source(model), take_source(data, given)
-    chosen = settled(options, given, _options)
-    chosen = replace(chosen, quantize=with_validation(chosen.quantize, reading, allow_constant))
-    return convert_job.convert(source, samples, output, chosen, progress)
+    with report_files(keywords, "convert", model) as files:
+        given = checked(keywords, ConvertKeywords, "convert")
+        reading, allow_constant = read_options(given), given.get("allow_constant_data", False)
+        source, samples = as_source(model), take_source(data, given)
+        chosen = settled(options, given, _options)
+        chosen = replace(chosen, quantize=with_validation(chosen.quantize, reading, allow_constant))
+        return files.write(convert_job.convert(source, samples, output, chosen, progress))
 
 
 def _options(given: dict[str, Any]) -> ConvertOptions:

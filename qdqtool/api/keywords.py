@@ -25,6 +25,12 @@ Values: TypeAlias = Mapping[str, float | Sequence[float]]
 Metric: TypeAlias = str | Callable[..., float]
 
 
+class ReportKeywords(TypedDict, total=False):
+    """Files that get the report too, by format: ``text``, ``json`` or ``html``."""
+
+    reports: Mapping[Literal["text", "json", "html"], FileName]
+
+
 class ImageKeywords(TypedDict, total=False):
     """How the images of a folder become inputs."""
 
@@ -95,21 +101,21 @@ class QuantizationKeywords(DataKeywords, RecipeKeywords, total=False):
     sensitivity: FileName | None
 
 
-class QuantizeKeywords(QuantizationKeywords, total=False):
+class QuantizeKeywords(QuantizationKeywords, ReportKeywords, total=False):
     """Options of ``quantize_model``."""
 
     save_ranges: FileName | None
     save_plan: FileName | None
 
 
-class SensitivityKeywords(DataKeywords, RecipeKeywords, total=False):
+class SensitivityKeywords(DataKeywords, RecipeKeywords, ReportKeywords, total=False):
     """Options of ``measure_sensitivity``."""
 
     metric: Metric | None
     output: FileName | None
 
 
-class CheckKeywords(ImageKeywords, total=False):
+class CheckKeywords(ImageKeywords, ReportKeywords, total=False):
     """Options of ``check_model``."""
 
     allow_constant_data: bool
@@ -167,7 +173,7 @@ class EngineKeywords(TypedDict, total=False):
     timeout: float
 
 
-class BuildKeywords(EngineKeywords, total=False):
+class BuildKeywords(EngineKeywords, ReportKeywords, total=False):
     """Options of ``build_engine``."""
 
     input_shapes: Shapes
@@ -176,7 +182,7 @@ class BuildKeywords(EngineKeywords, total=False):
     skip_validate: bool
 
 
-class ConvertKeywords(QuantizationKeywords, EngineKeywords, total=False):
+class ConvertKeywords(QuantizationKeywords, EngineKeywords, ReportKeywords, total=False):
     """Options of ``convert``."""
 
     no_build: bool

@@ -11,6 +11,7 @@ from qdqtool.api.images import read_options
 from qdqtool.api.keywords import CalibrateKeywords, QuantizeKeywords, SensitivityKeywords, checked
 from qdqtool.api.options import calibrate_recipe, quantize_options, sensitivity_options, settled
 from qdqtool.api.outputs import write_or_keep
+from qdqtool.api.reports import report_files
 from qdqtool.data.feeds import Progress
 from qdqtool.data.read_options import ReadOptions
 from qdqtool.data.request import FileData, RandomData
@@ -118,16 +119,18 @@ def quantize_model(
         GateError: The result would not pass ``validate``, or no model keeps the accuracy. Nothing was written.
         OutputError: An output cannot be written.
     """
-    given = checked(keywords, QuantizeKeywords, "quantize_model")
-    allow_constant, reading = given.get("allow_constant_data", False), read_options(given)
-    source, samples = as_source(model), take_source(data, given)
-    chosen = settled(options, given, quantize_options)
-    chosen = with_validation(chosen, reading, allow_constant)
-    return write_or_keep(
-        output,
-        chosen,
-        lambda path, final: quantize_job.quantize_model(source, samples, path, final, progress, tick),
-    )
+    with report_files(keywords, "quantize", model) as files:
+        given = checked(keywords, QuantizeKeywords, "quantize_model")
+        allow_constant, reading = given.get("allow_constant_data", False), read_options(given)
+        source, samples = as_source(model), take_source(data, given)
+        chosen = settled(options, given, quantize_options)
+        chosen = with_validation(chosen, reading, allow_constant)
+        report = write_or_keep(
+            output,
+            chosen,
+            lambda path, final: quantize_job.quantize_model(source, samples, path, final, progress, tick),
+        )
+        return files.write(report)
 
 
 def measure_sensitivity(
@@ -158,11 +161,12 @@ def measure_sensitivity(
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
         OutputError: The file cannot be written.
     """
-    given = checked(keywords, SensitivityKeywords, "measure_sensitivity")
-    source = as_source(model)
-    samples = data if isinstance(data, CachedRanges) else _required(take_data(data, given))
-    chosen = settled(options, given, sensitivity_options)
-    return sensitivity_job.measure_sensitivity(source, samples, chosen, progress, tick)
+    with report_files(keywords, "sensitivity", model) as files:
+        given = checked(keywords, SensitivityKeywords, "measure_sensitivity")
+        source = as_source(model)
+        samples = data if isinstance(data, CachedRanges) else _required(take_data(data, given))
+        chosen = settled(options, given, sensitivity_options)
+        return files.write(sensitivity_job.measure_sensitivity(source, samples, chosen, progress, tick))
 
 
 def _required(data: FileData | RandomData | None) -> FileData | RandomData:

@@ -15,6 +15,7 @@ from qdqtool.cli._images import IMAGES
 from qdqtool.cli._sections import REPORT, Layout, name_of
 
 _PRINTED = "convert prints one report"
+_REPORTED = "convert has its own"
 _WRITTEN = "the folder gets it"
 _MADE = "an earlier step makes it"
 _OURS = "it fixes or only looks; run the command itself"
@@ -39,9 +40,15 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "save_ranges": _WRITTEN,
         "save_plan": _WRITTEN,
         "list_matches": _OURS,
+        "reports": _REPORTED,
         **dict.fromkeys(REPORT, _PRINTED),
     },
-    "build": {"output": _WRITTEN, "calib_data": "that of quantize", **dict.fromkeys(REPORT, _PRINTED)},
+    "build": {
+        "output": _WRITTEN,
+        "calib_data": "that of quantize",
+        "reports": _REPORTED,
+        **dict.fromkeys(REPORT, _PRINTED),
+    },
     "validate": {
         "sm": "--compute-capabilities names the GPUs of validate and build",
         "jobs": "there is one model",
@@ -59,6 +66,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "seed": "that of quantize",
         "engine": _MADE,
         "outputs": "the model of which they could be does not exist before",
+        "reports": _REPORTED,
         **dict.fromkeys(REPORT, _PRINTED),
     },
 }

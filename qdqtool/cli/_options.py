@@ -46,9 +46,15 @@ def remember_models(context: click.Context, _parameter: click.Parameter, value: 
 _MODELS_KEY = "qdqtool.models"
 
 
+def given_models(context: click.Context) -> list[str]:
+    """What the user calls the models of the command."""
+    found: list[str] = context.meta.get(_MODELS_KEY, [])
+    return found
+
+
 def filled_hint(context: click.Context, hint: str | None) -> str | None:
     """A hint with the models of the command in place of ``MODEL``: what writes hints does not know their files."""
-    models = " ".join(map(shlex.quote, context.meta.get(_MODELS_KEY, ())))
+    models = " ".join(map(shlex.quote, given_models(context)))
     return re.sub(r"\bMODEL\b(\.\.\.)?", lambda _: models, hint) if hint and models else hint
 
 
@@ -200,6 +206,8 @@ def values_option(what: str) -> Callable[[Decorated], Decorated]:
 def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:
     """Print a report: JSON, or text by the renderer ``qdqtool.report.text.<kind>``, which ``--quiet`` suppresses.
 
+    The files that ``--report`` names are written first.
+
     Args:
         report: A report dataclass.
         output_format: ``text`` or ``json``.
@@ -209,6 +217,7 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
     """
     import importlib
 
+    _write_asked(report, kind)
     if output_format == "json":
         from qdqtool.report import json
 
@@ -219,6 +228,19 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
     from qdqtool.report.terminal import make_console
 
     importlib.import_module(f"qdqtool.report.text.{kind}").render(report, make_console(verbose=is_verbose()), **details)
+
+
+REPORTS_KEY = "qdqtool.reports"
+"""Where a context keeps format and path of each file that ``--report`` names."""
+
+
+def _write_asked(report: Any, kind: str) -> None:
+    context = click.get_current_context(silent=True)
+    pairs = context.meta.get(REPORTS_KEY) if context is not None else None
+    if pairs:
+        from qdqtool.report.files import ReportFile, write_report_files
+
+        write_report_files(report, kind, tuple(ReportFile(output_format, path) for output_format, path in pairs))
 
 
 @contextlib.contextmanager

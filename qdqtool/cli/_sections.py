@@ -42,6 +42,13 @@ class SectionedCommand(click.Command):
         super().__init__(*args, **{**keywords, "context_settings": settings})
         self._layout = layout
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does; files of ``--report`` are checked before, and written too where there is no report."""
+        from qdqtool.cli._reports import guarded
+
+        with guarded(ctx):
+            return super().invoke(ctx)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the terms and the options, heading by heading."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]

@@ -10,7 +10,8 @@ import click
 
 from qdqtool.cli._completion import offer, rule_codes, targets_and_releases
 from qdqtool.cli._options import OutputPath, emit, output_format_option, verbosity_options
-from qdqtool.registry import suggestion, unit_names
+from qdqtool.cli._reports import Pairs, parse_reports
+from qdqtool.registry import unit_names
 from qdqtool.report import validate as _formats
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ EXIT_FINDINGS = 1
 EXIT_UNREADABLE = 3
 
 FORMATS = ("text", "json", *unit_names(_formats))
+REPORT_FORMATS = (*FORMATS, "html")
+"""An HTML page goes to files only."""
 
 
 def validate_options(function: Decorated) -> Decorated:
@@ -45,20 +48,9 @@ def _list_option(name: str, metavar: str, text: str) -> Callable[[Decorated], De
     )
 
 
-def _reports(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, Path], ...]:
+def _reports(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Pairs:
     """Format and file of each report."""
-    found = []
-    for value in values:
-        output_format, equals, path = value.partition("=")
-        if output_format in FORMATS and not path:
-            raise click.BadParameter(f"'{value}' names no file; write {output_format}=FILE")
-        if output_format not in FORMATS or not equals:
-            near = suggestion(output_format, FORMATS)
-            raise click.BadParameter(f"'{value}' is not FORMAT=FILE with one of {', '.join(FORMATS)}{near}")
-        found.append((output_format, OutputPath().convert(path, parameter, context)))
-    return tuple(found)
+    return parse_reports(REPORT_FORMATS, context, parameter, values)
 
 
 _FILE = click.Path(path_type=Path)
@@ -105,7 +97,7 @@ _OPTIONS = (
         multiple=True,
         callback=_reports,
         metavar="FORMAT=FILE",
-        help="Also write the report to FILE, in any output format; may be repeated.",
+        help="Also write the report to FILE, in any output format or as html; may be repeated.",
     ),
     output_format_option(*FORMATS),
     verbosity_options(),
@@ -186,7 +178,7 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
     return EXIT_UNREADABLE if report.unreadable else code
 
 
-def write_reports(report: "ValidateReport", files: tuple[tuple[str, Path], ...]) -> None:
+def write_reports(report: "ValidateReport", files: Pairs) -> None:
     """Write a report to each file, in its format.
 
     Raises:
@@ -195,8 +187,7 @@ def write_reports(report: "ValidateReport", files: tuple[tuple[str, Path], ...])
     from qdqtool.graph.io.output import write_output
 
     for output_format, path in files:
-        text = _rendered(report, output_format)
-        write_output(path, f"{text.rstrip()}\n".encode())
+        write_output(path, _content(report, output_format))
 
 
 def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateReport":
@@ -228,17 +219,17 @@ def _print(report: "ValidateReport", options: dict[str, Any], *, passed: bool) -
         _append_summary(report)
 
 
+def _content(report: "ValidateReport", output_format: str) -> bytes:
+    from qdqtool.report import files
+
+    if output_format in files.FORMATS:
+        return files.rendered(report, "findings", output_format)
+    return f"{_rendered(report, output_format).rstrip()}\n".encode()
+
+
 def _rendered(report: "ValidateReport", output_format: str) -> str:
     import importlib
-    import io
 
-    if output_format == "text":
-        from qdqtool.report.terminal import make_console
-        from qdqtool.report.text import findings
-
-        buffer = io.StringIO()
-        findings.render(report, make_console(buffer), show_context=True)
-        return buffer.getvalue()
     home = "qdqtool.report" if output_format == "json" else _formats.__name__
     return str(importlib.import_module(f"{home}.{output_format}").render(report))
 

@@ -27,6 +27,7 @@ from qdqtool.cli._profiles import (
     shapes_of,
     values_of,
 )
+from qdqtool.cli._reports import reports_option
 from qdqtool.cli._sections import REPORT, Layout
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ LAYOUT = Layout(
         "Shapes": (*SHAPES, *VALUES, "profile", "calib_data", "input_shapes", "input_values"),
         "Deployment": DEPLOYMENT,
         "Gates": ("require_precision", "skip_validate"),
-        "Report": ("export_layer_info", "verbose_log", *REPORT),
+        "Report": ("export_layer_info", "verbose_log", "reports", *REPORT),
     },
     examples=(
         "qdqtool build model.int8.onnx -o model.engine",
@@ -105,6 +106,7 @@ LAYOUT = Layout(
     show_default=True,
     help="Stop the builder after this time.",
 )
+@reports_option()
 @output_format_option()
 @verbosity_options()
 @click.pass_context

@@ -19,6 +19,7 @@ from qdqtool.cli._options import (
     values_option,
     verbosity_options,
 )
+from qdqtool.cli._reports import reports_option
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ LAYOUT = Layout(
         "Data": ("data", "allow_constant_data", "samples", "seed", "input_shapes", "input_values"),
         "Images": IMAGES,
         "Gates": GATES,
-        "Report": ("blame", *REPORT),
+        "Report": ("blame", "reports", *REPORT),
     },
     examples=(
         "qdqtool check model.int8.onnx --baseline model.onnx --data images.npz",
@@ -132,6 +133,7 @@ LAYOUT = Layout(
     is_flag=True,
     help="Name the layers that cost the worst output most, also where every gate holds.",
 )
+@reports_option()
 @output_format_option()
 @verbosity_options()
 @click.pass_context

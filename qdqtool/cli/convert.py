@@ -11,6 +11,7 @@ from qdqtool.cli._convert_options import sections, step_options, values_of
 from qdqtool.cli._options import emit, model_argument, output_format_option, step_progress, verbosity_options
 from qdqtool.cli._profiles import ProfilesCommand
 from qdqtool.cli._recipe_file import read_recipe, write_recipe
+from qdqtool.cli._reports import reports_option
 from qdqtool.cli._sections import REPORT, Layout
 from qdqtool.cli._validate_options import settings_of, write_reports
 
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from qdqtool.linting.settings import Settings
 
 LAYOUT = Layout(
-    sections={"convert": ("output", "no_build", "recipe", "write_recipe"), **sections(), "Report": REPORT},
+    sections={
+        "convert": ("output", "no_build", "recipe", "write_recipe"),
+        **sections(),
+        "Report": ("reports", *REPORT),
+    },
     examples=(
         "qdqtool convert model.onnx --calib-data images.npz -o out",
         "qdqtool convert model.onnx --calib-data images.npz -o out --check-min-sqnr 20 --require-precision 'int8>=95%'",
@@ -41,8 +46,8 @@ LAYOUT = Layout(
     type=click.Path(path_type=Path),
     metavar="FOLDER",
     required=True,
-    help="The folder for model, plan, ranges, engine, manifest and report.json. Its files of an earlier conversion are "
-    "replaced or removed, others stay.",
+    help="The folder for model, plan, ranges, engine, manifest, report.json and report.html. Its files of an earlier "
+    "conversion are replaced or removed, others stay.",
 )
 @click.option("--no-build", is_flag=True, help="Build no engine.")
 @click.option(
@@ -62,6 +67,7 @@ LAYOUT = Layout(
     callback=write_recipe,
     help="Print a recipe with all options and their defaults, and stop.",
 )
+@reports_option()
 @output_format_option()
 @verbosity_options()
 @click.pass_context

@@ -20,6 +20,7 @@ from qdqtool.cli._options import (
     verbosity_options,
     weights_option,
 )
+from qdqtool.cli._reports import has_reports, reports_option
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ LAYOUT = Layout(
         "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
         "Accuracy": ("min_sqnr", "metric", "max_metric_loss", "fallback", "sensitivity", "pareto"),
         "How": HOW,
-        "Report": REPORT,
+        "Report": ("reports", *REPORT),
     },
     examples=(
         "qdqtool quantize model.onnx --calib-data images.npz -o model.int8.onnx",
@@ -121,6 +122,7 @@ LAYOUT = Layout(
     help="With a limit: take what `qdqtool sensitivity -o` or an interrupted search measured, and keep it there.",
 )
 @click.option("--list-matches", is_flag=True, help="Show what would be quantized and what patterns match; no run.")
+@reports_option()
 @output_format_option()
 @verbosity_options()
 def command(*, model: Path, output: Path | None, output_format: str, list_matches: bool, **values: Any) -> None:
@@ -134,6 +136,8 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     from qdqtool.jobs import matches, quantize
 
     if list_matches:
+        if has_reports(click.get_current_context()):
+            raise UsageError("--report does not go with --list-matches: nothing is quantized")
         emit(matches.list_matches(model, _recipe(values)), output_format, "matches")
         return
     if output is None:

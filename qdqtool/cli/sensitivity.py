@@ -16,6 +16,7 @@ from qdqtool.cli._options import (
     output_format_option,
     verbosity_options,
 )
+from qdqtool.cli._reports import reports_option
 from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 
 LAYOUT = Layout(
@@ -24,7 +25,7 @@ LAYOUT = Layout(
         "Images": IMAGES,
         "What is quantized": (*WHAT, *SELECTING, "existing"),
         "How": HOW,
-        "Report": (*REPORT, "metric", "output"),
+        "Report": ("reports", *REPORT, "metric", "output"),
     },
     examples=(
         "qdqtool sensitivity model.onnx --calib-data images.npz",
@@ -51,6 +52,7 @@ LAYOUT = Layout(
 )
 @data_options()
 @recipe_options()
+@reports_option()
 @output_format_option()
 @verbosity_options()
 def command(*, model: Path, output: Path | None, metric: str | None, output_format: str, **values: Any) -> None:

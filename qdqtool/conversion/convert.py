@@ -30,8 +30,8 @@ def convert(
 
     Each step has the gates of its command. The first that is missed ends the conversion; the report then says which,
     and the later steps are ``not reached``. The folder gets the Q/DQ model, its plan and ranges, the engine with its
-    manifest, and ``report.json``. The files of an earlier conversion in the same folder are replaced or removed; other
-    files stay.
+    manifest, ``report.json`` and its page ``report.html``. The files of an earlier conversion in the same folder are
+    replaced or removed; other files stay.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.

@@ -2,7 +2,8 @@
 
 Everything is made in a temporary folder inside it. So a conversion that is interrupted, or whose input is wrong, leaves
 the folder as it was. At the end the files that the earlier ``report.json`` lists are removed, the new ones take their
-place, and the new ``report.json`` comes last: a report never stands beside files of another run.
+place, and the new ``report.json`` comes last: a report never stands beside files of another run. ``report.html``
+is the page of ``report.json``.
 """
 
 import contextlib
@@ -17,9 +18,13 @@ import msgspec
 from qdqtool.conversion.report import ConversionReport, WrittenFile
 from qdqtool.errors import OutputError, UsageError
 from qdqtool.graph.io.output import output_errors
+from qdqtool.page.write import page_of_document
 from qdqtool.scratch import ScratchFolder
 
 REPORT = "report.json"
+PAGE = "report.html"
+_MARK = b'<meta name="generator" content="qdqtool '
+_HEAD_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +112,14 @@ class Staging:
             OutputError: A file cannot be written.
         """
         made = [each.name for each in report.files]
-        gone = tuple(name for name in self.earlier if name not in {*made, REPORT})
+        gone = tuple(name for name in self.earlier if name not in {*made, REPORT, PAGE})
         report = replace(report, removed=gone)
         with output_errors(self.folder):
             (self.place / REPORT).write_bytes(report.encode())
-            for name in (REPORT, *gone):
+            (self.place / PAGE).write_bytes(page_of_document(report.encode(), REPORT))
+            for name in (REPORT, PAGE, *gone):
                 (self.folder / name).unlink(missing_ok=True)
-            for name in (*made, REPORT):
+            for name in (*made, PAGE, REPORT):
                 (self.place / name).chmod(_usual_mode(self.place))
                 (self.place / name).replace(self.folder / name)
         return report
@@ -137,14 +143,14 @@ def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tupl
         hint = f"make it first: `mkdir -p {shlex.quote(str(folder.parent))}`"
         raise OutputError(f"folder {folder.parent} does not exist", hint=hint)
     earlier = _earlier(folder)
-    taken = {(folder / name).resolve() for name in (*names.kinds, REPORT, *earlier)}
+    taken = {(folder / name).resolve() for name in (*names.kinds, REPORT, PAGE, *earlier)}
     for path in inputs:
         if path.resolve() in taken:
             raise UsageError(
                 f"{path} is given to the conversion, which would also write or remove it; inputs are never overwritten",
                 hint="name another folder: `-o FOLDER`",
             )
-    for name in (*names.kinds, REPORT):
+    for name in (*names.kinds, REPORT, PAGE):
         if name not in earlier and (folder / name).exists():
             raise UsageError(
                 f"{folder / name} is there already, and is not what the report.json of a conversion lists",
@@ -181,7 +187,16 @@ def _earlier(folder: Path) -> tuple[str, ...]:
         return ()
     # The report may be of anybody: it lists no file outside its folder.
     names = [each for each in found.files if Path(each.name).name == each.name and (folder / each.name).is_file()]
-    return (REPORT, *(each.name for each in names if _digest(folder / each.name) == each.sha256))
+    page = (PAGE,) if _is_page(folder / PAGE) else ()
+    return (REPORT, *page, *(each.name for each in names if _digest(folder / each.name) == each.sha256))
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether a file is a page of qdqtool. It is made of the report, which so cannot have its digest."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _MARK in file.read(_HEAD_BYTES)
 
 
 def _describe(path: Path, kind: str) -> WrittenFile:

@@ -39,7 +39,7 @@ def render(story: Story, verdict: Verdict) -> str:
             verdict=verdict,
             questions=QUESTIONS,
             sections=[(section, blocks) for section, blocks in made if blocks],
-            missing=[_missing(section) for section, blocks in made if not blocks],
+            missing=[_missing(section) for section, blocks in made if section.needs and not blocks],
             reports=[(escape(report.source), report.command) for report in story.reports],
             style=Markup(style),  # noqa: S704 -- a file of this package
             script=Markup(script),  # noqa: S704 -- a file of this package

@@ -12,6 +12,7 @@ import msgspec
 
 from qdqtool.errors import UsageError
 from qdqtool.page.stored_reports import (
+    FailedCommand,
     StoredBuild,
     StoredCheck,
     StoredConvert,
@@ -61,7 +62,7 @@ class SavedReport:
 
     source: str
     command: str
-    content: StoredReport
+    content: StoredReport | FailedCommand
 
 
 def read_reports(paths: Sequence[Path]) -> tuple[SavedReport, ...]:
@@ -74,6 +75,19 @@ def read_reports(paths: Sequence[Path]) -> tuple[SavedReport, ...]:
     names = Counter(path.name for path in paths)
     found = ((_read(path), path.name if names[path.name] == 1 else str(path)) for path in paths)
     return tuple(each for report, source in found for each in _with_steps(replace(report, source=source)))
+
+
+def read_document(document: Mapping[str, Any], source: str) -> tuple[SavedReport, ...]:
+    """Recognize a report that was decoded already. A report of ``convert`` is followed by those of its steps.
+
+    Args:
+        document: Its keys.
+        source: What the page calls it.
+
+    Raises:
+        UsageError: It is of a command that a page does not show.
+    """
+    return tuple(_with_steps(_recognized(document, source)))
 
 
 def _read(path: Path) -> SavedReport:

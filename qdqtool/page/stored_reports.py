@@ -134,6 +134,16 @@ class StoredConvert(Stored, frozen=True, kw_only=True):
     files: tuple[StoredFile, ...]
 
 
+class FailedCommand(Stored, frozen=True, kw_only=True):
+    """A command that ended without a report, with its exit code; only ``--report html=FILE`` makes a page of it."""
+
+    command: str
+    model: str
+    message: str
+    hint: str | None
+    exit_code: int
+
+
 StoredReport = (
     StoredQuantize
     | StoredValidate

@@ -11,6 +11,7 @@ from qdqtool.errors import UsageError
 from qdqtool.page.reading import SavedReport
 from qdqtool.page.stored_parts import StoredModel
 from qdqtool.page.stored_reports import (
+    FailedCommand,
     StoredBuild,
     StoredCheck,
     StoredConvert,
@@ -22,9 +23,13 @@ from qdqtool.page.stored_reports import (
     StoredValidate,
 )
 
-Content = TypeVar("Content", bound=StoredReport)
+Content = TypeVar("Content", bound=StoredReport | FailedCommand)
 _SINGLE = ("convert", "quantize", "sensitivity", "inspect")
 """Commands whose reports describe the same thing when there are two of them."""
+
+
+_OF_FLOAT = ("convert", "quantize", "sensitivity")
+"""Commands whose model is the float model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,8 @@ def _quantized(report: SavedReport) -> Iterator[_Claim]:
             yield _Claim(report.source, path)
         case StoredInspect(model=path, groups=groups) if groups:
             yield _Claim(report.source, path)
+        case FailedCommand(command=command, model=path) if command not in _OF_FLOAT:
+            yield _Claim(report.source, path)
         case _:
             return
 
@@ -124,6 +131,8 @@ def _float(report: SavedReport) -> Iterator[_Claim]:
             yield _Claim(report.source, path)
         case StoredInspect(model=path, groups=()):
             yield _Claim(report.source, path)
+        case FailedCommand(command=command, model=path) if command in _OF_FLOAT:
+            yield _Claim(report.source, path)
         case _:
             return
 
@@ -132,6 +141,8 @@ def _agreed(claims: Iterable[_Claim], what: str) -> str | None:
     """Return the longest of the paths that reports name, all of which name one file."""
     longest: _Claim | None = None
     for claim in claims:
+        if not claim.path:  # a model in memory
+            continue
         if longest is not None and not same_file(longest.path, claim.path):
             raise UsageError(
                 f"the reports do not belong together: the {what} of {longest.source} is {longest.path}, "

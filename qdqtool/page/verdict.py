@@ -7,10 +7,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qdqtool.checking.limits import ON_OUTPUTS
+from qdqtool.errors import GateError
 from qdqtool.page.content import State
 from qdqtool.page.reading import SavedReport
 from qdqtool.page.stored_parts import StoredModel, StoredStep
-from qdqtool.page.stored_reports import StoredBuild, StoredCheck, StoredConvert, StoredQuantize, StoredRefusedBuild
+from qdqtool.page.stored_reports import (
+    FailedCommand,
+    StoredBuild,
+    StoredCheck,
+    StoredConvert,
+    StoredQuantize,
+    StoredRefusedBuild,
+)
 from qdqtool.page.story import Story
 from qdqtool.wording import plural
 
@@ -104,6 +112,8 @@ def _of_report(report: SavedReport) -> Iterator[Judgement]:
             yield Judgement("engine", "failed", f"refused in stage '{stage}': {message}", report.source)
         case StoredQuantize() as quantize:
             yield from _of_quantize(report.source, quantize)
+        case FailedCommand() as failed:
+            yield _of_failed(report.source, failed)
         case StoredConvert() as conversion:
             yield from _of_convert(report.source, conversion)
         case _:
@@ -151,6 +161,12 @@ def _of_build(source: str, build: StoredBuild) -> Judgement:
     return Judgement(
         "engine", "passed", f"{built}; {achieved} of {planned} planned nodes have the planned precision", source
     )
+
+
+def _of_failed(source: str, failed: FailedCommand) -> Judgement:
+    """A gate was missed where the exit code is 1; with another one, the command could not answer."""
+    state: State = "failed" if failed.exit_code == GateError.exit_code else "unknown"
+    return Judgement(_STEPS.get(failed.command, "numbers"), state, f"{failed.command}: {failed.message}", source)
 
 
 def _of_quantize(source: str, quantize: StoredQuantize) -> Iterator[Judgement]:

@@ -242,8 +242,8 @@ def test_every_keyword_gives_what_the_option_gives(monkeypatch: pytest.MonkeyPat
     options, more = (CASES.get(name) or (shared, recipe)) if given else ([], {})
     if given:
         missing = set(typing.get_type_hints(ARGUMENTS[name][1])) - set(more)
-        # tests/api/test_images.py has those of images
-        of_others = {"block_size", "random_calibration", "seed", "metric", "output", "engine", "no_build"}
+        # tests/api/test_images.py has those of images, tests/api/test_reports.py has reports
+        of_others = {"block_size", "random_calibration", "seed", "metric", "output", "engine", "no_build", "reports"}
         assert missing <= {*of_others, *IMAGE_KEYWORDS}
     positional, named = POSITIONAL[name]
     by_words = caught(monkeypatch, job, lambda: from_command_line(name, [*words, *options]))

@@ -122,6 +122,7 @@ def test_a_refusing_builder_is_exit_1_and_leaves_the_model(tmp_path: Path):
         "model.int8.onnx",
         "model.int8.plan.json",
         "model.int8.ranges.json",
+        "report.html",
         "report.json",
     ]
 

@@ -14,6 +14,7 @@ from qdqtool.checking.limits import Gates
 from qdqtool.data.split import split_samples
 from qdqtool.engine.precision_gate import parse_gate
 from qdqtool.errors import ArgumentError, CapabilityError, UsageError
+from qdqtool.page.write import write_page
 
 NO_ENGINE = qdq.ConvertOptions(build=None)
 STEPS = ["quantize", "validate", "check", "build"]
@@ -65,9 +66,17 @@ def test_files_and_report_agree_and_are_the_same_every_time(stock: Path, tmp_pat
     assert states(report) == ["passed", "passed", "passed", "not asked for"]
     assert stored == json.loads(json.dumps(json.loads(report.encode())))
     assert {each["name"]: each["sha256"] for each in stored["files"]} == {
-        name: digest for name, digest in first.items() if name != "report.json"
+        name: digest for name, digest in first.items() if name not in {"report.json", "report.html"}
     }
-    assert sorted(first) == ["net.int8.onnx", "net.int8.plan.json", "net.int8.ranges.json", "report.json"]
+    assert sorted(first) == [
+        "net.int8.onnx",
+        "net.int8.plan.json",
+        "net.int8.ranges.json",
+        "report.html",
+        "report.json",
+    ]
+    write_page([tmp_path / "out" / "report.json"], tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_bytes() == (tmp_path / "out" / "report.html").read_bytes()
     assert convert(stock, tmp_path / "out").removed == ()
     assert digests(tmp_path / "out") == first
 
@@ -118,6 +127,7 @@ def test_weights_alone_need_no_data(stock: Path, tmp_path: Path):
     assert sorted(digests(tmp_path / "out")) == [
         "net.int8-weight-only.onnx",
         "net.int8-weight-only.plan.json",
+        "report.html",
         "report.json",
     ]
 
@@ -138,6 +148,7 @@ def test_a_missed_limit_ends_it_and_takes_the_files_of_an_earlier_one_away(stock
         "net.int8-weight-only.onnx",
         "net.int8-weight-only.plan.json",
         "notes.txt",
+        "report.html",
         "report.json",
     ]
 
@@ -149,7 +160,7 @@ def test_a_search_without_success_leaves_a_report_alone(stock: Path, tmp_path: P
 
     assert states(report) == ["failed", "not reached", "not reached", "not asked for"]
     assert report.exit_code == 1
-    assert list(digests(tmp_path / "out")) == ["report.json"]
+    assert list(digests(tmp_path / "out")) == ["report.html", "report.json"]
 
 
 def test_findings_end_it(stock: Path, tmp_path: Path):
@@ -258,7 +269,7 @@ def test_the_model_may_lie_in_the_folder_and_is_not_touched(stock: Path, tmp_pat
     qdq.convert(model, stock / "data.npz", tmp_path, NO_ENGINE)
 
     assert digests(tmp_path)["net.onnx"] == before["net.onnx"]
-    assert len(digests(tmp_path)) == 5
+    assert len(digests(tmp_path)) == 6
 
 
 def test_a_model_in_memory_is_called_model(stock: Path, tmp_path: Path):
@@ -279,6 +290,6 @@ def test_a_model_that_is_quantized_already_goes_through_as_it_is(stock: Path, tm
     assert states(report) == ["passed", "passed", "passed", "not asked for"]
     assert report.measured_on is not None
     assert report.measured_on.part == "held back"
-    assert sorted(digests(tmp_path / "kept")) == ["net.int8.int8.onnx", "report.json"]
+    assert sorted(digests(tmp_path / "kept")) == ["net.int8.int8.onnx", "report.html", "report.json"]
     with pytest.raises(UsageError, match="quantized already"):
         qdq.convert(given, stock / "data.npz", tmp_path / "refused", NO_ENGINE)

@@ -31,7 +31,9 @@ def test_files_that_a_report_lists_are_its_own(tmp_path: Path):
     assert check_folder(tmp_path / "out", NAMES, []) == ("report.json", "net.int8.onnx", "old.engine")
 
 
-@pytest.mark.parametrize("name", ["net.int8.onnx", "net.int8.engine", "report.json", "net.int8.plan.json"])
+@pytest.mark.parametrize(
+    "name", ["net.int8.onnx", "net.int8.engine", "report.json", "report.html", "net.int8.plan.json"]
+)
 def test_other_files_in_the_way_are_refused(tmp_path: Path, name: str):
     (tmp_path / name).write_text("mine")
     with pytest.raises(UsageError, match="is there already"):
@@ -44,6 +46,15 @@ def test_a_listed_file_that_was_changed_is_not_its_own(tmp_path: Path):
     assert check_folder(tmp_path / "out", NAMES, []) == ("report.json", "net.int8.onnx")
     (tmp_path / "out" / "net.int8.onnx").write_text("changed")
     with pytest.raises(UsageError, match=r"net\.int8\.onnx is there already"):
+        check_folder(tmp_path / "out", NAMES, [])
+
+
+def test_a_page_of_an_earlier_conversion_is_its_own_and_another_file_is_not(tmp_path: Path):
+    earlier(tmp_path / "out")
+    (tmp_path / "out" / "report.html").write_text('<!doctype html><meta name="generator" content="qdqtool 0.0.1">')
+    assert check_folder(tmp_path / "out", NAMES, []) == ("report.json", "report.html")
+    (tmp_path / "out" / "report.html").write_text("mine")
+    with pytest.raises(UsageError, match=r"report\.html is there already"):
         check_folder(tmp_path / "out", NAMES, [])
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from qdqtool.checking.limits import ON_OUTPUTS
 from qdqtool.checking.report import CheckReport
-from qdqtool.conversion.folder import REPORT
+from qdqtool.conversion.folder import PAGE, REPORT
 from qdqtool.conversion.report import ConversionReport, MeasuredOn, StepReport
 from qdqtool.engine.report import EngineReport, RefusedReport
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -115,6 +115,7 @@ def _print_files(report: ConversionReport, console: Console) -> None:
     for each in report.files:
         console.print(f"  {escape(each.name):<{width}}  {each.what:<9}  {human_bytes(each.bytes)}")
     console.print(f"  {REPORT:<{width}}  the reports of all steps")
+    console.print(f"  {PAGE:<{width}}  the same as one page")
     for name in report.removed:
         console.print(f"  {escape(name)} of an earlier conversion was removed", style="yellow")
 
