@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from qdqtool.version import __version__
 from qdqtool.wording import escape
 
 SCHEMA_VERSION = 1
@@ -23,7 +24,7 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """Return the keys of the JSON report; a report that holds others says here how these are written."""
-        return {"schema_version": SCHEMA_VERSION, **_fields(self)}
+        return {"schema_version": SCHEMA_VERSION, "qdqtool_version": __version__, **_fields(self)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers: the JSON of the command line, decoded."""
@@ -72,7 +73,7 @@ def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:
     rows = "".join(
         f"<tr><th>{_text(name)}</th><td>{_cell(value)}</td></tr>"
         for name, value in report.items()
-        if name != "schema_version" and value not in (None, "", [], {})
+        if name not in {"schema_version", "qdqtool_version"} and value not in (None, "", [], {})
     )
     return f"<table><caption><b>{_text(title)}{verdict}</b></caption>{rows}</table>"
 

@@ -11,7 +11,7 @@ import qdqtool
 from qdqtool.report import json as json_report
 from qdqtool.results import MOST_ROWS, Report
 
-PUBLIC = [name for name in qdqtool.__all__ if name.endswith("Report") or name == "EngineMap"]
+PUBLIC = [name for name in qdqtool.__all__ if (name.endswith("Report") and name != "Report") or name == "EngineMap"]
 
 
 @dataclass(frozen=True, slots=True)

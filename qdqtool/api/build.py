@@ -66,4 +66,4 @@ def _built(
             if error.hint is not None and str(file.path) in error.hint:
                 error.hint = "save the model to a file and build that: the message then says what to run on it"
             raise
-    return replace(report, model="")
+    return replace(report, model="", model_file=None)

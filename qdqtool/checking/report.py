@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from qdqtool.data import DataDescription
+from qdqtool.graph.io.model_file import ModelFile
 from qdqtool.results import Report
 from qdqtool.running.ort_cpu import Reference
 from qdqtool.sensitivity.blame_report import BlameReport
@@ -240,6 +241,8 @@ class CheckReport(Report):
         passed: Whether every active gate held.
         model: The file.
         baseline: The float model's file; None where there was none.
+        model_file: Its digests; None for a model in memory.
+        baseline_file: Those of the baseline; None without a baseline, or for one in memory.
         reference: The session that computed the numbers.
         data: The data.
         gates: Every gate that was active.
@@ -279,3 +282,5 @@ class CheckReport(Report):
     warnings: tuple[str, ...]
     worst_output: WorstOutput | None = None
     blame: BlameReport | None = None
+    model_file: ModelFile | None = None
+    baseline_file: ModelFile | None = None

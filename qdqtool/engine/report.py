@@ -9,6 +9,7 @@ from qdqtool.engine.conversions import Conversions
 from qdqtool.engine.engine_map import MappedKernel, MultiplyAccumulates
 from qdqtool.engine.locked import Locked
 from qdqtool.engine.precision_gate import GateResult
+from qdqtool.graph.io.model_file import ModelFile, describe_path
 from qdqtool.linting.report import Summary
 from qdqtool.results import Report
 from qdqtool.transforms.specialize import Specialized
@@ -20,6 +21,7 @@ class EngineReport(Report):
 
     Attributes:
         model: The model file.
+        model_file: Its digests.
         engine: The engine file; None when a gate was missed, because then none is kept.
         passed: Whether all gates were met.
         backend: Public id of the builder.
@@ -76,6 +78,7 @@ class EngineReport(Report):
     signature: str | None
     locked: Locked | None
     layer_info: str | None
+    model_file: ModelFile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,7 @@ class RefusedReport(Report):
 
     Attributes:
         model: The model file.
+        model_file: Its digests; those of large external data are left out.
         engine: None, always.
         passed: False, always.
         stage: ``validate``, ``parse``, ``build`` or ``locked``.
@@ -101,6 +105,7 @@ class RefusedReport(Report):
     refusals: tuple[Refusal, ...]
     remark: str
     hint: str | None
+    model_file: ModelFile | None = None
 
 
 def refused_report(model: str | Path, error: BuildRefusedError) -> RefusedReport:
@@ -114,4 +119,5 @@ def refused_report(model: str | Path, error: BuildRefusedError) -> RefusedReport
         refusals=error.refusals,
         remark=error.remark,
         hint=error.hint,
+        model_file=describe_path(Path(model)),
     )

@@ -30,6 +30,7 @@ from qdqtool.engine.verification import installed_version
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.external import external_files
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.model_file import describe_file
 from qdqtool.graph.io.output import check_outputs, is_stream, output_errors, staged, write_output
 from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_model
@@ -181,6 +182,7 @@ class _Job:
             signature=str(self._signature) if passed and self._signature is not None else None,
             locked=self._lock.compare(built, kernels, request.engine, self._manifest) if self._lock else None,
             layer_info=str(self._options.layer_info) if self._options.layer_info is not None else None,
+            model_file=describe_file(self._model),
         )
 
 

@@ -22,6 +22,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.model_file import describe_file
 from qdqtool.graph.io.output import check_output
 from qdqtool.graph.model import Model
 from qdqtool.insertion.split_qkv import separate_like
@@ -79,6 +80,7 @@ def check_model(
             options.save_outputs, _paths(model, baseline, *in_files([request.path, options.outputs, options.engine]))
         )
     given = _loaded(model), _loaded(baseline) if baseline is not None else None
+    files = [None if each is None else describe_file(each) for each in given]
     fixed, others, request = with_values(*given, request)
     index = _index_of(fixed)
     paired = with_interface_of(others, fixed) if others is not None else None
@@ -98,6 +100,7 @@ def check_model(
     report = verdict(job, used, feeds.description)
     pairing = Pairing() if paired is None else paired.report
     report = replace(report, warnings=(*_of_pairing(pairing), *report.warnings))
+    report = replace(report, model_file=files[0], baseline_file=files[1])
     report = report if ran is None else _with_engine(report, ran)
     return with_blame(report, index, compared, feeds, blame or BlameRequest())
 

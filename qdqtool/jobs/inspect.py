@@ -14,6 +14,7 @@ from qdqtool.graph.index.qdq import is_dequantized
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.model_file import QUICK_BYTES, describe_file
 from qdqtool.graph.io.tensors import iter_tensors, nbytes, onnx_type_name
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
@@ -53,6 +54,7 @@ def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> Inspec
         groups=tuple(groups_of(index)),
         coverage=tuple(_coverage(index)),
         tensors=tuple(describe(value) for value in view.values()) if tensors else (),
+        model_file=describe_file(source, most_data=QUICK_BYTES),
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from qdqtool.graph.index.types import Shape
+from qdqtool.graph.io.model_file import ModelFile
 from qdqtool.results import Report
 
 
@@ -89,6 +90,7 @@ class InspectReport(Report):
         groups: The Q/DQ inventory.
         coverage: Coverage of the quantizable operators.
         tensors: Every tensor, when asked for.
+        model_file: Digests of the file; those of external data up to 64 MiB. None for a model in memory.
     """
 
     model: str
@@ -105,3 +107,4 @@ class InspectReport(Report):
     groups: tuple[QdqGroup, ...]
     coverage: tuple[Coverage, ...]
     tensors: tuple[TensorInfo, ...]
+    model_file: ModelFile | None = None

@@ -17,6 +17,7 @@ from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.model_file import describe_file, describe_saved
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
@@ -179,6 +180,8 @@ def quantize_model(
         plan_file=str(options.plan_file) if options.plan_file else None,
         codes_not_in_plan=planned.rounded_by_data if options.plan_file else 0,
         sizes=Sizes(before=model_bytes(given), after=saved.bytes),
+        model_file=describe_file(given),
+        output_file=describe_saved(saved.model),
         inlined=settled.inlined,
         existing=settled.existing.value if settled.existing is not None else None,
         curve_file=str(options.curve_file) if options.curve_file else None,

@@ -7,6 +7,7 @@ from qdqtool.attempts.goal_report import GoalReport
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
 from qdqtool.graph.io.in_memory import ModelReport
+from qdqtool.graph.io.model_file import ModelFile
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
 from qdqtool.planning.degenerate import DegenerateTensor
@@ -79,6 +80,8 @@ class QuantizeReport(ModelReport):
             be quantized for it.
         blame: The layers that make most of the noise at the worst output; None where nothing was measured: without
             data, with random data, where no output has noise, and where layers were left in float for a goal.
+        model_file: Digests of the input; None for a model in memory.
+        output_file: Digests of the output; None where it went into a device or pipe.
     """
 
     model: str
@@ -107,3 +110,5 @@ class QuantizeReport(ModelReport):
     curve_file: str | None = None
     goal: GoalReport | None = None
     blame: BlameReport | None = None
+    model_file: ModelFile | None = None
+    output_file: ModelFile | None = None

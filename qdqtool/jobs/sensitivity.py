@@ -10,6 +10,7 @@ from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.model_file import describe_file
 from qdqtool.graph.io.output import check_output
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
@@ -104,6 +105,7 @@ def measure_sensitivity(
         noise, patterns = noise_shares(effects), excluding_patterns(layers.units, index)
         return SensitivityReport(
             model=str(given.path or ""),
+            model_file=describe_file(given),
             mode=recipe.quantize_mode,
             target=recipe.target,
             samples=len(layers.runs.samples),

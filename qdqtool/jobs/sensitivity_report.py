@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from qdqtool.graph.io.model_file import ModelFile
 from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.preparation.layer_metric import LayerMetric, MetricEffect
 from qdqtool.results import Report
@@ -78,6 +79,7 @@ class SensitivityReport(Report):
         sensitivity_file: The file that was written, if any.
         metric: The task metric of the model; None where none was asked for.
         nodes: The layers, the one with the largest share of the noise first.
+        model_file: Digests of the input; None for a model in memory.
     """
 
     model: str
@@ -92,3 +94,4 @@ class SensitivityReport(Report):
     sensitivity_file: str | None = None
     metric: MetricEffect | None = None
     nodes: tuple[NodeEffect, ...] = field(default_factory=tuple)
+    model_file: ModelFile | None = None

@@ -13,6 +13,7 @@ from qdqtool.findings import Finding, Severity
 from qdqtool.graph.index.suppressions import Suppression, read_suppressions
 from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.model_file import QUICK_BYTES, describe_file
 from qdqtool.graph.model import Model
 from qdqtool.linting.fingerprints import Fingerprints
 from qdqtool.linting.parser_word import PARSER_TARGET, ParserWord, is_explained
@@ -110,7 +111,8 @@ class Linter:
             for target in self._targets
         )
         path = str(model.path) if model.path is not None else "<memory>"
-        return ModelReport(path, reports, qdq_nodes=len(context.qdq.nodes))
+        file = describe_file(model, most_data=QUICK_BYTES)
+        return ModelReport(path, reports, qdq_nodes=len(context.qdq.nodes), file=file)
 
     def hears_parser(self, path: Path) -> bool:
         """Whether a target and a rule for this file take what TensorRT's parser says of it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from qdqtool.findings import SEVERITIES, Finding, Severity
+from qdqtool.graph.io.model_file import ModelFile
 from qdqtool.linting.parser_word import ParserStatus
 from qdqtool.results import Report
 
@@ -66,12 +67,15 @@ class ModelReport:
         error: Why it cannot be read; None where it can.
         qdq_nodes: Number of QuantizeLinear and DequantizeLinear nodes: where it is 0, a verdict ``pass`` says nothing
             of quantization. None for a model that cannot be read.
+        file: Its digests; those of external data only up to 64 MiB, since no rule reads large weights. None for a model
+            without a file.
     """
 
     path: str
     targets: tuple[TargetReport, ...]
     error: str | None = None
     qdq_nodes: int | None = None
+    file: ModelFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,22 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     """The base: unknown keys are ignored, as ``docs/stability.md`` asks of readers."""
 
 
+class StoredDataFile(Stored, frozen=True, kw_only=True):
+    """One file of external data; ``sha256`` is null where it was not computed."""
+
+    name: str
+    bytes: int
+    sha256: str | None
+
+
+class StoredModelFile(Stored, frozen=True, kw_only=True):
+    """Size and digest of a model file, and of its external data."""
+
+    bytes: int
+    sha256: str
+    external_data: tuple[StoredDataFile, ...]
+
+
 class StoredCalibration(Stored, frozen=True, kw_only=True):
     """The data of the ranges: file, method, number of samples, whether they are random."""
 
@@ -110,6 +126,7 @@ class StoredModel(Stored, frozen=True, kw_only=True):
     path: str
     targets: tuple[StoredTarget, ...]
     error: str | None
+    file: StoredModelFile | None = None
 
 
 class StoredGate(Stored, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from qdqtool.page.stored_parts import (
     StoredGroup,
     StoredMeasuredOn,
     StoredModel,
+    StoredModelFile,
     StoredOutput,
     StoredPair,
     StoredPrecision,
@@ -45,12 +46,16 @@ class StoredQuantize(Stored, frozen=True, kw_only=True):
     findings: tuple[StoredFinding, ...]
     accuracy: StoredAccuracy | None
     sizes: StoredSizes
+    qdqtool_version: str | None = None
+    model_file: StoredModelFile | None = None
+    output_file: StoredModelFile | None = None
 
 
 class StoredValidate(Stored, frozen=True, kw_only=True):
     """The report of ``validate``."""
 
     models: tuple[StoredModel, ...]
+    qdqtool_version: str | None = None
 
 
 class StoredCheck(Stored, frozen=True, kw_only=True):
@@ -66,6 +71,9 @@ class StoredCheck(Stored, frozen=True, kw_only=True):
     outputs: tuple[StoredOutput, ...]
     boundaries: tuple[StoredBoundary, ...]
     warnings: tuple[str, ...]
+    qdqtool_version: str | None = None
+    model_file: StoredModelFile | None = None
+    baseline_file: StoredModelFile | None = None
 
 
 class StoredBuild(Stored, frozen=True, kw_only=True):
@@ -84,6 +92,8 @@ class StoredBuild(Stored, frozen=True, kw_only=True):
     nodes: tuple[StoredPrecision, ...]
     gates: tuple[StoredBuildGate, ...]
     warnings: tuple[str, ...]
+    qdqtool_version: str | None = None
+    model_file: StoredModelFile | None = None
 
 
 class StoredRefusedBuild(Stored, frozen=True, kw_only=True):
@@ -94,6 +104,8 @@ class StoredRefusedBuild(Stored, frozen=True, kw_only=True):
     stage: str
     message: str
     refusals: tuple[StoredRefusal, ...]
+    qdqtool_version: str | None = None
+    model_file: StoredModelFile | None = None
 
 
 class StoredSensitivity(Stored, frozen=True, kw_only=True):
@@ -107,6 +119,8 @@ class StoredSensitivity(Stored, frozen=True, kw_only=True):
     weights_only_db: float | None
     activations_only_db: float | None
     nodes: tuple[StoredEffect, ...]
+    qdqtool_version: str | None = None
+    model_file: StoredModelFile | None = None
 
 
 class StoredInspect(Stored, frozen=True, kw_only=True):
@@ -120,6 +134,8 @@ class StoredInspect(Stored, frozen=True, kw_only=True):
     producer: str
     groups: tuple[StoredGroup, ...]
     coverage: tuple[StoredCoverage, ...]
+    qdqtool_version: str | None = None
+    model_file: StoredModelFile | None = None
 
 
 class StoredConvert(Stored, frozen=True, kw_only=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import partial
 from typing import TypeVar
 
 from qdqtool.errors import UsageError
+from qdqtool.page.identity import Claim, agreed, same_model
 from qdqtool.page.reading import SavedReport
 from qdqtool.page.stored_parts import StoredModel
 from qdqtool.page.stored_reports import (
@@ -33,14 +34,6 @@ _OF_FLOAT = ("convert", "quantize", "sensitivity")
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
-    """What a report says of the models: the file of the float model or of the quantized one."""
-
-    source: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
 class Story:
     """Everything that is known of one quantized model.
 
@@ -48,11 +41,13 @@ class Story:
         reports: The reports, in the order given.
         float_model: The file of the float model; None where no report names it.
         quantized_model: The file of the quantized model; None where no report names it.
+        quantized: The same with its digests.
     """
 
     reports: tuple[SavedReport, ...]
     float_model: str | None
     quantized_model: str | None
+    quantized: Claim | None = None
 
     def each(self, kind: type[Content]) -> Iterator[tuple[str, Content]]:
         """Yield the reports of a kind, each with its source."""
@@ -66,16 +61,26 @@ class Story:
 
     def validated(self) -> Iterator[tuple[str, StoredModel]]:
         """Yield what ``validate`` says of the quantized model, each with its source."""
-        for source, report in self.each(StoredValidate):
-            for model in report.models:
-                if self.quantized_model is None or same_file(model.path, self.quantized_model):
-                    yield source, model
+        yield from ((report.source, model) for report, model in self._of_this_model())
+
+    def validated_with_version(self) -> Iterator[tuple[str, str | None, StoredModel]]:
+        """Yield the same with the version of qdqtool that made the report."""
+        for report, model in self._of_this_model():
+            version = report.content.qdqtool_version if isinstance(report.content, StoredValidate) else None
+            yield report.source, version, model
+
+    def _of_this_model(self) -> Iterator[tuple[SavedReport, StoredModel]]:
+        for report in self.reports:
+            for model, claim in _validated(report):
+                if self.quantized is None or same_model(claim, self.quantized):
+                    yield report, model
 
 
 def join(reports: tuple[SavedReport, ...]) -> Story:
     """Join the reports of one model.
 
-    Two paths name the same file where one ends with the other: reports may have been made from several folders.
+    Reports with digests are of the same model where these are equal. Else two paths name the same file where one ends
+    with the other: reports may have been made from several folders.
 
     Raises:
         UsageError: There is no report, two reports are of different models, or a command comes twice that describes
@@ -89,93 +94,81 @@ def join(reports: tuple[SavedReport, ...]) -> Story:
             raise UsageError(
                 f"{found[0]} and {found[1]} are two reports of `qdqtool {command}`: a page shows one model"
             )
-    quantized = _agreed([claim for report in reports for claim in _quantized(report)], "quantized model")
+    quantized = agreed([claim for report in reports for claim in _quantized(report)], "quantized model")
     _check_validated(reports, quantized)
     _check_sizes(reports)
-    baseline = _agreed([claim for report in reports for claim in _float(report)], "float model")
+    baseline = agreed([claim for report in reports for claim in _float(report)], "float model")
     _check_modes(reports)
-    return Story(reports, baseline, quantized or _only_validated(reports))
+    quantized = quantized or _only_validated(reports)
+    return Story(reports, _path(baseline), _path(quantized), quantized)
 
 
-def same_file(first: str, second: str) -> bool:
-    """Return whether two paths may name the same file: one ends with the other, folder by folder."""
-    a, b = _parts(first), _parts(second)
-    shorter = min(len(a), len(b))
-    return a[-shorter:] == b[-shorter:]
+def _path(claim: Claim | None) -> str | None:
+    return claim.path or None if claim is not None else None
 
 
-def _parts(path: str) -> tuple[str, ...]:
-    found = PurePosixPath(path.replace("\\", "/")).parts
-    return tuple(part for part in found if part not in {".", ".."})
-
-
-def _quantized(report: SavedReport) -> Iterator[_Claim]:
+def _quantized(report: SavedReport) -> Iterator[Claim]:
+    claim = partial(Claim, report.source, command=report.command)
     match report.content:
-        case StoredQuantize(output=path) | StoredCheck(model=path) | StoredBuild(model=path):
-            yield _Claim(report.source, path)
-        case StoredRefusedBuild(model=path):
-            yield _Claim(report.source, path)
-        case StoredInspect(model=path, groups=groups) if groups:
-            yield _Claim(report.source, path)
+        case StoredQuantize(output=path, output_file=file):
+            yield claim(path, file)
+        case StoredCheck(model=path, model_file=file) | StoredBuild(model=path, model_file=file):
+            yield claim(path, file)
+        case StoredRefusedBuild(model=path, model_file=file):
+            yield claim(path, file)
+        case StoredInspect(model=path, model_file=file, groups=groups) if groups:
+            yield claim(path, file)
         case FailedCommand(command=command, model=path) if command not in _OF_FLOAT:
-            yield _Claim(report.source, path)
+            yield claim(path)
         case _:
             return
 
 
-def _float(report: SavedReport) -> Iterator[_Claim]:
+def _float(report: SavedReport) -> Iterator[Claim]:
+    claim = partial(Claim, report.source, command=report.command)
     match report.content:
-        case StoredQuantize(model=path) | StoredSensitivity(model=path) | StoredConvert(model=path):
-            yield _Claim(report.source, path)
-        case StoredCheck(baseline=str(path)):
-            yield _Claim(report.source, path)
-        case StoredInspect(model=path, groups=()):
-            yield _Claim(report.source, path)
+        case StoredQuantize(model=path, model_file=file) | StoredSensitivity(model=path, model_file=file):
+            yield claim(path, file)
+        case StoredConvert(model=path):
+            yield claim(path)
+        case StoredCheck(baseline=str(path), baseline_file=file):
+            yield claim(path, file)
+        case StoredInspect(model=path, model_file=file, groups=()):
+            yield claim(path, file)
         case FailedCommand(command=command, model=path) if command in _OF_FLOAT:
-            yield _Claim(report.source, path)
+            yield claim(path)
         case _:
             return
 
 
-def _agreed(claims: Iterable[_Claim], what: str) -> str | None:
-    """Return the longest of the paths that reports name, all of which name one file."""
-    longest: _Claim | None = None
-    for claim in claims:
-        if not claim.path:  # a model in memory
-            continue
-        if longest is not None and not same_file(longest.path, claim.path):
+def _validated(report: SavedReport) -> tuple[tuple[StoredModel, Claim], ...]:
+    """Return each model of a report of ``validate``."""
+    if not isinstance(report.content, StoredValidate):
+        return ()
+    return tuple(
+        (model, Claim(report.source, model.path, model.file, report.command)) for model in report.content.models
+    )
+
+
+def _check_validated(reports: Iterable[SavedReport], quantized: Claim | None) -> None:
+    for found in map(_validated, reports):
+        if found and quantized is not None and not any(same_model(claim, quantized) for _, claim in found):
+            names = ", ".join(str(claim) for _, claim in found)
             raise UsageError(
-                f"the reports do not belong together: the {what} of {longest.source} is {longest.path}, "
-                f"that of {claim.source} is {claim.path}",
+                f"the reports do not belong together: {found[0][1].source} is about {names}, the others about {quantized}",
                 hint="give the reports of one model",
             )
-        if longest is None or len(_parts(claim.path)) > len(_parts(longest.path)):
-            longest = claim
-    return None if longest is None else longest.path
 
 
-def _check_validated(reports: Iterable[SavedReport], quantized: str | None) -> None:
-    for report in reports:
-        if isinstance(report.content, StoredValidate) and quantized is not None:
-            paths = [model.path for model in report.content.models]
-            if not any(same_file(path, quantized) for path in paths):
-                raise UsageError(
-                    f"the reports do not belong together: {report.source} is about {', '.join(paths) or 'no model'}, "
-                    f"the others about {quantized}",
-                    hint="give the reports of one model",
-                )
-
-
-def _only_validated(reports: Iterable[SavedReport]) -> str | None:
-    paths = {
-        model.path for each in reports if isinstance(each.content, StoredValidate) for model in each.content.models
-    }
-    if len(paths) > 1:
+def _only_validated(reports: Iterable[SavedReport]) -> Claim | None:
+    claims = [claim for report in reports for _, claim in _validated(report)]
+    count = len({claim.path for claim in claims})
+    if count > 1:
         raise UsageError(
-            f"the reports are about {len(paths)} models, and a page shows one",
+            f"the reports are about {count} models, and a page shows one",
             hint="add the report of check or quantize of one of them",
         )
-    return next(iter(paths), None)
+    return agreed(claims, "model")
 
 
 def _check_sizes(reports: Iterable[SavedReport]) -> None:

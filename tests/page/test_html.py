@@ -59,7 +59,7 @@ def test_what_no_report_says_is_named_with_the_command_that_does(tmp_path: Path)
 
     assert "No gate failed, but not all is known: rules, numbers, engine." in text
     assert re.search(r"Accuracy of the outputs\s*qdqtool check or qdqtool quantize", text)
-    assert re.search(r"SHA-256 of the files\s*unknown", text)
+    assert re.search(r"Files and digests\s*qdqtool quantize or", text)
 
 
 def test_the_same_reports_give_the_same_bytes_wherever_they_lie(tmp_path: Path):

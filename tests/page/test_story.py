@@ -7,8 +7,9 @@ import pytest
 from support.saved_reports import ALL, CHECK, CONVERT, INSPECT, QUANTIZE, SENSITIVITY, VALIDATE, save
 
 from qdqtool.errors import UsageError
+from qdqtool.page.identity import same_file
 from qdqtool.page.reading import read_reports
-from qdqtool.page.story import Story, join, same_file
+from qdqtool.page.story import Story, join
 
 
 def joined(folder: Path, **documents: Any) -> Story:

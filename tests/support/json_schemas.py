@@ -123,6 +123,10 @@ def _report_schema(name: str, report: type) -> Schema:
         if "properties" in each:
             each["required"] = list(each["properties"])  # msgspec writes every field of a dataclass
             each["properties"] = {key: _without_default(value) for key, value in each["properties"].items()}
+    if issubclass(report, Report):
+        made_by = {"description": "The version of qdqtool that made the report.", "type": "string"}
+        top["properties"] = {"qdqtool_version": made_by, **top["properties"]}
+        top["required"] = ["qdqtool_version", *top["required"]]
     finite = [_nullable_numbers(each) for each in (top, *definitions.values())]
     return _document(
         name, _first_paragraph(report), finite[0], dict(zip(definitions, finite[1:], strict=True)), (SCHEMA_VERSION,)

@@ -32,15 +32,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     )
     conversion = story.first(StoredConvert)
     if conversion is None or not conversion.files:
-        digests = Facts(
-            (
-                (
-                    "SHA-256 of the files",
-                    Cell("unknown: only report.json of qdqtool convert has them", None, "unknown"),
-                ),
-            )
-        )
-        return facts, digests
+        return (facts,)
     rows = tuple(
         (text(file.name), text(file.what), number(file.bytes, ","), text(file.sha256)) for file in conversion.files
     )
