@@ -41,6 +41,25 @@ def _reports_fit_their_schemas() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _files_fit_their_schemas() -> Iterator[None]:
+    """Hold every JSON file with a ``schema_version`` that a test writes to the schemas, before it gets its name."""
+    from qdqtool.graph.io.output import Staged
+
+    publish = Staged.publish
+
+    def checked(staged: Staged) -> None:
+        if staged.destination.path.suffix == ".json":
+            from support.printed_json import check_file
+
+            check_file(staged.destination.path.name, staged.file.read_bytes())
+        publish(staged)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Staged, "publish", checked)
+        yield
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests that ask for ``real_model`` once for each real model, or skip them visibly."""
     if "real_model" not in metafunc.fixturenames:

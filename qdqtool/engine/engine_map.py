@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from qdqtool.builders.builder import Evidence
 from qdqtool.builders.kernels import Kernel, KernelTensor
 from qdqtool.builders.precision import computes_in
+from qdqtool.data.calibration_note import CalibrationNote
 from qdqtool.engine.conversions import Conversions
 from qdqtool.engine.kernel_products import Products
 from qdqtool.results import Report
@@ -76,6 +77,7 @@ class EngineMap(Report):
         macs: Multiply-accumulates of all kernels by type.
         kernels: The kernels in the order in which they run; empty without evidence.
         conversions: The conversions between floats and codes; None where the evidence cannot prove any.
+        calibration: What the model said of its calibration; None where it said nothing.
     """
 
     manifest: str
@@ -92,6 +94,7 @@ class EngineMap(Report):
     macs: MultiplyAccumulates
     kernels: tuple[MappedKernel, ...]
     conversions: Conversions | None
+    calibration: CalibrationNote | None = None
 
 
 def map_kernels(kernels: Sequence[Kernel], products: Products) -> tuple[MappedKernel, ...]:

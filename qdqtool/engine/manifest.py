@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from qdqtool.builders.builder import NodePrecision
+from qdqtool.data.calibration_note import read_note
 from qdqtool.engine.report import EngineReport
 from qdqtool.graph.io.external import external_files
 from qdqtool.graph.model import Model
@@ -50,9 +51,11 @@ def describe_build(model: Model, report: EngineReport, engine: Path, timing_cach
         timing_cache: Content of the timing cache after the build; None where none was asked for.
     """
     assert report.engine is not None
+    note = read_note(model)
     cache_name = str(report.options.get("timing_cache_file"))
     return {
         "model": describe_model(model),
+        "calibration": asdict(note) if note is not None else None,
         "engine": {**fingerprint(engine), "name": Path(report.engine).name},
         "backend": report.backend,
         "versions": describe_tools(report.backend, report.version),

@@ -8,6 +8,7 @@ import msgspec
 
 from qdqtool.builders.builder import Evidence, InputProfile, NodePrecision
 from qdqtool.builders.deployment import OptionValue
+from qdqtool.data.calibration_note import CalibrationNote
 from qdqtool.engine.conversions import Conversions
 from qdqtool.engine.engine_map import MappedKernel, MultiplyAccumulates
 from qdqtool.engine.manifest import SCHEMA_VERSION, SUFFIX, manifest_path
@@ -60,6 +61,8 @@ class StoredManifest:
         macs: Multiply-accumulates of all kernels by type.
         kernels: The kernels in the order in which they run; empty without evidence.
         conversions: The conversions between floats and codes; None where the evidence cannot prove any.
+        calibration: What the model says of its calibration; None for a model that says nothing, and in manifests of an
+            earlier version.
         specialized: How the model was specialized for fixed shapes; None where it was built as it is.
         profiles: Shapes that the engine accepts for dynamic inputs.
         shape_values: Values that it accepts for inputs that decide shapes.
@@ -83,6 +86,7 @@ class StoredManifest:
     macs: MultiplyAccumulates
     kernels: tuple[MappedKernel, ...]
     conversions: Conversions | None
+    calibration: CalibrationNote | None = None
     specialized: dict[str, Any] | None = None
     profiles: tuple[InputProfile, ...] = ()
     shape_values: tuple[InputProfile, ...] = ()

@@ -60,6 +60,7 @@ def read_map(path: Path) -> EngineMap:
         macs=stored.macs,
         kernels=stored.kernels,
         conversions=stored.conversions,
+        calibration=stored.calibration,
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from qdqtool import ops
+from qdqtool.data.calibration_note import decode_note
 from qdqtool.errors import UsageError
 from qdqtool.graph.edits.edit import NodeKey
 from qdqtool.graph.index.model_index import ModelIndex
@@ -96,8 +97,13 @@ def notes_beside(model: Model, notes: Notes) -> Notes:
     return {
         key: value
         for key, value in notes.items()
-        if read_metadata(model, key) is None or (key == CALIBRATION_KEY and '"random": true' in (value or ""))
+        if read_metadata(model, key) is None or (key == CALIBRATION_KEY and _is_random(value))
     }
+
+
+def _is_random(value: str | None) -> bool:
+    note = decode_note(value) if value is not None else None
+    return note is not None and note.random
 
 
 def only_float_layers(proposal: Proposal, index: ModelIndex, twin: Proposal) -> Proposal:

@@ -1,9 +1,9 @@
 """Record in a quantized model which data influenced it."""
 
-import json
 from collections.abc import Sequence
 
-from qdqtool.graph.io.metadata import CALIBRATION_KEY, Notes
+from qdqtool.data.calibration_note import CalibrationNote, encode_note
+from qdqtool.graph.io.metadata import Notes
 from qdqtool.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.preparation.calibration_used import NEAREST, CalibrationUsed
 from qdqtool.preparation.prepare import Prepared
@@ -21,8 +21,14 @@ def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Seque
     """
     if used is None or not (used.method != NEAREST or corrected or _has_used_data(prepared)):
         return {}
-    note = {"method": used.method, "samples": used.samples, "random": used.random, "seed": used.seed}
-    return {CALIBRATION_KEY: json.dumps(note)}
+    note = CalibrationNote(
+        method=used.method,
+        samples=used.samples,
+        random=used.random,
+        seed=used.seed,
+        preprocessing=used.preprocessing,
+    )
+    return encode_note(note)
 
 
 def _has_used_data(prepared: Prepared) -> bool:

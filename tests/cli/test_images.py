@@ -3,6 +3,7 @@
 import json
 import re
 
+import msgspec
 import numpy as np
 import onnx
 import pytest
@@ -12,9 +13,11 @@ from support.pictures import picture, save_picture
 from qdqtool import __main__ as entry
 from qdqtool.cli import calibrate
 from qdqtool.cli._images import IMAGES, make_read_options
-from qdqtool.data.images.options import CHOICES
+from qdqtool.data.calibration_note import CalibrationNote, read_note
+from qdqtool.data.images.options import CHOICES, ImagePreprocessing
 from qdqtool.data.images.presets import PRESETS
 from qdqtool.errors import UsageError
+from qdqtool.graph.io.load import load_model
 
 NOTHING = dict.fromkeys(IMAGES)
 
@@ -99,6 +102,9 @@ def test_ranges_and_reports_record_the_preprocessing_and_another_one_is_noticed(
     cached = ("--calibration-cache", ranges, "-o", out, "--output-format", "json")
     assert run("quantize", model, *words, *cached) == 0
     assert json.loads(capsys.readouterr().out)["calibration"]["preprocessing"] == expected
+    assert read_note(load_model(out)) == CalibrationNote(
+        method="auto", samples=3, random=False, seed=None, preprocessing=msgspec.convert(expected, ImagePreprocessing)
+    )
     first = out.read_bytes()
     assert run("quantize", model, *cached) == 0
     assert out.read_bytes() == first

@@ -80,7 +80,7 @@ def test_the_same_build_gives_the_same_bytes(here):
 
 
 def test_in_its_place_the_manifest_stays_as_it_is(here):
-    edit(here, remark="of the user")
+    edit(here, warnings=["of the user"])
     before = (here / "e.engine.manifest.json").read_bytes()
     (here / "e.engine").unlink()
     assert rebuild(here, "e.engine").locked.same_bytes

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from support.kernels import typed_kernel
+from support.pictures import preprocessing
 
+from qdqtool.data.calibration_note import CalibrationNote
 from qdqtool.engine import manifest
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
 from qdqtool.engine.engine_map import map_kernels, sum_macs
@@ -24,6 +26,7 @@ CONVERSIONS = Conversions(
     proven=(Conversion(kind="quantize", kernel="k", from_types=("float32",), to_types=("int8",), qdq=("q",)),),
     unknown=(UnknownConversion(tensor="t", type="float32", bytes=None, written_by=None, read_by="k"),),
 )
+NOTE = CalibrationNote(method="max", samples=2, random=False, seed=None, preprocessing=preprocessing((4, 6)))
 
 
 @pytest.fixture
@@ -34,6 +37,7 @@ def engine(tmp_path: Path) -> Path:
     facts = {
         "model": {"name": "m.onnx", "bytes": 3, "sha256": "0"},
         "engine": manifest.fingerprint(path),
+        "calibration": asdict(NOTE),
         "backend": "tensorrt-rtx",
         "versions": {"tensorrt-rtx": "1.7"},
         "targets": ["8.9"],
@@ -51,7 +55,7 @@ def engine(tmp_path: Path) -> Path:
 def test_what_was_written_is_read(engine: Path):
     found = read_map(engine)
     assert (found.kernels, found.conversions) == (KERNELS, CONVERSIONS)
-    assert found.macs == MACS
+    assert (found.macs, found.calibration) == (MACS, NOTE)
     assert (found.engine, found.bytes, found.model, found.version) == ("e.engine", 6, "m.onnx", "1.7")
     assert (found.targets, found.planned, found.achieved) == (("8.9",), {"int8": 1}, {"int8": 1})
 

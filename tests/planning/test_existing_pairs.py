@@ -9,6 +9,7 @@ from support.engine_models import Net
 from support.qdq import text_model
 from support.small import conv_model, run
 
+from qdqtool.data.calibration_note import CalibrationNote, encode_note
 from qdqtool.data.request import FileData
 from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
@@ -153,7 +154,7 @@ def test_the_notes_of_pairs_that_stay_stay_too(half: Path) -> None:
     model.proto.metadata_props.add(key=PREPARATION_KEY, value="old")
     new = {PREPARATION_KEY: "new", CALIBRATION_KEY: '{"random": false}', "other": "new"}
     assert notes_beside(model, new) == {"other": "new"}
-    random = {CALIBRATION_KEY: '{"random": true}'}
+    random = {**encode_note(CalibrationNote(method="max", samples=4, random=True, seed=0))}
     assert notes_beside(model, random) == random
 
 

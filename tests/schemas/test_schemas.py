@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from support.json_schemas import FILES, Schema, closed, reports, schemas
 from support.paths import ROOT
-from support.printed_json import check_report, check_stdout, faults
+from support.printed_json import check_file, check_report, check_stdout, faults
 
 from qdqtool import __main__ as entry
 from qdqtool.cli import command
@@ -157,6 +157,13 @@ def test_what_tests_render_and_print_is_held_to_the_schemas():
         check_report(report, render(report).replace("exit_code", "code"))
     with pytest.raises(AssertionError, match="Failure has no schema"):
         check_report(report.error, "{}")
+    check_file("report.json", render(report).encode())
+    with pytest.raises(AssertionError, match=r"report\.json is written with JSON of no schema: .*error"):
+        check_file("report.json", render(report).replace("exit_code", "code").encode())
+    with pytest.raises(AssertionError, match="'manifest-file'"):
+        check_file("e.engine.manifest.json", render(report).encode())
+    check_file("other.json", b"{}")
+    check_file("other.json", b"{")
     check_stdout(["check", "m.onnx", "--output-format=json"], render(report))
     check_stdout(["check", "m.onnx"], '{"text": "that begins with a brace"}')
     with pytest.raises(AssertionError, match="printed JSON of no schema"):

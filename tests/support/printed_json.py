@@ -1,4 +1,4 @@
-"""Hold every JSON report that a test has printed to its schema, with no key that the schema does not declare."""
+"""Hold every JSON report and file that a test makes to its schema, with no key that the schema does not declare."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -29,6 +29,24 @@ def check_report(report: Any, text: str) -> None:
     assert type(report) in names, f"{type(report).__name__} has no schema: it has no renderer in qdqtool/report/text"
     found = faults(json.loads(text), names[type(report)])
     assert not found, f"the report does not fit the schema '{names[type(report)]}': {found}"
+
+
+def check_file(name: str, data: bytes) -> None:
+    """Check a JSON file that is written: with a ``schema_version``, it fits one of the schemas.
+
+    Args:
+        name: Its name; that of a manifest tells its schema.
+        data: Its content.
+    """
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return  # bytes that a test made up
+    if not isinstance(document, dict) or "schema_version" not in document:
+        return  # ranges in the format of another tool
+    names = ["manifest-file"] if name.endswith(".manifest.json") else list(schemas())
+    found = {each: faults(document, each) for each in names}
+    assert [] in found.values(), f"{name} is written with JSON of no schema: {_nearest(found.items())}"
 
 
 def check_stdout(words: Sequence[str], out: str) -> None:

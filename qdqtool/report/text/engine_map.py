@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.builders.kernels import KernelTensor
+from qdqtool.data.calibration_note import CalibrationNote
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
 from qdqtool.engine.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
 from qdqtool.report.table import FittedTable
@@ -44,6 +45,8 @@ def _head(report: EngineMap, console: Console) -> None:
     console.print(Text(escape(report.engine), "bold"))
     console.print(f"  {human_bytes(report.bytes)}, built from {escape(report.model)}")
     console.print(f"  {escape(report.backend)} {escape(report.version)}; {escape(targets)}")
+    if report.calibration is not None:
+        console.print(f"  {_calibration(report.calibration)}")
     for kind, planned in report.planned.items():
         noun = "node runs" if planned == 1 else "nodes run"
         achieved = report.achieved.get(kind, 0)
@@ -51,6 +54,12 @@ def _head(report: EngineMap, console: Console) -> None:
     if report.kernels:
         _macs(report.macs, console)
     console.print(f"  {plural(len(report.kernels), 'kernel')}, types from: {report.evidence}")
+
+
+def _calibration(note: CalibrationNote) -> str:
+    samples = f"{note.samples} random samples" if note.random else plural(note.samples, "sample")
+    how = f"; images: {note.preprocessing}" if note.preprocessing is not None else ""
+    return f"calibrated with {samples} ({escape(note.method)}){how}"
 
 
 def _macs(macs: MultiplyAccumulates, console: Console) -> None:

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 from support.kernels import typed_kernel
+from support.pictures import preprocessing
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
+from qdqtool.data.calibration_note import CalibrationNote
 from qdqtool.engine.conversions import Conversion, Conversions, UnknownConversion
 from qdqtool.engine.engine_map import EngineMap, MultiplyAccumulates, map_kernels
 from qdqtool.engine.kernel_products import Products
@@ -56,6 +58,19 @@ def test_the_head_names_the_engine_and_what_runs_as_planned():
         "  multiply-accumulates: 2 M in int8, 1 k in float32",
         "  1 kernel, types from: aot-dump",
     ]
+
+
+def test_the_head_says_how_the_model_was_calibrated():
+    def told(**given: object) -> str:
+        note = CalibrationNote(**{"method": "auto", "samples": 24, "random": False, "seed": None} | given)
+        return next(line for line in lines(calibration=note) if "calibrated" in line)
+
+    assert told() == "  calibrated with 24 samples (auto)"
+    assert told(random=True, seed=1) == "  calibrated with 24 random samples (auto)"
+    assert told(preprocessing=preprocessing((4, 6), resize="stretch")).startswith(
+        "  calibrated with 24 samples (auto); images: stretch to 4x6, bilinear, rgb"
+    )
+    assert not [line for line in lines() if "calibrated" in line]
 
 
 def test_a_kernel_has_a_row_with_its_types_and_bytes():
