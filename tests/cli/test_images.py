@@ -103,7 +103,7 @@ def test_ranges_and_reports_record_the_preprocessing_and_another_one_is_noticed(
     assert run("quantize", model, *words, *cached) == 0
     assert json.loads(capsys.readouterr().out)["calibration"]["preprocessing"] == expected
     assert read_note(load_model(out)) == CalibrationNote(
-        method="auto", samples=3, random=False, seed=None, preprocessing=msgspec.convert(expected, ImagePreprocessing)
+        method="auto", samples=20, random=False, seed=None, preprocessing=msgspec.convert(expected, ImagePreprocessing)
     )
     first = out.read_bytes()
     assert run("quantize", model, *cached) == 0
@@ -150,7 +150,9 @@ def test_images_give_the_same_model_as_an_npz_of_their_values(model, tmp_path):
     plain = ("--image-resize", "none", "--image-channels", "rgb", "--image-range", "0..255")
     assert run("quantize", model, "--calib-data", tmp_path / "photos", *plain, "-o", tmp_path / "a.onnx", "-q") == 0
     assert run("quantize", model, "--calib-data", tmp_path / "data.npz", "-o", tmp_path / "b.onnx", "-q") == 0
-    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+    of_images, of_arrays = onnx.load(tmp_path / "a.onnx"), onnx.load(tmp_path / "b.onnx")
+    assert of_images.graph == of_arrays.graph
+    assert len(of_images.graph.node) > 2
 
 
 def test_check_and_sensitivity_take_the_same_folder(model, tmp_path, capsys):
