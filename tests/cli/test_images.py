@@ -12,14 +12,15 @@ from support.pictures import picture, save_picture
 
 from qdqtool import __main__ as entry
 from qdqtool.cli import calibrate
-from qdqtool.cli._images import IMAGES, make_read_options
+from qdqtool.cli._images import IMAGES
+from qdqtool.cli._media import MEDIA, make_read_options
 from qdqtool.data.calibration_note import CalibrationNote, read_note
-from qdqtool.data.images.options import CHOICES, ImagePreprocessing
-from qdqtool.data.images.presets import PRESETS
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.load import load_model
+from qdqtool.media.images.options import CHOICES, ImagePreprocessing
+from qdqtool.media.images.presets import PRESETS
 
-NOTHING = dict.fromkeys(IMAGES)
+NOTHING = dict.fromkeys(MEDIA)
 
 
 @pytest.fixture
@@ -86,6 +87,7 @@ def test_ranges_and_reports_record_the_preprocessing_and_another_one_is_noticed(
     words = ("--calib-data", photos, "--image-preset", "imagenet")
     assert run("calibrate", model, *words, "-o", ranges, "--output-format", "json") == 0
     expected = {
+        "kind": "images",
         "size": [8, 8],
         "layout": "nchw",
         "channels": "rgb",
