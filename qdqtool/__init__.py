@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from qdqtool.conversion.report import ConversionReport
     from qdqtool.data.feeds import Progress
     from qdqtool.data.held import HeldData, hold_data
-    from qdqtool.data.images.options import ImageOptions
     from qdqtool.data.read_options import ReadOptions
     from qdqtool.data.request import DataRequest, FileData, RandomData
     from qdqtool.diff.report import DiffReport
@@ -77,6 +76,9 @@ if TYPE_CHECKING:
     from qdqtool.jobs.verify_engine import VerifyReport, verify_engine
     from qdqtool.linting.policy import Policy
     from qdqtool.linting.report import ValidateReport
+    from qdqtool.media.images.options import ImageOptions
+    from qdqtool.media.sound.options import SoundOptions
+    from qdqtool.media.text.options import TextOptions
     from qdqtool.numerics.derive import PowerOfTwo, ScaleRule
     from qdqtool.page.write import PageReport, write_page
     from qdqtool.planning.existing import Existing
@@ -121,7 +123,9 @@ _HOMES = {
     "qdqtool.conversion.report": ("ConversionReport",),
     "qdqtool.data.feeds": ("Progress",),
     "qdqtool.data.held": ("HeldData", "hold_data"),
-    "qdqtool.data.images.options": ("ImageOptions",),
+    "qdqtool.media.images.options": ("ImageOptions",),
+    "qdqtool.media.sound.options": ("SoundOptions",),
+    "qdqtool.media.text.options": ("TextOptions",),
     "qdqtool.data.read_options": ("ReadOptions",),
     "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
     "qdqtool.diff.report": ("DiffReport",),
@@ -250,8 +254,10 @@ __all__ = [
     "ShapeOptions",
     "ShapeValues",
     "Shard",
+    "SoundOptions",
     "SpeedupGate",
     "StripReport",
+    "TextOptions",
     "TimingOptions",
     "ValidateReport",
     "VerifyReport",

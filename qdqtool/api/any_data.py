@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from qdqtool.api.images import IMAGE_KEYWORDS, read_options
+from qdqtool.api.media import MEDIA_KEYWORDS, read_options
 from qdqtool.data.held import DataPlace, HeldData, hold_data
 from qdqtool.data.request import DataRequest, FileData, RandomData
 from qdqtool.errors import ArgumentError, UsageError
@@ -37,7 +37,7 @@ def take_data(data: Any, given: dict[str, Any]) -> FileData | RandomData | None:
     """
     said: dict[str, Any] = {
         name: given.pop(name)
-        for name in ("samples", "allow_constant_data", "random_calibration", "seed", *IMAGE_KEYWORDS)
+        for name in ("samples", "allow_constant_data", "random_calibration", "seed", *MEDIA_KEYWORDS)
         if name in given
     }
     if isinstance(data, FileData | RandomData):
@@ -46,7 +46,7 @@ def take_data(data: Any, given: dict[str, Any]) -> FileData | RandomData | None:
     is_random = said.get("random_calibration", False)
     if is_random and data is not None:
         raise UsageError("data and random_calibration exclude each other")
-    _refuse_images(data, said)
+    _refuse_reading(data, said)
     if "seed" in said and not is_random:
         raise UsageError("seed goes with random_calibration only")
     if is_random:
@@ -90,7 +90,7 @@ def take_request(data: Any, given: dict[str, Any]) -> DataRequest:
     """
     names = {"allow_constant_data": "allow_constant", "input_shapes": "input_shapes", "input_values": "input_values"}
     names |= {"samples": "samples", "seed": "seed"}
-    said = {name: given.pop(name) for name in (*names, *IMAGE_KEYWORDS) if name in given}
+    said = {name: given.pop(name) for name in (*names, *MEDIA_KEYWORDS) if name in given}
     if isinstance(data, DataRequest | FileData | RandomData):
         _refuse_twice(data, said)
     if isinstance(data, DataRequest):
@@ -102,17 +102,17 @@ def take_request(data: Any, given: dict[str, Any]) -> DataRequest:
     if isinstance(data, RandomData):
         return DataRequest(seed=data.seed, samples=data.samples)
     converted: dict[str, Callable[[Any], Any]] = {"input_shapes": as_shapes, "input_values": as_values}
-    _refuse_images(data, said)
+    _refuse_reading(data, said)
     found: dict[str, Any] = {
         names[name]: converted.get(name, _unchanged)(value) for name, value in said.items() if name in names
     }
     return DataRequest(path=None if data is None else as_place(data), options=read_options(said), **found)
 
 
-def _refuse_images(data: Any, said: Mapping[str, Any]) -> None:
-    given = [name for name in IMAGE_KEYWORDS if name in said]
+def _refuse_reading(data: Any, said: Mapping[str, Any]) -> None:
+    given = [name for name in MEDIA_KEYWORDS if name in said]
     if given and data is None:
-        raise UsageError(f"{given[0]} goes with data only: a folder of images")
+        raise UsageError(f"{given[0]} goes with data only: files that hold no arrays")
 
 
 def as_shapes(given: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

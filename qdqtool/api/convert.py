@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 from qdqtool import targets
 from qdqtool.api.any_data import DataLike, take_source
-from qdqtool.api.images import read_options
 from qdqtool.api.keywords import ConvertKeywords, EngineKeywords, checked
+from qdqtool.api.media import read_options
 from qdqtool.api.options import build_options, check_options, quantize_options, settled
 from qdqtool.api.quantize import with_validation
 from qdqtool.api.reports import report_files

@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 
 from qdqtool.api.any_data import DataLike
-from qdqtool.data.images.options import Channels, Interpolation, Layout, PixelRange, Resize
 from qdqtool.errors import ArgumentError
+from qdqtool.media.images.options import Channels, Interpolation, Layout, PixelRange, Resize
+from qdqtool.media.sound.options import SampleRange
 from qdqtool.registry import suggestion
 
 FileName: TypeAlias = str | Path
@@ -49,7 +50,19 @@ class ImageKeywords(TypedDict, total=False):
     preview: FileName | None
 
 
-class DataKeywords(ImageKeywords, total=False):
+class MediaKeywords(ImageKeywords, total=False):
+    """How files that hold no arrays become inputs: images, sound and text."""
+
+    sound_rate: int | None
+    sound_length: int | None
+    sound_hop: int | None
+    sound_range: SampleRange
+    tokenizer: FileName | None
+    text_length: int | None
+    text_pad_token: str | None
+
+
+class DataKeywords(MediaKeywords, total=False):
     """Which samples are used."""
 
     samples: int | None
@@ -115,7 +128,7 @@ class SensitivityKeywords(DataKeywords, RecipeKeywords, ReportKeywords, total=Fa
     output: FileName | None
 
 
-class CheckKeywords(ImageKeywords, ReportKeywords, total=False):
+class CheckKeywords(MediaKeywords, ReportKeywords, total=False):
     """Options of ``check_model``."""
 
     allow_constant_data: bool

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from qdqtool.api.any_data import DataLike, as_place, take_data, take_source
-from qdqtool.api.images import read_options
 from qdqtool.api.keywords import CalibrateKeywords, QuantizeKeywords, SensitivityKeywords, checked
+from qdqtool.api.media import read_options
 from qdqtool.api.options import calibrate_recipe, quantize_options, sensitivity_options, settled
 from qdqtool.api.outputs import write_or_keep
 from qdqtool.api.reports import report_files

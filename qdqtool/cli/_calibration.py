@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from qdqtool.cli._completion import node_names, offer, op_types, target_names, units
-from qdqtool.cli._images import image_options, make_read_options, require_data
+from qdqtool.cli._media import make_read_options, media_options, require_data
 from qdqtool.cli._options import ComputedHelp, constant_data_option, samples_option, shapes_option, values_option
 from qdqtool.cli._preparation import PREPARATION_OPTIONS, make_preparation
 
@@ -35,10 +35,11 @@ HOW = ("calibration_method", "percentile", "equalize", "bias_correction", "smoot
 
 
 def data_options() -> Callable[[Decorated], Decorated]:
-    """``--calib-data``, ``--random-calibration``, ``--seed``, ``--samples`` and the options of images."""
+    """``--calib-data``, ``--random-calibration``, ``--seed``, ``--samples`` and those of images, sound and text."""
     options = (
         samples_option(
-            "Calibration data: .npz, .npy, a folder of either or of images, ONNX test_data_set_* folders, or "
+            "Calibration data: .npz, .npy, a folder of either, of images or of sound "
+            "files, a .txt file, ONNX test_data_set_* folders, or "
             "SCRIPT.py[:func].",
             "calib_data",
         ),
@@ -54,7 +55,7 @@ def data_options() -> Callable[[Decorated], Decorated]:
         click.option(
             "--samples", type=click.IntRange(min=1), metavar="N", help="Use only so many samples.  [default: all]"
         ),
-        image_options(),
+        media_options(),
     )
     return _all(options)
 

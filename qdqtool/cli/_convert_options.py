@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from qdqtool.cli import build, check, quantize, validate
-from qdqtool.cli._images import IMAGES
+from qdqtool.cli._media import MEDIA
 from qdqtool.cli._sections import REPORT, Layout, name_of
 
 _PRINTED = "convert prints one report"
@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, tuple[click.Command, Layout]] = {
 
 SHARED: Mapping[str, tuple[str, ...]] = {
     "build": ("input_shapes", "input_values"),
-    "check": ("allow_constant_data", "input_shapes", "input_values", "metric", *IMAGES),
+    "check": ("allow_constant_data", "input_shapes", "input_values", "metric", *MEDIA),
 }
 """Options that mean the same as those of ``quantize``, and are given once."""
 

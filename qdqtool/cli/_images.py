@@ -1,6 +1,6 @@
 """Options of the commands that read images: preprocessing, labels and the preview."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,7 +9,7 @@ import click
 from qdqtool.cli._options import OutputPath
 
 if TYPE_CHECKING:
-    from qdqtool.data.read_options import ReadOptions
+    from qdqtool.media.images.options import ImageOptions
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -30,14 +30,11 @@ IMAGES = (
 )
 """The options, as they stand under their heading in help texts."""
 
-OF_CALIBRATION = ("labels", "preview")
-"""The options that validation data has no use for."""
-
 MOST_CHANNELS = 3
 
 
 def image_options() -> Callable[[Decorated], Decorated]:
-    """``--image-*``, ``--labels`` and ``--preview``; :func:`make_read_options` takes their values."""
+    """``--image-*``, ``--labels`` and ``--preview``; :func:`make_image_options` takes the values of the first."""
     options = (
         click.option(
             "--image-preset",
@@ -81,7 +78,7 @@ def image_options() -> Callable[[Decorated], Decorated]:
             "--labels",
             type=click.Path(path_type=Path),
             metavar="FILE.csv",
-            help="Labels of the images, rows FILE,LABEL.  [default: the names of their folders]",
+            help="Labels of images or sound files, rows FILE,LABEL.  [default: the names of their folders]",
         ),
         click.option(
             "--preview",
@@ -99,16 +96,15 @@ def image_options() -> Callable[[Decorated], Decorated]:
     return decorate
 
 
-def make_read_options(values: Mapping[str, Any]) -> "ReadOptions":
-    """The request that the values of :func:`image_options` make.
+def make_image_options(values: Mapping[str, Any]) -> "ImageOptions":
+    """The request that the values of ``--image-*`` make.
 
     Raises:
         UsageError: A value is malformed.
     """
-    from qdqtool.data.images.options import ImageOptions
-    from qdqtool.data.read_options import ReadOptions
+    from qdqtool.media.images.options import ImageOptions
 
-    images = ImageOptions(
+    return ImageOptions(
         preset=values["image_preset"],
         resize=_word(values, "image_resize", "resize"),
         interpolation=_word(values, "image_interpolation", "interpolation"),
@@ -121,33 +117,11 @@ def make_read_options(values: Mapping[str, Any]) -> "ReadOptions":
         mean=_numbers(values["image_mean"], "--image-mean"),
         std=_numbers(values["image_std"], "--image-std"),
     )
-    return ReadOptions(images=images, labels=values["labels"], preview=values["preview"])
-
-
-def require_data(values: Mapping[str, Any], has_data: bool, names: Sequence[str] = IMAGES) -> None:
-    """Check that there is data where options of images are given.
-
-    Args:
-        values: The values of :func:`image_options`.
-        has_data: Whether there is data.
-        names: The options that need it.
-
-    Raises:
-        UsageError: An option is given, and there is no data.
-    """
-    from qdqtool.errors import UsageError
-
-    given = [name for name in names if values[name] is not None]
-    if given and not has_data:
-        raise UsageError(
-            f"--{given[0].replace('_', '-')} goes with a folder of images, and no such data is given",
-            hint="name it with --calib-data, which is the same as --data",
-        )
 
 
 def _word(values: Mapping[str, Any], option: str, attribute: str) -> Any:
-    from qdqtool.data.images.options import CHOICES
     from qdqtool.errors import UsageError
+    from qdqtool.media.images.options import CHOICES
     from qdqtool.registry import suggestion
 
     value = values[option]

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
-from qdqtool.cli._images import IMAGES
+from qdqtool.cli._media import LAYOUT as MEDIA_LAYOUT
 from qdqtool.cli._options import (
     emit,
     model_argument,
@@ -21,7 +21,7 @@ LAYOUT = Layout(
     sections={
         "Result": ("output",),
         "Data": (*DATA, "shard", "input_shapes", "input_values"),
-        "Images": IMAGES,
+        **MEDIA_LAYOUT,
         "What is to be quantized": (*WHAT, *SELECTING, "existing"),
         "How": HOW,
         "Report": REPORT,

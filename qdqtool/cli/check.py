@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qdqtool.cli._completion import offer, units
-from qdqtool.cli._images import IMAGES, image_options, make_read_options, require_data
+from qdqtool.cli._media import LAYOUT as MEDIA_LAYOUT
+from qdqtool.cli._media import make_read_options, media_options, require_data
 from qdqtool.cli._options import (
     OutputPath,
     constant_data_option,
@@ -31,7 +32,7 @@ LAYOUT = Layout(
     sections={
         "What is compared": ("baseline", "engine", "outputs", "save_outputs", "metric", "profile"),
         "Data": ("data", "allow_constant_data", "samples", "seed", "input_shapes", "input_values"),
-        "Images": IMAGES,
+        **MEDIA_LAYOUT,
         "Gates": GATES,
         "Report": ("blame", "reports", *REPORT),
     },
@@ -55,7 +56,8 @@ LAYOUT = Layout(
     help="The float model to compare with, on the same feeds.",
 )
 @samples_option(
-    "Samples: .npz, .npy, a folder of either, of images or of ONNX test data, or script.py:func. Default: random "
+    "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
+    "script.py:func. Default: random "
     "inputs."
 )
 @constant_data_option()
@@ -70,7 +72,7 @@ LAYOUT = Layout(
 )
 @shapes_option("--input-shapes", "Fix the shape of an input")
 @values_option("Feed an input one value in every sample (a quantized model notes its own)")
-@image_options()
+@media_options()
 @click.option(
     "--engine",
     type=click.Path(path_type=Path),

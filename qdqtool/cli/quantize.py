@@ -8,7 +8,8 @@ import click
 
 from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
 from qdqtool.cli._completion import offer, units
-from qdqtool.cli._images import IMAGES, OF_CALIBRATION, make_read_options, require_data
+from qdqtool.cli._media import LAYOUT as MEDIA_LAYOUT
+from qdqtool.cli._media import OF_CALIBRATION, make_read_options, require_data
 from qdqtool.cli._options import (
     OutputPath,
     emit,
@@ -35,7 +36,7 @@ LAYOUT = Layout(
     sections={
         "Result": ("output", "weights", "external_data", "save_ranges", "save_plan"),
         "Data": (*DATA, "validation_data", "calibration_cache", "force", "input_shapes", "input_values"),
-        "Images": IMAGES,
+        **MEDIA_LAYOUT,
         "What is quantized": (*WHAT, *SELECTING, "list_matches", "existing", "high_precision_dtype"),
         "Accuracy": ("min_sqnr", "metric", "max_metric_loss", "fallback", "sensitivity", "pareto"),
         "How": HOW,

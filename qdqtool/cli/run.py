@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from qdqtool.cli._images import IMAGES, image_options, make_read_options
+from qdqtool.cli._media import LAYOUT as MEDIA_LAYOUT
+from qdqtool.cli._media import make_read_options, media_options
 from qdqtool.cli._options import (
     constant_data_option,
     emit,
@@ -20,7 +21,7 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 LAYOUT = Layout(
     sections={
         "Data": ("data", "samples", "allow_constant_data"),
-        "Images": IMAGES,
+        **MEDIA_LAYOUT,
         "Output": ("output",),
         "Report": REPORT,
     },
@@ -35,10 +36,13 @@ LAYOUT = Layout(
     cls=SectionedCommand, layout=LAYOUT, short_help="Run an engine on this machine's GPU and keep its outputs."
 )
 @click.argument("engine", type=click.Path(path_type=Path))
-@samples_option("Samples: .npz, .npy, a folder of either, of images or of ONNX test data, or script.py:func.")
+@samples_option(
+    "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
+    "script.py:func."
+)
 @constant_data_option()
 @click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use only so many samples.  [default: all]")
-@image_options()
+@media_options()
 @output_option("The outputs, as .npz in the layout that `check --outputs` reads.")
 @output_format_option()
 @verbosity_options()

@@ -7,7 +7,7 @@ import click
 
 from qdqtool.cli._calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
 from qdqtool.cli._completion import offer, units
-from qdqtool.cli._images import IMAGES
+from qdqtool.cli._media import LAYOUT as MEDIA_LAYOUT
 from qdqtool.cli._options import (
     OutputPath,
     emit,
@@ -22,7 +22,7 @@ from qdqtool.cli._sections import REPORT, Layout, SectionedCommand
 LAYOUT = Layout(
     sections={
         "Data": (*DATA, "input_shapes", "input_values"),
-        "Images": IMAGES,
+        **MEDIA_LAYOUT,
         "What is quantized": (*WHAT, *SELECTING, "existing"),
         "How": HOW,
         "Report": ("reports", *REPORT, "metric", "output"),

@@ -5,8 +5,8 @@ Every sample of a file is checked against the model's inputs before anything run
 
 from qdqtool.data.feeds import DataDescription, Feeds, load_feeds
 from qdqtool.data.noise import random_feeds
-from qdqtool.data.sample import Sample, data_digest, sample_digest
-from qdqtool.data.signature import InputSpec, input_specs, stored_specs, with_shapes
+from qdqtool.inputs.sample import Sample, data_digest, sample_digest
+from qdqtool.inputs.signature import InputSpec, input_specs, stored_specs, with_shapes
 
 __all__ = [
     "DataDescription",

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from qdqtool.data.images.options import ImagePreprocessing
 from qdqtool.graph.io.metadata import CALIBRATION_KEY, Notes, read_metadata
 from qdqtool.graph.model import Model
+from qdqtool.media.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class CalibrationNote:
         samples: Number of samples.
         random: Whether they were random.
         seed: Seed of random samples; None for others.
-        preprocessing: How images became samples, which the application has to repeat; None for samples that were
+        preprocessing: How files became samples, which the application has to repeat; None for samples that were
             arrays, and for models that an earlier version quantized.
     """
 
@@ -27,7 +27,7 @@ class CalibrationNote:
     samples: int
     random: bool
     seed: int | None
-    preprocessing: ImagePreprocessing | None = None
+    preprocessing: Preprocessing | None = None
 
 
 def encode_note(note: CalibrationNote) -> Notes:

@@ -7,20 +7,18 @@ holds one complete input in each row; that is for inputs whose first axis is not
 
 import itertools
 import math
-import re
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import IO
 
 import numpy as np
 
-from qdqtool.data.sample import LABELS, Sample
-from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import LABELS, Sample
+from qdqtool.inputs.signature import InputSpec
 from qdqtool.numerics.dtypes import Array
 
 # NumPy evaluates the header of an array file as Python, and takes the L of Python 2 out of it with tokenize.
@@ -227,9 +225,3 @@ def _header(stream: IO[bytes], place: str) -> tuple[tuple[int, ...], bool, np.dt
         return np.lib.format.read_array_header_2_0(stream)
     except DAMAGED_ARRAY as error:
         raise UsageError(f"{place} is damaged: {error}") from None
-
-
-def by_number(path: Path) -> tuple[tuple[str, int], ...]:
-    """Return a sort key that compares numbers by value: ``set_2`` comes before ``set_10``."""
-    words = re.findall(r"([^0-9]*)([0-9]*)", path.name)
-    return (*((text, int(digits) if digits else -1) for text, digits in words), (path.name, 0))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from qdqtool.data.sample import LabelledSamples, Sample
+from qdqtool.inputs.sample import LabelledSamples, Sample
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 
 

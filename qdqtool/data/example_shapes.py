@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from qdqtool import ops
 from qdqtool.data.input_shapes import spell_shapes
-from qdqtool.data.signature import Dim
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.inputs.signature import Dim
 from qdqtool.ops import ProductOp
 
 # By rank: 224 for images, 32 for volumes, 128 for sequences. They stand in messages only and are never used unasked: an

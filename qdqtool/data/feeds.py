@@ -10,20 +10,22 @@ import numpy as np
 from qdqtool.data import readers
 from qdqtool.data.converted import Converted
 from qdqtool.data.held import DataPlace, HeldData
-from qdqtool.data.images.options import ImagePreprocessing
-from qdqtool.data.images.preview import write_preview
-from qdqtool.data.images.samples import ImageSamples
 from qdqtool.data.read_options import ReadOptions
-from qdqtool.data.sample import NoLabelsError, Sample, Samples, labelled
-from qdqtool.data.signature import InputSpec, check_names, needed
 from qdqtool.data.stored_inputs import WithoutStored
 from qdqtool.data.survey import Survey
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import NoLabelsError, Sample, Samples, labelled
+from qdqtool.inputs.signature import InputSpec, check_names, needed
+from qdqtool.media.images.preview import write_preview
+from qdqtool.media.images.samples import ImageSamples
+from qdqtool.media.preprocessing import Preprocessing
 from qdqtool.numerics.dtypes import FLOAT16, Array
 from qdqtool.registry import load_unit, unit_names
 
 Progress = Callable[[int, int], None]
 """Called with the number of samples done and their total."""
+
+ARRAYS = "arrays"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class DataDescription:
         seed: Of random data; None for files.
         shapes: Shape of each input in the first run.
         repeated: How many samples are equal to an earlier one.
-        preprocessing: How images became inputs; None for data that holds arrays.
+        preprocessing: How files became inputs; None for data that holds arrays.
     """
 
     source: str
@@ -44,7 +46,7 @@ class DataDescription:
     seed: int | None
     shapes: dict[str, tuple[int, ...]]
     repeated: int = 0
-    preprocessing: ImagePreprocessing | None = None
+    preprocessing: Preprocessing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ def load_feeds(
         raise UsageError(f"{path} has no samples", hint=path.hint_if_empty if isinstance(path, HeldData) else None)
     if not allow_constant:
         survey.refuse_constant(path)
-    how = read.preprocessing if isinstance(read, ImageSamples) else None
+    how: Preprocessing | None = getattr(read, "preprocessing", None)
     return Feeds(samples, DataDescription(str(path), survey.samples, None, shapes, survey.repeated, how))
 
 
@@ -174,17 +176,19 @@ def _read(path: DataPlace, specs: Sequence[InputSpec], options: ReadOptions | No
     """Return the samples of data in memory, or of a path by the first reader that accepts it."""
     if isinstance(path, HeldData):
         if options is not None:
-            options.refuse_for(path)
+            options.refuse_all_but((), path, ARRAYS)
         return path.read(specs)
     for name in unit_names(readers):
         unit = load_unit(readers, name)
         if not unit.accepts(path):
             continue
         if hasattr(unit, "read_with"):
+            given = _required(options, path, unit.ACCEPTS)
+            given.refuse_all_but(unit.USES, path, unit.HOLDS)
             with_options: readers.OptionReader = unit.read_with
-            return with_options(path, specs, _required(options, path, unit.ACCEPTS))
+            return with_options(path, specs, given)
         if options is not None:
-            options.refuse_for(path)
+            options.refuse_all_but((), path, ARRAYS)
         plain: readers.Reader = unit.read
         return plain(path, specs)
     legal = ", ".join(load_unit(readers, name).ACCEPTS for name in unit_names(readers))
@@ -201,7 +205,7 @@ def _required(options: ReadOptions | None, path: Path, kind: str) -> ReadOptions
     if options is None:
         raise UsageError(
             f"{path} is a {kind}, and options of preprocessing are not taken here",
-            hint="save the inputs as .npz; or read the images in a Python script, whose load_data() yields a dict of "
+            hint="save the inputs as .npz; or read the files in a Python script, whose load_data() yields a dict of "
             "arrays for each run",
         )
     return options

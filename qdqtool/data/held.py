@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from qdqtool.data.columns import common_count, fit_labels, make_column, make_sample, settle_columns, slice_rows
-from qdqtool.data.sample import LABELS, NoLabelsError, Sample
-from qdqtool.data.signature import InputSpec, check_names, needed
 from qdqtool.data.spool import Item, Items, SpooledItems
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.inputs.sample import LABELS, NoLabelsError, Sample
+from qdqtool.inputs.signature import InputSpec, check_names, needed
 from qdqtool.numerics.dtypes import Array
 from qdqtool.wording import plural
 

@@ -16,11 +16,11 @@ from qdqtool import ops
 from qdqtool.data.example_shapes import example_option
 from qdqtool.data.feeds import DataDescription, Feeds
 from qdqtool.data.input_ranges import InputRange, range_of
-from qdqtool.data.signature import Dim, InputSpec
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.types import TensorTypes
 from qdqtool.graph.index.view import NodeView, Value
+from qdqtool.inputs.signature import Dim, InputSpec
 from qdqtool.numerics.dtypes import Array
 
 DEFAULT_SAMPLES = 4

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qdqtool.data.sample import LabelledSamples, Sample
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import LabelledSamples, Sample
 from qdqtool.numerics.dtypes import Array
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.data.sample import sample_digest
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import sample_digest
 from qdqtool.numerics.dtypes import Array
 
 

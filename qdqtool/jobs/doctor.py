@@ -42,6 +42,9 @@ _PACKAGES = (
         "run and bench of ONNX models; optional",
     ),
     _Package("PIL", ("pillow",), "`pip install pillow`", "folders of images; optional"),
+    _Package("soundfile", ("soundfile",), "`pip install soundfile soxr`", "sound files; optional"),
+    _Package("soxr", ("soxr",), "`pip install soundfile soxr`", "sound files of other rates; optional"),
+    _Package("tokenizers", ("tokenizers",), "`pip install tokenizers`", "text; optional"),
     _Package("numba", ("numba",), "`pip install numba`", "faster kernels; optional"),
 )
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdqtool.data import Feeds, data_digest, sample_digest
-from qdqtool.data.images.options import ImagePreprocessing
 from qdqtool.data.request import FileData, open_feeds
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.digest import model_digest
 from qdqtool.graph.model import Model
+from qdqtool.media.preprocessing import Preprocessing
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.calibration import Calibrated
 from qdqtool.preparation.calibration_used import CalibrationUsed, used_ranges
@@ -103,8 +103,8 @@ def _open_checked(
     return feeds
 
 
-def _preprocessed(how: ImagePreprocessing | None) -> str:
-    return "samples of arrays" if how is None else f"images with the preprocessing '{how}'"
+def _preprocessed(how: Preprocessing | None) -> str:
+    return "samples of arrays" if how is None else f"{how.kind} with the preprocessing '{how}'"
 
 
 def _require_force(cache: CachedRanges, problem: str, hint: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from qdqtool.data import DataDescription
-from qdqtool.data.images.options import ImagePreprocessing
+from qdqtool.media.preprocessing import Preprocessing
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.recipe import Recipe
 from qdqtool.ranges import calibrators
@@ -31,7 +31,7 @@ class CalibrationUsed:
         chosen: Id of the calibrator that ``auto`` chose for the whole model by its outputs; ``auto`` where it chose for
             each tensor by itself, and empty for other methods.
         method_trial: The effect of the methods that were tried; None where none was.
-        preprocessing: How images became samples; None for samples that were arrays.
+        preprocessing: How files became samples; None for samples that were arrays.
     """
 
     source: str
@@ -47,7 +47,7 @@ class CalibrationUsed:
     from_file: bool = False
     chosen: str = ""
     method_trial: MethodTrial | None = None
-    preprocessing: ImagePreprocessing | None = None
+    preprocessing: Preprocessing | None = None
 
 
 def used_ranges(

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from qdqtool.data.images.options import ImagePreprocessing
+from qdqtool.media.preprocessing import Preprocessing
 from qdqtool.ranges.types import Trial
 
 
@@ -83,7 +83,7 @@ class StoredData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         random: Whether they were random.
         seed: Seed of random samples; None for others.
         chunk: Samples of a chunk of the digest; absent in files of an earlier version.
-        preprocessing: How images became samples; absent for samples that were arrays.
+        preprocessing: How files became samples; absent for samples that were arrays.
     """
 
     sha256: str
@@ -91,7 +91,7 @@ class StoredData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     random: bool
     seed: int | None
     chunk: int | None = None
-    preprocessing: ImagePreprocessing | None = None
+    preprocessing: Preprocessing | None = None
 
 
 class StoredMethod(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from qdqtool.data.images.options import ImagePreprocessing
+from qdqtool.media.preprocessing import Preprocessing
 from qdqtool.ranges.histogram import Histogram
 
 CHUNK = 16
@@ -125,7 +125,7 @@ class CalibrationRecord:
         chunk: Samples of a chunk of that digest; None for the digest of an earlier version, which had no chunks.
         model_sha256: Digest of the model that was run, weights included, independent of how they are stored.
         preparation: The steps that made that model from the given one, in order.
-        preprocessing: How images became samples; None for samples that were arrays.
+        preprocessing: How files became samples; None for samples that were arrays.
     """
 
     method: str
@@ -137,7 +137,7 @@ class CalibrationRecord:
     preparation: tuple[PreparationStep, ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     chunk: int | None = CHUNK
-    preprocessing: ImagePreprocessing | None = None
+    preprocessing: Preprocessing | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from qdqtool.data import Feeds
-from qdqtool.data.sample import Samples
 from qdqtool.errors import CapabilityError, ModelError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.soundness import require_sound
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
+from qdqtool.inputs.sample import Samples
 from qdqtool.numerics.dtypes import Array
 from qdqtool.running.observer import Observer, Run, is_fed
 from qdqtool.running.ort_cpu import Profile, Session

@@ -4,9 +4,9 @@ import shlex
 from contextlib import suppress
 
 from qdqtool.data import Feeds
-from qdqtool.data.sample import NoLabelsError
 from qdqtool.data.script import UserFunction, load_function, split_script
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import NoLabelsError
 from qdqtool.task_metrics.function import FunctionMeasure, MetricFunction
 from qdqtool.task_metrics.measure import RequestedMetric
 from qdqtool.task_metrics.named import NamedRequest

@@ -26,6 +26,8 @@ from support.networks import Network
 from support.paths import ROOT
 from support.pictures import picture, save_picture
 from support.small import conv_model, make_model
+from support.sounds import noise, save_sound, sound_net
+from support.texts import WORDS, save_lines, save_tokenizer, text_net
 
 from qdqtool import rules
 
@@ -118,6 +120,25 @@ CASES = {
     ),
     "images without a preset": Case(
         "calibrate rgb.onnx --calib-data photos -o r9.json", "name a preset, as `--image-preset imagenet`; there are"
+    ),
+    "sound without a rate": Case(
+        "calibrate sound.onnx --calib-data sounds -o r9.json", "give the rate in Hz: `--sound-rate 16000`"
+    ),
+    "sound of an open length": Case(
+        "calibrate sound_open.onnx --calib-data sounds --sound-rate 8000 -o r9.json",
+        "give the number of values of a window: `--sound-length 16000`",
+    ),
+    "text without a tokenizer": Case(
+        "calibrate text.onnx --calib-data lines.txt --text-length 8 -o r9.json",
+        "name the tokenizer of the model: `--tokenizer tokenizer.json`",
+    ),
+    "text of an open length": Case(
+        "calibrate text.onnx --calib-data lines.txt --tokenizer tokenizer.json -o r9.json",
+        "give it: `--text-length 128`",
+    ),
+    "text without a token that fills": Case(
+        "calibrate text.onnx --calib-data lines.txt --tokenizer unpadded.json --text-length 8 -o r9.json",
+        "name one: `--text-pad-token '<|endoftext|>'`",
     ),
     "images of another size": Case(
         "calibrate rgb.onnx --calib-data photos --image-preset unit --image-resize none -o r9.json",
@@ -501,6 +522,7 @@ ELSEWHERE = {
     "fix the shapes, which folds": "tests/engine/test_build_model.py pastes it",
     "qdqtool does not know this message": "tests/engine/test_refusal.py pastes it",
     "` finds the node": "tests/engine/test_refusal.py pastes the command",
+    "of a fast tokenizer writes it": "needs transformers",
     "finds the smallest model that this message is of": "tests/engine/test_refusal.py pastes the command",
     "a fault of TensorRT; `": "tests/engine/test_parser_word.py has the model",
     "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
@@ -605,6 +627,22 @@ def write_images(folder: Path) -> None:
     for number, name in enumerate(("photos/0", "photos/1", "classes/a/0", "numbers/2/0", "numbers/10/0")):
         save_picture(folder / f"{name}.png", picture(20, 30, number))
     (folder / "classes" / "b").mkdir()
+    write_sound_and_text(folder)
+
+
+def write_sound_and_text(folder: Path) -> None:
+    """Networks of sound and text, and files for them."""
+    onnx.save(sound_net(), folder / "sound.onnx")
+    open_length = sound_net()
+    open_length.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "time"
+    del open_length.graph.output[0].type.tensor_type.shape.dim[2:]
+    open_length.graph.output[0].type.tensor_type.shape.dim.add(dim_param="time")
+    onnx.save(open_length, folder / "sound_open.onnx")
+    save_sound(folder / "sounds/1.wav", noise(140))
+    onnx.save(text_net(), folder / "text.onnx")
+    save_lines(folder / "lines.txt", 3)
+    save_tokenizer(folder / "tokenizer.json")
+    save_tokenizer(folder / "unpadded.json", words=("<|endoftext|>", *WORDS[1:]))
 
 
 def write_refused(folder: Path) -> None:

@@ -13,7 +13,7 @@ from support.small import conv_model
 
 import qdqtool
 from qdqtool.api import keywords
-from qdqtool.api.images import IMAGE_KEYWORDS
+from qdqtool.api.media import MEDIA_KEYWORDS
 from qdqtool.cli import command as program
 from qdqtool.cli.build import command as build
 from qdqtool.cli.calibrate import command as calibrate
@@ -242,9 +242,9 @@ def test_every_keyword_gives_what_the_option_gives(monkeypatch: pytest.MonkeyPat
     options, more = (CASES.get(name) or (shared, recipe)) if given else ([], {})
     if given:
         missing = set(typing.get_type_hints(ARGUMENTS[name][1])) - set(more)
-        # tests/api/test_images.py has those of images, tests/api/test_reports.py has reports
+        # tests/api/test_media.py has those of images, sound and text, tests/api/test_reports.py has reports
         of_others = {"block_size", "random_calibration", "seed", "metric", "output", "engine", "no_build", "reports"}
-        assert missing <= {*of_others, *IMAGE_KEYWORDS}
+        assert missing <= {*of_others, *MEDIA_KEYWORDS}
     positional, named = POSITIONAL[name]
     by_words = caught(monkeypatch, job, lambda: from_command_line(name, [*words, *options]))
     by_keywords = caught(monkeypatch, job, lambda: getattr(qdqtool, function)("m.onnx", *positional, **named, **more))

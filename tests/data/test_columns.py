@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.data import InputSpec
-from qdqtool.data.columns import as_one_run, by_number, common_count, make_sample, read_column, read_rows
+from qdqtool.data.columns import as_one_run, common_count, make_sample, read_column, read_rows
 from qdqtool.errors import UsageError
 
 F32 = np.dtype(np.float32)
@@ -145,14 +145,3 @@ def test_only_the_last_sample_has_padding():
     whole, last = (make_sample({}, [column], is_last=is_last) for is_last in (False, True))
     assert (whole.batch, whole.filler) == (1, 0)
     assert (last.batch, last.filler) == (3, 1)
-
-
-@given(st.lists(st.integers(0, 300), unique=True, min_size=1))
-def test_files_are_sorted_by_the_numbers_in_their_names(numbers):
-    paths = sorted((Path(f"a/set_{number}_x{number % 7}.npy") for number in numbers), key=by_number)
-    assert [path.name for path in paths] == [f"set_{number}_x{number % 7}.npy" for number in sorted(numbers)]
-
-
-def test_names_that_differ_in_leading_zeros_or_have_no_number_have_an_order_too():
-    names = ["b", "a", "a1", "a01", "a2"]
-    assert [path.name for path in sorted(map(Path, names), key=by_number)] == ["a", "a01", "a1", "a2", "b"]

@@ -5,9 +5,9 @@ import pytest
 
 from qdqtool.data import load_feeds
 from qdqtool.data.converted import Converted
-from qdqtool.data.sample import Sample
-from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import Sample
+from qdqtool.inputs.signature import InputSpec
 
 
 def test_names_change_and_batch_and_labels_stay():

@@ -13,8 +13,8 @@ import pytest
 
 from qdqtool.data import InputSpec, data_digest, load_feeds, sample_digest
 from qdqtool.data.held import ACCEPTED, HeldData, hold_data, in_files
-from qdqtool.data.sample import NoLabelsError
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.inputs.sample import NoLabelsError
 
 F32 = np.dtype(np.float32)
 X = (InputSpec("x", F32, ("N", 2, 3)),)

@@ -12,12 +12,12 @@ from support.small import make_model, run
 
 from qdqtool.data import DataDescription, Feeds
 from qdqtool.data.request import FileData
-from qdqtool.data.sample import Sample
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.metadata import PREPARATION_KEY
 from qdqtool.graph.io.save import inlined
 from qdqtool.graph.model import Model
+from qdqtool.inputs.sample import Sample
 from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.check import check_model

@@ -8,9 +8,9 @@ from support.small import conv_model, make_model, run
 
 from qdqtool.data import DataDescription, Feeds
 from qdqtool.data.request import open_feeds
-from qdqtool.data.sample import Sample
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
+from qdqtool.inputs.sample import Sample
 from qdqtool.running.channel_statistics import MAX_SAMPLES, ChannelData
 from qdqtool.running.float_runs import FloatRuns
 

@@ -11,8 +11,8 @@ from onnx.reference import ReferenceEvaluator
 from support.paths import ROOT
 
 from qdqtool.data.feeds import load_feeds
-from qdqtool.data.signature import input_specs
 from qdqtool.graph.io.load import load_model
+from qdqtool.inputs.signature import input_specs
 
 SAMPLES = ROOT / "sample_models"
 TRAINED = ["digits_cnn", "digits_transformer", "digits_depthwise", "char_lm"]

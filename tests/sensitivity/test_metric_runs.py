@@ -9,7 +9,7 @@ import pytest
 from support.layered import Planned, chain, outputs, planned, save
 from support.layered import rows as samples_of
 
-from qdqtool.data.sample import NoLabelsError
+from qdqtool.inputs.sample import NoLabelsError
 from qdqtool.plan import QuantPlan
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.sensitivity.metric_runs import MetricRuns

@@ -226,11 +226,19 @@ def _described(schema: Schema, kind: type) -> Schema:
     found = {key: value for key, value in schema.items() if key != "title"}
     found["description"] = _first_paragraph(kind)
     if "properties" in found:
+        tag = found["properties"].pop(_tag_field(kind), None)
         names = dict(zip(found["properties"], _field_names(kind), strict=True))
         found["properties"] = {
             key: _with_text(value, said.get(names[key])) for key, value in found["properties"].items()
         }
+        if tag is not None:
+            found["properties"] = {_tag_field(kind): {"description": "What it is.", **tag}} | found["properties"]
     return found
+
+
+def _tag_field(kind: type) -> str | None:
+    """The key that tells a struct from the others of a union; None for any other class."""
+    return kind.__struct_config__.tag_field if issubclass(kind, msgspec.Struct) else None
 
 
 def _field_names(kind: type) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from support.engine_models import FP8, ROWS, Net
 from support.networks import Network
 from support.paths import ROOT
 from support.pictures import picture, save_picture
+from support.sounds import noise, save_sound, sound_net
+from support.texts import save_lines, save_tokenizer, text_net
 
 SAMPLES = ROOT / "sample_models"
 DIGITS = SAMPLES / "digits_cnn"
@@ -147,6 +149,15 @@ def images(folder: Path) -> None:
         save_picture(folder / f"photos/{number % 2}/{number}.png", picture(80, 90, number))
 
 
+def sound_and_text(folder: Path) -> None:
+    onnx.save(sound_net(), folder / "keywords.onnx")
+    for number in range(20):
+        save_sound(folder / f"sounds/{number}.wav", noise(140, seed=number))
+    onnx.save(text_net(), folder / "bert.onnx")
+    save_tokenizer(folder / "tokenizer.json")
+    save_lines(folder / "lines.txt")
+
+
 def refusals(folder: Path) -> None:
     onnx.save(rules.get("QL301").INVALID[0].model(), folder / "bias.onnx")
     net = Net()
@@ -237,6 +248,7 @@ FOLDERS: Mapping[str, Folder] = {
          "text.npz": SAMPLES / "digits_transformer/calibration.npz"},
         sensitivity,
     ),
+    "docs/sound_and_text.md": Folder({}, sound_and_text),
     "docs/stability.md": Folder(),
     "docs/strip.md": Folder({**COMMON, "float.onnx": DIGITS / "model.onnx"}, strip),
     "docs/validate.md": Folder({**FLOAT, **DATA}, validate, {"node": onnx.NodeProto()}, builds=True),

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 from qdqtool.data import InputSpec
-from qdqtool.data.images.options import ImagePreprocessing
+from qdqtool.media.images.options import ImagePreprocessing
 from qdqtool.numerics.dtypes import Array
 
 F32 = np.dtype(np.float32)

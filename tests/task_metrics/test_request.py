@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from qdqtool.data import Feeds, InputSpec, load_feeds
-from qdqtool.data.sample import NoLabelsError
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.inputs.sample import NoLabelsError
 from qdqtool.task_metrics.function import FunctionMeasure
 from qdqtool.task_metrics.named import NamedRequest
 from qdqtool.task_metrics.request import labelled_for, load_metric

@@ -3,22 +3,24 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from qdqtool.data.images.decode import require_pillow
-from qdqtool.data.images.files import COMMON, has_images, image_files, is_image
-from qdqtool.data.images.resolve import image_input, resolve
-from qdqtool.data.images.samples import ImageSamples
 from qdqtool.data.read_options import ReadOptions
 from qdqtool.data.readers import numpy_folder, test_data_set
-from qdqtool.data.signature import InputSpec
+from qdqtool.inputs.signature import InputSpec
+from qdqtool.media.files import IMAGE
+from qdqtool.media.images.decode import require_pillow
+from qdqtool.media.images.resolve import image_input, resolve
+from qdqtool.media.images.samples import ImageSamples
 
-ACCEPTS = f"folder of images ({', '.join(COMMON)}, …)"
+ACCEPTS = f"folder of images ({', '.join(IMAGE.common)}, …)"
+HOLDS = "images"
+USES = frozenset({"images", "labels", "preview"})
 
 
 def accepts(path: Path) -> bool:
     """Whether ``path`` is an image file, or a folder with images and without files of arrays."""
     if path.is_file():
-        return is_image(path)
-    return path.is_dir() and not numpy_folder.accepts(path) and not test_data_set.accepts(path) and has_images(path)
+        return IMAGE.names(path)
+    return path.is_dir() and not numpy_folder.accepts(path) and not test_data_set.accepts(path) and IMAGE.is_in(path)
 
 
 def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> ImageSamples:
@@ -31,4 +33,4 @@ def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> I
     taken = image_input(specs, str(path))
     how = resolve(options.images, taken, str(path))
     require_pillow()
-    return ImageSamples(root=path, files=image_files(path), taken=taken, preprocessing=how, labels_file=options.labels)
+    return ImageSamples(root=path, files=IMAGE.files(path), taken=taken, preprocessing=how, labels_file=options.labels)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.data.columns import Column, common_count, make_sample, read_column, read_rows
-from qdqtool.data.sample import Sample
-from qdqtool.data.signature import InputSpec, needed
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import Sample
+from qdqtool.inputs.signature import InputSpec, needed
 
 ACCEPTS = ".npy file (models with one input)"
 

@@ -22,9 +22,9 @@ from qdqtool.data.columns import (
     read_rows,
     settle_columns,
 )
-from qdqtool.data.sample import LABELS, NoLabelsError, Sample
-from qdqtool.data.signature import InputSpec, check_names
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import LABELS, NoLabelsError, Sample
+from qdqtool.inputs.signature import InputSpec, check_names
 
 ACCEPTS = ".npz file"
 

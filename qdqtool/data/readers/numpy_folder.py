@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdqtool.data.columns import by_number
 from qdqtool.data.readers import npy, npz
-from qdqtool.data.sample import NoLabelsError, Sample
-from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import NoLabelsError, Sample
+from qdqtool.inputs.signature import InputSpec
+from qdqtool.media.files import by_number
 
 ACCEPTS = "folder of .npz or .npy files"
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from qdqtool.data.sample import LABELS, NoLabelsError, Sample
 from qdqtool.data.script import UserFunction, load_function, split_script
-from qdqtool.data.signature import InputSpec
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import LABELS, NoLabelsError, Sample
+from qdqtool.inputs.signature import InputSpec
 from qdqtool.numerics.dtypes import Array
 
 ACCEPTS = "Python script FILE.py[:func]"
@@ -34,7 +34,7 @@ class ScriptSamples:
 
     Attributes:
         function: The function.
-        takes_labels: Whether an array :data:`~qdqtool.data.sample.LABELS` is an input of the model.
+        takes_labels: Whether an array :data:`~qdqtool.inputs.sample.LABELS` is an input of the model.
         labelled: Whether samples have labels, which they hold under that key.
     """
 

@@ -12,10 +12,10 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
-from qdqtool.data.columns import by_number
-from qdqtool.data.signature import InputSpec, needed
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.tensors import is_external
+from qdqtool.inputs.signature import InputSpec, needed
+from qdqtool.media.files import by_number
 from qdqtool.numerics.dtypes import Array
 
 ACCEPTS = "folder of ONNX test_data_set_* folders"

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from qdqtool.data.images.options import ImagePreprocessing
 from qdqtool.jobs.quantize_report import LeftInFloat
+from qdqtool.media.preprocessing import Preprocessing
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.placement.context import QUANTIZED_ALREADY
 from qdqtool.preparation.prepare import PreparationReport
@@ -28,10 +28,10 @@ def print_repeated(samples: int, repeated: int, console: Console) -> None:
         console.print(f"REPEATED {share} equal an earlier one: the data has {samples - repeated}", style="yellow")
 
 
-def print_preprocessing(how: ImagePreprocessing | None, console: Console) -> None:
-    """Print how images became samples, if the data were images."""
+def print_preprocessing(how: Preprocessing | None, console: Console) -> None:
+    """Print how files became samples, if the data did not hold arrays."""
     if how is not None:
-        console.print(f"images: {how}")
+        console.print(f"{how.kind}: {how}")
 
 
 def print_single(samples: int, repeated: int, console: Console) -> None:

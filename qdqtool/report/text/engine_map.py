@@ -58,7 +58,7 @@ def _head(report: EngineMap, console: Console) -> None:
 
 def _calibration(note: CalibrationNote) -> str:
     samples = f"{note.samples} random samples" if note.random else plural(note.samples, "sample")
-    how = f"; images: {note.preprocessing}" if note.preprocessing is not None else ""
+    how = f"; {note.preprocessing.kind}: {note.preprocessing}" if note.preprocessing is not None else ""
     return f"calibrated with {samples} ({escape(note.method)}){how}"
 
 

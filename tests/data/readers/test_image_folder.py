@@ -5,10 +5,10 @@ from support.data_files import X, array, save_npz
 from support.pictures import image_spec, picture, save_picture
 
 from qdqtool.data import load_feeds
-from qdqtool.data.images.options import ImageOptions
 from qdqtool.data.read_options import ReadOptions
 from qdqtool.data.readers import image_folder
 from qdqtool.errors import UsageError
+from qdqtool.media.images.options import ImageOptions
 
 UNIT = ReadOptions(images=ImageOptions(preset="unit"))
 
@@ -28,7 +28,7 @@ def test_one_file_is_one_sample(tmp_path):
 
 
 def test_options_of_images_are_refused_for_arrays(tmp_path):
-    with pytest.raises(UsageError, match="holds arrays, and the options of images"):
+    with pytest.raises(UsageError, match="holds arrays, which has no use for the options of images"):
         load_feeds(save_npz(tmp_path / "d.npz", x=array(2)), X, options=UNIT)
 
 

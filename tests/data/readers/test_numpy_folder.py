@@ -6,8 +6,8 @@ from support.data_files import F32, X, array, save_npy, save_npy_folder, save_np
 
 from qdqtool.data import InputSpec, load_feeds
 from qdqtool.data.readers import numpy_folder
-from qdqtool.data.sample import NoLabelsError
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import NoLabelsError
 
 
 def test_npy_files_beside_npz_files_are_left_out(tmp_path):

@@ -13,8 +13,8 @@ from support.small import make_model
 
 from qdqtool.data import InputSpec, load_feeds
 from qdqtool.data.readers import python_script
-from qdqtool.data.sample import NoLabelsError
 from qdqtool.errors import UsageError
+from qdqtool.inputs.sample import NoLabelsError
 
 
 @pytest.mark.parametrize(
