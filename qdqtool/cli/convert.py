@@ -10,10 +10,10 @@ from qdqtool.cli import build, check, quantize
 from qdqtool.cli._convert_options import sections, step_options, values_of
 from qdqtool.cli._options import emit, model_argument, output_format_option, step_progress, verbosity_options
 from qdqtool.cli._profiles import ProfilesCommand
-from qdqtool.cli._recipe_file import read_recipe, write_recipe
 from qdqtool.cli._reports import reports_option
 from qdqtool.cli._sections import REPORT, Layout
 from qdqtool.cli._validate_options import settings_of, write_reports
+from qdqtool.recipes.recipe_file import read_recipe, write_recipe
 
 if TYPE_CHECKING:
     from qdqtool.conversion.options import ConvertOptions

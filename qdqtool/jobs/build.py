@@ -6,13 +6,7 @@ import shlex
 from pathlib import Path
 
 from qdqtool.builders import backends
-from qdqtool.builders.builder import (
-    BuildRefusedError,
-    Built,
-    EngineBuilder,
-    EngineRequest,
-    Refusal,
-)
+from qdqtool.builders.builder import BuildRefusedError, Built, EngineBuilder, EngineRequest, Refusal
 from qdqtool.builders.kernels import encode_layers
 from qdqtool.data.held import in_files
 from qdqtool.engine import manifest

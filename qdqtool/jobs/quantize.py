@@ -136,10 +136,7 @@ def quantize_model(
             require_predictions(metric.metric, source, sources, options.recipe, options.goal.max_metric_loss)
         inputs = gather_inputs(source, sources, options.recipe, runs, progress)
         if options.ranges_file is not None and inputs.ranges is None:
-            raise UsageError(
-                "there are no ranges to write: those of another tool say less",
-                hint="leave out --save-ranges: their file is there already",
-            )
+            raise UsageError("ranges of another tool say too little to be written: leave out --save-ranges")
         ready = ready_for(inputs.prepared.model, options.recipe.high_precision).model
         attempts = Attempts(
             given=given,

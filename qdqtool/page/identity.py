@@ -34,7 +34,7 @@ class Claim:
 
 
 def same_model(first: Claim, second: Claim) -> bool:
-    """Return whether two reports are of the same model: their digests are equal, or their paths where one is unknown."""
+    """Return whether two reports are of one model: their digests are equal, or their paths where one is unknown."""
     if first.file is not None and second.file is not None:
         return _same_content(first.file, second.file)
     return same_file(first.path, second.path)

@@ -155,7 +155,8 @@ def _check_validated(reports: Iterable[SavedReport], quantized: Claim | None) ->
         if found and quantized is not None and not any(same_model(claim, quantized) for _, claim in found):
             names = ", ".join(str(claim) for _, claim in found)
             raise UsageError(
-                f"the reports do not belong together: {found[0][1].source} is about {names}, the others about {quantized}",
+                f"the reports do not belong together: {found[0][1].source} is about {names}, the others about "
+                f"{quantized}",
                 hint="give the reports of one model",
             )
 

@@ -95,7 +95,7 @@ def inner_types(hint: Any) -> list[type[Stored]]:
             "r.json is the error of a command that failed, and no report: no such file",
         ),
         (
-            '{"schema_version": 1, "engine": "", "manifest": "", "passed": true, "checks": []}',
+            '{"schema_version": 1, "qdqtool_version": "1", "engine": "", "manifest": "", "passed": true, "checks": []}',
             "r.json is 'verify-engine' .* which a page does not show",
         ),
         (json.dumps(CHECK | {"schema_version": 2}), "r.json has schema_version 2, and this version of qdqtool reads 1"),

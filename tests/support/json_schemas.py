@@ -21,13 +21,14 @@ import docstring_parser
 import msgspec
 
 from qdqtool.builders import kernels
-from qdqtool.cli import _recipe_file, convert
+from qdqtool.cli import convert
 from qdqtool.engine import manifest, stored_manifest
 from qdqtool.jobs import quantize_files
 from qdqtool.linting import baseline, settings
 from qdqtool.planning import plan_file
 from qdqtool.ranges import file as ranges_file
 from qdqtool.ranges import file_content
+from qdqtool.recipes import recipe_file
 from qdqtool.report import failure, text
 from qdqtool.results import SCHEMA_VERSION, Report
 from qdqtool.sensitivity import noise_file
@@ -142,15 +143,15 @@ def _recipe_schema() -> Schema:
     """The schema of recipes, which have the options of ``convert``: click has their types, and no class of ours."""
     context = click.Context(convert.command, info_name="convert")
     properties = {
-        _recipe_file.key_of(option): {"description": _recipe_file._help(context, option), **_value_of(option)}
-        for option in _recipe_file._options(convert.command)
+        recipe_file.key_of(option): {"description": recipe_file._help(context, option), **_value_of(option)}
+        for option in recipe_file._options(convert.command)
     }
     top = {"type": "object", "properties": dict(sorted(properties.items())), "additionalProperties": False}
     return _document("recipe-file", "Options of `convert --recipe`, as TOML.", top, {}, ())
 
 
 def _value_of(option: click.Option) -> Schema:
-    """What :mod:`qdqtool.cli._recipe_file` takes for an option."""
+    """What :mod:`qdqtool.recipes.recipe_file` takes for an option."""
     if option.is_flag:
         return {"type": "boolean"}
     if option.multiple:

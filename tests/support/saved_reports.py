@@ -18,8 +18,18 @@ _FINDING = {
     "graph": "",
 }
 _CALIBRATION = {"source": "data.npz", "samples": 8, "random": False, "chosen": "max"}
+FLOAT_FILE = {"bytes": 4000, "sha256": "f" * 64, "external_data": []}
+QUANTIZED_FILE = {
+    "bytes": 1000,
+    "sha256": "a" * 64,
+    "external_data": [
+        {"name": "net.data", "bytes": 5, "sha256": "b" * 64},
+        {"name": "big", "bytes": 9, "sha256": None},
+    ],
+}
 QUANTIZE: Document = {
     "schema_version": 1,
+    "qdqtool_version": "0.1.0",
     "model": "net.onnx",
     "output": "out/net.int8.onnx",
     "mode": "int8",
@@ -52,6 +62,7 @@ QUANTIZE: Document = {
 }
 CHECK: Document = {
     "schema_version": 1,
+    "qdqtool_version": "0.1.0",
     "passed": True,
     "model": "net.int8.onnx",
     "baseline": "net.onnx",
@@ -201,8 +212,8 @@ CONVERT: Document = {
     "files": [{"name": "net.int8.onnx", "what": "model", "bytes": 1000, "sha256": "ab" * 32}],
 }
 ALL = {
-    "quantize": QUANTIZE,
-    "check": CHECK,
+    "quantize": QUANTIZE | {"model_file": FLOAT_FILE, "output_file": QUANTIZED_FILE},
+    "check": CHECK | {"model_file": QUANTIZED_FILE, "baseline_file": FLOAT_FILE},
     "build": BUILD,
     "validate": VALIDATE,
     "sensitivity": SENSITIVITY,

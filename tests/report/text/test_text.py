@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from qdqtool.checking.report import CheckReport
@@ -87,9 +88,10 @@ def made(hint: Any, name: str = "") -> Any:
         return collection(origin, arguments, name)
     if hint is Report:
         hint = CheckReport  # a report that holds any other
-    if dataclasses.is_dataclass(hint):
+    if dataclasses.is_dataclass(hint) or issubclass(hint, msgspec.Struct):
         hints = typing.get_type_hints(hint)
-        fields = [field.name for field in dataclasses.fields(hint) if field.init]
+        is_struct = issubclass(hint, msgspec.Struct)
+        fields = hint.__struct_fields__ if is_struct else [each.name for each in dataclasses.fields(hint) if each.init]
         return hint(**{field: made(hints[field], f"{hint.__name__}.{field}") for field in fields})
     if issubclass(hint, enum.Enum):
         return next(iter(hint))

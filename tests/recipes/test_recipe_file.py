@@ -10,15 +10,15 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from support.json_schemas import schemas
 
-from qdqtool.cli import _recipe_file
 from qdqtool.cli.convert import command
 from qdqtool.errors import UsageError
+from qdqtool.recipes import recipe_file
 
 
 def read(path: Path, text: str) -> dict[str, object]:
     path.write_text(text)
     context = click.Context(command, info_name="convert")
-    _recipe_file.read_recipe(context, command.params[0], path)
+    recipe_file.read_recipe(context, command.params[0], path)
     assert context.default_map is not None
     return dict(context.default_map)
 
@@ -45,9 +45,9 @@ def test_the_printed_recipe_has_every_option_with_its_help():
     text = written()
     keys = {line.removeprefix("# ").split(" = ")[0] for line in text.splitlines() if " = " in line}
     context = click.Context(command)
-    for option in _recipe_file._options(command):
-        assert _recipe_file.key_of(option) in keys
-        assert _recipe_file._help(context, option).split()[0] in text
+    for option in recipe_file._options(command):
+        assert recipe_file.key_of(option) in keys
+        assert recipe_file._help(context, option).split()[0] in text
     assert len(tomllib.loads(text)) > 40
 
 
@@ -129,7 +129,7 @@ def test_keys_may_have_underscores_and_options_of_two_steps_their_step(tmp_path:
 def test_a_recipe_that_is_absent(tmp_path: Path):
     context = click.Context(command)
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        _recipe_file.read_recipe(context, command.params[0], tmp_path / "r.toml")
+        recipe_file.read_recipe(context, command.params[0], tmp_path / "r.toml")
 
 
 FITTING = {"samples": 3, "quantize-mode": "fp8", "no-build": True, "nodes-to-exclude": ["a", "b"], "percentile": 99.5}

@@ -1,0 +1,1 @@
+"""Recipes: the options of a command in a TOML file."""
