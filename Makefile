@@ -72,7 +72,7 @@ corpus: $(READY)
 	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files)
 	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files) --mutations 5000
 
-# the chart library of the HTML page, from the package that qdqtool/page/assets/vendored/vendored.json names; needs npm
+# the libraries of the HTML page, from the packages that qdqtool/page/assets/vendored/vendored.json names; needs npm
 vendored: $(READY)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.vendored
 

@@ -1,7 +1,5 @@
 """The quantize job: a float model and data (or ranges) in, the Q/DQ model for a target out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from qdqtool.checking.metric_measurement import MetricMeasurement
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
+from qdqtool.graph.index.outline import outline
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.model_file import describe_file, describe_saved
@@ -179,6 +178,7 @@ def quantize_model(
         sizes=Sizes(before=model_bytes(given), after=saved.bytes),
         model_file=describe_file(given),
         output_file=describe_saved(saved.model),
+        nodes=outline(made.model),
         inlined=settled.inlined,
         existing=settled.existing.value if settled.existing is not None else None,
         curve_file=str(options.curve_file) if options.curve_file else None,

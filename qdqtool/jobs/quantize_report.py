@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from qdqtool.attempts.goal_report import GoalReport
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
+from qdqtool.graph.index.outline import OutlineNode
 from qdqtool.graph.io.in_memory import ModelReport
 from qdqtool.graph.io.model_file import ModelFile
 from qdqtool.graph.io.save import Sizes
@@ -82,6 +83,7 @@ class QuantizeReport(ModelReport):
             data, with random data, where no output has noise, and where layers were left in float for a goal.
         model_file: Digests of the input; None for a model in memory.
         output_file: Digests of the output; None where it went into a device or pipe.
+        nodes: The operators of the main graph of the output and what connects them, for a picture.
     """
 
     model: str
@@ -112,3 +114,4 @@ class QuantizeReport(ModelReport):
     blame: BlameReport | None = None
     model_file: ModelFile | None = None
     output_file: ModelFile | None = None
+    nodes: tuple[OutlineNode, ...] = ()

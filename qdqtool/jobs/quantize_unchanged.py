@@ -6,6 +6,7 @@ from pathlib import Path
 
 from qdqtool.attempts.validity import require_valid
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.index.outline import outline
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
 from qdqtool.graph.io.model_file import describe_file, describe_saved
@@ -68,5 +69,6 @@ def write_unchanged(settled: Settled, proposal: Proposal, output: Path, external
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
         model_file=describe_file(source),
         output_file=describe_saved(saved.model),
+        nodes=outline(source),
         existing=recipe.existing.value,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from qdqtool.wording import escape
 
@@ -90,7 +90,63 @@ class Lines:
     lines: tuple[str, ...]
 
 
-Block = Table | Facts | Lines
+NodeState = Literal["quantized", "fallback", "float", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnNode:
+    """One operator of a drawing.
+
+    Attributes:
+        name: Its label.
+        op_type: Its operator.
+        state: Its colour: quantized as planned, not as planned, left in float, or nothing to quantize.
+        label: Its precision in words.
+        detail: All that is known of it, in one line.
+        inputs: The number of the node that makes each input, and the format of the Q/DQ pair between; -1 for an input
+            of the model, and an empty format for a connection in float.
+    """
+
+    name: str
+    op_type: str
+    state: NodeState
+    label: str
+    detail: str
+    inputs: tuple[tuple[int, str], ...]
+
+    def data(self) -> tuple[object, ...]:
+        """Return what ``assets/graph.js`` reads, in this order. Characters without a glyph are spelled as escapes."""
+        told = escape(self.op_type if self.state == "other" else f"{self.op_type}: {self.label}")
+        return escape(self.name), told, self.state, escape(self.detail), self.inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A graph that is laid out in the browser.
+
+    Attributes:
+        caption: What it shows.
+        nodes: Its operators.
+        start: The number of the node around which a large graph is shown first.
+    """
+
+    caption: str
+    nodes: tuple[DrawnNode, ...]
+    start: int
+
+    @property
+    def counts(self) -> dict[NodeState, int]:
+        """Number of nodes by colour, those that there are."""
+        states = [node.state for node in self.nodes]
+        return {state: states.count(state) for state in get_args(NodeState) if state in states}
+
+    @property
+    def data(self) -> dict[str, object]:
+        """What ``assets/graph.js`` reads."""
+        return {"nodes": [node.data() for node in self.nodes], "start": self.start}
+
+
+Block = Table | Facts | Lines | Drawing
 
 
 def text(value: str | None, state: State | None = None) -> Cell:

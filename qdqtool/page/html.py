@@ -14,7 +14,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from qdqtool.page.content import Block, Facts, Lines, Table
+from qdqtool.page.content import Block, Drawing, Facts, Lines, Table
 from qdqtool.page.section import Section
 from qdqtool.page.sections import every_section
 from qdqtool.page.story import Story
@@ -23,14 +23,16 @@ from qdqtool.version import __version__
 from qdqtool.wording import escape
 
 _ASSETS = files(__name__.rpartition(".")[0]) / "assets"
-_KINDS = {Table: "table", Facts: "facts", Lines: "lines"}
+_STYLES = ("vendored/uplot/uPlot.min.css", "page.css")
+_SCRIPTS = ("vendored/uplot/uPlot.iife.min.js", "vendored/dagre/dagre.min.js", "page.js", "graph.js")
+_KINDS = {Table: "table", Facts: "facts", Lines: "lines", Drawing: "drawing"}
 
 
 def render(story: Story, verdict: Verdict) -> str:
     """Return the page: the same reports give the same text."""
     made = [(section, section.blocks(story)) for section in every_section()]
-    style = f"{_asset('vendored/uPlot.min.css')}\n{_asset('page.css')}"
-    script = f"{_asset('vendored/uPlot.iife.min.js')}\n{_asset('page.js')}"
+    style = "\n".join(map(_asset, _STYLES))
+    script = "\n".join(map(_asset, _SCRIPTS))
     page = (
         _environment()
         .get_template("page.html")

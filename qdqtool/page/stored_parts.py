@@ -62,6 +62,16 @@ class StoredSkip(Stored, frozen=True, kw_only=True):
     reason: str
 
 
+class StoredNode(Stored, frozen=True, kw_only=True):
+    """One operator: the numbers of those that it reads, and the formats of the Q/DQ pairs between."""
+
+    name: str
+    op_type: str
+    inputs: tuple[int, ...]
+    formats: tuple[str, ...]
+    weights: str
+
+
 class StoredDegenerate(Stored, frozen=True, kw_only=True):
     """A tensor that no scale serves well."""
 

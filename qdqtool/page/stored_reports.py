@@ -20,6 +20,7 @@ from qdqtool.page.stored_parts import (
     StoredMeasuredOn,
     StoredModel,
     StoredModelFile,
+    StoredNode,
     StoredOutput,
     StoredPair,
     StoredPrecision,
@@ -49,6 +50,7 @@ class StoredQuantize(Stored, frozen=True, kw_only=True):
     qdqtool_version: str | None = None
     model_file: StoredModelFile | None = None
     output_file: StoredModelFile | None = None
+    nodes: tuple[StoredNode, ...] = ()
 
 
 class StoredValidate(Stored, frozen=True, kw_only=True):

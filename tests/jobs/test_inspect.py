@@ -51,7 +51,9 @@ def test_everything_but_the_scales_is_known_without_the_external_data(tmp_path: 
     assert found.missing_data == ("m.data",)
     assert complete.missing_data == ()
     unknown = tuple(replace(group, scale_min=None, scale_max=None) for group in complete.groups)
-    assert replace(found, missing_data=(), bytes=complete.bytes) == replace(complete, groups=unknown)
+    assert (found.model_file, complete.model_file) != (None, None)
+    same = replace(found, missing_data=(), bytes=complete.bytes, model_file=complete.model_file)
+    assert same == replace(complete, groups=unknown)
     assert found.bytes == path.stat().st_size < complete.bytes
 
 

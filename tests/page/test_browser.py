@@ -103,6 +103,64 @@ def test_the_chart_shows_the_rows_of_its_table(tab: Any, tmp_path: Path):
     assert "/model/layers.2/block/Conv: 22.00 dB" in table.inner_text()
 
 
+def test_the_graph_has_a_box_for_each_node_in_the_colour_of_its_precision(tab: Any, tmp_path: Path):
+    page = opened(tab, tmp_path, **ALL)
+    graph = page.locator("figure.graph")
+
+    assert graph.locator("rect").evaluate_all("found => found.map(each => each.getAttribute('class'))") == [
+        "quantized",
+        "other",
+        "float",
+    ]
+    assert graph.locator("path").evaluate_all("found => found.map(each => each.getAttribute('class'))") == ["plain"] * 2
+    assert graph.get_by_role("img").get_attribute("aria-label") == "Graph of 3 nodes"
+    assert "quantized: 1" in graph.inner_text()
+    tops = [
+        box["y"] for box in graph.locator("rect").evaluate_all("all => all.map(each => each.getBoundingClientRect())")
+    ]
+    assert tops == sorted(set(tops))
+
+
+def test_the_graph_zooms_to_the_node_that_is_searched(tab: Any, tmp_path: Path):
+    page = opened(tab, tmp_path, **large(60))
+    graph = page.locator("figure.graph")
+    canvas = graph.locator("svg")
+
+    def view() -> list[float]:
+        return [float(part) for part in canvas.get_attribute("viewBox").split()]
+
+    graph.get_by_role("button", name="Show all").click()
+    whole = view()
+    graph.get_by_label("Find node").fill("layers.40/")
+    assert graph.get_by_role("status").inner_text().startswith("/model/layers.40/block/Conv (Conv): int8, ")
+    assert view()[3] < whole[3] / 2
+    box = graph.locator("rect.found").bounding_box()
+    frame = canvas.bounding_box()
+    assert abs(box["x"] + box["width"] / 2 - frame["x"] - frame["width"] / 2) < 2
+    assert abs(box["y"] + box["height"] / 2 - frame["y"] - frame["height"] / 2) < 2
+    near = view()
+    graph.get_by_role("button", name="Zoom in").click()
+    assert view()[2] == pytest.approx(0.7 * near[2])
+    canvas.focus()
+    page.keyboard.press("-")
+    assert view() == pytest.approx(near)
+    page.keyboard.press("ArrowDown")
+    assert view()[1] > near[1]
+    graph.get_by_label("Find node").fill("nothing of that name")
+    assert graph.get_by_role("status").inner_text() == "No node has this text."
+
+
+def test_of_a_large_graph_the_part_around_a_node_is_shown(tab: Any, tmp_path: Path):
+    page = opened(tab, tmp_path, **large(5000))
+    graph = page.locator("figure.graph")
+
+    assert graph.locator("rect").count() == 300
+    assert "Shown are 300 of 5000 nodes." in graph.inner_text()
+    graph.get_by_label("Find node").fill("layers.4321/")
+    assert graph.locator("rect").count() == 300
+    assert graph.locator("rect.found title").text_content().startswith("/model/layers.4321/block/Conv (Conv)")
+
+
 def inked(page: Any) -> int:
     """The number of pixels of the first chart that have the colour of its bars."""
     script = """() => {

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.saved_reports import ALL, CHECK, CONVERT, INSPECT, QUANTIZE, SENSITIVITY, VALIDATE, save
+from support.saved_reports import ALL, CHECK, CONVERT, INSPECT, QUANTIZE, QUANTIZED_FILE, SENSITIVITY, VALIDATE, save
 
 from qdqtool.errors import UsageError
 from qdqtool.page.identity import same_file
@@ -60,6 +60,18 @@ def test_paths_of_the_same_file(first: str, second: str, same: bool):
 def test_reports_of_two_models_are_refused(documents: dict[str, Any], message: str, tmp_path: Path):
     with pytest.raises(UsageError, match=message):
         joined(tmp_path, **documents)
+
+
+def test_a_model_in_two_folders_is_one_if_its_digests_are_equal(tmp_path: Path):
+    quantize = QUANTIZE | {"output": "/a/net.int8.onnx", "output_file": QUANTIZED_FILE}
+    moved = {"model": "/b/net.int8.onnx", "baseline": None, "model_file": QUANTIZED_FILE}
+    changed = moved | {"model_file": {**QUANTIZED_FILE, "sha256": "00" * 32}}
+
+    assert joined(tmp_path, a=quantize, b=CHECK | moved).quantized_model == "/a/net.int8.onnx"
+    with pytest.raises(UsageError, match="do not belong together"):
+        joined(tmp_path, a=quantize, b=CHECK | changed)
+    with pytest.raises(UsageError, match="do not belong together"):
+        joined(tmp_path, a=quantize, b=CHECK | moved | {"model_file": None})
 
 
 def test_a_page_needs_a_report():

@@ -59,6 +59,11 @@ QUANTIZE: Document = {
         "problem": "",
     },
     "sizes": {"before": 4000, "after": 1000},
+    "nodes": [
+        {"name": "conv", "op_type": "Conv", "inputs": [-1], "formats": ["int8"], "weights": "int8"},
+        {"name": "relu", "op_type": "Relu", "inputs": [0], "formats": [""], "weights": ""},
+        {"name": "fc", "op_type": "Gemm", "inputs": [1], "formats": [""], "weights": ""},
+    ],
 }
 CHECK: Document = {
     "schema_version": 1,
@@ -254,8 +259,18 @@ def large(nodes: int) -> dict[str, Document]:
         {**each, "nodes": [each["node"]], "noise_share": 1 / (index + 2)}
         for index, each in enumerate(spread(SENSITIVITY["nodes"][0], node="{}"))
     ]
+    nodes = [
+        {
+            **QUANTIZE["nodes"][0],
+            "name": label,
+            "inputs": [at - 1 for at in (index, index - 6) if at >= 0],
+            "formats": ["int8", ""],
+        }
+        for index, label in enumerate(labels)
+    ]
+    nodes = [{**node, "formats": node["formats"][: len(node["inputs"])]} for node in nodes]
     return {
-        "quantize": {**QUANTIZE, "quantized": quantized},
+        "quantize": {**QUANTIZE, "quantized": quantized, "nodes": nodes},
         "check": {**CHECK, "boundaries": spread(CHECK["boundaries"][0], tensor="{}_in", node="{}_Q")},
         "build": {**BUILD, "nodes": spread(BUILD["nodes"][0], name="{}", kernel="{}_kernel")},
         "sensitivity": {**SENSITIVITY, "nodes": effects},
