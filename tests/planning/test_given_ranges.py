@@ -150,7 +150,7 @@ def test_insert_places_for_one_target_only(model, tmp_path):
 
 def test_there_are_no_ranges_of_ours_to_save_from_another_tool(model, tmp_path):
     options = QuantizeOptions(ranges_file=tmp_path / "ours.json")
-    with pytest.raises(UsageError, match="no ranges to write"):
+    with pytest.raises(UsageError, match="say too little to be written"):
         quantize_model(model, CachedRanges(path=cache(tmp_path, x=SCALE)), tmp_path / "q.onnx", options)
 
 
