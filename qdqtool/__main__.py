@@ -1,5 +1,6 @@
 """Entry point of the ``qdqtool`` command: runs it and maps every way it can end to an exit code."""
 
+import codecs
 import contextlib
 import errno
 import io
@@ -29,6 +30,9 @@ EXIT_CLOSED_PIPE = 141
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
+_SPELLED = "qdqtool-spelled"
+"""The error handler of stdout where an encoding, such as ASCII or cp1252, lacks characters of names and reports."""
+
 
 class StdoutError(Exception):
     """What is printed cannot be written.
@@ -57,10 +61,18 @@ def console() -> None:
     _open_missing_streams()
     supervise(_lost)
     raw = io.BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False))
-    sys.stdout = io.TextIOWrapper(
-        raw, sys.stdout.encoding, sys.stdout.errors, line_buffering=bool(sys.stdout.line_buffering)
-    )
+    codecs.register_error(_SPELLED, _spell)
+    errors = _SPELLED if sys.stdout.errors in {"strict", "surrogateescape"} else sys.stdout.errors
+    sys.stdout = io.TextIOWrapper(raw, sys.stdout.encoding, errors, line_buffering=bool(sys.stdout.line_buffering))
     main()
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    r"""Spell what the encoding of stdout lacks as ``\uXXXX``, which is legal in JSON too."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)), error.end
 
 
 def main(arguments: list[str] | None = None) -> None:

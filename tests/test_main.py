@@ -129,6 +129,21 @@ def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
     assert "evil\\x1b[2J\\n[bold]x" in qdqtool("inspect", path, "--tensors").out
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "ascii:surrogateescape"])
+def test_an_encoding_without_a_character_spells_it(tmp_path: Path, encoding: str) -> None:
+    name = "模型 \N{GRINNING FACE}"
+    model = conv_model()
+    model.graph.node[0].output[0] = model.graph.node[1].input[0] = name
+    onnx.save(model, tmp_path / "m.onnx")
+    words = ("inspect", tmp_path / "m.onnx", "--tensors")
+    told = qdqtool(*words, PYTHONIOENCODING=encoding)
+    data = qdqtool(*words, "--output-format", "json", PYTHONIOENCODING=encoding)
+
+    assert (told.code, data.code) == (0, 0), told.err
+    assert r"\u6a21\u578b \ud83d\ude00" in told.out
+    assert name in json.dumps(json.loads(data.out), ensure_ascii=False)
+
+
 @pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
 def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path, signal: str) -> None:
     model = conv_model()

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from qdqtool.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.report.terminal import escape
-from qdqtool.report.text._rest import limit, lists_all, print_rest
+from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.task_metrics.result import MetricResult
 from qdqtool.wording import plural
 
@@ -21,7 +21,7 @@ LOST_DB = 0.0
 
 
 def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = "float model") -> None:
-    """Print what an output lost against the baseline, in dB; with ``--verbose`` the tensors that lost most, too."""
+    """Print what an output lost against the baseline, in dB."""
     if accuracy is None:
         console.print("accuracy not measured: there is no data (--calib-data)")
         return
@@ -38,11 +38,6 @@ def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = 
     print_rest(len(accuracy.outputs), SHOWN, console)
     if accuracy.metric is not None:
         _print_metric(accuracy.metric, baseline, console)
-    if accuracy.worst and lists_all(console):
-        console.print("largest errors of a pair on its own tensor, which need not reach the outputs")
-        for tensor in accuracy.worst:
-            scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
-            console.print(Text(f"  {tensor.kind:<10} {escape(tensor.tensor)}{scope}: {tensor.sqnr_db:.1f} dB"))
 
 
 def _print_metric(metric: MetricResult, baseline: str, console: Console) -> None:

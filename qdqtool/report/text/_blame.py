@@ -3,9 +3,9 @@
 import shlex
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from qdqtool.report.bars import BarTable
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.sensitivity.blame_report import BlamedLayer, BlameReport
@@ -55,16 +55,14 @@ def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
 
 
 def _print_table(layers: tuple[BlamedLayer, ...], console: Console) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("  layer", overflow="fold")
-    table.add_column("operator")
-    for title in ("noise", "alone dB"):
-        table.add_column(title, justify="right", no_wrap=True)
+    table = BarTable(
+        "  layer", texts=("operator",), bars="share of the noise", figures=("noise", "alone dB"), of_whole=True
+    )
     for layer in layers:
         more = f" (+{len(layer.nodes) - 1})" if len(layer.nodes) > 1 else ""
         scope = f" in {escape(layer.graph)}" if layer.graph else ""
-        name, operator = Text(f"  {escape(layer.node)}{more}{scope}"), Text(escape(layer.op_type))
-        table.add_row(name, operator, f"{layer.noise_share:.1%}", _decibels(layer.alone_db))
+        figures = (f"{layer.noise_share:.1%}", _decibels(layer.alone_db))
+        table.add_row(f"  {escape(layer.node)}{more}{scope}", layer.noise_share, (escape(layer.op_type),), figures)
     console.print(table)
 
 

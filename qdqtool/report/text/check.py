@@ -10,6 +10,7 @@ from qdqtool.data.input_shapes import spell_shape
 from qdqtool.report.terminal import escape, make_table
 from qdqtool.report.text._blame import print_pairs_blamed
 from qdqtool.report.text._calibration import print_preprocessing, print_repeated
+from qdqtool.report.text._noise import print_noisiest
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.task_metrics.result import MetricResult
 from qdqtool.wording import plural
@@ -20,7 +21,7 @@ _BOUNDARY_COLUMNS = ("quantized tensor", "kind", "format", "max steps", "at", "m
 
 
 def render(report: CheckReport, console: Console) -> None:
-    """Print what was compared with what, the gates, the worst places and the verdict."""
+    """Print what was compared with what, the gates, the worst places, what makes the noise and the verdict."""
     console.print(Text.assemble(("check ", "bold"), escape(report.model), _against(report)))
     _print_setup(report, console)
     _print_gates(report, console)
@@ -29,10 +30,8 @@ def render(report: CheckReport, console: Console) -> None:
         _print_metric(report.metric, console)
     if report.boundaries:
         _print_boundaries(report.boundaries, console)
-    if report.blame is not None:
-        console.print()
-        print_pairs_blamed(report.blame, console)
     _print_notes(report, console)
+    _print_noise(report, console)
     _print_verdict(report, console)
 
 
@@ -183,6 +182,15 @@ def _print_notes(report: CheckReport, console: Console) -> None:
         console.print(f"outputs of the reference in {escape(report.written)}")
     for warning in report.warnings:
         console.print(f"warning  {escape(warning)}", style="yellow")
+
+
+def _print_noise(report: CheckReport, console: Console) -> None:
+    """Print the layers that make the noise at the worst output; where none is known, the tensors with most noise."""
+    if report.blame is not None:
+        console.print()
+        print_pairs_blamed(report.blame, console)
+    if report.blame is None or not report.blame.layers:
+        print_noisiest(report.boundaries, console)
 
 
 def _print_verdict(report: CheckReport, console: Console) -> None:

@@ -24,8 +24,9 @@ from qdqtool.report.text._calibration import (
 )
 from qdqtool.report.text._goal import print_goal
 from qdqtool.report.text._high_precision import print_high_precision
+from qdqtool.report.text._noise import print_pair_errors
 from qdqtool.report.text._pairs import print_counts, print_files, print_opset, print_pairs
-from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.report.text._rest import limit, lists_all, print_rest
 from qdqtool.wording import plural
 
 FAIR_DB = 30.0
@@ -33,22 +34,25 @@ FAIR_DB = 30.0
 
 
 def render(report: QuantizeReport, console: Console) -> None:
-    """Print the result (files, accuracy, verdict), then how it came about, then what was not quantized."""
-    print_counts(report.quantized, report.model, console)
-    _print_files(report, console)
-    if report.existing == "keep" and not report.quantized:
-        console.print("nothing was left to quantize: the model is written as it is")
-    else:
-        print_accuracy(report.accuracy, console, "model as given" if report.existing == "keep" else "float model")
-    if report.blame is not None:
-        print_blame(report.blame, console)
-    if report.goal is not None:
-        print_goal(report.goal, console)
-    else:
-        _print_way_to_better(report, console)
-    _print_verdict(report, console)
-    if report.calibration is not None:
+    """Print how the model was made and what was not quantized; then files, accuracy and verdict, to stay in sight."""
+    _print_making(report, console)
+    print_skipped(report.skipped, console)
+    print_pairs(report.quantized, console)
+    if _has_details(report, console):
         console.print()
+    _print_result(report, console)
+
+
+def _has_details(report: QuantizeReport, console: Console) -> bool:
+    """Whether anything is printed in front of the result."""
+    made = (report.calibration, report.preparation, report.inlined, report.corrected, report.separated)
+    left = (report.degenerate, report.high_precision, report.skipped, lists_all(console) and report.quantized)
+    return any((*made, *left))
+
+
+def _print_making(report: QuantizeReport, console: Console) -> None:
+    """Print what was done to the model besides putting pairs in."""
+    if report.calibration is not None:
         _print_calibration(report.calibration, console)
     print_preparation(report.preparation, console)
     for found in report.inlined:
@@ -61,10 +65,33 @@ def render(report: QuantizeReport, console: Console) -> None:
         count = plural(len(report.separated), "product")
         console.print(f"{count} for queries, keys and values at once cut in three, to run quantized")
     _print_degenerate(report, console)
-    print_opset(report.opset_before, report.opset_after, console)
     print_high_precision(report.high_precision, console)
-    print_skipped(report.skipped, console)
-    print_pairs(report.quantized, console)
+
+
+def _print_result(report: QuantizeReport, console: Console) -> None:
+    """Print what came of it, so that the verdict comes last."""
+    print_counts(report.quantized, report.model, console)
+    _print_files(report, console)
+    print_opset(report.opset_before, report.opset_after, console)
+    if report.existing == "keep" and not report.quantized:
+        console.print("nothing was left to quantize: the model is written as it is")
+    else:
+        print_accuracy(report.accuracy, console, "model as given" if report.existing == "keep" else "float model")
+    _print_noise(report, console)
+    if report.goal is not None:
+        print_goal(report.goal, console)
+    else:
+        _print_way_to_better(report, console)
+    console.print()
+    _print_verdict(report, console)
+
+
+def _print_noise(report: QuantizeReport, console: Console) -> None:
+    """Print the layers that make the noise at the worst output; where none is known, the pairs with most noise."""
+    if report.blame is not None:
+        print_blame(report.blame, console)
+    if report.accuracy is not None and (lists_all(console) or report.blame is None or not report.blame.layers):
+        print_pair_errors(report.accuracy.worst, console)
 
 
 def _print_files(report: QuantizeReport, console: Console) -> None:

@@ -3,11 +3,11 @@
 import shlex
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.preparation.layer_metric import MetricEffect
+from qdqtool.report.bars import BarTable
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.wording import plural
@@ -71,27 +71,21 @@ def _decibels(value: float | None) -> str:
 
 
 def _print_table(nodes: tuple[NodeEffect, ...], metric: MetricEffect | None, console: Console) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("layer", overflow="fold")
-    table.add_column("operator")
     # The name of the metric stands in the line above; here it would be as wide as the table.
     scored = () if metric is None else ("metric alone", "metric without")
-    for title in ("noise", "alone dB", "gain dB", "cost", *scored):
-        table.add_column(title, justify="right", no_wrap=True)
+    figures = ("noise", "alone dB", "gain dB", "cost", *scored)
+    # No other line has the names of all layers, so that none is shortened.
+    table = BarTable(
+        "layer", texts=("operator",), bars="share of noise", figures=figures, of_whole=True, shortens=False
+    )
     for node in nodes:
         more = f" (+{len(node.nodes) - 1})" if len(node.nodes) > 1 else ""
         alone = "-" if node.worst_sqnr_db is None else f"{node.worst_sqnr_db:.1f}"
         if not all(output.finite for output in node.outputs):
             alone = "not finite"
-        table.add_row(
-            Text(escape(node.node) + more),
-            Text(escape(node.op_type)),
-            f"{node.noise_share:.1%}",
-            alone,
-            f"{node.gain_db:+.2f}",
-            f"{node.cost_share:.1%}",
-            *(() if node.metric is None else (f"{node.metric.alone:.6g}", f"{node.metric.without:.6g}")),
-        )
+        costs = (f"{node.noise_share:.1%}", alone, f"{node.gain_db:+.2f}", f"{node.cost_share:.1%}")
+        scores = () if node.metric is None else (f"{node.metric.alone:.6g}", f"{node.metric.without:.6g}")
+        table.add_row(escape(node.node) + more, node.noise_share, (escape(node.op_type),), (*costs, *scores))
     console.print(table)
 
 

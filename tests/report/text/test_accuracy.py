@@ -3,7 +3,7 @@
 import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.checking.accuracy import Accuracy, OutputAccuracy, TensorAccuracy
+from qdqtool.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.data.measuring_data import TOO_FEW
 from qdqtool.report.text._accuracy import SHOWN, print_accuracy
 
@@ -73,22 +73,6 @@ def test_it_is_said_that_the_written_model_has_other_ranges():
 
 def test_no_float_output_is_said():
     assert "  no output has float values to compare\n" in text_of()
-
-
-def test_the_worst_tensors_are_named_on_request_with_their_scope():
-    worst = (
-        TensorAccuracy(tensor=HOSTILE, graph="", kind="weight", sqnr_db=8.04),
-        TensorAccuracy(tensor="t", graph="then", kind="activation", sqnr_db=9.96),
-    )
-
-    found = Accuracy(samples=4, outputs=(output(),), worst=worst, held_back=True)
-
-    assert len(printed(print_accuracy, found).splitlines()) == 2
-    assert printed(print_accuracy, found, verbose=True).splitlines()[2:] == [
-        "largest errors of a pair on its own tensor, which need not reach the outputs",
-        f"  weight     {ESCAPED}: 8.0 dB",
-        "  activation t in then: 10.0 dB",
-    ]
 
 
 def test_a_long_list_is_cut_and_the_rest_counted():

@@ -19,6 +19,7 @@ from qdqtool.checking.report import (
 from qdqtool.data import DataDescription
 from qdqtool.report.text.check import SHOWN, render
 from qdqtool.running.ort_cpu import Reference
+from qdqtool.sensitivity.blame_report import BlamedLayer, BlameReport
 
 FINITE = GateResult(name="finite", requires="no NaN", passed=True, detail="none")
 OUTPUT = OutputResult(name="y", nonfinite=0, sqnr_db=31.234, cosine=0.99, max_abs=0.5, max_steps=None)
@@ -35,6 +36,19 @@ BOUNDARY = BoundaryResult(
     sqnr_db=None,
     clipped=1,
     elements=8,
+)
+BLAMED = BlamedLayer(
+    node="conv",
+    op_type="Conv",
+    graph="",
+    nodes=("conv",),
+    noise_share=0.32,
+    alone_db=24.26,
+    without_db=None,
+    dominant=False,
+    macs_share=0.2,
+    weights_share=0.3,
+    exclude=("conv",),
 )
 REPORT = CheckReport(
     passed=True,
@@ -165,6 +179,26 @@ def test_notes_and_warnings_are_printed():
     assert "note     data chose the codes of t: judged by the error that the model notes" in text
     assert "note     ONNX Runtime rounds twice: 1 element at 2 nodes" in text
     assert "warning  few samples" in text
+
+
+def test_what_makes_the_noise_stands_between_the_notes_and_the_verdict():
+    noisy = replace(BOUNDARY, sqnr_db=20.0)
+    blame = BlameReport(output="y", samples=1, runs=9, layers=(), rest_share=0.2)
+    text = lines(boundaries=(noisy,), warnings=("few samples",))
+    start = text.index("warning  few samples")
+
+    assert text[start + 1 : -2] == [
+        "",
+        "most noise against the baseline, 1 of 1 quantized tensor",
+        "  tensor     kind         noise  SQNR dB",
+        "  t in then  activation  10.00%     20.0",
+    ]
+    unknown = lines(boundaries=(noisy,), blame=blame)
+    assert unknown[-7:-5] == ["no layer stands out: none makes more than 20% of the noise at y", ""]
+    assert unknown[-5:-3] == text[start + 2 : start + 4]
+    known = lines(boundaries=(noisy,), blame=replace(blame, layers=(BLAMED,)))
+    assert known[-6] == "layers that make most of the noise at y, on 1 sample"
+    assert not any(line.startswith("most noise against") for line in known)
 
 
 def test_strings_of_model_and_data_are_escaped():

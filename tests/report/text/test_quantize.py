@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
+from qdqtool.checking.accuracy import Accuracy, TensorAccuracy
 from qdqtool.findings import Finding
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
@@ -12,8 +13,10 @@ from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.ranges.method_choice import MethodTrial
 from qdqtool.report.text.quantize import render
+from qdqtool.sensitivity.blame_report import BlamedLayer, BlameReport
 
 USED = CalibrationUsed(source="images", method="entropy", samples=4, random=False, seed=None)
+VERDICT = "validate for tensorrt: pass (0 warnings, 0 infos)"
 CALIBRATED = "calibrated with entropy over 4 samples of images"
 ZEROS = DegenerateTensor(
     tensor="t", graph="", kind="activation", condition="zeros", scales=1, of=1, scale=1.0, action="scale is 1"
@@ -51,7 +54,7 @@ def lines(**changes: object) -> list[str]:
 def test_samples_that_only_measured_are_told_from_those_that_chose():
     used = replace(USED, method="gptq", held_back=1, repeated=2)
 
-    assert lines(calibration=used)[-3:] == [
+    assert lines(calibration=used)[:3] == [
         "codes of weights chosen (gptq) over 4 samples of images",
         "1 sample of images held back, only to measure",
         "REPEATED 2 of 5 samples equal an earlier one: the data has 3",
@@ -64,7 +67,8 @@ def test_the_plainest_run_has_counts_verdict_and_file():
         "size 100 bytes -> 50 bytes (50%)",
         "wrote q.onnx",
         "accuracy not measured: there is no data (--calib-data)",
-        "validate for tensorrt: pass (0 warnings, 0 infos)",
+        "",
+        VERDICT,
     ]
 
 
@@ -79,7 +83,7 @@ def test_the_method_that_auto_chose_is_named_behind_the_calibration():
     assert "scales by max, as the ranges file says" in cached
 
 
-def test_the_result_comes_first_and_the_scales_of_every_pair_only_where_they_were_asked_for():
+def test_the_result_comes_last_and_the_scales_of_every_pair_only_where_they_were_asked_for():
     pair = QuantizedTensor(
         tensor="t",
         graph="",
@@ -95,41 +99,88 @@ def test_the_result_comes_first_and_the_scales_of_every_pair_only_where_they_wer
     report = replace(REPORT, quantized=(pair,) * 50, calibration=USED)
     brief, full = (printed(render, report, verbose=verbose).splitlines() for verbose in (False, True))
 
-    assert brief[0] == "0 activations and 50 weights quantized in m.onnx (-v lists them)"
-    assert brief[2] == "wrote q.onnx"
-    assert brief[4:] == ["validate for tensorrt: pass (0 warnings, 0 infos)", "", CALIBRATED]
-    assert full[1:] == brief[1:] + ["  weight     t: int8 per-tensor, scale 0.5"] * 50
+    assert brief == [
+        CALIBRATED,
+        "",
+        "0 activations and 50 weights quantized in m.onnx (-v lists them)",
+        "size 100 bytes -> 50 bytes (50%)",
+        "wrote q.onnx",
+        "accuracy not measured: there is no data (--calib-data)",
+        "",
+        VERDICT,
+    ]
+    pairs = ["  weight     t: int8 per-tensor, scale 0.5"] * 50
+    counted = "0 activations and 50 weights quantized in m.onnx"
+    assert full == [CALIBRATED, *pairs, "", counted, *brief[3:]]
+
+
+BLAMED = BlamedLayer(
+    node="conv",
+    op_type="Conv",
+    graph="",
+    nodes=("conv",),
+    noise_share=0.32,
+    alone_db=24.26,
+    without_db=None,
+    dominant=False,
+    macs_share=0.2,
+    weights_share=0.3,
+    exclude=("conv",),
+)
+LOST = TensorAccuracy(tensor="t", graph="", kind="weight", sqnr_db=8.04)
+
+
+def test_the_layers_that_make_the_noise_stand_in_front_of_the_verdict_and_else_the_pairs():
+    accuracy = Accuracy(samples=4, worst=(LOST,))
+    blame = BlameReport(output="y", whole_db=20.0, samples=1, runs=9, layers=(BLAMED,), rest_share=0.2)
+    layers, pairs = "layers that make most of the noise at y, on 1 sample", "largest errors of a pair on its own tensor"
+
+    found = lines(accuracy=accuracy, blame=blame)
+    assert found[-6] == layers
+    assert found[-1] == VERDICT
+    assert not any(line.startswith(pairs) for line in found)
+    for unknown in (None, replace(blame, layers=())):
+        found = lines(accuracy=accuracy, blame=unknown)
+        assert found[-5].startswith(pairs)
+        assert found[-3].split() == ["t", "weight", "39.63%", "8.0"]
+        assert layers not in found
+    verbose = printed(render, replace(REPORT, accuracy=accuracy, blame=blame), verbose=True)
+    assert layers in verbose
+    assert pairs in verbose
 
 
 def test_the_origin_of_the_ranges_is_named():
-    assert lines(calibration=USED)[-1] == CALIBRATED
+    assert lines(calibration=USED)[0] == CALIBRATED
     assert (
-        lines(calibration=replace(USED, method="gptq"))[-1] == "codes of weights chosen (gptq) over 4 samples of images"
+        lines(calibration=replace(USED, method="gptq"))[0] == "codes of weights chosen (gptq) over 4 samples of images"
     )
 
 
 def test_random_and_forced_ranges_are_marked():
     text = lines(calibration=replace(USED, random=True, seed=7, forced_for=("model",)))
 
-    assert text[-2:] == [
+    assert text[1:4] == [
         "RANDOM calibration, seed 7: it says nothing about real inputs",
         "FORCED: the ranges were found on another model",
+        "",
     ]
 
 
 def test_corrected_and_separated_products_are_counted():
-    assert lines(corrected=("a", "b"), separated=("c",))[-2:] == [
+    assert lines(corrected=("a", "b"), separated=("c",))[:3] == [
         "biases corrected behind 2 weights",
         "1 product for queries, keys and values at once cut in three, to run quantized",
+        "",
     ]
 
 
 def test_tensors_that_no_scale_serves_are_noted():
     channels = replace(ZEROS, kind="weight", graph="then", condition="tiny", scales=1, of=2)
 
-    assert lines(degenerate=(ZEROS, channels))[-2:] == [
+    assert lines(degenerate=(ZEROS, channels))[:3] == [
         "note     activation t: holds nothing but zeros; scale is 1",
         "note     weight t in then: 1 of 2 channels holds only tiny values; scale is 1",
+        "",
     ]
 
 

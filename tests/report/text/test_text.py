@@ -68,6 +68,7 @@ OURS = {
     "SensitivityReport": {"mode", "target"},
     "StepDone": {"name"},
     "TargetReport": {"target"},
+    "TensorAccuracy": {"kind"},
     "TensorInfo": {"kind", "type"},
     "WorstOutput": {"gate"},
     "WrittenFile": {"what"},
