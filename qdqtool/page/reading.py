@@ -135,12 +135,17 @@ def _fits(document: Mapping[str, Any], name: str) -> bool:
     return len(required) > 1 and document.keys() == set(required)
 
 
+def step_source(conversion: str, step: str) -> str:
+    """Return what the page calls the report of a step of a conversion."""
+    return f"{conversion}, step {step}"
+
+
 def _with_steps(report: SavedReport) -> Iterator[SavedReport]:
     yield report
     if isinstance(report.content, StoredConvert):
         for step in report.content.steps:
             if step.report is not None:
-                found = _recognized(step.report, f"{report.source}, step {step.step}")
+                found = _recognized(step.report, step_source(report.source, step.step))
                 if found.command != step.step:
                     raise UsageError(f"{found.source} has the report of `qdqtool {found.command}`")
                 yield found

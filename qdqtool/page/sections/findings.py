@@ -23,7 +23,11 @@ _STATES: dict[str, State] = {"error": "failed", "warning": "warning"}
 
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return the findings, errors first, and the text of each rule that has some."""
-    found = sorted(set(_findings(story)), key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0]))
+    # A set would have another order in every process, and so would findings of one rule.
+    found = sorted(
+        dict.fromkeys(_findings(story)),
+        key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0]),
+    )
     if not found:
         judged = any(True for _ in story.validated()) or story.first(StoredQuantize) is not None
         return (Lines("Findings", ("No rule found anything.",)),) if judged else ()

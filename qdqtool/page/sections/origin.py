@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.page.content import Block, Cell, Column, Facts, State, Table, number, text
+from qdqtool.page.reading import step_source
 from qdqtool.page.section import Section
 from qdqtool.page.stored_parts import StoredCalibration
 from qdqtool.page.stored_reports import (
@@ -56,14 +57,19 @@ def _data(story: Story) -> Iterator[tuple[str, Cell]]:
     calibrated = story.first(StoredQuantize) or story.first(StoredSensitivity)
     if calibrated is not None:
         yield "Calibration data", _calibration(calibrated.calibration)
-    conversion = story.first(StoredConvert)
+    parts = dict(_parts(story))
     for source, check in story.each(StoredCheck):
-        part = ""
-        if conversion is not None and conversion.measured_on is not None:
-            part = f" ({conversion.measured_on.part})"
+        part = f" ({parts[source]})" if source in parts else ""
         origin = f"random inputs, seed {check.data.seed}" if check.data.seed is not None else check.data.source
         state: State | None = "warning" if check.data.seed is not None else None
         yield "Data of the check", text(f"{origin}: {plural(check.data.samples, 'sample')}{part} [{source}]", state)
+
+
+def _parts(story: Story) -> Iterator[tuple[str, str]]:
+    """Yield the check of a conversion, and the part of the samples that it ran."""
+    for source, conversion in story.each(StoredConvert):
+        if conversion.measured_on is not None:
+            yield step_source(source, "check"), conversion.measured_on.part
 
 
 def _calibration(found: StoredCalibration | None) -> Cell:
