@@ -22,7 +22,7 @@ LAYOUT = Layout(
     layout=LAYOUT,
     short_help="Write one HTML page about a quantized model, from saved JSON reports.",
 )
-@click.argument("reports", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="REPORT.json...")
+@click.argument("saved", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="REPORT.json...")
 @output_option("The HTML file to write.", is_binary=False)
 @click.option(
     "--against",
@@ -33,7 +33,7 @@ LAYOUT = Layout(
 )
 @output_format_option()
 @verbosity_options()
-def command(*, reports: tuple[Path, ...], output: Path, against: tuple[Path, ...], output_format: str) -> None:
+def command(*, saved: tuple[Path, ...], output: Path, against: tuple[Path, ...], output_format: str) -> None:
     """Write one HTML page about a quantized model.
 
     Each REPORT.json is what `--output-format json` of quantize, validate, check, build, sensitivity or inspect printed,
@@ -50,4 +50,4 @@ def command(*, reports: tuple[Path, ...], output: Path, against: tuple[Path, ...
     """
     from qdqtool.page.write import write_page
 
-    emit(write_page(reports, output, against=against), output_format, "report")
+    emit(write_page(saved, output, against=against), output_format, "report")

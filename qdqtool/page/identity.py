@@ -37,7 +37,7 @@ class Claim:
 def same_model(first: Claim, second: Claim) -> bool:
     """Return whether two reports are of one model: their digests are equal, or their paths where one is unknown."""
     if first.file is not None and second.file is not None:
-        return _same_content(first.file, second.file)
+        return same_content(first.file, second.file)
     return same_file(first.path, second.path)
 
 
@@ -93,7 +93,8 @@ def way_out(claim: Claim, other: Claim) -> str:
     return f"the file was changed between the two: {again}; {ANOTHER_MODEL}"
 
 
-def _same_content(first: StoredModelFile, second: StoredModelFile) -> bool:
+def same_content(first: StoredModelFile, second: StoredModelFile) -> bool:
+    """Return whether two files are equal, as far as their digests are known."""
     if first.sha256 != second.sha256:
         return False
     others = {each.name: each for each in second.external_data}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from qdqtool.page.stored_parts import StoredBoundary, StoredPrecision
+from qdqtool.page.stored_parts import StoredBoundary, StoredPair, StoredPrecision
 from qdqtool.page.stored_reports import StoredBuild, StoredCheck, StoredQuantize, StoredSensitivity
 from qdqtool.page.story import Story
 
@@ -87,12 +87,19 @@ def _add_effects(layers: dict[_Place, Layer], story: Story) -> None:
 def _add_inputs(layers: dict[_Place, Layer], story: Story) -> None:
     quantize = story.first(StoredQuantize)
     readers = {(pair.graph, pair.tensor): pair.consumers for pair in quantize.quantized} if quantize is not None else {}
-    for (graph, _), nodes in readers.items():
-        for node in nodes:
-            layers[graph, node] = _at(layers, (graph, node))
+    for pair in quantize.quantized if quantize is not None else ():
+        for node in pair.consumers:
+            layers[pair.graph, node] = _planned(_at(layers, (pair.graph, node)), pair)
     for boundary in (found for _, check in story.each(StoredCheck) for found in check.boundaries):
         for node in readers.get((boundary.graph, boundary.tensor), ()):
             layers[boundary.graph, node] = _worse(_at(layers, (boundary.graph, node)), boundary)
+
+
+def _planned(layer: Layer, pair: StoredPair) -> Layer:
+    """Return a layer with the format of its activations, or of its weights where these alone are quantized."""
+    if pair.kind == "weight":
+        return layer if layer.planned else replace(layer, planned=f"{pair.format} weights")
+    return replace(layer, planned=pair.format)
 
 
 def _worse(layer: Layer, boundary: StoredBoundary) -> Layer:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from qdqtool.page.identity import DIGITS
 from qdqtool.page.story import Story
 from qdqtool.page.verdict import Verdict, judge
 
 _LETTERS = "AB"
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,10 @@ class Pair:
     def stories(self) -> tuple[Story, Story]:
         """What is known of each."""
         return self.a.story, self.b.story
+
+    def each(self, read: Callable[[Story], Found]) -> tuple[Found, Found]:
+        """Return what a function finds in the story of each model."""
+        return read(self.a.story), read(self.b.story)
 
 
 def judged(stories: Sequence[Story]) -> tuple[JudgedModel, ...]:

@@ -23,7 +23,9 @@ _STATES: dict[str, State] = {"error": "failed", "warning": "warning"}
 
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return the findings, errors first, and the text of each rule that has some."""
-    found = sorted(set(_findings(story)), key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0]))
+    found = sorted(
+        set(findings_of(story)), key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0])
+    )
     if not found:
         judged = any(True for _ in story.validated()) or story.first(StoredQuantize) is not None
         return (Lines("Findings", ("No rule found anything.",)),) if judged else ()
@@ -34,7 +36,8 @@ def blocks(story: Story) -> tuple[Block, ...]:
     return table, Facts(texts)
 
 
-def _findings(story: Story) -> Iterator[tuple[str, StoredFinding]]:
+def findings_of(story: Story) -> Iterator[tuple[str, StoredFinding]]:
+    """Yield each target with a finding; one that two reports have comes twice."""
     for _, model in story.validated():
         for target in model.targets:
             yield from ((target.target, finding) for finding in target.findings)
