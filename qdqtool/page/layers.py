@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -60,6 +61,7 @@ def join_layers(story: Story) -> tuple[Layer, ...]:
     _add_inputs(layers, story)
     _add_precision(layers, story)
     _add_float(layers, story)
+    _add_operators(layers, story)
     return tuple(sorted(layers.values(), key=lambda layer: -(layer.noise_share or 0)))
 
 
@@ -131,3 +133,14 @@ def _add_float(layers: dict[_Place, Layer], story: Story) -> None:
     for skip in quantize.skipped if quantize is not None else ():
         place = (skip.graph, skip.node)
         layers[place] = replace(_at(layers, place), op_type=skip.op_type, stays_float=True)
+
+
+def _add_operators(layers: dict[_Place, Layer], story: Story) -> None:
+    """Name the operators of the main graph where a layer has none yet, unless two nodes have its name."""
+    quantize = story.first(StoredQuantize)
+    nodes = quantize.nodes if quantize is not None else ()
+    names = Counter(node.name for node in nodes)
+    for node in nodes:
+        layer = layers.get(("", node.name))
+        if layer is not None and layer.op_type is None and names[node.name] == 1:
+            layers["", node.name] = replace(layer, op_type=node.op_type)

@@ -14,6 +14,7 @@ NONE = Cell("\N{EN DASH}")
 """What has no value, and no difference."""
 EXACT = float("inf")
 """The SQNR of outputs that are equal."""
+_SMALL = 0.0001
 
 
 Texts = tuple[str | None, str | None]
@@ -82,12 +83,23 @@ def in_decibels(found: Numbers, why: str = "") -> Compared:
     """Return two SQNRs and their difference in dB; an infinite one is that of equal outputs, and has no difference."""
     a, b = (decibels(each, exact=each is not None and isinf(each)) for each in found)
     finite = not any(each is not None and isinf(each) for each in found)
-    return a, b, _difference(found, why, lambda value: f"{value:.2f} dB") if finite else NONE
+    rounded = _rounded(found[0]), _rounded(found[1])
+    return a, b, _difference(rounded, why, lambda value: f"{value:.2f} dB") if finite else NONE
 
 
 def in_shares(found: Numbers, why: str = "") -> Compared:
     """Return two shares of 1, and their difference in percentage points."""
-    return share(found[0]), share(found[1]), _difference(found, why, percentage)
+    return share(found[0]), share(found[1]), _difference(found, why, _points)
+
+
+def _rounded(value: float | None) -> float | None:
+    """Return an SQNR as it is shown: a difference that cannot be seen is none."""
+    return round(value, 2) if value is not None and not isinf(value) else None
+
+
+def _points(value: float) -> str:
+    """Return a difference of shares in percent; a small one has two digits, since what is not 0 is not shown as 0."""
+    return f"{100 * value:.2g}%" if 0 < value < _SMALL else percentage(value)
 
 
 def _difference(found: Numbers, why: str, write: Callable[[float], str]) -> Cell:

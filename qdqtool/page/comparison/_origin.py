@@ -13,14 +13,14 @@ from qdqtool.page.story import Story
 from qdqtool.wording import plural
 
 
+def setting_rows(pair: Pair) -> Iterator[Row]:
+    """Yield how each model was quantized."""
+    yield from (Row(name, in_words(pair.each(read))) for name, read in _SETTINGS)
+
+
 def origin_rows(pair: Pair) -> Iterator[Row]:
-    """Yield models, mode, calibration and data."""
+    """Yield files, data and versions."""
     yield from (Row(name, in_words(pair.each(read))) for name, read in _ORIGIN)
-
-
-def version_rows(pair: Pair) -> Iterator[Row]:
-    """Yield the versions of what made the reports."""
-    yield from (Row(name, in_words(pair.each(read))) for name, read in _VERSIONS)
 
 
 def builder(build: StoredBuild) -> str:
@@ -86,16 +86,21 @@ def _joined(words: Iterable[str]) -> str | None:
     return "; ".join(sorted(set(words))) or None
 
 
-_ORIGIN: tuple[tuple[str, Callable[[Story], str | None]], ...] = (
+_Readers = tuple[tuple[str, Callable[[Story], str | None]], ...]
+_SETTINGS: _Readers = (
+    ("Mode", _of_quantize(lambda quantize: quantize.mode)),
+    ("Target", _of_quantize(lambda quantize: quantize.target)),
+    ("Opset", _opset),
+    ("Calibration method", _of_quantize(_method)),
+)
+_ORIGIN: _Readers = (
     ("Quantized model", lambda story: story.quantized_model),
     ("SHA-256 of the quantized model", lambda story: _digest(story.quantized)),
     ("Float model", lambda story: story.float_model),
     ("SHA-256 of the float model", lambda story: _digest(story.original)),
-    ("Mode", _of_quantize(lambda quantize: quantize.mode)),
-    ("Target", _of_quantize(lambda quantize: quantize.target)),
-    ("Opset", _opset),
     ("Calibration data", _of_quantize(_calibration)),
-    ("Calibration method", _of_quantize(_method)),
     ("Data of the checks", _checked),
+    ("qdqtool", _versions),
+    ("Reference", _references),
+    ("Builder", _builders),
 )
-_VERSIONS = (("qdqtool", _versions), ("Reference", _references), ("Builder", _builders))

@@ -5,7 +5,7 @@ from itertools import chain
 
 from qdqtool.page.comparison._cells import DIFFERENCE, Row, in_words
 from qdqtool.page.comparison._fairness import check_pairs
-from qdqtool.page.comparison._origin import origin_rows, version_rows
+from qdqtool.page.comparison._origin import origin_rows, setting_rows
 from qdqtool.page.comparison._results import result_rows
 from qdqtool.page.content import Block, Cell, Column, Lines, Table
 from qdqtool.page.pair import Pair
@@ -17,7 +17,7 @@ _WORDS = {"passed": "passed", "failed": "FAILED", "unknown": "incomplete"}
 
 def blocks(pair: Pair) -> tuple[Block, ...]:
     """Return the facts that are known of one of the models at least, and on what the SQNRs were measured."""
-    rows = (_verdict(pair), *chain(origin_rows(pair), result_rows(pair), version_rows(pair)))
+    rows = (_verdict(pair), *chain(setting_rows(pair), result_rows(pair), origin_rows(pair)))
     known = tuple(row.cells for row in rows if row.is_known)
     notes = tuple(_notes(pair))
     table = Table(f"A is {pair.a.name}, B is {pair.b.name}", COLUMNS, known)

@@ -74,7 +74,7 @@ def blocks(pair: Pair) -> tuple[Block, ...]:
     different = sorted((each for each in both if each.differs), key=lambda each: each.order)
     notes = tuple(_notes(len(both) - len(different), by_effect, by_check))
     table = (Table("Layers, those that differ most first", COLUMNS, tuple(each.cells for each in different)),)
-    return (*(table if different else ()), *((Lines("What is compared", notes),) if notes else ()))
+    return (*((Lines("What is compared", notes),) if notes else ()), *(table if different else ()))
 
 
 def _both(a: Layer, b: Layer, by_effect: str, by_check: str) -> _Both:
@@ -85,19 +85,22 @@ def _both(a: Layer, b: Layer, by_effect: str, by_check: str) -> _Both:
     cells = (
         text(f"{name} (part of {leader})" if leader else name),
         text(a.op_type or b.op_type),
-        *_shown(in_shares((a.noise_share, b.noise_share), by_effect), is_part),
-        *_shown(in_decibels((a.alone_db, b.alone_db), by_effect), is_part),
-        *_shown(in_decibels((a.input_db, b.input_db), by_check), is_float),
+        *_shown(in_shares((a.noise_share, b.noise_share)), is_part, by_effect),
+        *_shown(in_decibels((a.alone_db, b.alone_db)), is_part, by_effect),
+        *_shown(in_decibels((a.input_db, b.input_db)), is_float, by_check),
         text(_precision(a)),
         text(_precision(b)),
     )
     return _Both(a, b, cells)
 
 
-def _shown(found: Compared, is_empty: tuple[bool, bool]) -> Compared:
-    """Return the values with a dash for a model in which a layer cannot have one."""
+def _shown(found: Compared, is_empty: tuple[bool, bool], why: str) -> Compared:
+    """Return the values with a dash for a model in which a layer cannot have one, and for a difference that is unfair.
+
+    The reason stands above the table: it is the same in every row.
+    """
     a, b, difference = found
-    return NONE if is_empty[0] else a, NONE if is_empty[1] else b, difference
+    return NONE if is_empty[0] else a, NONE if is_empty[1] else b, NONE if why else difference
 
 
 def _precision(layer: Layer) -> str | None:

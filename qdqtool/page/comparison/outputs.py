@@ -12,8 +12,8 @@ from qdqtool.page.stored_parts import StoredOutput
 
 COLUMNS = (
     Column("Output"),
-    Column("SQNR of A", numeric=True, bars=True),
-    Column("SQNR of B", numeric=True, bars=True),
+    Column("SQNR of A", numeric=True),
+    Column("SQNR of B", numeric=True),
     Column(f"SQNR, {DIFFERENCE}", numeric=True, bars=True),
 )
 CODES = (

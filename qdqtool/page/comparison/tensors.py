@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qdqtool.page.comparison._cells import DIFFERENCE, in_decibels, in_shares
+from qdqtool.page.comparison._cells import DIFFERENCE, NONE, in_decibels, in_shares
 from qdqtool.page.comparison._fairness import CheckPair, check_pairs
 from qdqtool.page.content import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.page.pair import Pair
@@ -34,15 +34,16 @@ def blocks(pair: Pair) -> tuple[Block, ...]:
 
 def _of(pair: CheckPair) -> tuple[Block, ...]:
     a, b = _tensors(pair.a), _tensors(pair.b)
-    rows = [_row(a[place], b[place], pair.why) for place in a if place in b]
+    rows = [_row(a[place], b[place], is_fair=not pair.why) for place in a if place in b]
     rows.sort(key=lambda row: [-abs(value) if isinstance(value := row[at].sort, float) else 0.0 for at in _DIFFERENCES])
     alone = tuple(
         f"{plural(len(names), 'tensor')} in {letter} only: {', '.join(names)}"
         for letter, names in (("A", _missing(a, b)), ("B", _missing(b, a)))
         if names
     )
+    reason = (Lines("What is compared", (pair.sentence,)),) if rows and pair.why else ()
     table = (Table("Tensors that both quantize, those that differ most first", COLUMNS, tuple(rows)),) if rows else ()
-    return *table, *((Lines("Quantized in one model only", alone),) if alone else ())
+    return *reason, *table, *((Lines("Quantized in one model only", alone),) if alone else ())
 
 
 def _tensors(check: StoredCheck) -> dict[_Place, StoredBoundary]:
@@ -67,13 +68,14 @@ def _clipped(found: StoredBoundary) -> float | None:
     return found.clipped / found.elements if found.elements else None
 
 
-def _row(a: StoredBoundary, b: StoredBoundary, why: str) -> tuple[Cell, ...]:
+def _row(a: StoredBoundary, b: StoredBoundary, *, is_fair: bool) -> tuple[Cell, ...]:
+    sqnrs, clipped = in_decibels((a.sqnr_db, b.sqnr_db)), in_shares((_clipped(a), _clipped(b)))
     return (
         text(scoped(a.tensor, a.graph)),
         text(a.kind),
         *(text(f"{each.format}, {each.granularity}") for each in (a, b)),
-        *in_decibels((a.sqnr_db, b.sqnr_db), why),
-        *in_shares((_clipped(a), _clipped(b)), why),
+        *(sqnrs if is_fair else (*sqnrs[:2], NONE)),
+        *(clipped if is_fair else (*clipped[:2], NONE)),
     )
 
 
