@@ -45,8 +45,8 @@ def command(*, saved: tuple[Path, ...], output: Path, against: tuple[Path, ...],
     of the quantized model do the same, and other reports are told apart by their digests. Otherwise reports of
     different models are refused.
 
-    The verdict is 'failed' where a gate of any report failed; what no report says is shown as unknown. The exit code is
-    0 whatever the verdict is: it says that the page was written.
+    The verdict is 'failed' where a gate of any report failed; what no report says is shown as unknown. Each of two
+    models has a verdict of its own. The exit code is 0 whatever the verdict is: it says that the page was written.
     """
     from qdqtool.page.write import write_page
 

@@ -100,7 +100,7 @@ def _shown(found: Compared, is_empty: tuple[bool, bool], why: str) -> Compared:
     The reason stands above the table: it is the same in every row.
     """
     a, b, difference = found
-    return NONE if is_empty[0] else a, NONE if is_empty[1] else b, NONE if why else difference
+    return NONE if is_empty[0] else a, NONE if is_empty[1] else b, NONE if why or any(is_empty) else difference
 
 
 def _precision(layer: Layer) -> str | None:
