@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 
 import jinja2
 from markupsafe import Markup
 
 from qdqtool.page.content import Block, Drawing, Facts, Lines, Table
-from qdqtool.page.section import Section
-from qdqtool.page.sections import every_section
-from qdqtool.page.story import Story
-from qdqtool.page.verdict import QUESTIONS, Verdict
+from qdqtool.page.pair import JudgedModel
+from qdqtool.page.parts import parts_of
+from qdqtool.page.verdict import QUESTIONS
 from qdqtool.version import __version__
 from qdqtool.wording import escape
 
@@ -28,21 +27,22 @@ _SCRIPTS = ("vendored/uplot/uPlot.iife.min.js", "vendored/dagre/dagre.min.js", "
 _KINDS = {Table: "table", Facts: "facts", Lines: "lines", Drawing: "drawing"}
 
 
-def render(story: Story, verdict: Verdict) -> str:
-    """Return the page: the same reports give the same text."""
-    made = [(section, section.blocks(story)) for section in every_section()]
+def render(models: Sequence[JudgedModel]) -> str:
+    """Return the page: the same reports give the same text.
+
+    Args:
+        models: One model, or two that are compared.
+    """
     style = "\n".join(map(_asset, _STYLES))
     script = "\n".join(map(_asset, _SCRIPTS))
     page = (
         _environment()
         .get_template("page.html")
         .render(
-            title=_title(story),
-            verdict=verdict,
+            title=escape(" against ".join(model.name for model in models)),
+            models=models,
             questions=QUESTIONS,
-            sections=[(section, blocks) for section, blocks in made if blocks],
-            missing=[_missing(section) for section, blocks in made if section.needs and not blocks],
-            reports=[(escape(report.source), report.command) for report in story.reports],
+            parts=parts_of(models),
             style=Markup(style),  # noqa: S704 -- a file of this package
             script=Markup(script),  # noqa: S704 -- a file of this package
             policy=_policy(style, script),
@@ -50,15 +50,6 @@ def render(story: Story, verdict: Verdict) -> str:
         )
     )
     return f"{page}\n"
-
-
-def _title(story: Story) -> str:
-    name = story.quantized_model or story.float_model or "a model"
-    return escape(name.replace("\\", "/").rpartition("/")[2])
-
-
-def _missing(section: Section) -> tuple[str, str]:
-    return section.title, " or ".join(f"qdqtool {command}" for command in section.needs)
 
 
 def _policy(style: str, script: str) -> str:

@@ -9,8 +9,9 @@ from pathlib import PurePosixPath
 from qdqtool.errors import UsageError
 from qdqtool.page.stored_parts import StoredModelFile
 
-_DIGITS = 12
+DIGITS = 12
 """Digits of a digest that a message shows."""
+ANOTHER_MODEL = "to compare two models, put --against before each report of the second one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,13 @@ class Claim:
     command: str = ""
 
     def __str__(self) -> str:
-        return self.path if self.file is None else f"{self.path} (SHA-256 {self.file.sha256[:_DIGITS]}…)"
+        return self.path if self.file is None else f"{self.path} (SHA-256 {self.file.sha256[:DIGITS]}…)"
 
 
 def same_model(first: Claim, second: Claim) -> bool:
     """Return whether two reports are of one model: their digests are equal, or their paths where one is unknown."""
     if first.file is not None and second.file is not None:
-        return _same_content(first.file, second.file)
+        return same_content(first.file, second.file)
     return same_file(first.path, second.path)
 
 
@@ -66,7 +67,7 @@ def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
             raise UsageError(
                 f"the reports do not belong together: the {what} of {other.source} is {other}, "
                 f"that of {claim.source} is {claim}",
-                hint=_way_out(claim, other),
+                hint=way_out(claim, other),
             )
         known.append(claim)
     if not known:
@@ -84,13 +85,16 @@ def _contradicted(claim: Claim, known: list[Claim]) -> Claim | None:
     return known[0] if known and not any(same_model(claim, other) for other in known) else None
 
 
-def _way_out(claim: Claim, other: Claim) -> str:
+def way_out(claim: Claim, other: Claim) -> str:
+    """Return the hint for two reports of different models: one may be stale, or two models are meant."""
     if claim.file is None or other.file is None or not same_file(claim.path, other.path):
-        return "give the reports of one model"
-    return f"the file was changed between the two: run `qdqtool {other.command}` and `qdqtool {claim.command}` again"
+        return f"give the reports of one model; {ANOTHER_MODEL}"
+    again = f"run `qdqtool {other.command}` and `qdqtool {claim.command}` again"
+    return f"the file was changed between the two: {again}; {ANOTHER_MODEL}"
 
 
-def _same_content(first: StoredModelFile, second: StoredModelFile) -> bool:
+def same_content(first: StoredModelFile, second: StoredModelFile) -> bool:
+    """Return whether two files are equal, as far as their digests are known."""
     if first.sha256 != second.sha256:
         return False
     others = {each.name: each for each in second.external_data}

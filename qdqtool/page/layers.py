@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from qdqtool.page.stored_parts import StoredBoundary, StoredPrecision
+from qdqtool.page.stored_parts import StoredBoundary, StoredPair, StoredPrecision
 from qdqtool.page.stored_reports import StoredBuild, StoredCheck, StoredQuantize, StoredSensitivity
 from qdqtool.page.story import Story
 
@@ -60,6 +61,7 @@ def join_layers(story: Story) -> tuple[Layer, ...]:
     _add_inputs(layers, story)
     _add_precision(layers, story)
     _add_float(layers, story)
+    _add_operators(layers, story)
     return tuple(sorted(layers.values(), key=lambda layer: -(layer.noise_share or 0)))
 
 
@@ -87,12 +89,19 @@ def _add_effects(layers: dict[_Place, Layer], story: Story) -> None:
 def _add_inputs(layers: dict[_Place, Layer], story: Story) -> None:
     quantize = story.first(StoredQuantize)
     readers = {(pair.graph, pair.tensor): pair.consumers for pair in quantize.quantized} if quantize is not None else {}
-    for (graph, _), nodes in readers.items():
-        for node in nodes:
-            layers[graph, node] = _at(layers, (graph, node))
+    for pair in quantize.quantized if quantize is not None else ():
+        for node in pair.consumers:
+            layers[pair.graph, node] = _planned(_at(layers, (pair.graph, node)), pair)
     for boundary in (found for _, check in story.each(StoredCheck) for found in check.boundaries):
         for node in readers.get((boundary.graph, boundary.tensor), ()):
             layers[boundary.graph, node] = _worse(_at(layers, (boundary.graph, node)), boundary)
+
+
+def _planned(layer: Layer, pair: StoredPair) -> Layer:
+    """Return a layer with the format of its activations, or of its weights where these alone are quantized."""
+    if pair.kind == "weight":
+        return layer if layer.planned else replace(layer, planned=f"{pair.format} weights")
+    return replace(layer, planned=pair.format)
 
 
 def _worse(layer: Layer, boundary: StoredBoundary) -> Layer:
@@ -124,3 +133,14 @@ def _add_float(layers: dict[_Place, Layer], story: Story) -> None:
     for skip in quantize.skipped if quantize is not None else ():
         place = (skip.graph, skip.node)
         layers[place] = replace(_at(layers, place), op_type=skip.op_type, stays_float=True)
+
+
+def _add_operators(layers: dict[_Place, Layer], story: Story) -> None:
+    """Name the operators of the main graph where a layer has none yet, unless two nodes have its name."""
+    quantize = story.first(StoredQuantize)
+    nodes = quantize.nodes if quantize is not None else ()
+    names = Counter(node.name for node in nodes)
+    for node in nodes:
+        layer = layers.get(("", node.name))
+        if layer is not None and layer.op_type is None and names[node.name] == 1:
+            layers["", node.name] = replace(layer, op_type=node.op_type)

@@ -58,21 +58,27 @@ class SavedReport:
         source: The name of the file, its path where two have the same name, and the step of a conversion.
         command: The command that printed it.
         content: What it says.
+        is_step: Whether it is of a step of the conversion before it.
     """
 
     source: str
     command: str
     content: StoredReport | FailedCommand
+    is_step: bool = False
 
 
-def read_reports(paths: Sequence[Path]) -> tuple[SavedReport, ...]:
+def read_reports(paths: Sequence[Path], others: Sequence[Path] = ()) -> tuple[SavedReport, ...]:
     """Read files with reports. A report of ``convert`` is followed by those of its steps.
+
+    Args:
+        paths: The files.
+        others: Files of the same page that are read on their own, from which their names must differ.
 
     Raises:
         UsageError: A file cannot be read, is no report, has another schema version, or is of a command that a page
             does not show.
     """
-    names = Counter(path.name for path in paths)
+    names = Counter(path.name for path in (*paths, *others))
     found = ((_read(path), path.name if names[path.name] == 1 else str(path)) for path in paths)
     return tuple(each for report, source in found for each in _with_steps(replace(report, source=source)))
 
@@ -148,4 +154,4 @@ def _with_steps(report: SavedReport) -> Iterator[SavedReport]:
                 found = _recognized(step.report, step_source(report.source, step.step))
                 if found.command != step.step:
                     raise UsageError(f"{found.source} has the report of `qdqtool {found.command}`")
-                yield found
+                yield replace(found, is_step=True)

@@ -1,16 +1,19 @@
-"""What a module of ``sections/`` exposes: a section of the page, made of the joined reports."""
+"""What a module of ``sections/`` or ``comparison/`` exposes: a section of the page, made of the joined reports."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from qdqtool.page.content import Block
-from qdqtool.page.story import Story
+
+Shown = TypeVar("Shown")
+"""What a section shows: the story of one model, or a pair of models."""
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class Section(Generic[Shown]):
     """One section.
 
     Attributes:
@@ -23,4 +26,4 @@ class Section:
     order: int
     title: str
     needs: tuple[str, ...]
-    blocks: Callable[[Story], tuple[Block, ...]]
+    blocks: Callable[[Shown], tuple[Block, ...]]

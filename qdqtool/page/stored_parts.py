@@ -104,12 +104,13 @@ class StoredAccuracyOutput(Stored, frozen=True, kw_only=True):
 
 
 class StoredAccuracy(Stored, frozen=True, kw_only=True):
-    """What quantizing cost on samples; ``problem`` says why nothing was measured."""
+    """What quantizing cost on samples; ``problem`` says why nothing was measured, ``validation`` names other data."""
 
     samples: int
     held_back: bool
     outputs: tuple[StoredAccuracyOutput, ...]
     problem: str
+    validation: str | None = None
 
 
 class StoredSizes(Stored, frozen=True, kw_only=True):
@@ -160,11 +161,13 @@ class StoredReference(Stored, frozen=True, kw_only=True):
 
 
 class StoredData(Stored, frozen=True, kw_only=True):
-    """The data of a check; ``seed`` is that of random inputs."""
+    """The data of a check; ``seed`` is that of random inputs, ``shapes`` are those of one sample, by input."""
 
     source: str
     samples: int
     seed: int | None
+    shapes: Any = None
+    preprocessing: Any = None
 
 
 class StoredOutput(Stored, frozen=True, kw_only=True):

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from qdqtool.errors import UsageError
-from qdqtool.page.identity import Claim, agreed, same_model
+from qdqtool.page.claims import float_claims, quantized_claims, validated_claims
+from qdqtool.page.identity import ANOTHER_MODEL, Claim, agreed, same_model, way_out
 from qdqtool.page.reading import SavedReport
 from qdqtool.page.stored_parts import StoredModel
 from qdqtool.page.stored_reports import (
     FailedCommand,
-    StoredBuild,
-    StoredCheck,
-    StoredConvert,
     StoredInspect,
     StoredQuantize,
-    StoredRefusedBuild,
     StoredReport,
     StoredSensitivity,
     StoredValidate,
@@ -27,10 +23,6 @@ from qdqtool.page.stored_reports import (
 Content = TypeVar("Content", bound=StoredReport | FailedCommand)
 _SINGLE = ("convert", "quantize", "sensitivity", "inspect")
 """Commands whose reports describe the same thing when there are two of them."""
-
-
-_OF_FLOAT = ("convert", "quantize", "sensitivity")
-"""Commands whose model is the float model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +34,14 @@ class Story:
         float_model: The file of the float model; None where no report names it.
         quantized_model: The file of the quantized model; None where no report names it.
         quantized: The same with its digests.
+        original: The float model with its digests.
     """
 
     reports: tuple[SavedReport, ...]
     float_model: str | None
     quantized_model: str | None
     quantized: Claim | None = None
+    original: Claim | None = None
 
     def each(self, kind: type[Content]) -> Iterator[tuple[str, Content]]:
         """Yield the reports of a kind, each with its source."""
@@ -71,7 +65,7 @@ class Story:
 
     def _of_this_model(self) -> Iterator[tuple[SavedReport, StoredModel]]:
         for report in self.reports:
-            for model, claim in _validated(report):
+            for model, claim in validated_claims(report):
                 if self.quantized is None or same_model(claim, self.quantized):
                     yield report, model
 
@@ -92,81 +86,39 @@ def join(reports: tuple[SavedReport, ...]) -> Story:
         found = [report.source for report in reports if report.command == command]
         if len(found) > 1:
             raise UsageError(
-                f"{found[0]} and {found[1]} are two reports of `qdqtool {command}`: a page shows one model"
+                f"{found[0]} and {found[1]} are two reports of `qdqtool {command}`, and one model has one",
+                hint=ANOTHER_MODEL,
             )
-    quantized = agreed([claim for report in reports for claim in _quantized(report)], "quantized model")
+    quantized = agreed([claim for report in reports for claim in quantized_claims(report)], "quantized model")
     _check_validated(reports, quantized)
     _check_sizes(reports)
-    baseline = agreed([claim for report in reports for claim in _float(report)], "float model")
+    baseline = agreed([claim for report in reports for claim in float_claims(report)], "float model")
     _check_modes(reports)
     quantized = quantized or _only_validated(reports)
-    return Story(reports, _path(baseline), _path(quantized), quantized)
+    return Story(reports, _path(baseline), _path(quantized), quantized, baseline)
 
 
 def _path(claim: Claim | None) -> str | None:
     return claim.path or None if claim is not None else None
 
 
-def _quantized(report: SavedReport) -> Iterator[Claim]:
-    claim = partial(Claim, report.source, command=report.command)
-    match report.content:
-        case StoredQuantize(output=path, output_file=file):
-            yield claim(path, file)
-        case StoredCheck(model=path, model_file=file) | StoredBuild(model=path, model_file=file):
-            yield claim(path, file)
-        case StoredRefusedBuild(model=path, model_file=file):
-            yield claim(path, file)
-        case StoredInspect(model=path, model_file=file, groups=groups) if groups:
-            yield claim(path, file)
-        case FailedCommand(command=command, model=path) if command not in _OF_FLOAT:
-            yield claim(path)
-        case _:
-            return
-
-
-def _float(report: SavedReport) -> Iterator[Claim]:
-    claim = partial(Claim, report.source, command=report.command)
-    match report.content:
-        case StoredQuantize(model=path, model_file=file) | StoredSensitivity(model=path, model_file=file):
-            yield claim(path, file)
-        case StoredConvert(model=path):
-            yield claim(path)
-        case StoredCheck(baseline=str(path), baseline_file=file):
-            yield claim(path, file)
-        case StoredInspect(model=path, model_file=file, groups=()):
-            yield claim(path, file)
-        case FailedCommand(command=command, model=path) if command in _OF_FLOAT:
-            yield claim(path)
-        case _:
-            return
-
-
-def _validated(report: SavedReport) -> tuple[tuple[StoredModel, Claim], ...]:
-    """Return each model of a report of ``validate``."""
-    if not isinstance(report.content, StoredValidate):
-        return ()
-    return tuple(
-        (model, Claim(report.source, model.path, model.file, report.command)) for model in report.content.models
-    )
-
-
 def _check_validated(reports: Iterable[SavedReport], quantized: Claim | None) -> None:
-    for found in map(_validated, reports):
+    for found in map(validated_claims, reports):
         if found and quantized is not None and not any(same_model(claim, quantized) for _, claim in found):
             names = ", ".join(str(claim) for _, claim in found)
             raise UsageError(
                 f"the reports do not belong together: {found[0][1].source} is about {names}, the others about "
                 f"{quantized}",
-                hint="give the reports of one model",
+                hint=way_out(found[0][1], quantized),
             )
 
 
 def _only_validated(reports: Iterable[SavedReport]) -> Claim | None:
-    claims = [claim for report in reports for _, claim in _validated(report)]
+    claims = [claim for report in reports for _, claim in validated_claims(report)]
     count = len({claim.path for claim in claims})
     if count > 1:
         raise UsageError(
-            f"the reports are about {count} models, and a page shows one",
+            f"the reports are about {count} models, and none says which of them the page is about",
             hint="add the report of check or quantize of one of them",
         )
     return agreed(claims, "model")

@@ -10,12 +10,36 @@ import msgspec
 
 from qdqtool.errors import QdqError
 from qdqtool.graph.io.output import check_output, write_output
+from qdqtool.page.grouping import group
 from qdqtool.page.html import render
+from qdqtool.page.pair import JudgedModel, judged
 from qdqtool.page.reading import SavedReport, read_document, read_reports
 from qdqtool.page.stored_reports import FailedCommand
 from qdqtool.page.story import join
-from qdqtool.page.verdict import Overall, judge
+from qdqtool.page.verdict import Overall
 from qdqtool.results import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedModel:
+    """The second model of a page.
+
+    Attributes:
+        model: The quantized model; None where no report names it.
+        verdict: The verdict on it.
+        reason: The verdict in one sentence.
+    """
+
+    model: str | None
+    verdict: Overall
+    reason: str
+
+    @staticmethod
+    def of(model: JudgedModel) -> ComparedModel:
+        """Return what is told of a model."""
+        return ComparedModel(
+            model=model.story.quantized_model, verdict=model.verdict.overall, reason=model.verdict.sentence
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +49,12 @@ class PageReport(Report):
     Attributes:
         output: The HTML file.
         bytes: Its size.
-        reports: The files it was made of.
+        reports: The files it was made of, those of the second model last.
         verdict: ``failed`` where a gate of any report failed, ``passed`` where all is known and passed, else
-            ``unknown``.
+            ``unknown``. Of two models, that on the first one.
         reason: The verdict in one sentence.
-        model: The quantized model; None where no report names it.
+        model: The quantized model; None where no report names it. Of two models, the first one.
+        against: The model that it is compared with; None where the page shows one model.
     """
 
     output: str
@@ -38,37 +63,56 @@ class PageReport(Report):
     verdict: Overall
     reason: str
     model: str | None
+    against: ComparedModel | None = None
 
 
-def write_page(reports: Sequence[str | Path | Report], output: str | Path) -> PageReport:
-    """Write one HTML page about a quantized model, made of JSON reports.
+def write_page(
+    reports: Sequence[str | Path | Report], output: str | Path, *, against: Sequence[str | Path | Report] = ()
+) -> PageReport:
+    """Write one HTML page about a quantized model, or about two side by side, made of JSON reports.
 
     The page needs no other file and makes no request. The same reports give the same bytes.
 
     Args:
         reports: Files with what ``--output-format json`` prints, or ``report.json`` of ``convert``; or reports as the
-            functions of this library return them. All are of one model.
+            functions of this library return them. All are of one model; or of two, where ``against`` is empty and two
+            reports of ``quantize`` or ``convert`` tell them apart by their digests.
         output: The HTML file to write.
+        against: Reports of a second model, which the first is compared with.
 
     Raises:
-        UsageError: A file is no report, or the reports are of several models.
+        UsageError: A file is no report, or the reports contradict each other, or are of more than two models.
         OutputError: The page cannot be written.
     """
-    files, output = [Path(each) for each in reports if isinstance(each, str | Path)], Path(output)
-    check_output(output, files)
-    held = [each for each in reports if isinstance(each, Report)]
-    story = join((*read_reports(files), *(saved for each in held for saved in _read(each))))
-    verdict = judge(story)
-    page = render(story, verdict).encode()
+    output = Path(output)
+    files, others = _files(reports), _files(against)
+    check_output(output, [*files, *others])
+    first, *more = judged(group(_saved(reports, others), _saved(against, files)))
+    page = render((first, *more)).encode()
     write_output(output, page)
     return PageReport(
         output=str(output),
         bytes=len(page),
-        reports=(*map(str, files), *(type(each).__name__ for each in held)),
-        verdict=verdict.overall,
-        reason=verdict.sentence,
-        model=story.quantized_model,
+        reports=(*_told(reports), *_told(against)),
+        verdict=first.verdict.overall,
+        reason=first.verdict.sentence,
+        model=first.story.quantized_model,
+        against=next((ComparedModel.of(model) for model in more), None),
     )
+
+
+def _files(reports: Sequence[str | Path | Report]) -> list[Path]:
+    return [Path(each) for each in reports if not isinstance(each, Report)]
+
+
+def _saved(reports: Sequence[str | Path | Report], others: Sequence[Path]) -> tuple[SavedReport, ...]:
+    held = (saved for each in reports if isinstance(each, Report) for saved in _read(each))
+    return *read_reports(_files(reports), others), *held
+
+
+def _told(reports: Sequence[str | Path | Report]) -> tuple[str, ...]:
+    held = (type(each).__name__ for each in reports if isinstance(each, Report))
+    return *map(str, _files(reports)), *held
 
 
 def page_of_report(report: Report) -> bytes:
@@ -104,5 +148,4 @@ def _read(report: Report, source: str | None = None) -> tuple[SavedReport, ...]:
 
 
 def _page(reports: tuple[SavedReport, ...]) -> bytes:
-    story = join(reports)
-    return render(story, judge(story)).encode()
+    return render(judged((join(reports),))).encode()

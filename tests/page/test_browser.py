@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.saved_reports import ALL, edited, large, save
+from support.saved_reports import ALL, SECOND, edited, large, save
 
 from qdqtool.page.write import write_page
 
@@ -161,6 +161,50 @@ def test_of_a_large_graph_the_part_around_a_node_is_shown(tab: Any, tmp_path: Pa
     assert graph.locator("rect.found title").text_content().startswith("/model/layers.4321/block/Conv (Conv)")
 
 
+def opened_two(tab: Any, folder: Path, first: Any, second: Any) -> Any:
+    (folder / "second").mkdir(exist_ok=True)
+    write_page(save(folder, **first), folder / "page.html", against=save(folder / "second", **second))
+    tab.goto((folder / "page.html").as_uri())
+    return tab
+
+
+def test_the_graphs_and_tables_of_two_models_work_each_on_its_own(tab: Any, tmp_path: Path):
+    page = opened_two(tab, tmp_path, large(40), large(60) | {"sensitivity": SECOND["sensitivity"] | {"mode": "int8"}})
+    first, second = (page.locator("figure.graph").nth(at) for at in (0, 1))
+
+    assert [graph.locator("rect").count() for graph in (first, second)] == [40, 60]
+    second.get_by_label("Find node").fill("layers.50/")
+    assert second.get_by_role("status").inner_text().startswith("/model/layers.50/block/Conv (Conv): int8")
+    assert first.locator("rect.found").count() == 0
+    tables = page.locator("div.table", has_text="Largest error in steps first")
+    tables.nth(1).get_by_label("Filter").fill("layers.4/")
+    assert [table.locator("tbody tr").count() for table in (tables.nth(0), tables.nth(1))] == [40, 1]
+
+
+def test_the_chart_of_layers_that_differ_shows_the_difference(tab: Any, tmp_path: Path):
+    one, two = large(8), large(8)
+    for report in (one, two):
+        report["sensitivity"] = report["sensitivity"] | {"model_file": ALL["quantize"]["model_file"]}
+    for effect, share in zip(two["sensitivity"]["nodes"], (0.1, *[0.0] * 7), strict=True):
+        effect["noise_share"] = share
+    page = opened_two(tab, tmp_path, one, two)
+    table = page.locator("div.table", has_text="Layers, those that differ most first")
+
+    choices = [each.replace("\N{NO-BREAK SPACE}", " ") for each in table.locator("option").all_inner_texts()]
+    assert choices == [f"{measure}, A \N{MINUS SIGN} B" for measure in ("Share of noise", "SQNR alone")]
+    assert table.get_by_role("img").get_attribute("aria-label").startswith("Share of noise")
+    assert table.locator("tbody th").all_inner_texts()[0] == "/model/layers.0/block/Conv"
+    assert inked(page) > 1000
+
+
+@pytest.mark.parametrize("link", ["Comparison", "A: net.int8.onnx", "B: net.fp8.onnx"])
+def test_the_parts_of_two_models_can_be_reached(link: str, tab: Any, tmp_path: Path):
+    page = opened_two(tab, tmp_path, ALL, SECOND)
+    page.get_by_role("navigation").get_by_role("link", name=link, exact=True).click()
+    box = page.locator("main h2.part", has_text=link).bounding_box()
+    assert 0 <= box["y"] < 100
+
+
 def inked(page: Any) -> int:
     """The number of pixels of the first chart that have the colour of its bars."""
     script = """() => {
@@ -209,6 +253,17 @@ def test_the_page_itself_never_scrolls_sideways(width: int, scheme: str, tab: An
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     ground, ink = page.evaluate("(s => [s.backgroundColor, s.color])(getComputedStyle(document.body))")
     assert (brightness(ground) > brightness(ink)) is (scheme == "light")
+
+
+@pytest.mark.parametrize(("width", "columns"), [(320, 1), (360, 1), (1360, 2)])
+def test_two_models_stand_side_by_side_where_there_is_room(width: int, columns: int, tab: Any, tmp_path: Path):
+    far = edited(ALL["check"], lambda it: it["data"].update(source=f"/{'a_long_folder_name' * 9}/data.npz"))
+    tab.set_viewport_size({"width": width, "height": 800})
+    page = opened_two(tab, tmp_path, ALL | {"check": far}, SECOND)
+    lefts = page.locator("header .verdict").evaluate_all("all => all.map(each => each.getBoundingClientRect().x)")
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert len(set(lefts)) == columns
 
 
 def brightness(color: str) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.saved_reports import ALL, CONVERT, edited, large, save
+from support.saved_reports import ALL, CONVERT, SECOND, edited, large, save
 from support.vendored import FOLDER, RECORD, folder_of, recorded
 
 from qdqtool.page.sections import every_section
@@ -41,6 +41,13 @@ class Reader(HTMLParser):
 def page(folder: Path, **documents: Any) -> str:
     output = folder / "page.html"
     write_page(save(folder, **documents), output)
+    return output.read_text(encoding="utf-8")
+
+
+def page_of_two(folder: Path, first: Any, second: Any) -> str:
+    (folder / "second").mkdir(exist_ok=True)
+    output = folder / "page.html"
+    write_page(save(folder, **first), output, against=save(folder / "second", **second))
     return output.read_text(encoding="utf-8")
 
 
@@ -106,6 +113,45 @@ def test_whatever_a_report_says_stays_text(name: str, tmp_path: Path):
     assert "\x1b" not in after.text
     assert r"\u202e\x1b[31m" in after.text
     assert "{{7*7}}" in after.text
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_whatever_a_report_of_two_models_says_stays_text(name: str, tmp_path: Path):
+    before = Reader(page_of_two(tmp_path, ALL, SECOND))
+    after = Reader(page_of_two(tmp_path, {name: _renamed(ALL[name])}, {name: _renamed(SECOND[name])}))
+
+    assert {tag for tag, _ in after.tags} <= {tag for tag, _ in before.tags}
+    assert [attrs.get("type") for tag, attrs in after.tags if tag == "script"].count(None) == 1
+    assert "\u202e" not in after.text
+    assert "\x1b" not in after.text
+
+
+def test_a_page_of_two_models_has_a_comparison_and_every_section_twice(tmp_path: Path):
+    found = Reader(page_of_two(tmp_path, ALL, SECOND))
+    ids = [attrs["id"] for _, attrs in found.tags if "id" in attrs]
+    links = [attrs["href"] for tag, attrs in found.tags if tag == "a"]
+
+    assert len(ids) == len(set(ids))
+    assert len(links) == len(set(links))
+    assert {str(link).removeprefix("#") for link in links} <= set(ids)
+    for section in every_section():
+        if section.needs:
+            assert {f"section-a-{section.order}", f"section-b-{section.order}"} <= set(ids)
+    places = [ids.index(f"section-{part}-part") for part in ("both", "a", "b")]
+    assert places == sorted(places)
+    assert found.text.count("\nnet.int8.onnx against net.fp8.onnx\n") == 1
+
+
+def test_both_verdicts_colour_the_page_of_two_models(tmp_path: Path):
+    failed = SECOND | {"check": edited(SECOND["check"], lambda it: it["gates"][0].update(passed=False))}
+    whole = page_of_two(tmp_path, ALL, failed)
+    assert re.findall(r'class="verdict (\w+)"', whole) == ["passed", "failed"]
+
+
+def test_what_no_report_says_is_named_for_each_model(tmp_path: Path):
+    text = Reader(page_of_two(tmp_path, ALL, {"inspect": SECOND["inspect"]})).text
+    assert text.count("The reports of this model do not say it") == 2
+    assert re.search(r"Layers that differ\s*qdqtool quantize, check and sensitivity of both models", text)
 
 
 def test_a_page_of_500_nodes_is_small(tmp_path: Path):

@@ -49,7 +49,10 @@ def test_the_longest_path_and_any_digest_are_kept():
 def test_a_file_that_changed_between_two_reports_is_told_with_the_commands():
     with pytest.raises(UsageError, match=r"m\.onnx \(SHA-256 aaaaaaaaaaaa…\), that of build.json is") as caught:
         agreed([claim("m.onnx", FILE), claim("m.onnx", OTHER, "build")], "quantized model")
-    assert caught.value.hint == "the file was changed between the two: run `qdqtool check` and `qdqtool build` again"
+    assert caught.value.hint == (
+        "the file was changed between the two: run `qdqtool check` and `qdqtool build` again; "
+        "to compare two models, put --against before each report of the second one"
+    )
 
 
 def test_a_digest_contradicts_whatever_a_path_says():
@@ -61,4 +64,4 @@ def test_a_digest_contradicts_whatever_a_path_says():
 def test_other_paths_without_digests_are_other_models():
     with pytest.raises(UsageError) as caught:
         agreed([claim("m.onnx"), claim("n.onnx")], "float model")
-    assert caught.value.hint == "give the reports of one model"
+    assert str(caught.value.hint).startswith("give the reports of one model; to compare two models, put --against")

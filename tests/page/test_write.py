@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.command import qdqtool
 from support.paths import ROOT
-from support.saved_reports import ALL, save
+from support.saved_reports import ALL, SECOND, edited, save
 
 from qdqtool.errors import OutputError, UsageError
 from qdqtool.page.write import write_page
@@ -21,6 +21,33 @@ def test_what_is_returned_is_what_was_written(tmp_path: Path):
 
     assert report.bytes == (tmp_path / "page.html").stat().st_size
     assert (report.verdict, report.model) == ("passed", "out/net.int8.onnx")
+
+
+def test_of_two_models_the_first_is_judged_and_the_second_named(tmp_path: Path):
+    failed = SECOND | {"check": edited(SECOND["check"], lambda it: it.update(passed=False, failures=["no"]))}
+    (tmp_path / "second").mkdir()
+    first, second = save(tmp_path, **ALL), save(tmp_path / "second", **failed)
+    report = write_page(first, tmp_path / "page.html", against=second)
+
+    assert (report.verdict, report.model) == ("passed", "out/net.int8.onnx")
+    assert report.against is not None
+    assert (report.against.verdict, report.against.model) == ("failed", "out/net.fp8.onnx")
+    assert report.against.reason == "Numbers failed: no."
+    assert report.reports == tuple(map(str, (*first, *second)))
+    assert write_page(first, tmp_path / "page.html").against is None
+    with pytest.raises(UsageError, match="is also an input"):
+        write_page(first, second[0], against=second)
+
+
+def test_reports_told_apart_by_digests_make_the_page_that_naming_them_makes(tmp_path: Path):
+    first = {"a": ALL["quantize"], "a_check": ALL["check"]}
+    second = {"b": SECOND["quantize"], "b_check": SECOND["check"]}
+    paths = save(tmp_path, **first), save(tmp_path, **second)
+    named = write_page(paths[0], tmp_path / "named.html", against=paths[1])
+    found = write_page([path for both in zip(*paths, strict=True) for path in both], tmp_path / "found.html")
+
+    assert (tmp_path / "named.html").read_bytes() == (tmp_path / "found.html").read_bytes()
+    assert named.against == found.against
 
 
 def test_an_input_is_never_overwritten_and_a_refusal_writes_nothing(tmp_path: Path):

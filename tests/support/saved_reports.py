@@ -226,6 +226,24 @@ ALL = {
 }
 
 
+SECOND_FILE = {"bytes": 900, "sha256": "c" * 64, "external_data": []}
+SECOND: dict[str, Document] = {
+    "quantize": ALL["quantize"]
+    | {
+        "mode": "fp8",
+        "output": "out/net.fp8.onnx",
+        "output_file": SECOND_FILE,
+        "sizes": {"before": 4000, "after": 900},
+    },
+    "check": ALL["check"] | {"model": "out/net.fp8.onnx", "model_file": SECOND_FILE},
+    "build": BUILD | {"model": "net.fp8.onnx", "planned": {"fp8": 1}, "achieved": {"fp8": 0}, "bytes": 4400},
+    "validate": VALIDATE | {"models": [VALIDATE["models"][0] | {"path": "net.fp8.onnx"}]},
+    "sensitivity": SENSITIVITY | {"mode": "fp8", "model_file": FLOAT_FILE},
+    "inspect": INSPECT | {"model": "net.fp8.onnx", "bytes": 900},
+}
+"""Reports of another quantized model of the same float model."""
+
+
 def edited(document: Document, edit: Callable[[Document], object]) -> Document:
     """A copy of a report with something changed."""
     made = copy.deepcopy(document)

@@ -110,6 +110,7 @@ SCENES: Mapping[str, str] = {
     "quantize_weights_nothing": "quantize net.onnx --quantize-mode int4 --block-size 32 -o out.onnx",
     "quantize_with_ranges": "quantize net.onnx --calibration-cache ranges.json -o out.onnx",
     "report": "report check.json quantize.json validate.json -o page.html",
+    "report_against": "report check.json --against missed.json -o page.html",
     "report_failed": "report missed.json -o page.html",
     "report_of_two_models": "report check.json alone.json -o page.html",
     "report_of_no_report": "report ranges.json -o page.html",

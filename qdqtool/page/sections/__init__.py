@@ -7,11 +7,12 @@ from functools import cache
 
 from qdqtool.page import sections as _package
 from qdqtool.page.section import Section
+from qdqtool.page.story import Story
 from qdqtool.registry import load_unit, unit_names
 
 
 @cache
-def every_section() -> tuple[Section, ...]:
+def every_section() -> tuple[Section[Story], ...]:
     """Return every section in the order of the page."""
     found = (load_unit(_package, name).SECTION for name in unit_names(_package))
     return tuple(sorted(found, key=lambda section: section.order))

@@ -25,7 +25,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     """Return the findings, errors first, and the text of each rule that has some."""
     # A set would have another order in every process, and so would findings of one rule.
     found = sorted(
-        dict.fromkeys(_findings(story)),
+        dict.fromkeys(findings_of(story)),
         key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0]),
     )
     if not found:
@@ -38,7 +38,8 @@ def blocks(story: Story) -> tuple[Block, ...]:
     return table, Facts(texts)
 
 
-def _findings(story: Story) -> Iterator[tuple[str, StoredFinding]]:
+def findings_of(story: Story) -> Iterator[tuple[str, StoredFinding]]:
+    """Yield each target with a finding; one that two reports have comes twice."""
     for _, model in story.validated():
         for target in model.targets:
             yield from ((target.target, finding) for finding in target.findings)

@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.page.write import PageReport
+from qdqtool.page.write import ComparedModel, PageReport
 from qdqtool.report.terminal import escape
 from qdqtool.wording import plural
 
@@ -13,8 +13,14 @@ _WORDS = {"passed": "PASSED", "failed": "FAILED", "unknown": "INCOMPLETE"}
 
 def render(report: PageReport, console: Console) -> None:
     """Print the verdict of the page, and where it is."""
-    about = escape(report.model) if report.model is not None else "a model that no report names"
-    console.print(Text.assemble((about, "bold"), "  ", (_WORDS[report.verdict], _STYLES[report.verdict])))
-    console.print(escape(report.reason))
+    _print_verdict("", report, console)
+    if report.against is not None:
+        _print_verdict("against ", report.against, console)
     made_of = plural(len(report.reports), "report")
     console.print(Text.assemble("wrote ", (escape(report.output), "bold"), f" from {made_of}"))
+
+
+def _print_verdict(before: str, found: PageReport | ComparedModel, console: Console) -> None:
+    about = escape(found.model) if found.model is not None else "a model that no report names"
+    console.print(Text.assemble(before, (about, "bold"), "  ", (_WORDS[found.verdict], _STYLES[found.verdict])))
+    console.print(escape(found.reason))

@@ -1,0 +1,37 @@
+"""Two models get names that differ as long as anything about them does."""
+
+import pytest
+
+from qdqtool.page.identity import Claim
+from qdqtool.page.pair import judged
+from qdqtool.page.stored_parts import StoredModelFile
+from qdqtool.page.story import Story
+
+
+def story(path: str | None, sha256: str | None = None) -> Story:
+    file = StoredModelFile(bytes=1, sha256=sha256 * 64, external_data=()) if sha256 is not None else None
+    return Story((), None, path, Claim("a.json", path or "", file))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        (story("a/m.onnx"), story("a/n.onnx"), ["m.onnx", "n.onnx"]),
+        (story("main/out/m.onnx"), story("pr/out/m.onnx"), ["main/out/m.onnx", "pr/out/m.onnx"]),
+        (story("x/main/m.onnx"), story("x/pr/m.onnx"), ["main/m.onnx", "pr/m.onnx"]),
+        (story("C:\\main\\m.onnx"), story("C:\\pr\\m.onnx"), ["main/m.onnx", "pr/m.onnx"]),
+        (story("m.onnx"), story("pr/m.onnx"), ["m.onnx", "pr/m.onnx"]),
+        (story("a/m.onnx", "1"), story("a/m.onnx", "2"), ["m.onnx (111111111111…)", "m.onnx (222222222222…)"]),
+        (story("a/m.onnx"), story("a/m.onnx"), ["m.onnx", "m.onnx"]),
+        (story(None), story("a model"), ["a model", "a model"]),
+    ],
+)
+def test_names_are_as_long_as_they_have_to_be(first: Story, second: Story, names: list[str]):
+    found = judged((first, second))
+    assert [model.name for model in found] == names
+    assert [model.label for model in found] == [f"A: {names[0]}", f"B: {names[1]}"]
+
+
+def test_one_model_has_no_letter():
+    (found,) = judged((story("a/m.onnx"),))
+    assert found.label == "m.onnx"
