@@ -1,7 +1,6 @@
 """The page in Chromium: no request, no message, tables that sort and filter, hostile names as text, 5,000 nodes."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -229,14 +228,17 @@ def test_hostile_names_are_text(tab: Any, tmp_path: Path):
 
 
 def test_5000_nodes_are_usable_at_once(tab: Any, tmp_path: Path):
-    started = time.monotonic()
+    # Time of the page's main thread on a processor, since other tests keep the machine busy.
+    session = tab.context.new_cdp_session(tab)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
     page = opened(tab, tmp_path, **large(5000))
+    metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+    assert 0 < metrics["ScriptDuration"] < metrics["TaskDuration"] < USABLE_S
+
     table = page.locator("div.table", has_text="Largest error in steps first")
     table.get_by_label("Filter").fill("layers.4999/")
     assert first_cells(page, "Largest error in steps first") == ["/model/layers.4999/block/Conv_in"]
 
-    loaded = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000
-    assert 0 < loaded < USABLE_S, f"loading took {loaded:.1f} s, all {time.monotonic() - started:.1f} s"
     table.get_by_label("Filter").fill("")
     assert table.locator("tbody tr").count() == 200
     table.get_by_role("button", name="Show all rows").click()
