@@ -23,9 +23,12 @@ def of_failures(section: Section, *failures: SavedReport) -> tuple[Block, ...]:
 
 
 def table(blocks: tuple[Block, ...], caption: str = "") -> Table:
-    """The only table whose caption begins so; each of its rows has a cell in each column."""
+    """The only table whose caption begins so. Each of its rows has a cell in each column, numbers where it has them."""
     (found,) = (block for block in blocks if isinstance(block, Table) and block.caption.startswith(caption))
     assert {len(row) for row in found.rows} <= {len(found.columns)}
+    for at, each in enumerate(found.columns):
+        sorts = [row[at].sort for row in found.rows if row[at].sort is not None]
+        assert {isinstance(sort, float) for sort in sorts} <= {each.numeric}, each.title
     return found
 
 
@@ -43,6 +46,16 @@ def texts(found: Table, title: str) -> list[str]:
 def states(found: Table, title: str) -> list[State | None]:
     """The colours of a column."""
     return [cell.state for cell in column(found, title)]
+
+
+def sentences(found: Table) -> list[str]:
+    """Headings of the columns that get the width of sentences."""
+    return [each.title for each in found.columns if each.prose]
+
+
+def has_bars(found: Table) -> bool:
+    """Whether the chart offers every column of numbers, and no other."""
+    return all(each.bars == each.numeric for each in found.columns)
 
 
 def facts(blocks: tuple[Block, ...]) -> list[tuple[str, str, State | None]]:

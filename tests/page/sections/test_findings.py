@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from support.page_blocks import blocks_of, facts, lines, states, table, texts
+from support.page_blocks import blocks_of, facts, lines, sentences, states, table, texts
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import CHECK, QUANTIZE, VALIDATE, edited
 
@@ -72,6 +72,7 @@ def test_places_are_nodes_with_their_scope_or_the_model(tmp_path: Path):
     assert texts(found, "Node") == ["the model", "body/conv", ESCAPED]
     assert texts(found, "Finding") == ["scale is 0", "scale is 0", ESCAPED]
     assert texts(found, "Effect") == ["silent"] * 3
+    assert sentences(found) == ["Finding"]
 
 
 def test_each_rule_has_its_text_once_and_one_of_another_version_says_so(tmp_path: Path):

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from support.page_blocks import blocks_of, states, table, texts
+from support.page_blocks import blocks_of, sentences, states, table, texts
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import BUILD, CHECK, QUANTIZE, edited
 
@@ -29,6 +29,7 @@ def test_missed_gates_come_first_then_those_that_warn(tmp_path: Path):
     assert states(found, "State") == ["failed", "warning", "passed"]
     assert texts(found, "Found") == ["2 of 2 agree; a; b; c", "2 of 2 agree; on random data", "2 of 2 agree"]
     assert texts(found, "Requires") == ["bits"] * 3
+    assert sentences(found) == ["Requires", "Found"]
 
 
 def test_gates_of_check_and_build_stand_together_each_with_its_report(tmp_path: Path):

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from support.page_blocks import blocks_of, column, states, table, texts
+from support.page_blocks import blocks_of, column, has_bars, states, table, texts
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import ALL, BUILD, CHECK, QUANTIZE, SENSITIVITY, edited
 
@@ -29,6 +29,7 @@ def test_all_that_reports_know_of_a_layer_stands_in_its_row(tmp_path: Path):
         ["fc", "Gemm", *[DASH] * 6, "float"],
     ]
     assert states(found, "Precision") == ["passed", "unknown", None]
+    assert has_bars(found)
 
 
 def test_the_noisiest_come_first_and_layers_sort_by_numbers(tmp_path: Path):

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from support.page_blocks import blocks_of, lines, table, texts
+from support.page_blocks import blocks_of, lines, sentences, table, texts
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import ALL, QUANTIZE, edited
 
@@ -24,6 +24,7 @@ def test_each_node_has_its_reason_in_the_order_of_the_report(tmp_path: Path):
     found = table(blocks_of(blocks, tmp_path, quantize=quantized(skipped=skips)))
 
     assert found.caption == "Nodes that stayed float"
+    assert sentences(found) == ["Reason"]
     assert [[cell.text for cell in row] for row in found.rows] == [
         ["z", "Gemm", "too small"],
         [f"body/{ESCAPED}", "Conv", ESCAPED],
@@ -46,6 +47,7 @@ def test_odd_tensors_stand_below_with_what_was_done(tmp_path: Path):
         assert texts(second, "Tensor") == ["then/t", ESCAPED]
         assert texts(second, "Condition") == ["zeros", "zeros"]
         assert texts(second, "What was done") == ["scale is 1", ESCAPED]
+        assert sentences(second) == ["What was done"]
 
 
 def test_only_quantize_knows_it(tmp_path: Path):

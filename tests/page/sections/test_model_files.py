@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from support.page_blocks import blocks_of, column, states, table
+from support.page_blocks import blocks_of, column, sentences, states, table
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import (
     ALL,
@@ -66,6 +66,7 @@ def test_validate_has_the_file_of_this_model_only(tmp_path: Path):
 def test_a_digest_that_was_not_computed_is_unknown_and_bytes_sort_as_numbers(tmp_path: Path):
     found = table(blocks_of(blocks, tmp_path, check=ALL["check"] | {"baseline_file": None}))
     assert states(found, "SHA-256") == [None, None, "unknown"]
+    assert sentences(found) == ["SHA-256"]
     assert [cell.sort for cell in column(found, "Bytes")] == [1000.0, 5.0, 9.0]
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from support.page_blocks import blocks_of, column, facts, lines, states, table, texts
+from support.page_blocks import blocks_of, column, facts, lines, sentences, states, table, texts
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import ALL, BUILD, REFUSED, edited
 
@@ -32,6 +32,7 @@ def test_nodes_with_another_precision_come_first_each_kind_in_its_order(tmp_path
     assert texts(found, "Kernel") == ["conv_kernel", "unknown", "conv_kernel", "conv_kernel"]
     assert states(found, "Kernel") == [None, "unknown", None, None]
     assert texts(found, "Reason") == ["no kernel", "", "", ""]
+    assert sentences(found) == ["Reason"]
 
 
 def test_counts_are_green_only_where_all_was_achieved(tmp_path: Path):

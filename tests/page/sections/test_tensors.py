@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from support.page_blocks import blocks_of, column, states, table, texts
+from support.page_blocks import blocks_of, column, has_bars, states, table, texts
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import CHECK, QUANTIZE, edited
 
@@ -22,6 +22,7 @@ def test_a_row_has_format_scales_and_errors(tmp_path: Path):
     assert [texts(found, column.title)[0] for column in found.columns[:8]] == [
         *("x", "activation", "int8", "per-tensor", "33.50 dB", "5.00%", "3", "0.25")
     ]
+    assert has_bars(found)
 
 
 def test_the_order_is_that_of_the_report_and_numbers_sort_as_numbers(tmp_path: Path):
