@@ -15,7 +15,7 @@ from qdqtool.planning.planner import Planned
 
 MOST_POINTS, FEWEST_POINTS = 256, 32
 """Most points of a weight, and the number that every weight may have."""
-ALL_POINTS = 1 << 16
+ALL_POINTS = 1 << 15
 """Points of all weights together, from which on a weight has fewer: the report of a large model stays small."""
 
 
