@@ -205,19 +205,15 @@
     }
 
     behind(plot, color) {
-      bars(plot, this.points.filter((each) => each.dead), color("--failed-ground"), () => plot.scales.y.max);
+      plot.ctx.globalAlpha = 0.45;
+      bars(plot, this.points.filter((each) => each.dead), color("--failed"), () => plot.scales.y.max);
+      plot.ctx.globalAlpha = 1;
     }
 
     paint(plot, color) {
       const even = this.live.every((each) => each.low === each.value);
       bars(plot, this.live, color(even ? "--accent" : "--quantized-ground"), (each) => each.value);
       if (!even) bars(plot, this.live, color("--accent"), (each) => each.value, (each) => each.low);
-      const floor = plot.valToPos(plot.scales.y.min, "y", true);
-      plot.ctx.fillStyle = color("--failed");
-      for (const { from, to } of this.points.filter((each) => each.dead)) {
-        const [left, right] = [from, to].map((each) => plot.valToPos(each, "x", true));
-        plot.ctx.fillRect(left, floor - 6 * devicePixelRatio, Math.max(right - left, 2), 6 * devicePixelRatio);
-      }
     }
   }
 
